@@ -1,0 +1,116 @@
+"""Backends: where arrays live. NumPy always; CuPy when the user has it.
+
+A backend is a module with the short closed list of what NumPy and CuPy spell differently.
+Everything else goes through NumPy's own functions, which a CuPy array answers by protocol.
+No derivative rule knows a backend.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+from fad import tree
+from fad.backends import numpy as _numpy
+from fad.errors import BackendMismatchError, BackendNotFoundError
+
+_BY_NAME: dict[str, Any] = {"numpy": _numpy}
+_BY_TYPE: dict[type, Any] = {}
+_INSTALL = {"cupy": "pip install cupy-cuda12x (or cupy-cuda13x, after your CUDA version)"}
+_default: ContextVar[str] = ContextVar("default_backend", default="numpy")
+
+
+def register(backend: Any) -> None:
+    """Add a backend; its arrays are recognised by `backend.array_type`."""
+    _BY_NAME[backend.name] = backend
+    _BY_TYPE[backend.array_type] = backend
+
+
+def get(name: str) -> Any:
+    """Return a backend by name, loading it if need be.
+
+    Raises BackendNotFoundError if its package is not installed, ValueError for an unknown name.
+    """
+    if name not in _BY_NAME:
+        if name not in _INSTALL:
+            raise ValueError(f"no backend {name!r}; there are {sorted({*_BY_NAME, *_INSTALL})}")
+        try:
+            module = importlib.import_module(f"fad.backends.{name}")
+        except ImportError as error:
+            raise BackendNotFoundError(f"the backend {name!r} needs its package: {_INSTALL[name]} ({error})") from None
+        register(module)
+    return _BY_NAME[name]
+
+
+def _of(x: Any) -> Any:
+    """Return the backend of one array, or None for numbers, which live everywhere."""
+    kind = type(x)
+    found = _BY_TYPE.get(kind)
+    if found is None and kind.__module__.split(".")[0] == "cupy" and "cupy" in sys.modules:
+        found = get("cupy")
+    return found
+
+
+def backend_of(*arrays: Any) -> Any:
+    """Return the one backend of these arrays; numbers belong to any.
+
+    Raises BackendMismatchError if arrays of two backends are mixed.
+    """
+    found = None
+    for x in arrays:
+        backend = _of(x)
+        if backend is None or backend is found:
+            continue
+        if found is not None:
+            raise BackendMismatchError(
+                f"arrays of two backends were mixed, {found.name} and {backend.name}; "
+                f"move one with fad.device_put(x, {found.name!r}) or fad.device_get(x)"
+            )
+        found = backend
+    return found or _numpy
+
+
+def default() -> Any:
+    """Return the backend that creation functions and random numbers use where no array says otherwise."""
+    return get(_default.get())
+
+
+class _Use(contextlib.AbstractContextManager):
+    def __init__(self, token):
+        self._token = token
+
+    def __exit__(self, *_):
+        _default.reset(self._token)
+
+
+def use(name: str) -> Any:
+    """Set the default backend, for good or for a ``with`` block.
+
+    >>> with use("numpy"):
+    ...     default().name
+    'numpy'
+    """
+    get(name)
+    return _Use(_default.set(name))
+
+
+def device_put(x: Any, backend: str | None = None) -> Any:
+    """Copy every array of a tree to a backend (the default one if not named)."""
+    target = get(backend) if backend else default()
+    return tree.map(lambda leaf: leaf if _of(leaf) is target else target.from_host(_to_host(leaf)), x)
+
+
+def device_get(x: Any) -> Any:
+    """Copy every array of a tree to host memory, as NumPy arrays."""
+    return tree.map(_to_host, x)
+
+
+def _to_host(x: Any) -> Any:
+    backend = _of(x)
+    return x if backend is None else backend.to_host(x)
+
+
+register(_numpy)

@@ -1,0 +1,38 @@
+"""The NumPy backend: arrays in host memory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+name = "numpy"
+array_type: type = np.ndarray
+
+
+def owns(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+def from_host(x: Any) -> np.ndarray:
+    return np.asarray(x)
+
+
+def to_host(x: Any) -> np.ndarray:
+    return x
+
+
+def scatter_add(target: np.ndarray, index: Any, values: Any) -> None:
+    """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur."""
+    np.add.at(target, index, values)
+
+
+def synchronize() -> None:
+    """Wait until all work has finished; on the host it always has."""
+
+
+def timer() -> Any:
+    """Return a function that gives the seconds since this call."""
+    start = time.perf_counter()
+    return lambda: time.perf_counter() - start

@@ -1,0 +1,206 @@
+"""Archetypes: constructors that fill a `Primitive`'s slots for the common kinds of operation.
+
+``elementwise`` from partial derivatives, ``linear`` from a transpose, ``flat`` from nothing at all.
+Rules are written with plain NumPy calls and operators: on arrays they run at NumPy's speed, on tracers they dispatch,
+and so every rule can itself be differentiated and batched.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import Binary, Primitive, Unary, answer, register
+from fad.core.tracer import Tracer
+
+
+def one(*_: Any) -> float:
+    """The partial derivative 1, recognised by identity so that nothing is multiplied."""
+    return 1.0
+
+
+def minus_one(*_: Any) -> float:
+    """The partial derivative -1."""
+    return -1.0
+
+
+def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Bring a cotangent to the shape and dtype of its operand: sum over broadcast axes, drop the imaginary part.
+
+    Both are transposes: of broadcasting, and of the embedding of the reals in the complex numbers.
+    """
+    if ct.shape != shape:
+        lead = ct.ndim - len(shape)
+        axes = tuple(range(lead)) + tuple(
+            lead + i for i, d in enumerate(shape) if d == 1 and ct.shape[lead + i] != 1
+        )
+        ct = np.add.reduce(ct, axis=axes) if axes else ct
+        if ct.shape != shape:
+            ct = ct.reshape(shape)
+    return cast(ct, dtype)
+
+
+def cast(x: Any, dtype: np.dtype) -> Any:
+    """Convert to a dtype; from complex to real by taking the real part, silently and on purpose."""
+    if x.dtype == dtype:
+        return x
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def spread(t: Any, y: Any) -> Any:
+    """Bring a tangent to the shape and dtype of the result it belongs to: the transpose of `fit`."""
+    if t.shape != y.shape:
+        t = np.broadcast_to(t, y.shape)
+    return cast(t, y.dtype)
+
+
+# --- elementwise -----------------------------------------------------------------------------------------------
+
+
+def elementwise(
+    name: str,
+    *partials: Callable | None,
+    numpy: Any = None,
+    forward: Callable | None = None,
+    operator: str | None = None,
+    lower: str | None = None,
+    domain: Any = (-2.0, 2.0),
+    complex: bool = False,
+    samples: Callable | None = None,
+    answers: tuple = (),
+) -> Primitive:
+    """Make an elementwise operation from its partial derivatives, one ``(z, *xs) -> dz/dx`` per operand.
+
+    An operand or result that a partial does not read is named with a leading underscore, and is then not kept
+    for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
+    `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
+    """
+    numpy = numpy or getattr(np, name, None)
+    forward = forward or numpy
+    arity = len(partials)
+    make = {1: Unary, 2: Binary}.get(arity, Primitive)
+    prim = make(
+        name,
+        forward,
+        partials=partials,
+        flat=all(p is None for p in partials),
+        lower=lower,
+        samples=samples,
+        numpy=tuple(f for f in (numpy, *answers) if f is not None),
+        archetype="elementwise",
+        domain=domain,
+        complex=complex,
+    )
+    prim.keep = tuple(_reads(p) for p in partials)
+    prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(prim.partials, tangents, y, xs)
+    prim.vjp = tuple(_elementwise_vjp(i, p) for i, p in enumerate(partials))
+    prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs), **params)
+    register(prim)
+    answer(prim.numpy, prim)
+    if operator:
+        install_operator(prim, operator)
+    return prim
+
+
+def _reads(partial: Callable | None) -> tuple[bool, ...]:
+    """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
+    if partial is None or partial is one or partial is minus_one:
+        return (False,) * 3
+    names = [p.name for p in inspect.signature(partial).parameters.values()]
+    return tuple(not n.startswith("_") for n in names)
+
+
+def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
+    total = None
+    for t, partial in zip(tangents, partials, strict=True):
+        if t is None or partial is None:
+            continue
+        term = t if partial is one else t * partial(y, *xs)
+        total = term if total is None else total + term
+    return None if total is None else spread(total, y)
+
+
+def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
+    if partial is None:
+        return None
+
+    def vjp(ct, y, *xs):
+        c = ct if partial is one else ct * partial(y, *xs)
+        return fit(c, xs[i].shape, xs[i].dtype)
+
+    return vjp
+
+
+def align(batched: tuple, xs: tuple) -> list:
+    """Give operands with a leading batch axis the rank at which NumPy's broadcasting does the right thing."""
+    rank = max(np.ndim(x) - b for x, b in zip(xs, batched, strict=True))
+    out = []
+    for x, b in zip(xs, batched, strict=True):
+        missing = rank - (np.ndim(x) - 1)
+        out.append(x.reshape(x.shape[:1] + (1,) * missing + x.shape[1:]) if b and missing else x)
+    return out
+
+
+# --- linear ----------------------------------------------------------------------------------------------------
+
+
+def linear(
+    name: str,
+    forward: Callable,
+    transpose: Callable,
+    batch: Callable,
+    *,
+    samples: Callable | None = None,
+    archetype: str = "linear",
+) -> Primitive:
+    """Make an operation that is linear in its one operand: ``transpose(ct, x, **params)``, x a ShapeDtypeStruct."""
+    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples)
+    prim.jvp = lambda tangents, y, xs, params: prim(tangents[0], **params)
+    prim.vjp = (lambda ct, y, x, **params: transpose(ct, x, **params),)
+    return register(prim)
+
+
+def flat(name: str, forward: Callable | None = None, *, numpy: Any = None, batch: Callable, **slots: Any) -> Primitive:
+    """Make an operation whose derivative is zero wherever it exists: integers and booleans, rounding, sorting orders."""
+    numpy = numpy or getattr(np, name, None)
+    return register(Primitive(name, forward or numpy, flat=True, batch=batch, archetype="flat", **slots))
+
+
+# --- operators -------------------------------------------------------------------------------------------------
+
+_BINARY = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}  # fmt: skip
+_COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_UNARY = {"neg": "neg", "pos": "pos", "abs": "abs", "~": "invert"}
+
+
+def install_operator(prim: Primitive, symbol: str) -> None:
+    """Make a Python operator on tracers run `prim`; written out so that the hot path is one call deep."""
+
+    def forwards(x, y):
+        trace = x.trace
+        if type(y) is Tracer:
+            other = y.trace
+            if other is trace:
+                return trace.both(prim, x, y)
+            if other.birth > trace.birth:
+                return other.right(prim, x, y)
+        return trace.left(prim, x, y)
+
+    def backwards(y, x):
+        return y.trace.right(prim, x, y)
+
+    if symbol in _UNARY:
+        setattr(Tracer, f"__{_UNARY[symbol]}__", lambda x: x.trace.unary(prim, x))
+    elif symbol in _COMPARE:
+        setattr(Tracer, f"__{_COMPARE[symbol]}__", forwards)
+    else:
+        setattr(Tracer, f"__{_BINARY[symbol]}__", forwards)
+        setattr(Tracer, f"__r{_BINARY[symbol]}__", backwards)

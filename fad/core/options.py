@@ -1,0 +1,42 @@
+"""A ufunc's keyword arguments on traced values: `dtype`, `where`, `out`, and what has no meaning there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.errors import TracerConversionError
+
+_HARMLESS = {"casting", "order", "subok"}
+
+
+def refuse_out(out: Any) -> None:
+    """Raise if a traced result was to be written into an array that cannot carry it."""
+    out = out[0] if type(out) is tuple and len(out) == 1 else out
+    if out is None:
+        return
+    what = "a traced array" if type(out) is Tracer else "a plain array, which cannot carry a derivative"
+    raise TracerConversionError(
+        f"a traced result was to be written into {what} (out=). "
+        "Traced values are never changed in place: write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
+    )
+
+
+def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
+    """Run an elementwise operation with ufunc options where a tracer is involved."""
+    refuse_out(options.pop("out", None))
+    where = options.pop("where", True)
+    dtype = options.pop("dtype", None)
+    unknown = set(options) - _HARMLESS
+    if unknown:
+        raise TypeError(f"{prim.name} of a traced value does not take {sorted(unknown)}")
+    if where is not True:
+        raise TracerConversionError(
+            f"{prim.name}(x, where=mask) without out leaves the rest of the result undefined. "
+            f"Write np.where(mask, {prim.name}(x), other)"
+        )
+    if dtype is not None:
+        args = tuple(x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype) for x in args)
+    return prim(*args)

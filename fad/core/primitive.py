@@ -1,0 +1,206 @@
+"""What an operation is: the `Primitive`, the registry, and the table of NumPy callables that each answers for.
+
+Everything about an operation stands in its room (`fad/ops`); here is only the form that the rooms fill in.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fad.core.options import traced_ufunc_options
+from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, bind
+
+# name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
+REGISTRY: dict[str, Any] = {}
+
+
+@dataclass(eq=False, slots=True)
+class Primitive:
+    """An operation with its derivative rules; calling it is running it.
+
+    Arrays are positional and parameters keyword-only, so only a positional argument can be a tracer.
+    Exactly one differential statement is needed: `partials`, or `jvp`, or `vjp`, or `flat`; the rest is derived.
+
+    ``forward(*arrays, **params)``
+        computes the value; written with NumPy's own functions, which CuPy's arrays answer too.
+    ``partials``
+        for elementwise operations, one function ``(z, *xs) -> dz/dx`` per operand; None where it is zero.
+    ``jvp(tangents, y, xs, params) -> tangent``
+        ``tangents`` holds one entry per operand, None where it is zero; at least one is not None.
+    ``vjp``
+        one function ``(ct, y, *xs, **params) -> ct of that operand`` per operand, or a single function for
+        operations of any number of like operands, called with the operand's number: ``vjp(k, ct, y, *xs, **params)``.
+    ``batch(size, batched, xs, params) -> y``
+        the same operation over a leading batch axis of the operands for which ``batched`` is true; the result
+        carries the batch axis in front.
+    ``saves``
+        ``"all"``: the rules get operands and results; ``"none"``: only their ShapeDtypeStructs (linear operations).
+    """
+
+    name: str
+    forward: Callable
+    partials: tuple | None = None
+    jvp: Callable | None = None
+    vjp: Any = None
+    batch: Callable | None = None
+    flat: bool = False
+    multi: bool = False  # returns a tuple of arrays
+    saves: str = "all"
+    lower: str | None = None
+    samples: Callable | None = None
+    numpy: tuple = ()
+    archetype: str = "bare"
+    domain: tuple = (-2.0, 2.0)
+    complex: bool = True  # defined for complex operands
+    doc: str = ""
+    extra: dict = field(default_factory=dict)
+    # Derived once, for the hot path: which of (z, x, y) the partials read.
+    keep: tuple = ()
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return bind(self, *args, **params)
+
+    def __repr__(self) -> str:
+        return f"<fad operation {self.name}>"
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+
+class Unary(Primitive):
+    """An elementwise operation of one operand, with a call of its own because it is on the hot path."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, /, **options: Any) -> Any:
+        if options:
+            return with_ufunc_options(self, (x,), options)
+        if type(x) is Tracer:
+            return x.trace.unary(self, x)
+        return self.forward(x)
+
+
+class Binary(Primitive):
+    """An operation of two operands and no parameters: elementwise, or matmul."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, y: Any, /, **options: Any) -> Any:
+        if options:
+            return with_ufunc_options(self, (x, y), options)
+        if type(x) is Tracer:
+            trace = x.trace
+            if type(y) is Tracer:
+                other = y.trace
+                if other is trace:
+                    return trace.both(self, x, y)
+                if other.birth > trace.birth:
+                    return other.right(self, x, y)
+            return trace.left(self, x, y)
+        if type(y) is Tracer:
+            return y.trace.right(self, x, y)
+        return self.forward(x, y)
+
+
+def with_ufunc_options(prim: Primitive, args: tuple, options: dict) -> Any:
+    """Run an elementwise operation with a ufunc's keyword arguments ``out``, ``where``, ``dtype``, ``casting`` ...
+
+    On plain arrays NumPy does it all; with a tracer, what has a meaning for values is done, the rest refused.
+    """
+    out = options.get("out")
+    outs = out if type(out) is tuple else (out,)
+    if not any(type(x) is Tracer for x in (*args, *outs, options.get("where"))):
+        return prim.forward(*args, **options)
+    return traced_ufunc_options(prim, args, options)
+
+
+@dataclass(eq=False, slots=True)
+class Composite:
+    """A public function written in other operations: it needs no rule, but passes the same contract."""
+
+    name: str
+    function: Callable
+    samples: Callable | None = None
+    numpy: tuple = ()
+    flat: bool = False
+    extra: dict = field(default_factory=dict)
+    archetype: str = "composite"
+
+
+def register(operation: Any) -> Any:
+    if operation.name in REGISTRY:
+        raise ValueError(f"two operations are called {operation.name!r}")
+    REGISTRY[operation.name] = operation
+    return operation
+
+
+def answer(numpy_callables: Any, function: Callable) -> None:
+    """Let `function` answer for NumPy callables: ufuncs, ``(ufunc, "reduce")`` pairs, or functions."""
+    for f in numpy_callables if type(numpy_callables) is tuple else (numpy_callables,):
+        if isinstance(f, np.ufunc):
+            UFUNCS[f] = function
+        elif type(f) is list:
+            UFUNC_METHODS[tuple(f)] = function
+        else:
+            FUNCTIONS[f] = function
+
+
+def public(
+    *numpy_callables: Any,
+    name: str | None = None,
+    samples: Callable | None = None,
+    flat: bool = False,
+    methods: tuple[str, ...] = (),
+    **extra: Any,
+) -> Callable:
+    """Register a Python function as the public face of an operation, in NumPy's signature.
+
+    It answers for the NumPy callables given, becomes a method of traced arrays for each name in `methods`,
+    and enters the registry with its samples. `extra` holds notes for the contract (see `fad.testing.contract`).
+    """
+
+    def decorate(function: Callable) -> Callable:
+        door = _plain_first(function, numpy_callables[0]) if numpy_callables else function
+        operation = Composite(name or function.__name__.rstrip("_"), door, samples, numpy_callables, flat, extra)
+        register(operation)
+        answer(numpy_callables, function)
+        for method in methods:
+            setattr(Tracer, method, function)
+        return door
+
+    return decorate
+
+
+def _plain_first(function: Callable, plain: Any) -> Callable:
+    """Return a function that leaves plain arguments to NumPy itself and hands traced ones to `function`."""
+    plain = getattr(plain[0], plain[1]) if type(plain) is list else plain
+
+    @functools.wraps(function)
+    def door(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)):
+                return function(*args, **kwargs)
+        if kwargs and has_tracer(tuple(kwargs.values())):
+            return function(*args, **kwargs)
+        return plain(*args, **kwargs)
+
+    return door
+
+
+_CONTAINERS = (list, tuple)
+
+
+def has_tracer(xs: Any) -> bool:
+    """Tell whether a (nested) list or tuple holds a tracer."""
+    return any(type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)) for x in xs)
+
+
+def operations() -> Iterator[Any]:
+    """Walk over every registered operation, in the order of the rooms."""
+    return iter(REGISTRY.values())

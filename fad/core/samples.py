@@ -1,0 +1,57 @@
+"""Sample calls: what an operation's room gives the contract to try it with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Call:
+    """One legal call of an operation: ``call(x, axis=0)``. Floating-point arguments are the ones differentiated."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, args: tuple, kwargs: dict):
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        def show(x):
+            return f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x)
+
+        parts = [show(a) if not isinstance(a, (list, tuple)) else str([show(b) for b in a]) for a in self.args]
+        return f"({', '.join(parts + [f'{k}={v!r}' for k, v in self.kwargs.items()])})"
+
+
+def call(*args: Any, **kwargs: Any) -> Call:
+    """Write down one legal call."""
+    return Call(args, kwargs)
+
+
+class Sampler:
+    """A source of operands, deterministic for each operation."""
+
+    def __init__(self, seed: int, dtype: Any = np.float64):
+        self.rng = np.random.default_rng(seed)
+        self.dtype = np.dtype(dtype)
+
+    def real(self, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
+        """Return numbers in an interval, well apart from each other so that no sample sits on a tie or a kink."""
+        n = int(np.prod(shape))
+        grid = np.linspace(low, high, n + 2)[1:-1]
+        jitter = self.rng.uniform(-0.3, 0.3, n) * (high - low) / (n + 1)
+        values = self.rng.permutation(grid + jitter).reshape(shape)
+        if self.dtype.kind == "c":
+            other = self.rng.permutation(grid + jitter).reshape(shape)
+            values = values + 1j * other
+        return values.astype(self.dtype)
+
+    def positive(self, *shape: int) -> Any:
+        return self.real(*shape, low=0.3, high=3.0)
+
+    def ints(self, low: int, high: int, shape: tuple = ()) -> Any:
+        return self.rng.integers(low, high, shape)
+
+    def bools(self, *shape: int) -> Any:
+        return self.rng.integers(0, 2, shape).astype(bool)

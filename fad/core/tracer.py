@@ -1,0 +1,305 @@
+"""Tracers, traces and ``bind``: how a call finds the transform that it belongs to.
+
+A transform makes a `Trace`, wraps its inputs in `Tracer` objects and runs the user's function.
+Every operation looks for tracers among its arguments and hands the call to the *youngest* trace;
+with none it runs on plain arrays. Youngest first is the whole of nesting: an inner transform is always born
+later than an outer one, so there is no stack to push, pop or leak, and no perturbation confusion.
+
+One tracer class serves every transform, so that the hot path asks one question, ``type(x) is Tracer``.
+What `info` means is the trace's business: a tape position (vjp), a tangent (jvp), nothing (vmap).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.errors import (
+    ItemAssignmentError,
+    LeakedTracerError,
+    MissingRuleError,
+    TracerConversionError,
+    TreeMismatchError,
+)
+
+_births = itertools.count(1)
+
+# NumPy's callables and what answers for each: filled by the rooms through `fad.core.primitive`.
+UFUNCS: dict[Any, Callable] = {}
+UFUNC_METHODS: dict[tuple[Any, str], Callable] = {}
+FUNCTIONS: dict[Any, Callable] = {}
+# Functions refused on purpose, and why.
+REFUSED: dict[Any, str] = {}
+# What gives the advice for a function without a rule; set by `fad.numpy.surface`, which knows all names.
+_suggest: list[Callable[[str], str]] = []
+
+
+class Tracer:
+    """A value on its way through a transform: an array that remembers which trace it belongs to.
+
+    It has ndarray's attributes, methods and operators (installed by the rooms),
+    and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
+    """
+
+    __slots__ = ("value", "trace", "info")
+
+    def __init__(self, value: Any, trace: Trace, info: Any):
+        self.value = value
+        self.trace = trace
+        self.info = info
+
+    # --- what an array says of itself -------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.trace.shape(self)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.trace.shape(self))
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.trace.shape(self):
+            n *= d
+        return n
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.dtype
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object: the array has no axis")
+        return shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __repr__(self) -> str:
+        return f"Tracer[{self.trace.kind}]({self.value!r})"
+
+    def __str__(self) -> str:
+        return self.trace.show(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    # --- questions that need a plain value --------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        return self.trace.concrete(self, bool)
+
+    def __int__(self) -> int:
+        return self.trace.concrete(self, int)
+
+    def __index__(self) -> int:
+        return self.trace.concrete(self, _as_index)
+
+    def __float__(self) -> float:
+        return self.trace.number(self, float)
+
+    def __complex__(self) -> complex:
+        return self.trace.number(self, complex)
+
+    def item(self, *args: int) -> Any:
+        """Return the value as a Python number; refused where that would lose a derivative."""
+        return self.trace.number(self, lambda x: x.item(*args))
+
+    def tolist(self) -> Any:
+        """Return nested lists of traced scalars: nothing is lost."""
+        return self if not self.shape else [row.tolist() for row in self]
+
+    __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tracer:
+        return self
+
+    # --- conversions that would lose the derivative: refused ----------------------------------------------------
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TracerConversionError(
+            f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
+            "Instead of np.array([x, y]) or np.asarray(x) write np.stack([x, y]), fad.numpy.array([x, y]) or plain x; "
+            "to store into an array, out = out.at[i].set(x) with out made by fad.numpy; "
+            "for the bare numbers, fad.stop_gradient(x)"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise ItemAssignmentError(
+            "x[i] = v was written for a traced array, which is never changed in place. "
+            "Write x = x.at[i].set(v) (also .add, .multiply, .min, .max)"
+        )
+
+    # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__":
+            operation = UFUNCS.get(ufunc)
+            if operation is not None:
+                return operation(*inputs, **kwargs) if kwargs else operation(*inputs)
+            return _missing(ufunc, ufunc.__name__)
+        operation = UFUNC_METHODS.get((ufunc, method))
+        if operation is not None:
+            return operation(*inputs, **kwargs)
+        return _missing((ufunc, method), f"{ufunc.__name__}.{method}")
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        operation = FUNCTIONS.get(func)
+        if operation is not None:
+            return operation(*args, **kwargs)
+        return _missing(func, getattr(func, "__name__", repr(func)))
+
+
+tree._BARE.add(Tracer)
+
+
+def _as_index(x: Any) -> int:
+    return x.__index__()
+
+
+def _missing(func: Any, name: str) -> Any:
+    reason = REFUSED.get(func)
+    if reason:
+        raise MissingRuleError(f"numpy.{name} cannot take a traced value: {reason}")
+    advice = _suggest[0](name) if _suggest else ""
+    raise MissingRuleError(
+        f"numpy.{name} was called on a traced value, and fad has no rule for it. {advice}"
+        "Give it one with fad.custom_jvp or fad.custom_vjp, or keep it out of the derivative with fad.stop_gradient"
+    )
+
+
+class Trace:
+    """One run of one transform. Subclasses say what an operation on their tracers does.
+
+    A finished trace is dead: `finish` makes every later use of its tracers a LeakedTracerError.
+    """
+
+    __slots__ = ("birth", "dead")
+    kind = "trace"  # the transform's name, for messages
+
+    def __init__(self) -> None:
+        self.birth = next(_births)
+        self.dead = False
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        """Run one operation of which at least one argument is a tracer of this trace."""
+        raise TypeError(f"{type(self).__name__} does not say how it runs operations")
+
+    # Short paths for one and two operands; a trace that lives on the hot path gives its own.
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        return self.process(prim, (x,), {})
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        return self.process(prim, (x, y), {})
+
+    def left(self, prim: Any, x: Tracer, y: Any) -> Any:
+        return self.process(prim, (x, y), {})
+
+    def right(self, prim: Any, x: Any, y: Tracer) -> Any:
+        return self.process(prim, (x, y), {})
+
+    def lower(self, x: Any) -> Any:
+        """Return the value behind a tracer of this trace, and anything else as it is."""
+        return x.value if type(x) is Tracer and x.trace is self else x
+
+    def shape(self, x: Tracer) -> tuple[int, ...]:
+        return x.value.shape
+
+    def show(self, x: Tracer) -> str:
+        return str(x.value)
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        """Answer ``bool``, ``int`` or ``__index__``: piecewise constant, so no derivative is lost."""
+        return convert(x.value)
+
+    def number(self, x: Tracer, convert: Callable) -> Any:
+        """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
+        raise TracerConversionError(
+            f"a traced value inside {self.kind} was about to become a plain Python number, without its derivative "
+            "(float(x), x.item(), math.sin(x)). Use x itself and NumPy's functions (np.sin for math.sin); "
+            "for the bare number, float(fad.stop_gradient(x))"
+        )
+
+    def stop(self, x: Tracer) -> Any:
+        """Return what `stop_gradient` leaves of a tracer of this trace."""
+        return _stop(x.value)
+
+    def check_alive(self) -> None:
+        if self.dead:
+            raise leaked(self)
+
+    def finish(self) -> None:
+        """Declare the transform finished."""
+        self.dead = True
+
+
+def leaked(trace: Trace) -> LeakedTracerError:
+    return LeakedTracerError(
+        f"a traced value was used after the {trace.kind} that made it had finished. "
+        "It was kept in a list, an attribute or a global; return it from the function instead (has_aux=True)"
+    )
+
+
+def youngest(args: Any) -> Trace | None:
+    """Return the youngest trace among the arguments, or None if all are plain."""
+    top = None
+    for x in args:
+        if type(x) is Tracer:
+            trace = x.trace
+            if top is None or trace.birth > top.birth:
+                top = trace
+    return top
+
+
+def bind(prim: Any, *args: Any, **params: Any) -> Any:
+    """Run an operation: on the youngest trace among its positional arguments, or on plain arrays."""
+    top = None
+    for x in args:
+        if type(x) is Tracer:
+            trace = x.trace
+            if top is None or trace.birth > top.birth:
+                top = trace
+    if top is None:
+        return prim.forward(*args, **params)
+    return top.process(prim, args, params)
+
+
+def stop_gradient(value: Any) -> Any:
+    """Return the same tree with every differentiating tracer replaced by the value it stands for.
+
+    The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.
+
+    >>> import fad
+    >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
+    np.float64(3.0)
+    """
+    return tree.map(_stop, value)
+
+
+def _stop(x: Any) -> Any:
+    return x.trace.stop(x) if type(x) is Tracer else x
+
+
+def same_structure(expected: Any, given: Any, what: str) -> None:
+    if expected != given:
+        raise TreeMismatchError(f"{what} must have the structure {expected}, but has {given}")

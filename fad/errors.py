@@ -1,0 +1,310 @@
+"""Every exception of fad. Each docstring is that error's page in the documentation: a wrong program, and the right one.
+
+All of them derive from :class:`FadError` and from the built-in exception a NumPy user would expect,
+so ``except TypeError`` keeps working. The message ends with the user's own line.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Frames of these files are machinery between the user and us, never the user's own line.
+_MACHINERY = (_HERE, os.sep + "numpy" + os.sep, os.sep + "optree" + os.sep, "<__array_function__")
+
+
+def user_line() -> str:
+    """Return ``'file.py:12: y = np.foo(x)'`` for the innermost frame that is the user's, or ``''``."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not any(part in name for part in _MACHINERY):
+            text = linecache.getline(name, frame.f_lineno).strip()
+            return f"{name}:{frame.f_lineno}: {text}".rstrip(": ")
+        frame = frame.f_back
+    return ""
+
+
+class FadError(Exception):
+    """Base of all errors of fad; appends the line of the user's program that led to it."""
+
+    def __init__(self, message: str = ""):
+        line = user_line()
+        super().__init__(f"{message}\n  at {line}" if line else message)
+
+
+class NonScalarOutputError(FadError, TypeError):
+    """``grad`` was asked for the gradient of a function whose output is not one real number.
+
+    Wrong::
+
+        fad.grad(lambda x: x**2)(np.ones(3))
+
+    Right, depending on what is meant::
+
+        fad.grad(lambda x: np.sum(x**2))(np.ones(3))   # gradient of the sum
+        fad.jacobian(lambda x: x**2)(np.ones(3))       # all partial derivatives
+        fad.elementwise_grad(lambda x: x**2)(np.ones(3))
+    """
+
+
+class IntegerInputError(FadError, TypeError):
+    """A derivative was asked with respect to integers or booleans, which have none.
+
+    Wrong::
+
+        fad.grad(lambda x: x**2)(3)
+
+    Right::
+
+        fad.grad(lambda x: x**2)(3.0)
+        fad.grad(lambda x: x**2, allow_int=True)(3)    # zeros of the input's own dtype
+    """
+
+
+class ComplexGradientError(FadError, TypeError):
+    """``grad`` met a complex output, or ``holomorphic=True`` met a real one.
+
+    Wrong::
+
+        fad.grad(lambda z: z**2)(1 + 2j)
+
+    Right::
+
+        fad.grad(lambda z: z**2, holomorphic=True)(1 + 2j)   # the complex derivative
+        fad.grad(lambda z: abs(z**2))(1 + 2j)                # a real loss of a complex number
+    """
+
+
+class ArgnumsError(FadError, ValueError):
+    """``argnums`` or ``argnames`` points at an argument that was not given, twice at the same, or is no integer.
+
+    Wrong::
+
+        fad.grad(f, argnums=2)(x, y)
+
+    Right::
+
+        fad.grad(f, argnums=1)(x, y)
+    """
+
+
+class TreeMismatchError(FadError, ValueError):
+    """Two pytrees that must have the same structure do not: primals and tangents, outputs and cotangents.
+
+    Wrong::
+
+        fad.jvp(f, (x, y), (dx,))
+
+    Right::
+
+        fad.jvp(f, (x, y), (dx, dy))
+    """
+
+
+class ShapeMismatchError(FadError, ValueError):
+    """A tangent or cotangent does not have the shape of the value that it belongs to.
+
+    Wrong::
+
+        fad.jvp(np.sin, (np.ones(3),), (1.0,))
+
+    Right::
+
+        fad.jvp(np.sin, (np.ones(3),), (np.ones(3),))
+    """
+
+
+class DtypeMismatchError(FadError, TypeError):
+    """A tangent or cotangent does not have the dtype of the value that it belongs to.
+
+    Wrong::
+
+        fad.jvp(np.sin, (np.ones(3, "float32"),), (np.ones(3),))
+
+    Right::
+
+        fad.jvp(np.sin, (np.ones(3, "float32"),), (np.ones(3, "float32"),))
+    """
+
+
+class UnsupportedInputError(FadError, TypeError):
+    """A value that fad cannot differentiate: an object array, a string, a masked array, an unknown type.
+
+    Wrong::
+
+        fad.grad(f)(np.array([1.0, None]))
+
+    Right::
+
+        fad.grad(f)(np.array([1.0, np.nan]))
+    """
+
+
+class LeakedTracerError(FadError, RuntimeError):
+    """A traced value was used after its transform had finished.
+
+    Wrong::
+
+        kept = []
+        fad.grad(lambda x: kept.append(x) or x**2)(3.0)
+        kept[0] + 1
+
+    Right: return the value, with ``has_aux=True`` if it is not the thing to differentiate::
+
+        g, x = fad.grad(lambda x: (x**2, x), has_aux=True)(3.0)
+    """
+
+
+class TracerConversionError(FadError, TypeError):
+    """A traced value was about to become a plain array or number, which would lose its derivative.
+
+    Wrong::
+
+        fad.grad(lambda x: math.sin(x))(1.0)
+        fad.grad(lambda x: np.sum(np.array([x, x])))(1.0)
+
+    Right::
+
+        fad.grad(lambda x: np.sin(x))(1.0)
+        fad.grad(lambda x: np.sum(np.stack([x, x])))(1.0)
+
+    For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
+    """
+
+
+class ItemAssignmentError(FadError, TypeError):
+    """``x[i] = v`` was written for a traced array; traced values are never changed in place.
+
+    Wrong::
+
+        x[0] = 1.0
+
+    Right::
+
+        x = x.at[0].set(1.0)
+    """
+
+
+class MissingRuleError(FadError, TypeError):
+    """A NumPy function was called on a traced value, and fad has no derivative rule for it.
+
+    Wrong::
+
+        fad.grad(lambda x: np.busday_count(x, x))(1.0)
+
+    Right: use an operation that has a rule, or give one with :func:`fad.custom_jvp` or :func:`fad.custom_vjp`.
+    """
+
+
+class BatchingError(FadError, ValueError):
+    """``in_axes``, ``out_axes`` or the sizes along them do not fit the arguments of a ``vmap``-ed function.
+
+    Wrong::
+
+        fad.vmap(f, in_axes=(0, 0))(np.ones(3), np.ones(4))
+
+    Right::
+
+        fad.vmap(f, in_axes=(0, None))(np.ones(3), np.ones(4))
+    """
+
+
+class BatchedValueError(FadError, TypeError):
+    """``float(x)`` or ``x.item()`` was asked of a batched value, which stands for many numbers.
+
+    Wrong::
+
+        fad.vmap(lambda x: float(x) + 1)(np.arange(3.0))
+
+    Right::
+
+        fad.vmap(lambda x: x + 1)(np.arange(3.0))
+    """
+
+
+class BackendMismatchError(FadError, TypeError):
+    """Arrays of two backends (NumPy on the host, CuPy on the GPU) met in one operation.
+
+    Wrong::
+
+        np.ones(3) * cupy.ones(3)
+
+    Right::
+
+        fad.device_put(np.ones(3), "cupy") * cupy.ones(3)
+    """
+
+
+class BackendNotFoundError(FadError, ImportError):
+    """A backend was asked for whose package is not installed.
+
+    Right::
+
+        pip install cupy-cuda12x      # then fad.backends.use("cupy")
+    """
+
+
+class MutationError(FadError, RuntimeError):
+    """A NumPy array was overwritten after an operation had saved it for the derivative.
+
+    The derivative would be silently wrong, so it is refused.
+
+    Wrong::
+
+        y, pullback = fad.vjp(lambda x: x * w, x)
+        w[:] = 0
+        pullback(1.0)
+
+    Right::
+
+        y, pullback = fad.vjp(lambda x: x * w.copy(), x)
+    """
+
+
+class CustomRuleError(FadError, TypeError):
+    """A custom derivative rule returned something of the wrong structure, shape or dtype, or is missing.
+
+    Wrong::
+
+        f.defvjp(fwd, lambda res, ct: ct)          # one value for one argument, not in a tuple
+
+    Right::
+
+        f.defvjp(fwd, lambda res, ct: (ct,))
+    """
+
+
+class NotLinearError(FadError, ValueError):
+    """``linear_transpose`` was given a function that is not linear in its arguments.
+
+    Wrong::
+
+        fad.linear_transpose(np.sin, x)
+
+    Right::
+
+        fad.linear_transpose(lambda t: 3 * t, x)
+    """
+
+
+class PullbackConsumedError(FadError, RuntimeError):
+    """A tape that was swept with ``keep=False`` was asked for a second sweep."""
+
+
+class DerivativeError(FadError, ArithmeticError):
+    """An operation has a value here, but no derivative that fad could give.
+
+    Examples: the order of a Bessel function without a closed form, or an implicit derivative at a point
+    that is no solution. The message says which and what to do instead.
+    """
+
+
+class GradientCheckError(FadError, AssertionError):
+    """A derivative disagrees with finite differences or with another mode; raised by :mod:`fad.testing`."""
+
+
+class LoopFallbackWarning(UserWarning):
+    """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch."""

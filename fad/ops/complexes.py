@@ -1,0 +1,88 @@
+"""Complex numbers: real, imag, conjugate, absolute, angle.
+
+The convention is JAX's: cotangents pair with tangents as Re(sum(ct * t)), with no conjugation,
+so a holomorphic operation's VJP multiplies by the plain derivative, and grad of |z|**2 is 2 conj(z).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.archetypes import elementwise
+from fad.core.primitive import Primitive, public, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer
+
+
+def _conj_sign(x):
+    return np.conjugate(np.sign(x)) if x.dtype.kind == "c" else np.sign(x)
+
+
+# np.abs, np.absolute; the subgradient at 0 is 0.
+absolute = elementwise("absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True)
+
+_real = elementwise("real_part", lambda _z, _x: 1 + 0j, forward=np.real, samples=lambda s: [call(_complex(s))])
+_imag = elementwise("imag_part", lambda _z, _x: -1j, forward=np.imag, samples=lambda s: [call(_complex(s))])
+_conj = register(
+    Primitive(
+        "conjugate_part",
+        np.conjugate,
+        jvp=lambda tangents, y, xs, params: np.conjugate(tangents[0]),
+        vjp=(lambda ct, y, x: np.conjugate(ct),),
+        batch=lambda size, batched, xs, params: np.conjugate(xs[0]),
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(_complex(s))],
+    )
+)
+
+
+def _complex(s):
+    return s.real(3, 4) + 1j * s.real(3, 4)
+
+
+def _both(s):
+    return [call(s.real(3, 4)), call(_complex(s)), call(s.real())]
+
+
+def _is_complex(x):
+    return x.dtype.kind == "c"
+
+
+@public(np.real, samples=_both)
+def real(val):
+    """Return the real part; of a real array, the array itself."""
+    return _real(val) if _is_complex(val) else val
+
+
+@public(np.imag, samples=_both)
+def imag(val):
+    """Return the imaginary part; of a real array, zeros."""
+    return _imag(val) if _is_complex(val) else np.zeros_like(val)
+
+
+@public(np.conjugate, samples=_both, methods=("conj", "conjugate"))
+def conjugate(x, /, **options):
+    """Return the complex conjugate; of a real array, the array itself."""
+    return _conj(x) if _is_complex(x) else x
+
+
+@public(np.angle, samples=_both)
+def angle(z, deg=False):
+    """Return the angle of complex numbers in the plane, in radians, or in degrees if `deg`."""
+    a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else np.where(z < 0, np.pi, 0.0)
+    return np.rad2deg(a) if deg else a
+
+
+@public(np.sign, samples=_both, name="sign", flat="real")
+def sign(x, /, **options):
+    """Return the sign: -1, 0 or 1 of a real number, z / abs(z) of a complex one. Flat for real numbers."""
+    if not _is_complex(x):
+        return _sign(x)
+    size = np.abs(x)
+    return x / np.where(size == 0, np.ones_like(size), size)
+
+
+_sign = elementwise("sign_real", None, numpy=None, forward=np.sign)
+Tracer.real = property(real)
+Tracer.imag = property(imag)

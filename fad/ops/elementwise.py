@@ -1,0 +1,201 @@
+"""Elementwise operations: every NumPy ufunc and its kin, each with its partial derivatives on one line.
+
+A partial is ``(z, x)`` or ``(z, x, y)`` -> dz/dx, z being the result. What it does not read has a leading underscore,
+and is then not kept for the backward pass. Numbers in rules are Python floats, so float32 stays float32.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fad.core.archetypes import elementwise, minus_one, one
+from fad.core.samples import call
+
+# --- arithmetic ----------------------------------------------------------------------------------------------
+
+add = elementwise("add", one, one, operator="+", lower="({0} + {1})", complex=True)
+subtract = elementwise("subtract", one, minus_one, operator="-", lower="({0} - {1})", complex=True)
+multiply = elementwise(
+    "multiply", lambda _z, _x, y: y, lambda _z, x, _y: x, operator="*", lower="({0} * {1})", complex=True
+)
+divide = elementwise(
+    "divide", lambda _z, _x, y: 1.0 / y, lambda z, _x, y: -z / y,
+    operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True,
+)  # fmt: skip
+negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True)
+positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True)
+square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True)
+reciprocal = elementwise("reciprocal", lambda z, _x: -z * z, lower="(1 / {0})", domain=(0.5, 2.0), complex=True)
+sqrt = elementwise("sqrt", lambda z, _x: 0.5 / z, lower="sqrt({0})", domain=(0.3, 3.0), complex=True)
+cbrt = elementwise("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0))
+fabs = elementwise("fabs", lambda _z, x: np.sign(x), lower="fabs({0})", domain=(0.1, 2.0))
+
+
+def _power_base(_z, x, y):
+    # y x**(y-1), where y == 0 gives 0 and not 0 * inf, so that x**0 has derivative 0 at x == 0.
+    if type(y) is int or type(y) is float:
+        if y == 0:
+            return np.zeros_like(x)
+        return 2.0 * x if y == 2 else y * x ** (y - 1)
+    return y * x ** np.where(y == 0, np.ones_like(y), y - 1)
+
+
+def _power_exponent(z, x, y):
+    # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
+    safe = np.where(x == 0, np.ones_like(x), x)
+    return np.where(x == 0, np.where(y == 0, -np.inf, 0.0), z * np.log(safe))
+
+
+power = elementwise(
+    "power", _power_base, _power_exponent,
+    operator="**", lower="pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), complex=True,
+)  # fmt: skip
+float_power = elementwise("float_power", _power_base, _power_exponent, domain=((0.3, 2.0), (-2.0, 2.0)))
+floor_divide = elementwise("floor_divide", None, None, operator="//", domain=((-2.0, 2.0), (0.5, 2.0)))
+remainder = elementwise(
+    "remainder", one, lambda _z, x, y: -np.floor_divide(x, y), operator="%", domain=((-2.0, 2.0), (0.5, 2.0))
+)
+fmod = elementwise(
+    "fmod", one, lambda _z, x, y: -np.trunc(x / y), domain=((-2.0, 2.0), (0.5, 2.0))
+)  # fmt: skip
+
+# --- exponentials and logarithms -----------------------------------------------------------------------------
+
+exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", complex=True)
+exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", complex=True)
+expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", complex=True)
+log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", domain=(0.3, 3.0), complex=True)
+log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, domain=(0.3, 3.0), complex=True)
+log10 = elementwise("log10", lambda _z, x: (1 / math.log(10)) / x, domain=(0.3, 3.0), complex=True)
+log1p = elementwise("log1p", lambda _z, x: 1.0 / (1.0 + x), lower="log1p({0})", domain=(-0.6, 2.0), complex=True)
+
+
+def _log_weight(z, x, power):
+    # power(x - z) is the weight of x in the sum. With both operands -inf (or inf), x - z is NaN; the weight is then
+    # one half, as for any equal operands.
+    same = np.isinf(z) & (x == z)
+    return np.where(same, 0.5, power(np.where(same, np.zeros_like(x), x) - np.where(same, np.zeros_like(z), z)))
+
+
+logaddexp = elementwise(
+    "logaddexp", lambda z, x, _y: _log_weight(z, x, np.exp), lambda z, _x, y: _log_weight(z, y, np.exp)
+)
+logaddexp2 = elementwise(
+    "logaddexp2", lambda z, x, _y: _log_weight(z, x, np.exp2), lambda z, _x, y: _log_weight(z, y, np.exp2)
+)
+
+# --- trigonometric and hyperbolic ----------------------------------------------------------------------------
+
+sin = elementwise("sin", lambda _z, x: np.cos(x), lower="sin({0})", complex=True)
+cos = elementwise("cos", lambda _z, x: -np.sin(x), lower="cos({0})", complex=True)
+tan = elementwise("tan", lambda z, _x: 1.0 + z * z, lower="tan({0})", domain=(-1.2, 1.2), complex=True)
+arcsin = elementwise("arcsin", lambda _z, x: 1.0 / np.sqrt(1.0 - x * x), domain=(-0.9, 0.9), complex=True)
+arccos = elementwise("arccos", lambda _z, x: -1.0 / np.sqrt(1.0 - x * x), domain=(-0.9, 0.9), complex=True)
+arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan({0})", complex=True)
+sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", complex=True)
+cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=True)
+tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
+arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(x * x + 1.0), complex=True)
+arccosh = elementwise(
+    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0)), domain=(1.2, 3.0), complex=True
+)
+arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), domain=(-0.9, 0.9), complex=True)
+
+
+def _hypotenuse(x, y):
+    # x**2 + y**2, with 1 at the origin so that the documented subgradient there is 0.
+    s = x * x + y * y
+    return np.where(s == 0, 1.0, s)
+
+
+def _over(x, z):
+    return x / np.where(z == 0, np.ones_like(z), z)  # hypot(0, 0) has subgradient 0
+
+
+arctan2 = elementwise(
+    "arctan2", lambda _z, x, y: y / _hypotenuse(x, y), lambda _z, x, y: -x / _hypotenuse(x, y),
+    domain=((0.3, 2.0), (0.3, 2.0)),
+)  # fmt: skip
+hypot = elementwise("hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), domain=((0.3, 2.0), (0.3, 2.0)))
+deg2rad = elementwise("deg2rad", lambda _z, _x: math.pi / 180)
+radians = elementwise("radians", lambda _z, _x: math.pi / 180)
+rad2deg = elementwise("rad2deg", lambda _z, _x: 180 / math.pi)
+degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi)
+
+# --- choosing one of two: ties share the derivative equally ---------------------------------------------------
+
+
+def _chosen(z, x, y):
+    # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
+    mine = (x == z) | (np.isnan(x) & np.isnan(z))
+    both = mine & (y == z)
+    return np.where(both, 0.5, np.where(mine, 1.0, 0.0)).astype(z.dtype)
+
+
+maximum = elementwise(
+    "maximum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="maximum({0}, {1})"
+)
+minimum = elementwise(
+    "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})"
+)
+fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x))
+fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x))
+
+# --- sign, steps, and floating-point parts -------------------------------------------------------------------
+
+
+def _copied_sign(z, x):
+    return np.where(np.signbit(z) == np.signbit(x), 1.0, -1.0).astype(x.dtype)
+
+
+copysign = elementwise("copysign", lambda z, x, _y: _copied_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
+heaviside = elementwise("heaviside", None, lambda _z, x, y: np.where(x == 0, np.ones_like(y), 0.0))
+ldexp = elementwise(
+    "ldexp", lambda _z, x, n: np.ldexp(np.ones_like(x), n), None,
+    samples=lambda s: [call(s.real(3, 4), s.ints(-2, 3, (3, 4))), call(s.real(3), 2)],
+)  # fmt: skip
+nextafter = elementwise("nextafter", one, None)
+
+# --- flat: the derivative is zero wherever it exists ------------------------------------------------------------
+
+floor = elementwise("floor", None)
+ceil = elementwise("ceil", None)
+trunc = elementwise("trunc", None)
+rint = elementwise("rint", None, complex=True)
+spacing = elementwise("spacing", None)
+isnan = elementwise("isnan", None, complex=True)
+isinf = elementwise("isinf", None, complex=True)
+isfinite = elementwise("isfinite", None, complex=True)
+signbit = elementwise("signbit", None)
+less = elementwise("less", None, None, operator="<")
+less_equal = elementwise("less_equal", None, None, operator="<=")
+greater = elementwise("greater", None, None, operator=">")
+greater_equal = elementwise("greater_equal", None, None, operator=">=")
+equal = elementwise("equal", None, None, operator="==", complex=True)
+not_equal = elementwise("not_equal", None, None, operator="!=", complex=True)
+logical_and = elementwise("logical_and", None, None, complex=True)
+logical_or = elementwise("logical_or", None, None, complex=True)
+logical_xor = elementwise("logical_xor", None, None, complex=True)
+logical_not = elementwise("logical_not", None, complex=True)
+
+
+def _integers(s):
+    return [call(s.ints(0, 9, (3, 4)), s.ints(1, 5, (4,)))]
+
+
+def _integer(s):
+    return [call(s.ints(0, 9, (3, 4)))]
+
+
+bitwise_and = elementwise("bitwise_and", None, None, operator="&", samples=_integers)
+bitwise_or = elementwise("bitwise_or", None, None, operator="|", samples=_integers)
+bitwise_xor = elementwise("bitwise_xor", None, None, operator="^", samples=_integers)
+left_shift = elementwise("left_shift", None, None, operator="<<", samples=_integers)
+right_shift = elementwise("right_shift", None, None, operator=">>", samples=_integers)
+gcd = elementwise("gcd", None, None, samples=_integers)
+lcm = elementwise("lcm", None, None, samples=_integers)
+invert = elementwise("invert", None, operator="~", samples=_integer)
+if hasattr(np, "bitwise_count"):
+    bitwise_count = elementwise("bitwise_count", None, samples=_integer)

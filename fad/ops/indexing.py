@@ -1,0 +1,382 @@
+"""Indexing: basic, advanced, boolean and mixed, and its transpose, adding at an index.
+
+An index is split in two: a static template of slices, integers and places for arrays, and the index arrays,
+which are operands because they may be batched. The cotangent of ``x[i]`` is not an array of zeros with a few
+entries but an `Indexed`: the backward pass adds into one buffer, so a loop over ``x[t]``, t < T, costs O(T).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.backends import backend_of
+from fad.core.archetypes import cast
+from fad.core.cotangent import Indexed, is_basic
+from fad.core.primitive import Primitive, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+
+ARRAY = "array"  # the place of an index array in a template
+
+
+def split_index(index: Any) -> tuple[tuple, list]:
+    """Return ``(template, arrays)`` for what stands in the brackets of ``x[...]``."""
+    parts = index if type(index) is tuple else (index,)
+    template, arrays = [], []
+    for part in parts:
+        if part is None or part is Ellipsis or type(part) is int:
+            template.append(part)
+        elif type(part) is slice:
+            template.append(slice(_bound(part.start), _bound(part.stop), _bound(part.step)))
+        elif isinstance(part, np.integer):
+            template.append(int(part))
+        else:
+            part = part if hasattr(part, "dtype") else np.asarray(part)
+            if part.dtype.kind not in "iub":
+                if part.size:
+                    raise IndexError("arrays used as indices must be of integer (or boolean) type")
+                part = part.astype(np.intp)
+            template.append(ARRAY)
+            arrays.append(part)
+    return tuple(template), arrays
+
+
+def _bound(x: Any) -> Any:
+    return x if x is None or type(x) is int else x.__index__()
+
+
+def join_index(template: tuple, arrays: Any) -> tuple:
+    it = iter(arrays)
+    return tuple(next(it) if part is ARRAY else part for part in template)
+
+
+def _forward(x, *arrays, template):
+    return x[join_index(template, arrays)]
+
+
+def _getitem_vjp(k, ct, y, x, *arrays, template):
+    if k:
+        return None
+    return Indexed(x.shape, x.dtype, join_index(template, arrays), cast(ct, x.dtype), _sum_entries)
+
+
+def _sum_entries(shape: tuple, dtype: Any, entries: list) -> Any:
+    """Return zeros with traced values added at their indices, in one operation if all indices are plain."""
+    indices = [index if type(index) is tuple else (index,) for index, _ in entries]
+    values = [v for _, v in entries]
+    if not any(type(part) is Tracer for index in indices for part in index):
+        return bind(scatter_p, *values, shape=shape, dtype=dtype, indices=tuple(indices))
+    total = np.zeros_like(values[0], shape=shape, dtype=dtype)
+    for index, v in zip(indices, values, strict=True):
+        template, arrays = split_index(index)
+        total = bind(index_add_p, total, v, *arrays, template=template)
+    return total
+
+
+def _concrete_masks(trace, template, arrays, batched):
+    """Turn boolean masks into integer index arrays; a mask that differs from lane to lane splits the lanes."""
+    parts, out, flags = [], [], []
+    it = iter(zip(arrays, batched, strict=True))
+    for part in template:
+        if part is not ARRAY:
+            parts.append(part)
+            continue
+        a, b = next(it)
+        if a.dtype.kind == "b":
+            found = np.nonzero(trace.decide(a) if b else a)
+            parts += [ARRAY] * len(found)
+            out += found
+            flags += [False] * len(found)
+        else:
+            parts.append(ARRAY)
+            out.append(a)
+            flags.append(b)
+    return tuple(parts), out, flags
+
+
+def _lane_index(trace, template, arrays, flags, ndim):
+    """Index with a leading lane axis: lane i of the result takes from lane i of the operand.
+
+    Returns ``(template, arrays, rank, position)``: NumPy puts the `rank` axes of the index arrays behind the lane axis,
+    and they belong at `position` (counted without the lane axis).
+    """
+    rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
+    wide = []
+    for a, b in zip(arrays, flags, strict=True):
+        shape = a.shape[1:] if b else a.shape
+        wide.append(a.reshape((trace.size if b else 1,) + (1,) * (rank - len(shape)) + shape))
+    lanes = np.arange(trace.size).reshape((trace.size,) + (1,) * rank)
+    places = [i for i, part in enumerate(template) if part is ARRAY or type(part) is int]
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    position = 0
+    if adjacent:
+        used = sum(part is not None and part is not Ellipsis for part in template)
+        for part in template[: places[0]]:
+            position += ndim - used if part is Ellipsis else 1
+    return (ARRAY, *template), [lanes, *wide], rank, position
+
+
+def _move_axes(x, rank, source, target):
+    if source == target:
+        return x
+    return np.moveaxis(x, tuple(range(source, source + rank)), tuple(range(target, target + rank)))
+
+
+def _getitem_batch(trace, batched, xs, params):
+    x, *arrays = xs
+    template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:])
+    if not any(flags):
+        return bind(getitem_p, x, *arrays, template=(slice(None), *template))
+    if not batched[0]:
+        x = np.broadcast_to(x, (trace.size, *np.shape(x)))
+    template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
+    return _move_axes(bind(getitem_p, x, *arrays, template=template), rank, 1, 1 + position)
+
+
+def _getitem_samples(s):
+    return [
+        call(s.real(3, 4), template=(1,)),
+        call(s.real(3, 4), template=(slice(None, None, -1), None, 2)),
+        call(s.real(3, 4), np.array([0, 2, 0]), template=(ARRAY,)),
+        call(s.real(3, 4, 2), np.array([0, 2, 0]), template=(slice(None), ARRAY, 0)),
+        call(s.real(3, 4), np.array([True, False, True]), template=(ARRAY,)),
+        call(s.real(2, 3, 4), np.array([[0, 1], [1, 1]]), np.array([3, 0]), template=(ARRAY, slice(0, 2), ARRAY)),
+    ]
+
+
+getitem_p = register(
+    Primitive(
+        "getitem",
+        _forward,
+        jvp=lambda tangents, y, xs, params: bind(getitem_p, tangents[0], *xs[1:], **params),
+        vjp=_getitem_vjp,
+        batch=_getitem_batch,
+        archetype="linear",
+        samples=_getitem_samples,
+        extra={"needs_trace": True},
+    )
+)
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """Return ``x[index]``, as NumPy does, for every kind of index."""
+    if type(index) is int or is_basic(index) and not _has_tracer_bounds(index):
+        return bind(getitem_p, x, template=index if type(index) is tuple else (index,))
+    template, arrays = split_index(index)
+    return bind(getitem_p, x, *arrays, template=template)
+
+
+def _has_tracer_bounds(index):
+    parts = index if type(index) is tuple else (index,)
+    return any(type(p) is slice and any(type(b) is Tracer for b in (p.start, p.stop, p.step)) for p in parts)
+
+
+Tracer.__getitem__ = getitem
+
+# --- several values added at several indices: the sum of Indexed cotangents, on tracers -----------------------
+
+
+def _scatter_forward(*values, shape, dtype, indices):
+    out = np.zeros_like(values[0], shape=shape, dtype=dtype)
+    for index, v in zip(indices, values, strict=True):
+        add_at(out, index, v)
+    return out
+
+
+def add_at(target: Any, index: tuple, values: Any) -> None:
+    if is_basic(index):
+        target[index] += values
+    else:
+        backend_of(target).scatter_add(target, index, values)
+
+
+def _scatter_jvp(tangents, y, xs, params):
+    present = [(t, i) for t, i in zip(tangents, params["indices"], strict=True) if t is not None]
+    ts, indices = zip(*present, strict=True)
+    return bind(scatter_p, *ts, **{**params, "indices": indices})
+
+
+def _scatter_batch(size, batched, xs, params):
+    xs = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
+    indices = tuple(_after_lanes(i, params["shape"]) for i in params["indices"])
+    return bind(scatter_p, *xs, shape=(size, *params["shape"]), dtype=params["dtype"], indices=indices)
+
+
+def _after_lanes(index, shape):
+    return (slice(None), *index)
+
+
+scatter_p = register(
+    Primitive(
+        "scatter",
+        _scatter_forward,
+        jvp=_scatter_jvp,
+        vjp=lambda k, ct, y, *xs, shape, dtype, indices: cast(ct[indices[k]], xs[k].dtype),
+        batch=_scatter_batch,
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [
+            call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
+            call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),
+        ],
+    )
+)
+
+# --- x.at[i]: functional updates ---------------------------------------------------------------------------------
+
+
+def _updated(x, v, arrays, template, how):
+    out = np.array(x, dtype=np.result_type(x, v), copy=True) if type(x) is np.ndarray else np.copy(x)
+    index = join_index(template, arrays)
+    if how == "add":
+        add_at(out, index, v)
+    else:
+        out[index] = v
+    return out
+
+
+def _full_value(x, v, arrays, template):
+    """Broadcast an update to the shape of what it replaces."""
+    shape = np.broadcast_to(np.empty((), bool), np.shape(x))[join_index(template, arrays)].shape
+    return np.broadcast_to(v, shape) if np.shape(v) != shape else v
+
+
+def _update_batch(prim):
+    def batch(trace, batched, xs, params):
+        x, v, *arrays = xs
+        template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[2:])
+        if not batched[0]:
+            x = np.broadcast_to(x, (trace.size, *np.shape(x)))
+        if not batched[1]:
+            v = np.broadcast_to(v, (trace.size, *np.shape(v)))
+        if not any(flags):
+            return bind(prim, x, v, *arrays, template=(slice(None), *template))
+        template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
+        return bind(prim, x, _move_axes(v, rank, 1 + position, 1), *arrays, template=template)
+
+    return batch
+
+
+def _update_jvp(prim):
+    def jvp(tangents, y, xs, params):
+        x, v = (np.zeros_like(p, dtype=y.dtype) if t is None else t for t, p in zip(tangents[:2], xs[:2], strict=True))
+        return bind(prim, x, v, *xs[2:], **params)
+
+    return jvp
+
+
+def _add_vjp(k, ct, y, x, v, *arrays, template):
+    if k == 0:
+        return cast(ct, x.dtype)
+    return cast(ct[join_index(template, arrays)], v.dtype) if k == 1 else None
+
+
+def _set_vjp(k, ct, y, x, v, *arrays, template):
+    index = join_index(template, arrays)
+    if k == 0:
+        zero = np.zeros_like(v, dtype=ct.dtype)
+        return cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
+    if k > 1:
+        return None
+    if arrays and v.size:
+        # Of several values for one place the last is kept; the others have no derivative.
+        order = np.arange(v.size).reshape(v.shape)
+        last = bind(set_p, np.zeros(x.shape, order.dtype), order, *arrays, template=template)[index]
+        return cast(np.where(last == order, ct[index], 0.0), v.dtype)
+    return cast(ct[index], v.dtype)
+
+
+def _update_samples(s):
+    return [
+        call(s.real(3, 4), s.real(4), template=(1,)),
+        call(s.real(5), s.real(3), np.array([0, 2, 0]), template=(ARRAY,)),
+        call(s.real(2, 3, 4), s.real(2, 2, 4), np.array([2, 0]), template=(slice(None), ARRAY)),
+        call(s.real(4), s.real(2), np.array([True, False, False, True]), template=(ARRAY,)),
+    ]
+
+
+add_p = register(
+    Primitive(
+        "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
+        samples=_update_samples, archetype="linear", extra={"needs_trace": True},
+    )
+)  # fmt: skip
+set_p = register(
+    Primitive(
+        "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
+        samples=_update_samples, archetype="linear", extra={"needs_trace": True},
+    )
+)  # fmt: skip
+for _prim in (add_p, set_p):
+    _prim.jvp = _update_jvp(_prim)
+    _prim.batch = _update_batch(_prim)
+index_add_p = add_p
+
+
+class At:
+    """``x.at[i]``: what gives a changed copy of an array, since traced arrays are never changed in place."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any):
+        self._x = x
+
+    def __getitem__(self, index: Any) -> Place:
+        return Place(self._x, index)
+
+
+class Place:
+    """``x.at[i]``: get, set, add, multiply, min, max."""
+
+    __slots__ = ("_x", "_index")
+
+    def __init__(self, x: Any, index: Any):
+        self._x = x
+        self._index = index
+
+    def _bind(self, prim: Primitive, v: Any) -> Any:
+        x = self._x
+        v = v if hasattr(v, "dtype") else np.asarray(v)
+        dtype = np.result_type(x.dtype, v.dtype) if type(v) is Tracer else x.dtype
+        x = x if x.dtype == dtype else x.astype(dtype)
+        v = v if v.dtype == dtype else v.astype(dtype)
+        template, arrays = split_index(self._index)
+        return bind(prim, x, _full_value(x, v, arrays, template), *arrays, template=template)
+
+    def get(self) -> Any:
+        """Return ``x[i]``."""
+        return self._x[self._index]
+
+    def set(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i] = v``; of several values for one place the last is kept."""
+        return self._bind(set_p, v)
+
+    def add(self, v: Any) -> Any:
+        """Return a copy of x with v added at i, once for each time a place occurs in i."""
+        return self._bind(add_p, v)
+
+    def multiply(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i]`` multiplied by v."""
+        return self.set(self._unique() * v)
+
+    def min(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i]`` lowered to at most v."""
+        return self.set(np.minimum(self._unique(), v))
+
+    def max(self, v: Any) -> Any:
+        """Return a copy of x with ``x[i]`` raised to at least v."""
+        return self.set(np.maximum(self._unique(), v))
+
+    def _unique(self) -> Any:
+        x = self._x
+        _, arrays = split_index(self._index)
+        if arrays and not any(type(a) is Tracer for a in arrays):
+            places = np.arange(x.size).reshape(x.shape)[self._index]
+            if np.unique(places).size < places.size:
+                raise IndexError("at[i].multiply, min and max need an index that names each place once")
+        return self.get()
+
+
+Tracer.at = property(At)

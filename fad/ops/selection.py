@@ -1,0 +1,209 @@
+"""Choosing between values: where, clip, select, piecewise, and what is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.archetypes import align, fit, flat, spread
+from fad.core.cotangent import Masked
+from fad.core.primitive import Primitive, public, register
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.errors import MissingRuleError
+
+
+def _where_vjp(k, ct, y, cond, *branches):
+    x = branches[k - 1]
+    live = cond if k == 1 else np.logical_not(cond)
+    c = np.where(live, ct, 0.0)
+    if c.shape == x.shape and c.dtype == x.dtype:
+        # The mask travels on: what was not selected has no derivative, even where a partial is infinite.
+        return Masked(c, live)
+    return fit(c, x.shape, x.dtype)
+
+
+def _where_jvp(tangents, y, xs, params):
+    if tangents[1] is None and tangents[2] is None:
+        return None
+    a, b = (0.0 if t is None else t for t in tangents[1:])
+    return spread(np.where(xs[0], a, b), y)
+
+
+def _where_samples(s):
+    return [
+        call(s.bools(3, 4), s.real(3, 4), s.real(3, 4)),
+        call(s.bools(4), s.real(3, 1), s.real(4)),
+        call(s.bools(3), s.real(3), 0.5),
+        call(True, s.real(), s.real(2)),
+    ]
+
+
+where_p = register(
+    Primitive(
+        "where_select",
+        np.where,
+        jvp=_where_jvp,
+        vjp=lambda k, ct, y, *xs: None if k == 0 else _where_vjp(k, ct, y, *xs),
+        batch=lambda size, batched, xs, params: bind(where_p, *align(batched, xs)),
+        archetype="selection",
+        lower="select({0}, {1}, {2})",
+        samples=_where_samples,
+    )
+)
+
+
+@public(np.where, samples=_where_samples)
+def where(condition, x=None, y=None, /):
+    """Choose elementwise from `x` where `condition` is true, else from `y`.
+
+    The derivative of what is not chosen is zero even where the branch not taken is infinite or NaN.
+    """
+    if x is None and y is None:
+        return np.nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    return where_p(condition, x, y)
+
+
+@public(
+    np.clip,
+    methods=("clip",),
+    samples=lambda s: [
+        call(s.real(3, 4), -1.0, 1.0),
+        call(s.real(3, 4), s.real(4, low=-1.5, high=-0.5), 1.0),
+        call(s.real(5), None, 0.5),
+        call(s.real(5), a_min=-0.5, a_max=None),
+    ],
+)
+def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
+    """Limit values to an interval; at a limit hit exactly, value and limit share the derivative equally."""
+    low = a_min if min is None else min
+    high = a_max if max is None else max
+    if low is not None:
+        a = np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+@public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf]))])
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """Replace NaN and infinities by numbers; the derivative there is zero."""
+    if x.dtype.kind == "c":
+        return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+    limits = np.finfo(x.dtype)
+    posinf = limits.max.item() if posinf is None else posinf
+    neginf = limits.min.item() if neginf is None else neginf
+    x = np.where(np.isnan(x), nan, x)
+    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), x)
+
+
+@public(
+    np.select,
+    samples=lambda s: [call([s.bools(4), s.bools(4)], [s.real(4), s.real(4)], 0.5)],
+)
+def select(condlist, choicelist, default=0):
+    """Choose from the first entry of `choicelist` whose condition holds, else `default`."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    out = default
+    for cond, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        out = np.where(cond, choice, out)
+    return out
+
+
+@public(
+    np.piecewise,
+    samples=lambda s: [call(np.array([-1.0, 0.5, 2.0]), [np.array([True, False, False]), np.array([False, True, True])],
+                            [lambda v: v * v, lambda v: 3 * v])],
+)  # fmt: skip
+def piecewise(x, condlist, funclist, *args, **kw):
+    """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere."""
+    if not isinstance(condlist, (list, tuple)):
+        condlist = [condlist]
+    if len(funclist) not in (len(condlist), len(condlist) + 1):
+        raise ValueError("with n conditions, piecewise needs n or n + 1 functions")
+    if len(funclist) == len(condlist) + 1:
+        rest = condlist[0]
+        for c in condlist[1:]:
+            rest = np.logical_or(rest, c)
+        condlist = [*condlist, np.logical_not(rest)]
+    out = np.zeros_like(x)
+    for cond, f in zip(condlist, funclist, strict=True):
+        out = np.where(cond, f(x, *args, **kw) if callable(f) else f, out).astype(x.dtype)
+    return out
+
+
+round_p = flat(
+    "round_to",
+    lambda x, *, decimals: np.round(x, decimals),
+    batch=lambda size, batched, xs, params: bind(round_p, *xs, **params),
+    samples=lambda s: [call(s.real(3, 4), decimals=1)],
+)
+
+
+@public(np.round, np.around, flat=True, methods=("round",), samples=lambda s: [call(s.real(3, 4), 1), call(s.real())])
+def round(a, decimals=0, out=None):
+    """Round to a number of decimals; flat."""
+    return bind(round_p, a, decimals=decimals)
+
+
+@public(np.fix, flat=True, samples=lambda s: [call(s.real(3, 4))])
+def fix(x, out=None):
+    """Round towards zero; flat."""
+    return np.trunc(x)
+
+
+@public(np.sinc, samples=lambda s: [call(s.real(3, 4)), call(np.array([0.0, 1.0, 0.5]))])
+def sinc(x):
+    """Return sin(pi x) / (pi x), which is 1 at 0, by its Taylor series near 0 so that every derivative is right."""
+    y = np.pi * x
+    small = np.abs(y) < 1e-1
+    y = np.where(small, 1.0, y)
+    s = np.where(small, np.pi * x, 0.0)
+    s = s * s
+    series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110 * (1 - s / 156)))))
+    return np.where(small, series, np.sin(y) / y)
+
+
+def _modf(x, **options):
+    whole = np.trunc(x)
+    return x - whole, whole
+
+
+modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)
+
+
+def _frexp(x, **options):
+    _, exponent = np.frexp(np.asarray(_value(x)))
+    return np.ldexp(x, -exponent), exponent
+
+
+def _value(x):
+    from fad.core.tracer import stop_gradient
+
+    x = stop_gradient(x)
+    if hasattr(x, "trace"):
+        raise MissingRuleError("numpy.frexp has no batching rule; take mantissa and exponent outside vmap")
+    return x
+
+
+frexp = public(np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))])(_frexp)
+
+
+@public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))])
+def divmod(x, y, **options):
+    """Return floor quotient (flat) and remainder."""
+    return np.floor_divide(x, y), np.remainder(x, y)
+
+
+@public(np.isclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Tell elementwise whether two arrays agree within tolerances; flat."""
+    close = np.abs(a - b) <= atol + rtol * np.abs(b)
+    close = np.where(np.isfinite(b), close, a == b)
+    return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
+
+
+@public(np.allclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Tell whether all elements agree within tolerances; flat."""
+    return np.all(np.isclose(a, b, rtol, atol, equal_nan))

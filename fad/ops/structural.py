@@ -1,0 +1,333 @@
+"""Changing the arrangement of elements, not their values: reshape, transpose, broadcast, join, convert.
+
+Here are the few primitives with rules; NumPy's many other names are written in them (see `fad/ops/arranging.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast, fit, linear
+from fad.core.primitive import Primitive, public, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+from fad.errors import ComplexGradientError
+
+
+def inverse(axes: tuple) -> tuple:
+    """Return the permutation that undoes `axes`."""
+    out = [0] * len(axes)
+    for i, a in enumerate(axes):
+        out[a] = i
+    return tuple(out)
+
+
+# --- reshape -----------------------------------------------------------------------------------------------------
+
+reshape_p = linear(
+    "reshape_to",
+    lambda x, *, shape: np.reshape(x, shape),
+    lambda ct, x, *, shape: ct.reshape(x.shape),
+    lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
+    samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
+)
+
+
+def _shape(x: Any, shape: tuple) -> tuple:
+    """Resolve a -1 in a new shape."""
+    if -1 in shape:
+        known = 1
+        for d in shape:
+            known *= d if d != -1 else 1
+        if shape.count(-1) > 1 or known == 0 or x.size % known:
+            raise ValueError(f"cannot reshape array of size {x.size} into shape {shape}")
+        return tuple(x.size // known if d == -1 else d for d in shape)
+    return shape
+
+
+def as_shape(shape: Any) -> tuple:
+    return tuple(int(d) for d in shape) if isinstance(shape, (tuple, list, np.ndarray)) else (int(shape),)
+
+
+@public(
+    np.reshape,
+    samples=lambda s: [call(s.real(3, 4), (2, -1)), call(s.real(3, 4), (4, 3), order="F"), call(s.real(), (1,))],
+)
+def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
+    """Give an array a new shape; `order` "C" or "F" as in NumPy."""
+    shape = _shape(a, as_shape(newshape if shape is None else shape))
+    if order == "F":
+        return bind(reshape_p, a.T, shape=shape[::-1]).T
+    if order not in ("C", "A"):
+        raise ValueError(f"reshape of a traced value takes order 'C' or 'F', not {order!r}")
+    return bind(reshape_p, a, shape=shape)
+
+
+def _reshape_method(self, *shape, order="C", copy=None):
+    return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, order=order)
+
+
+Tracer.reshape = _reshape_method
+
+
+@public(np.ravel, methods=("ravel", "flatten"), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
+def ravel(a, order="C"):
+    """Return the elements as a vector."""
+    return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
+
+
+# --- transpose ---------------------------------------------------------------------------------------------------
+
+transpose_p = linear(
+    "permute",
+    lambda x, *, axes: np.transpose(x, axes),
+    lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
+    lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
+    samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
+)
+
+
+def normalize_axis(axis: int, ndim: int) -> int:
+    """Return a non-negative axis number.
+
+    Raises numpy.exceptions.AxisError as NumPy does.
+    """
+    axis = int(axis.__index__())
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim if ndim else 0
+
+
+def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return a tuple of non-negative, different axis numbers; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, (tuple, list)):
+        return (normalize_axis(axis, ndim),)
+    axes = tuple(normalize_axis(a, ndim) for a in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return axes
+
+
+@public(
+    np.transpose, *([np.permute_dims] if hasattr(np, "permute_dims") else []),
+    samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3, 4), (2, 0, 1)), call(s.real(2, 3, 4), (-1, 0, 1))],
+)  # fmt: skip
+def transpose(a, axes=None):
+    """Permute the axes; without `axes` reverse them."""
+    n = a.ndim
+    axes = tuple(range(n))[::-1] if axes is None else normalize_axes(tuple(axes), n)
+    if len(axes) != n:
+        raise ValueError("axes don't match array")
+    return a if axes == tuple(range(n)) else bind(transpose_p, a, axes=axes)
+
+
+def _transpose_method(self, *axes):
+    return transpose(self, None if not axes or axes[0] is None else axes[0] if not isinstance(axes[0], int) else axes)
+
+
+Tracer.transpose = _transpose_method
+Tracer.T = property(transpose)
+
+
+def matrix_transpose(x):
+    """Swap the last two axes."""
+    if x.ndim < 2:
+        raise ValueError(f"matrix transpose needs at least 2 dimensions, but the array has {x.ndim}")
+    return bind(transpose_p, x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+Tracer.mT = property(matrix_transpose)
+matrix_transpose = public(
+    *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []), samples=lambda s: [call(s.real(2, 3, 4))]
+)(matrix_transpose)
+
+
+
+@public(np.swapaxes, methods=("swapaxes",), samples=lambda s: [call(s.real(2, 3, 4), 0, -1)])
+def swapaxes(a, axis1, axis2):
+    """Exchange two axes."""
+    axes = list(range(a.ndim))
+    i, j = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
+    axes[i], axes[j] = j, i
+    return transpose(a, axes)
+
+
+@public(np.moveaxis, samples=lambda s: [call(s.real(2, 3, 4), 0, -1), call(s.real(2, 3, 4), (0, 1), (2, 0))])
+def moveaxis(a, source, destination):
+    """Move axes to other positions; the rest keep their order."""
+    source, destination = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
+    if len(source) != len(destination):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    order = [i for i in range(a.ndim) if i not in source]
+    for d, s in sorted(zip(destination, source, strict=True)):
+        order.insert(d, s)
+    return transpose(a, order)
+
+
+# --- broadcast ---------------------------------------------------------------------------------------------------
+
+
+def _broadcast_batch(size, batched, xs, params):
+    x, shape = xs[0], params["shape"]
+    missing = len(shape) - (x.ndim - 1)
+    x = x.reshape((size,) + (1,) * missing + x.shape[1:])
+    return bind(broadcast_p, x, shape=(size, *shape))
+
+
+broadcast_p = linear(
+    "broadcast",
+    lambda x, *, shape: np.broadcast_to(x, shape),
+    lambda ct, x, *, shape: fit(ct, x.shape, ct.dtype),
+    _broadcast_batch,
+    samples=lambda s: [call(s.real(3, 1), shape=(2, 3, 4)), call(s.real(), shape=(2, 2)), call(s.real(4), shape=(0, 4))],
+)
+
+
+@public(np.broadcast_to, samples=lambda s: [call(s.real(3, 1), (2, 3, 4)), call(s.real(), 3)])
+def broadcast_to(array, shape, subok=False):
+    """Repeat an array along new or unit axes, to a shape."""
+    shape = as_shape(shape)
+    np.broadcast_shapes(array.shape, shape)
+    if array.ndim > len(shape):
+        raise ValueError(f"cannot broadcast an array of shape {array.shape} to the smaller shape {shape}")
+    return array if array.shape == shape else bind(broadcast_p, array, shape=shape)
+
+
+# --- join --------------------------------------------------------------------------------------------------------
+
+
+def _concatenate_vjp(k, ct, y, *xs, axis):
+    start = sum(x.shape[axis] for x in xs[:k])
+    index = (slice(None),) * axis + (slice(start, start + xs[k].shape[axis]),)
+    return cast(ct[index], xs[k].dtype)
+
+
+def _concatenate_jvp(tangents, y, xs, params):
+    filled = [np.zeros_like(x, dtype=y.dtype) if t is None else t for t, x in zip(tangents, xs, strict=True)]
+    return cast(bind(concatenate_p, *filled, **params), y.dtype)
+
+
+def _concatenate_batch(size, batched, xs, params):
+    full = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
+    return bind(concatenate_p, *full, axis=params["axis"] + 1)
+
+
+concatenate_p = register(
+    Primitive(
+        "join",
+        lambda *xs, axis: np.concatenate(xs, axis),
+        jvp=_concatenate_jvp,
+        vjp=_concatenate_vjp,
+        batch=_concatenate_batch,
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [
+            call(s.real(3, 4), s.real(2, 4), axis=0),
+            call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
+        ],
+    )
+)
+
+
+@public(
+    np.concatenate, *([np.concat] if hasattr(np, "concat") else []),
+    samples=lambda s: [
+        call([s.real(3, 4), s.real(2, 4)]),
+        call((s.real(3, 1), s.real(3, 2)), axis=-1),
+        call([s.real(3, 2), s.real(4)], axis=None),
+    ],
+)  # fmt: skip
+def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """Join arrays along an existing axis; with ``axis=None``, flattened."""
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
+    if axis is None:
+        arrays, axis = [ravel(x) for x in arrays], 0
+    if not arrays:
+        raise ValueError("need at least one array to concatenate")
+    if any(x.ndim == 0 for x in arrays):
+        raise ValueError("zero-dimensional arrays cannot be concatenated: use np.stack")
+    axis = normalize_axis(axis, arrays[0].ndim)
+    y = bind(concatenate_p, *arrays, axis=axis)
+    return y if dtype is None else y.astype(dtype)
+
+
+@public(
+    np.stack,
+    samples=lambda s: [call([s.real(3), s.real(3)]), call([s.real(2, 3), s.real(2, 3)], axis=-1), call([s.real(), 1.0])],
+)
+def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """Join arrays of one shape along a new axis."""
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
+    if not arrays:
+        raise ValueError("need at least one array to stack")
+    shapes = {x.shape for x in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"all input arrays must have the same shape, but they have {sorted(shapes)}")
+    axis = normalize_axis(axis, arrays[0].ndim + 1)
+    wide = [np.expand_dims(x, axis) for x in arrays]
+    y = bind(concatenate_p, *wide, axis=axis)
+    return y if dtype is None else y.astype(dtype)
+
+
+@public(np.expand_dims, samples=lambda s: [call(s.real(3, 4), 1), call(s.real(3), (0, -1))])
+def expand_dims(a, axis):
+    """Insert unit axes."""
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    n = a.ndim + len(axes)
+    axes = normalize_axes(tuple(axes), n)
+    old = iter(a.shape)
+    return bind(reshape_p, a, shape=tuple(1 if i in axes else next(old) for i in range(n)))
+
+
+@public(np.squeeze, methods=("squeeze",), samples=lambda s: [call(s.real(1, 3, 1)), call(s.real(1, 3, 1), -1)])
+def squeeze(a, axis=None):
+    """Remove unit axes."""
+    if axis is None:
+        axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
+    else:
+        axes = normalize_axes(axis, a.ndim)
+        if any(a.shape[i] != 1 for i in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
+
+
+# --- convert -----------------------------------------------------------------------------------------------------
+
+astype_p = linear(
+    "convert",
+    lambda x, *, dtype: x.astype(dtype),
+    lambda ct, x, *, dtype: cast(ct, x.dtype),
+    lambda size, batched, xs, params: bind(astype_p, *xs, **params),
+    samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
+)
+astype_flat_p = register(
+    Primitive(
+        "convert_to_integer",
+        lambda x, *, dtype: x.astype(dtype),
+        flat=True,
+        batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
+        archetype="flat",
+        samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
+    )
+)
+
+
+@public(
+    *([np.astype] if hasattr(np, "astype") else []),
+    methods=("astype",),
+    samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
+)
+def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
+    """Convert to a dtype; to integers and booleans the derivative is zero."""
+    dtype = np.dtype(dtype)
+    if x.dtype.kind == "c" and dtype.kind == "f":
+        raise ComplexGradientError(
+            f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
+        )
+    if dtype.kind not in "fc":
+        return bind(astype_flat_p, x, dtype=dtype)
+    return x if dtype == x.dtype else bind(astype_p, x, dtype=dtype)

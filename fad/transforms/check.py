@@ -1,0 +1,161 @@
+"""What goes into a transform and what comes out: conversions, and the checks that bad input meets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.backends import _of as backend_or_none
+from fad.core.cotangent import densify
+from fad.core.tracer import Tracer, same_structure
+from fad.errors import (
+    DtypeMismatchError,
+    IntegerInputError,
+    ShapeMismatchError,
+    UnsupportedInputError,
+)
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def as_operand(x: Any) -> Any:
+    """Return the constant operand of an operation as an array or number; NotImplemented if it is neither."""
+    kind = type(x)
+    if kind is Tracer or kind in _NUMBERS or isinstance(x, np.generic):
+        return x
+    if kind is np.ndarray:
+        if x.dtype.kind == "O":
+            raise UnsupportedInputError("an array of Python objects met a traced value; convert it to numbers first")
+        return x
+    if kind in (list, tuple):
+        x = np.asarray(x)
+        return as_operand(x)
+    if isinstance(x, np.ndarray):
+        raise UnsupportedInputError(
+            f"a {kind.__name__} met a traced value; fad takes plain arrays: np.asarray(x), or x.filled() if it is masked"
+        )
+    if backend_or_none(x) is not None:
+        return x
+    return NotImplemented
+
+
+def as_primal(x: Any, what: str = "the argument") -> Any:
+    """Return a differentiable input as an array, NumPy scalar or tracer.
+
+    Raises IntegerInputError for integers and booleans, UnsupportedInputError for anything that is no number.
+    """
+    x = as_value(x, what)
+    if x.dtype.kind not in "fc":
+        raise IntegerInputError(
+            f"{what} has dtype {x.dtype}, and a derivative needs floating-point or complex numbers. "
+            "Write 3.0 for 3 or x.astype(float), or pass allow_int=True to grad for a zero gradient"
+        )
+    return x
+
+
+def as_value(x: Any, what: str = "the argument") -> Any:
+    """Return an array, NumPy scalar or tracer; Python numbers become NumPy scalars."""
+    kind = type(x)
+    if kind is np.ndarray:
+        if x.dtype.kind not in "fcbiu":
+            raise UnsupportedInputError(f"{what} is an array of dtype {x.dtype}; fad takes arrays of numbers")
+        return x
+    if kind is Tracer:
+        x.trace.check_alive()
+        return x
+    if kind in _NUMBERS:
+        return np.asarray(x)[()]
+    if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
+        return x
+    if isinstance(x, np.ndarray):
+        raise UnsupportedInputError(
+            f"{what} is a {kind.__name__}; fad takes plain arrays: np.asarray(x), or x.filled() if it is masked"
+        )
+    if backend_or_none(x) is not None:
+        return x
+    raise UnsupportedInputError(
+        f"{what} has a leaf of type {kind.__name__} ({x!r:.60}); fad takes arrays and numbers, in lists, tuples, "
+        "dictionaries and classes known to fad.tree.register_node"
+    )
+
+
+def finished(x: Any) -> Any:
+    """Check one output leaf of a transformed function, and return it as an array, NumPy scalar or tracer."""
+    return as_value(x, "the output of the function")
+
+
+def pair(out: Any) -> tuple:
+    """Take apart what a function with has_aux=True returned."""
+    if type(out) is not tuple or len(out) != 2:
+        raise TypeError(
+            f"with has_aux=True the function must return a pair (output, aux), but it returned {type(out).__name__}"
+        )
+    return out
+
+
+def check_like(given: list, expected: list, what: str) -> list:
+    """Check tangents or cotangents against the values they belong to, and return them as arrays.
+
+    Raises ShapeMismatchError or DtypeMismatchError. A Python number goes with any real dtype if the shape is ().
+    """
+    out = []
+    for t, x in zip(given, expected, strict=True):
+        weak = type(t) in _NUMBERS
+        t = as_value(t, what)
+        if t.shape != x.shape:
+            raise ShapeMismatchError(f"{what} must have the shape {x.shape} of its value, but has {t.shape}")
+        if t.dtype != x.dtype:
+            if not weak:
+                raise DtypeMismatchError(
+                    f"{what} must have the dtype {x.dtype} of its value, but has {t.dtype}: write t.astype({str(x.dtype)!r})"
+                )
+            t = t.astype(x.dtype)
+        out.append(t)
+    return out
+
+
+def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
+    """Check a cotangent given by the user against the output of the function."""
+    leaves, ct_tree = tree.flatten(ct)
+    same_structure(out_tree, ct_tree, "the cotangent given to a pullback")
+    return check_like(leaves, values, "the cotangent given to a pullback")
+
+
+def settle(cts: list, primals: list, given: list) -> list:
+    """Make cotangents fit to be handed out: dense, of their primal's kind, and sharing no memory with anything."""
+    out = []
+    taken = {id(root(ct)) for ct in given if type(ct) is np.ndarray}
+    for ct, x in zip(cts, primals, strict=True):
+        if ct is None:
+            ct = zeros_like(x)
+        elif type(ct) is not np.ndarray:
+            ct = densify(ct)
+        if type(ct) is np.ndarray:
+            if type(x) is not np.ndarray and type(x) is not Tracer and ct.ndim == 0:
+                ct = ct[()]
+            else:
+                base = root(ct)
+                if id(base) in taken or not ct.flags.writeable or base is x:
+                    ct = ct.copy()
+                    base = ct
+                taken.add(id(base))
+        elif type(x) is np.ndarray and type(ct) is not Tracer and isinstance(ct, np.generic):
+            ct = np.asarray(ct)
+        out.append(ct)
+    return out
+
+
+def root(x: Any) -> Any:
+    """Return the array that owns the memory of `x`."""
+    while type(x) is np.ndarray and x.base is not None:
+        x = x.base
+    return x
+
+
+def zeros_like(x: Any) -> Any:
+    """Return zeros of the same kind: an array for an array, a NumPy scalar for a scalar."""
+    z = np.zeros_like(x)
+    return z if type(x) is np.ndarray or z.ndim else z[()]
+

@@ -1,0 +1,236 @@
+"""``grad`` and ``value_and_grad``: the gradient of a scalar function, by one reverse sweep."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.errors import ArgnumsError, ComplexGradientError, NonScalarOutputError
+from fad.transforms.check import as_primal, as_value, zeros_like
+from fad.transforms.vjp import Tape
+
+
+def split_arguments(
+    fun: Callable, args: tuple, kwargs: dict, argnums: Any, argnames: Any, what: str
+) -> tuple[Callable, tuple, bool]:
+    """Separate the arguments to differentiate from the others.
+
+    Returns ``(f, chosen, single)``: a function of the chosen arguments alone, these arguments, and whether
+    one argument was asked for by an int (or one name) rather than by a tuple.
+    """
+    if argnames is not None:
+        args, argnums, argnames = _resolve_names(fun, args, kwargs, argnums, argnames, what)
+    else:
+        argnames = ()
+    single = not isinstance(argnums, (tuple, list)) and not (argnums is None)
+    nums = _positions(argnums, len(args), what)
+    names = tuple(argnames)
+    single = len(nums) + len(names) == 1 and (single or (argnums is None and len(names) == 1))
+    chosen = tuple(args[i] for i in nums) + tuple(kwargs[n] for n in names)
+
+    def f(*values):
+        full = list(args)
+        for i, v in zip(nums, values[: len(nums)], strict=True):
+            full[i] = v
+        named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
+        return fun(*full, **{**kwargs, **named})
+
+    return f, chosen, single
+
+
+def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:
+    if argnums is None:
+        return ()
+    try:
+        nums = tuple(operator.index(i) for i in (argnums if isinstance(argnums, (tuple, list)) else (argnums,)))
+    except TypeError:
+        raise ArgnumsError(f"argnums of {what} must be an int or a tuple of ints, not {argnums!r}") from None
+    for i in nums:
+        if not -n <= i < n:
+            raise ArgnumsError(
+                f"argnums={argnums!r} of {what}, but the function was called with {n} positional argument(s). "
+                "Arguments given by name are differentiated with argnames"
+            )
+    nums = tuple(i % n for i in nums)
+    if len(set(nums)) != len(nums):
+        raise ArgnumsError(f"argnums={argnums!r} of {what} names an argument twice")
+    return nums
+
+
+def _resolve_names(fun: Callable, args: tuple, kwargs: dict, argnums: Any, argnames: Any, what: str) -> tuple:
+    """Turn names of arguments that were given by position into positions."""
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    try:
+        parameters = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    by_name, by_position = [], []
+    for name in names:
+        if name in kwargs:
+            by_name.append(name)
+        elif name in parameters and parameters.index(name) < len(args):
+            by_position.append(parameters.index(name))
+        else:
+            raise ArgnumsError(f"argnames of {what} names {name!r}, which the call does not give")
+    if not by_position:
+        return args, (None if argnums in (0, None) else argnums), by_name
+    given = () if argnums in (0, None) else argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    nums = tuple(given) + tuple(by_position)
+    return args, (nums[0] if isinstance(argnames, str) and len(nums) == 1 else nums), by_name
+
+
+def grad(
+    fun: Callable,
+    argnums: Any = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    argnames: Any = None,
+) -> Callable:
+    """Return a function that computes the gradient of a scalar function.
+
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number (shape ``()``), or with `has_aux` a pair ``(number, aux)``.
+    argnums : int or tuple of int
+        The positional arguments to differentiate; negative numbers count from the end.
+    has_aux : bool
+        Whether `fun` returns auxiliary data as well.
+    holomorphic : bool
+        Whether `fun` is complex-differentiable; then input and output must be complex, and the result is the
+        complex derivative. Otherwise the gradient of a real function of complex ``x + iy`` is
+        ``df/dx - i df/dy``, as in JAX; its conjugate is the direction of steepest ascent.
+    allow_int : bool
+        Give integer arguments a zero gradient instead of an error.
+    argnames : str or tuple of str, keyword only
+        Arguments to differentiate by name.
+
+    Returns
+    -------
+    callable
+        With the arguments of `fun`; returns the gradient in the structure, shapes and dtypes of the argument (a tuple of
+        them if `argnums` is a tuple), or ``(gradient, aux)``.
+
+    Raises
+    ------
+    NonScalarOutputError, ComplexGradientError, IntegerInputError, ArgnumsError
+        when the returned function is called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    evaluate = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, argnames=argnames)
+
+    @functools.wraps(fun, updated=())
+    def gradient(*args, **kwargs):
+        value, g = evaluate(*args, **kwargs)
+        return (g, value[1]) if has_aux else g
+
+    return gradient
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: Any = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    argnames: Any = None,
+) -> Callable:
+    """Return a function that computes a scalar function and its gradient together.
+
+    Parameters, errors and conventions are those of :func:`grad`.
+
+    Returns
+    -------
+    callable
+        Returns ``(value, gradient)``, or with `has_aux` ``((value, aux), gradient)``.
+
+    Examples
+    --------
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (np.float64(9.0), np.float64(6.0))
+    """
+
+    @functools.wraps(fun, updated=())
+    def evaluate(*args, **kwargs):
+        if argnums == 0 and argnames is None and args:
+            chosen, single = args[:1], True
+            f = fun if len(args) == 1 and not kwargs else lambda x: fun(x, *args[1:], **kwargs)
+        else:
+            f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
+        leaves, in_tree = tree.flatten(chosen)
+        if allow_int:
+            return _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
+        leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
+        return _evaluate(f, chosen, in_tree, leaves, has_aux, holomorphic, single)
+
+    return evaluate
+
+
+def _evaluate(f, chosen, in_tree, leaves, has_aux, holomorphic, single):
+    if holomorphic:
+        _check_complex(leaves, "input")
+    tape = Tape(f, chosen, in_tree, leaves, has_aux)
+    values = tape.values()
+    _check_scalar(values, tape.out_tree, holomorphic)
+    value = tree.unflatten(tape.out_tree, values)
+    g = tree.unflatten(in_tree, tape.pull([_ones_like(values[0])], keep=False))
+    return ((value, tape.aux) if has_aux else value), (g[0] if single else g)
+
+
+def _ones_like(x: Any) -> Any:
+    return x.dtype.type(1.0) if type(x) is np.ndarray or isinstance(x, np.generic) else np.ones_like(x)
+
+
+def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
+    if len(values) != 1 or values[0].shape != ():
+        got = f"shape {values[0].shape} and dtype {values[0].dtype}" if len(values) == 1 else f"the tree {out_tree}"
+        raise NonScalarOutputError(
+            f"grad needs a function whose output is one number, but it returned {got}. "
+            "Return np.sum(...) or another scalar, or use fad.jacobian, fad.elementwise_grad or fad.vjp"
+        )
+    kind = values[0].dtype.kind
+    if holomorphic:
+        _check_complex(values, "output")
+    elif kind == "c":
+        raise ComplexGradientError(
+            "grad needs a real output, but it is complex. Take abs(z)**2 or z.real of it, "
+            "or pass holomorphic=True if the function is complex-differentiable"
+        )
+
+
+def _check_complex(values: list, what: str) -> None:
+    for x in values:
+        if x.dtype.kind != "c":
+            raise ComplexGradientError(f"holomorphic=True needs a complex {what}, but its dtype is {x.dtype}")
+
+
+def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
+    """Differentiate the inexact leaves; integers and booleans get zeros of their own dtype."""
+    leaves = [as_value(x) for x in leaves]
+    inexact = [x.dtype.kind in "fc" for x in leaves]
+    chosen = [x for x, ok in zip(leaves, inexact, strict=True) if ok]
+
+    def g(*values):
+        it = iter(values)
+        return f(*tree.unflatten(in_tree, [next(it) if ok else x for x, ok in zip(leaves, inexact, strict=True)]))
+
+    xs, xs_tree = tree.flatten(tuple(chosen))
+    value, found = _evaluate(g, tuple(chosen), xs_tree, xs, has_aux, holomorphic, False)
+    it = iter(found)
+    grads = [next(it) if ok else zeros_like(x) for x, ok in zip(leaves, inexact, strict=True)]
+    out = tree.unflatten(in_tree, grads)
+    return value, (out[0] if single else out)

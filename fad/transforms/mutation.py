@@ -1,0 +1,79 @@
+"""Noticing that the user overwrote an array between the forward and the backward pass.
+
+A rule keeps references, not copies. If the user then writes into such an array, the derivative would be silently
+wrong, as it is in JAX and HIPS autograd. So each user array that is kept gets a fingerprint, compared before use.
+The cheap fingerprint reads small arrays whole and samples large ones: it is a smoke detector and no proof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import config
+from fad.errors import MutationError, user_line
+
+_WHOLE = 512  # bytes up to which an array is read whole
+_SAMPLES = 32
+
+
+def fingerprint(x: np.ndarray, mode: str) -> Any:
+    """Return something that changes when the contents of `x` change."""
+    if mode == "full" or x.nbytes <= _WHOLE:
+        return hash(x.tobytes())
+    if x.flags.forc:
+        line = x.ravel(order="K")
+        return hash(line[:: line.size // _SAMPLES].tobytes()) ^ hash(line[-1].tobytes())
+    places = np.unravel_index(np.linspace(0, x.size - 1, _SAMPLES).astype(np.intp), x.shape)
+    return hash(x[places].tobytes())
+
+
+class Watch:
+    """The user arrays that one reverse trace has kept, with their fingerprints."""
+
+    __slots__ = ("mode", "inputs", "kept")
+
+    def __init__(self, primals: list):
+        self.mode = config.check_mutation.get()
+        self.inputs = [
+            (x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"
+        ]
+        self.kept: dict[int, tuple] = {}
+
+    def add(self, x: np.ndarray) -> None:
+        if self.mode != "off":
+            self.kept[id(x)] = (x, fingerprint(x, self.mode), user_line())
+
+    def check(self, tape: list) -> None:
+        """Raise MutationError if an array that a rule needs is no longer what it was."""
+        for x, before, line in self.kept.values():
+            if fingerprint(x, self.mode) != before:
+                raise _error(x, line)
+        for x, before in self.inputs:
+            if fingerprint(x, self.mode) != before and _is_kept(x, tape):
+                raise _error(x, "the call of the transform")
+
+
+def _error(x: np.ndarray, line: str) -> MutationError:
+    return MutationError(
+        f"an array of shape {x.shape} and dtype {x.dtype} was overwritten after an operation had kept it for the "
+        f"derivative, at {line}. The derivative would be wrong: pass a copy (x.copy()), or call the pullback first. "
+        "Noticed here"
+    )
+
+
+def _root(x: Any) -> Any:
+    while type(x) is np.ndarray and x.base is not None:
+        x = x.base
+    return x
+
+
+def _is_kept(x: np.ndarray, tape: list) -> bool:
+    root = _root(x)
+    for record in tape:
+        for item in record or ():
+            for part in item if type(item) is tuple else (item,):
+                if type(part) is np.ndarray and _root(part) is root:
+                    return True
+    return False

@@ -1,0 +1,471 @@
+"""Reverse mode: record the operations on a flat tape, then sweep it backwards once.
+
+The tape is a list of records in execution order, and a tracer's `info` is its position there. So the backward pass is
+one reversed loop with no graph search: each record turns the cotangent of its result into cotangents of its operands,
+which lie earlier. A record is freed as soon as it is used, unless the pullback is kept for more calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.archetypes import cast, fit, one
+from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.spec import spec_of
+from fad.core.tracer import Trace, Tracer, bind, leaked
+from fad.errors import PullbackConsumedError, UnsupportedInputError
+from fad.transforms.check import as_operand, as_primal, check_cotangent, finished, pair, settle
+from fad.transforms.mutation import Watch
+
+# Kinds of record.
+UNARY = 1  # (kind, i, partial, y, x)
+ONE_OF_TWO = 2  # (kind, i, partial, z, x, y, fit)         one operand is constant
+BOTH = 3  # (kind, i, j, partial_x, partial_y, z, x, y, fit_x, fit_y)
+GENERAL = 4  # (kind, parents, prim, y, xs, params)
+MULTI = 5  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
+CALL = 6  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
+
+
+class _Dead:
+    """Stands in for the tape of a finished trace."""
+
+    def __init__(self, trace: Trace):
+        self._trace = trace
+
+    def __len__(self) -> int:
+        raise leaked(self._trace)
+
+
+class VJPTrace(Trace):
+    """The trace of reverse mode."""
+
+    __slots__ = ("tape", "watch")
+    kind = "a reverse-mode transform (grad, vjp)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tape: Any = []
+        self.watch: Any = None
+
+    def finish(self) -> None:
+        self.tape = _Dead(self)
+        self.dead = True
+
+    # --- the hot path: elementwise operations of one and two operands -------------------------------------------
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        v = x.value
+        y = prim.forward(v) if type(v) is not Tracer else prim(v)
+        if prim.flat:
+            return y
+        tape = self.tape
+        out = Tracer(y, self, len(tape))
+        keep_y, keep_x = prim.keep[0]
+        tape.append((UNARY, x.info, prim.partials[0], y if keep_y else None, v if keep_x else None))
+        return out
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        partials = prim.partials
+        if partials is None:
+            return self.process(prim, (x, y), {})
+        a = x.value
+        b = y.value
+        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        px, py = partials
+        if px is None or py is None:
+            return self._one_side(prim, x, y, a, b, z)
+        tape = self.tape
+        out = Tracer(z, self, len(tape))
+        (zx, ax, bx), (zy, ay, by) = prim.keep
+        shape = z.shape
+        dtype = z.dtype
+        tape.append((
+            BOTH, x.info, y.info, px, py,
+            z if zx or zy else None, a if ax or ay else None, b if bx or by else None,
+            None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype),
+            None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype),
+        ))  # fmt: skip
+        return out
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        if prim.partials is None:
+            return self.process(prim, (x, b), {})
+        kind = type(b)
+        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+            b = as_operand(b)
+            if b is NotImplemented:
+                return b
+        a = x.value
+        z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
+        return self._record_one(prim, 0, x.info, a, z, a, b)
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        if prim.partials is None:
+            return self.process(prim, (a, y), {})
+        kind = type(a)
+        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+            a = as_operand(a)
+            if a is NotImplemented:
+                return a
+        b = y.value
+        z = prim.forward(a, b) if type(b) is not Tracer and kind is not Tracer else prim(a, b)
+        return self._record_one(prim, 1, y.info, b, z, a, b)
+
+    def _record_one(self, prim: Any, k: int, parent: int, operand: Any, z: Any, a: Any, b: Any) -> Any:
+        """Record a binary operation of which only operand `k` is traced."""
+        partial = prim.partials[k]
+        if partial is None:
+            return z
+        keep_z, keep_a, keep_b = prim.keep[k]
+        constant = a if k else b
+        if type(constant) is np.ndarray and (keep_a if k else keep_b) and id(constant) not in self.watch.kept:
+            self.watch.add(constant)
+        tape = self.tape
+        out = Tracer(z, self, len(tape))
+        kind = type(constant)
+        if z.dtype.kind not in "fc":
+            raise UnsupportedInputError(f"{prim.name} of a traced value gave an array of dtype {z.dtype}")
+        if kind is float or kind is int or (operand.shape == z.shape and operand.dtype is z.dtype):
+            to = None
+        else:
+            to = (operand.shape, operand.dtype)
+        tape.append((
+            ONE_OF_TWO, parent, partial, z if keep_z else None, a if keep_a else None, b if keep_b else None, to
+        ))  # fmt: skip
+        return out
+
+    def _one_side(self, prim: Any, x: Tracer, y: Tracer, a: Any, b: Any, z: Any) -> Any:
+        """Record an operation of two traced operands with no derivative in one of them, or in both."""
+        if prim.flat:
+            return z
+        return self._record_one(prim, 0, x.info, a, z, a, b) if prim.partials[0] else self._record_one(
+            prim, 1, y.info, b, z, a, b
+        )
+
+    # --- everything else ------------------------------------------------------------------------------------------
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        values, parents = [], []
+        for x in args:
+            if type(x) is Tracer and x.trace is self:
+                values.append(x.value)
+                parents.append(x.info)
+            else:
+                if type(x) is not np.ndarray and type(x) is not Tracer:
+                    x = as_operand(x)
+                    if x is NotImplemented:
+                        return x
+                values.append(x)
+                parents.append(-1)
+        y = bind(prim, *values, **params)
+        if prim.flat:
+            return y
+        return self.record(prim, parents, values, y, params)
+
+    def record(self, prim: Any, parents: list, values: list, y: Any, params: dict) -> Any:
+        tape = self.tape
+        position = len(tape)
+        if prim.multi:
+            ys = tuple(y)
+            tape.append((MULTI, parents, prim, ys, self._keep(values, parents), params))
+            tape.extend([None] * (len(ys) - 1))
+            return tuple(
+                Tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)
+            )
+        if y.dtype.kind not in "fc":
+            return y
+        if prim.saves == "none":
+            tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
+        else:
+            tape.append((GENERAL, parents, prim, y, self._keep(values, parents), params))
+        return Tracer(y, self, position)
+
+    def _keep(self, values: list, parents: list) -> tuple:
+        """Return operands as saved for the backward pass, watching those that the user could still overwrite."""
+        for x, parent in zip(values, parents, strict=True):
+            if parent < 0 and type(x) is np.ndarray and id(x) not in self.watch.kept:
+                self.watch.add(x)
+        return tuple(values)
+
+    def call(self, parents: list, outs: list, pullback: Callable) -> list:
+        """Record a call with a pullback of its own; `outs` are its results, as plain values."""
+        position = len(self.tape)
+        self.tape.append((CALL, parents, pullback, len(outs)))
+        self.tape.extend([None] * (len(outs) - 1))
+        return [
+            Tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)
+        ]
+
+
+def is_inexact(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype.kind in "fc"
+
+
+# --- the backward sweep -----------------------------------------------------------------------------------------
+
+
+def sweep(tape: list, cts: list, stop: int, keep: bool) -> None:
+    """Propagate cotangents from the end of the tape down to position `stop`.
+
+    `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
+    With `keep` false each record is dropped as soon as it has been used.
+    """
+    own = bytearray(len(tape))  # 1 where cts[i] is an array made here, that may be added to in place
+    ndarray = np.ndarray
+    for i in range(len(tape) - 1, stop - 1, -1):
+        record = tape[i]
+        if record is None:
+            continue
+        if not keep:
+            tape[i] = None
+        g = cts[i]
+        kind = record[0]
+        if kind >= MULTI:
+            _sweep_many(record, i, cts, own)
+            continue
+        if g is None:
+            continue
+        cts[i] = None
+        if type(g) is Indexed:
+            g = g.dense()
+        if kind == BOTH:
+            _, j, k, px, py, z, x, y, to_x, to_y = record
+            if type(g) is Masked:
+                c = g if px is one else g.times(px, (z, x, y))
+                d = g if py is one else g.times(py, (z, x, y))
+            else:
+                c = g if px is one else g * px(z, x, y)
+                d = g if py is one else g * py(z, x, y)
+            if to_y is not None:
+                d = fit(densify(d), *to_y)
+            p = cts[k]
+            if p is None:
+                cts[k] = d
+            else:
+                accumulate(cts, own, k, d)
+            if to_x is not None:
+                c = fit(densify(c), *to_x)
+        elif kind == GENERAL:
+            _sweep_general(record, densify(g), cts, own)
+            continue
+        else:
+            if kind == UNARY:
+                _, j, partial, z, x = record
+                c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
+            else:
+                _, j, partial, z, x, y, to = record
+                if type(g) is Masked:
+                    c = g if partial is one else g.times(partial, (z, x, y))
+                else:
+                    c = g if partial is one else g * partial(z, x, y)
+                if to is not None:
+                    c = fit(densify(c), *to)
+        p = cts[j]
+        if p is None:
+            cts[j] = c
+        elif own[j] and type(p) is ndarray and type(c) is ndarray:
+            p += c
+        else:
+            accumulate(cts, own, j, c)
+
+
+def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
+    """Add a cotangent to those that position `j` has received so far."""
+    p = cts[j]
+    if type(c) is Indexed:
+        if c.is_plain():
+            _accumulate_indexed(cts, own, j, c)
+        elif p is None:
+            cts[j] = c
+        elif type(p) is Indexed:
+            p.entries += c.entries
+        else:
+            cts[j] = densify(p) + c.dense()
+        return
+    if p is None:
+        cts[j] = c
+        return
+    p, c = densify(p), densify(c)
+    if own[j] and type(p) is np.ndarray and type(c) is np.ndarray:
+        p += c
+    else:
+        cts[j] = p + c
+        own[j] = 1
+
+
+def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
+    p = densify(cts[j]) if cts[j] is not None else None
+    if type(p) is Tracer:
+        cts[j] = p + c.dense()
+    elif p is None:
+        cts[j] = c.dense()
+        own[j] = 1
+    else:
+        if not own[j] or isinstance(p, np.generic):
+            p = np.array(p)
+            own[j] = 1
+        cts[j] = c.add_to(p)
+
+
+def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    _, parents, prim, y, xs, params = record
+    for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
+        if c is not None:
+            accumulate(cts, own, parent, c)
+
+
+def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Run a record with several results: gather their cotangents, hand them to its rule."""
+    n = record[3] if record[0] == CALL else len(record[3])
+    gs = [densify(g) if g is not None else None for g in cts[i : i + n]]
+    if all(g is None for g in gs):
+        return
+    cts[i : i + n] = [None] * n
+    parents = record[1]
+    if record[0] == CALL:
+        results = record[2](gs)
+    else:
+        _, _, prim, ys, xs, params = record
+        gs = [np.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+        results = operand_cotangents(prim, parents, tuple(gs), ys, xs, params)
+    for parent, c in zip(parents, results, strict=True):
+        if c is not None and parent >= 0:
+            accumulate(cts, own, parent, c)
+
+
+def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
+    """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
+    rules = prim.vjp
+    if rules is None:
+        return _transposed_jvp(prim, parents, ct, y, xs, params)
+    if callable(rules):
+        found = [rules(k, ct, y, *xs, **params) if p >= 0 else None for k, p in enumerate(parents)]
+    else:
+        found = [
+            rules[k](ct, y, *xs, **params) if p >= 0 and rules[k] is not None else None
+            for k, p in enumerate(parents)
+        ]
+    return [
+        c if c is None or type(c) is Indexed or type(c) is Masked or c.dtype is x.dtype else cast(c, x.dtype)
+        for c, x in zip(found, xs, strict=True)
+    ]
+
+
+def _transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
+    """Derive a VJP: the map from tangents of the traced operands to the result's tangent is linear; transpose it."""
+    wanted = [k for k, p in enumerate(parents) if p >= 0 and xs[k].dtype.kind in "fc"]
+
+    def push(*tangents):
+        slots = [None] * len(xs)
+        for k, t in zip(wanted, tangents, strict=True):
+            slots[k] = t
+        return prim.jvp(slots, y, xs, params)
+
+    _, pullback = vjp(push, *[np.zeros_like(xs[k]) for k in wanted])
+    found: list = [None] * len(xs)
+    for k, c in zip(wanted, pullback(ct), strict=True):
+        found[k] = c
+    return found
+
+
+# --- the transform ----------------------------------------------------------------------------------------------
+
+
+class Tape:
+    """The record of one run: what `vjp`, `grad` and `linearize` share."""
+
+    __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
+
+    def __init__(self, fun: Callable, primals: tuple, in_tree: Any, leaves: list, has_aux: bool):
+        trace = VJPTrace()
+        self.trace = trace
+        trace.watch = self.watch = Watch(leaves)
+        records = trace.tape
+        self.records = records
+        self.in_tree = in_tree
+        self.leaves = leaves
+        tracers = [Tracer(x, trace, i) for i, x in enumerate(leaves)]
+        records.extend([None] * len(leaves))
+        try:
+            out = fun(*tree.unflatten(in_tree, tracers))
+            aux = None
+            if has_aux:
+                out, aux = pair(out)
+                aux = tree.map(trace.lower, aux)
+            outputs, self.out_tree = tree.flatten(out)
+            self.outputs = [finished(x) for x in outputs]
+        finally:
+            trace.finish()
+        self.aux = aux
+
+    def values(self) -> list:
+        lower = self.trace.lower
+        return [lower(x) for x in self.outputs]
+
+    def pull(self, cts: list, keep: bool) -> list:
+        """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
+        if self.records is None:
+            raise PullbackConsumedError("this tape was swept before and not kept")
+        records = self.records
+        self.watch.check(records)
+        if not keep:
+            self.records = None
+        slots: list = [None] * len(records)
+        trace = self.trace
+        for x, ct in zip(self.outputs, cts, strict=True):
+            if type(x) is Tracer and x.trace is trace and ct is not None:
+                p = slots[x.info]
+                slots[x.info] = ct if p is None else p + ct
+        n = len(self.leaves)
+        sweep(records, slots, n, keep)
+        return settle(slots[:n], self.leaves, cts)
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """Evaluate a function and return its value with its pullback, the map from cotangents of the output to inputs.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of the primals, arrays or pytrees of arrays in and out.
+    *primals : arrays or pytrees of floating-point or complex arrays
+        The point at which to differentiate.
+    has_aux : bool
+        If true, `fun` returns ``(output, aux)``, and aux is passed through, not differentiated.
+
+    Returns
+    -------
+    (out, vjp_fn) or (out, vjp_fn, aux)
+        ``vjp_fn(ct)`` takes a cotangent of the structure, shapes and dtypes of `out`, and returns a tuple with one
+        cotangent per primal, always. It may be called many times, and is itself differentiable in `ct`.
+
+    Raises
+    ------
+    IntegerInputError, UnsupportedInputError
+        for primals that have no derivative;
+    TreeMismatchError, ShapeMismatchError, DtypeMismatchError
+        from ``vjp_fn``, for a cotangent that does not fit;
+    MutationError
+        from ``vjp_fn``, if an array that a rule needs was overwritten in between.
+
+    Examples
+    --------
+    >>> y, pullback = vjp(lambda x: x * x, 3.0)
+    >>> pullback(1.0)
+    (np.float64(6.0),)
+    """
+    leaves, in_tree = tree.flatten(primals)
+    leaves = [as_primal(x, "a primal of vjp") for x in leaves]
+    tape = Tape(fun, primals, in_tree, leaves, has_aux)
+    values = tape.values()
+
+    def vjp_fn(ct: Any) -> tuple:
+        cts = check_cotangent(ct, tape.out_tree, values)
+        return tree.unflatten(in_tree, tape.pull(cts, keep=True))
+
+    out = tree.unflatten(tape.out_tree, values)
+    return (out, vjp_fn, tape.aux) if has_aux else (out, vjp_fn)

@@ -1,0 +1,352 @@
+"""``vmap``: run a function written for one example on a whole batch, operation by operation.
+
+A batched tracer's value carries the batch axis in front, always; its shape does not show it.
+
+Python's ``if`` and ``while`` on a batched value split the lanes: the run is abandoned, and the function is run again
+once for the lanes of each outcome. A run knows the outcomes that brought it where it is (its *path*), so it goes the
+same way up to there and further. A function with k paths costs at most 2k - 1 runs; the function must be pure.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Trace, Tracer, bind
+from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
+from fad.transforms.check import as_operand, as_value, finished
+
+_warned: set[str] = set()
+
+
+class _Split(BaseException):
+    """Control flow asked a question that the lanes answer differently. Not an Exception: user code may catch those."""
+
+    def __init__(self, trace: BatchTrace, groups: list):
+        self.trace = trace
+        self.groups = groups  # [(outcome, lane numbers)]
+
+
+class BatchTrace(Trace):
+    """The trace of vmap, for one run over the lanes that share a path."""
+
+    __slots__ = ("size", "path", "taken", "on_branch")
+    kind = "vmap"
+
+    def __init__(self, size: int, path: tuple, on_branch: str):
+        super().__init__()
+        self.size = size
+        self.path = path
+        self.taken = 0
+        self.on_branch = on_branch
+
+    def shape(self, x: Tracer) -> tuple[int, ...]:
+        return x.value.shape[1:]
+
+    def show(self, x: Tracer) -> str:
+        return f"{self.size} lanes of shape {self.shape(x)}: {x.value}"
+
+    def stop(self, x: Tracer) -> Tracer:
+        v = x.value
+        return Tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if self.dead:
+            self.check_alive()
+        values, batched = [], []
+        for x in args:
+            if type(x) is Tracer and x.trace is self:
+                values.append(x.value)
+                batched.append(True)
+            else:
+                x = as_operand(x)
+                if x is NotImplemented:
+                    return x
+                values.append(x)
+                batched.append(False)
+        if prim.batch is None:
+            y = self._loop(prim, values, batched, params)
+        elif prim.extra.get("needs_trace"):
+            y = prim.batch(self, tuple(batched), values, params)
+        else:
+            y = prim.batch(self.size, tuple(batched), values, params)
+        if prim.multi:
+            return tuple(Tracer(v, self, None) for v in y)
+        return Tracer(y, self, None)
+
+    def _loop(self, prim: Any, values: list, batched: list, params: dict) -> Any:
+        if prim.name not in _warned:
+            _warned.add(prim.name)
+            warnings.warn(
+                f"{prim.name} has no batching rule; vmap runs it in a loop over the batch", LoopFallbackWarning, stacklevel=4
+            )
+        lanes = [
+            bind(prim, *[v[i] if b else v for v, b in zip(values, batched, strict=True)], **params)
+            for i in range(self.size)
+        ]
+        if prim.multi:
+            return tuple(np.stack(column) for column in zip(*lanes, strict=True))
+        return np.stack(lanes)
+
+    # --- splitting by path --------------------------------------------------------------------------------------
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        if x.value.shape[1:] != ():
+            if x.size == 1 and convert is not operator.index:
+                return self.concrete(x.reshape(()), convert)
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape(x)} is ambiguous: use a.any() or a.all()"
+            )
+        return convert(self.decide(x.value))
+
+    def decide(self, value: Any) -> Any:
+        """Return the one outcome of a batched value on this run's lanes; split the lanes if there are several.
+
+        `value` carries the lanes in front; the outcome may be an array (a boolean mask).
+        """
+        if self.dead:
+            self.check_alive()
+        plain = _plain(value)
+        if self.taken < len(self.path):
+            outcome = self.path[self.taken]
+            self.taken += 1
+            return outcome
+        flat = plain.reshape(self.size, -1)
+        if self.size and (flat == flat[:1]).all():
+            outcome = plain[0]
+            self.path += (outcome,)
+            self.taken += 1
+            return outcome
+        if self.on_branch == "error":
+            raise BatchedValueError(
+                "Python control flow on a batched value, and on_branch='error'. "
+                "Use np.where, or vmap(..., on_branch='split')"
+            )
+        _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        raise _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+
+    def number(self, x: Tracer, convert: Callable) -> Any:
+        raise BatchedValueError(
+            f"float(x) or x.item() was asked of a batched value: it stands for {self.size} numbers inside vmap. "
+            "Use x itself; to see the numbers, print(x)"
+        )
+
+
+def _plain(x: Any) -> Any:
+    """Return the plain array behind a value that other transforms may be tracing too."""
+    while type(x) is Tracer:
+        # An outer vmap splits its own lanes first, so that they agree on what all inner lanes do.
+        x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.value
+    return np.asarray(x)
+
+
+# --- the transform ----------------------------------------------------------------------------------------------
+
+
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+    on_branch: str = "split",
+) -> Callable:
+    """Return a function that maps `fun` over an axis of its arguments, all lanes at once.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of single examples.
+    in_axes : int, None, or a tree prefix of them
+        The axis of each positional argument to map over; None passes it whole. Keyword arguments are mapped over axis 0.
+    out_axes : int or a tree prefix of them
+        Where the mapped axis appears in each output.
+    axis_size : int, keyword only
+        The number of lanes, needed only if no argument is mapped.
+    chunk_size : int, keyword only
+        Run at most that many lanes at once, to bound the memory.
+    on_branch : "split" or "error", keyword only
+        What an ``if`` or ``while`` on a batched value does: rerun the function once for each path that lanes take
+        (the function must be pure), or raise.
+
+    Returns
+    -------
+    callable
+        Equal to a loop over the lanes whose results are stacked.
+
+    Raises
+    ------
+    BatchingError
+        if axes or sizes do not fit; BatchedValueError if a plain number is asked of a batched value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vmap(lambda x: x * 2 if x > 0 else x)(np.array([-1.0, 1.0]))
+    array([-1.,  2.])
+    """
+    if on_branch not in ("split", "error"):
+        raise ValueError(f"on_branch must be 'split' or 'error', not {on_branch!r}")
+    if chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):
+        raise ValueError(f"chunk_size must be a positive int or None, not {chunk_size!r}")
+
+    @functools.wraps(fun, updated=())
+    def mapped(*args, **kwargs):
+        axes = _argument_axes(in_axes, args, kwargs)
+        leaves, in_tree = tree.flatten((args, kwargs))
+        leaves = [as_value(x, "an argument of vmap") if a is not None else x for x, a in zip(leaves, axes, strict=True)]
+        size = _common_size(leaves, axes, axis_size)
+        leaves = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
+        flags = [a is not None for a in axes]
+
+        def run(lanes, path, chunk):
+            return _run(fun, in_tree, leaves if chunk is None else chunk, flags, lanes, path, on_branch)
+
+        if chunk_size is None or size <= chunk_size:
+            outs, out_tree = _explore(run, leaves, flags, size)
+        else:
+            outs, out_tree = _in_chunks(run, leaves, flags, size, chunk_size)
+        return _place(outs, out_tree, out_axes)
+
+    return mapped
+
+
+def _front(x: Any, axis: int) -> Any:
+    return x if axis == 0 else np.moveaxis(x, axis, 0)
+
+
+def _in_chunks(run: Callable, leaves: list, flags: list, size: int, chunk: int) -> tuple:
+    parts = []
+    for start in range(0, size, chunk):
+        some = [x[start : start + chunk] if b else x for x, b in zip(leaves, flags, strict=True)]
+        outs, out_tree = _explore(run, some, flags, min(chunk, size - start))
+        parts.append(outs)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)], out_tree
+
+
+def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
+    """Run the lanes together, splitting them by path as often as they ask for it; return stacked outputs."""
+    waiting = [(np.arange(size), ())]
+    done = []
+    out_tree = None
+    while waiting:
+        lanes, path = waiting.pop()
+        whole = len(lanes) == size
+        some = leaves if whole else [x[lanes] if b else x for x, b in zip(leaves, flags, strict=True)]
+        outs, found = run(len(lanes), path, some)
+        if isinstance(outs, _Split):
+            waiting += [(lanes[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
+            continue
+        if out_tree is not None and found != out_tree:
+            raise BatchingError(f"the lanes of a vmap returned different structures: {out_tree} and {found}")
+        out_tree = found
+        done.append((lanes, outs))
+    if len(done) == 1:
+        return done[0][1], out_tree
+    order = np.argsort(np.concatenate([lanes for lanes, _ in done]))
+    columns = zip(*[outs for _, outs in done], strict=True)
+    return [_join(column)[order] for column in columns], out_tree
+
+
+def _join(parts: tuple) -> Any:
+    shapes = {p.shape[1:] for p in parts}
+    if len(shapes) > 1:
+        raise BatchingError(f"the lanes of a vmap returned arrays of different shapes: {sorted(shapes)}")
+    return np.concatenate(parts)
+
+
+def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
+    """Run the function once over lanes that share a path.
+
+    Returns the output leaves, lanes in front, and their structure; or ``(split, None)`` if the lanes disagreed.
+    """
+    trace = BatchTrace(size, path, on_branch)
+    try:
+        wrapped = [Tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
+        args, kwargs = tree.unflatten(in_tree, wrapped)
+        ys, out_tree = tree.flatten(fun(*args, **kwargs))
+        ys = [finished(y) for y in ys]
+    except _Split as split:
+        if split.trace is not trace:
+            raise
+        return split, None
+    finally:
+        trace.finish()
+    outs = []
+    for y in ys:
+        if type(y) is Tracer and y.trace is trace:
+            outs.append(y.value)
+        else:
+            outs.append(np.broadcast_to(y, (size, *y.shape)))
+    return outs, out_tree
+
+
+def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
+    axes = _prefix(out_axes, tree.unflatten(out_tree, outs), "out_axes")
+    placed = []
+    for y, axis in zip(outs, axes, strict=True):
+        if axis is None:
+            raise BatchingError("out_axes=None is not possible for a mapped output; use an axis number")
+        if not -y.ndim <= axis < y.ndim:
+            raise BatchingError(f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included")
+        y = y if axis == 0 else np.moveaxis(y, 0, axis)
+        placed.append(y.copy() if type(y) is np.ndarray and not y.flags.writeable else y)
+    return tree.unflatten(out_tree, placed)
+
+
+def _argument_axes(in_axes: Any, args: tuple, kwargs: dict) -> list:
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise BatchingError(
+            f"in_axes={in_axes} of vmap has {len(in_axes)} entries, but the function was called with {len(args)} positional "
+            "arguments"
+        )
+    return _prefix(in_axes, args, "in_axes") + [0] * len(tree.leaves(kwargs))
+
+
+def _prefix(axes: Any, whole: Any, what: str) -> list:
+    """Spread a tree prefix of axes over the leaves of a tree."""
+    if axes is None or isinstance(axes, (int, np.integer)):
+        return [axes] * len(tree.leaves(whole))
+    if isinstance(axes, (tuple, list)) and isinstance(whole, (tuple, list)) and len(axes) == len(whole):
+        return [a for part, sub in zip(axes, whole, strict=True) for a in _prefix(part, sub, what)]
+    if isinstance(axes, dict) and isinstance(whole, dict) and axes.keys() == whole.keys():
+        return [a for key in sorted(whole) for a in _prefix(axes[key], whole[key], what)]
+    found = tree.leaves(axes, is_leaf=lambda a: a is None)
+    if tree.structure(axes, is_leaf=lambda a: a is None) == tree.structure(whole, is_leaf=lambda a: a is None):
+        return [a for a, x in zip(found, tree.leaves(whole, is_leaf=lambda x: x is None), strict=True) if x is not None]
+    raise BatchingError(
+        f"{what} of vmap must be an int, None, or a tree of them that is a prefix of the arguments' tree; "
+        f"{axes!r} does not fit {tree.structure(whole)}"
+    )
+
+
+def _common_size(leaves: list, axes: list, axis_size: int | None) -> int:
+    sizes = {}
+    for x, a in zip(leaves, axes, strict=True):
+        if a is None:
+            continue
+        if not -x.ndim <= a < x.ndim:
+            raise BatchingError(
+                f"in_axes={a} of vmap, but an argument has shape {x.shape}: it has no such axis. Use None to pass it whole"
+            )
+        sizes.setdefault(x.shape[a], x.shape)
+    if axis_size is not None:
+        sizes.setdefault(axis_size, f"axis_size={axis_size}")
+    if len(sizes) > 1:
+        raise BatchingError(
+            "the mapped axes of vmap must have one size, but they have "
+            + ", ".join(f"{n} (of {where})" for n, where in sizes.items())
+        )
+    if not sizes:
+        raise BatchingError("vmap maps over no argument: give an in_axes that is not None, or axis_size")
+    return next(iter(sizes))

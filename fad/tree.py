@@ -1,0 +1,189 @@
+"""Pytrees: nested containers of arrays. optree does the work, in the namespace ``"fad"``, under fad's own names.
+
+A bare array is by far the commonest tree, so it has a short path that never enters optree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from fad.errors import TreeMismatchError
+
+_NAMESPACE = "fad"
+_LEAF = optree.tree_structure(0)
+# Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
+_BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
+
+PyTree = Any
+
+
+def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
+    """Return ``(leaves, structure)``. ``None`` is an empty tree.
+
+    >>> flatten({"b": 2.0, "a": (1.0, None)})[0]
+    [1.0, 2.0]
+    """
+    if type(tree) in _BARE and is_leaf is None:
+        return [tree], _LEAF
+    leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
+    return leaves, treedef
+
+
+def unflatten(treedef: Any, leaves: Any) -> PyTree:
+    """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`."""
+    if treedef is _LEAF:
+        return next(iter(leaves))
+    return optree.tree_unflatten(treedef, leaves)
+
+
+def leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
+    """Return the leaves, left to right; dictionaries in the order of their sorted keys."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: PyTree, is_leaf: Callable | None = None) -> Any:
+    """Return the structure of a tree without its leaves; structures compare with ``==``."""
+    return flatten(tree, is_leaf)[1]
+
+
+def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Apply ``f`` leaf by leaf to one or more trees of the same structure.
+
+    Raises TreeMismatchError if the others do not have the structure of the first.
+
+    >>> map(lambda x, y: x + y, {"w": 1.0}, {"w": 2.0})
+    {'w': 3.0}
+    """
+    xs, treedef = flatten(tree, is_leaf)
+    columns = [xs]
+    for other in rest:
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except (ValueError, TypeError) as error:
+            raise TreeMismatchError(
+                f"tree.map needs trees of one structure; the first is {treedef}, another does not fit it: {error}"
+            ) from None
+    return unflatten(treedef, [f(*row) for row in zip(*columns, strict=True)])
+
+
+def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
+    """Fold ``f`` over the leaves, from the left.
+
+    >>> reduce(lambda a, b: a + b, [1.0, (2.0, 3.0)])
+    6.0
+    """
+    return functools.reduce(f, leaves(tree), *initial)
+
+
+def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
+    """Turn a tree of structure ``outer`` of trees of structure ``inner`` inside out.
+
+    >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    return optree.tree_transpose(outer, inner, tree, namespace=_NAMESPACE)
+
+
+def flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
+    """Return ``([(path, leaf), ...], structure)``; a path is a tuple of keys and indices."""
+    paths, xs, treedef = optree.tree_flatten_with_path(tree, is_leaf, namespace=_NAMESPACE)
+    return list(zip(paths, xs, strict=True)), treedef
+
+
+def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = None) -> PyTree:
+    """Like :func:`map`, with the path of each leaf as first argument of ``f``."""
+    return optree.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=_NAMESPACE)
+
+
+def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
+    """Make ``cls`` a pytree: ``flatten(x) -> (children, metadata)``, ``unflatten(metadata, children) -> x``."""
+    return optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
+
+
+def register_dataclass(cls: type) -> type:
+    """Make a dataclass a pytree whose children are its fields; usable as a decorator.
+
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Point:
+    ...     x: float
+    ...     y: float
+    >>> map(lambda v: 2 * v, Point(1.0, 2.0))
+    Point(x=2.0, y=4.0)
+    """
+    names = tuple(field.name for field in dataclasses.fields(cls))
+
+    def flatten_fields(x):
+        return tuple(getattr(x, name) for name in names), None, names
+
+    def unflatten_fields(_, children):
+        new = object.__new__(cls)
+        for name, child in zip(names, children, strict=True):
+            object.__setattr__(new, name, child)
+        return new
+
+    return register_node(cls, flatten_fields, unflatten_fields)
+
+
+def ravel(tree: PyTree) -> tuple[Any, Callable]:
+    """Return ``(flat, unravel)``: all leaves in one vector, and the function that puts a vector back into the tree.
+
+    >>> flat, unravel = ravel({"a": np.ones((2, 2)), "b": 3.0})
+    >>> flat.shape, unravel(2 * flat)["b"]
+    ((5,), np.float64(6.0))
+    """
+    xs, treedef = flatten(tree)
+    shapes = [np.shape(x) for x in xs]
+    dtypes = [np.result_type(x) for x in xs]
+    sizes = [int(np.prod(s)) for s in shapes]
+    if not xs:
+        return np.zeros(0), lambda flat: unflatten(treedef, [])
+    flat = np.concatenate([np.reshape(x, (-1,)) for x in xs])
+
+    def unravel(flat):
+        parts, start = [], 0
+        for shape, dtype, size in zip(shapes, dtypes, sizes, strict=True):
+            part = np.reshape(flat[start : start + size], shape)
+            part = part if part.dtype == dtype else part.astype(dtype)
+            parts.append(part[()] if shape == () else part)
+            start += size
+        return unflatten(treedef, parts)
+
+    return flat, unravel
+
+
+def add(a: PyTree, b: PyTree) -> PyTree:
+    """Return ``a + b``, leaf by leaf."""
+    return map(lambda x, y: x + y, a, b)
+
+
+def sub(a: PyTree, b: PyTree) -> PyTree:
+    """Return ``a - b``, leaf by leaf."""
+    return map(lambda x, y: x - y, a, b)
+
+
+def scale(factor: Any, tree: PyTree) -> PyTree:
+    """Return ``factor * tree``, leaf by leaf."""
+    return map(lambda x: factor * x, tree)
+
+
+def vdot(a: PyTree, b: PyTree) -> Any:
+    """Return the inner product of two trees, the first conjugated as in :func:`numpy.vdot`."""
+    return sum(leaves(map(np.vdot, a, b)))
+
+
+def norm(tree: PyTree) -> Any:
+    """Return the Euclidean norm of all leaves together; its gradient at zero is zero."""
+    flat, _ = ravel(tree)
+    return np.linalg.norm(flat)
+
+
+def zeros_like(tree: PyTree) -> PyTree:
+    """Return a tree of zeros of the same structure, shapes and dtypes."""
+    return map(lambda x: np.zeros_like(x)[()] if np.ndim(x) == 0 else np.zeros_like(x), tree)
