@@ -1,0 +1,66 @@
+"""Questions about an array, not its values: shape, rank, size, dtype. They are answered for tracers and are no operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import FUNCTIONS, Tracer
+
+
+def ndim(a: Any) -> int:
+    return a.ndim
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    return a.shape
+
+
+def size(a: Any, axis: Any = None) -> int:
+    if axis is None:
+        return a.size
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return int(np.prod([a.shape[i] for i in axes]))
+
+
+def _example(x: Any) -> Any:
+    """Return something plain that NumPy's type promotion treats as it would treat `x`."""
+    if type(x) is Tracer:
+        return x.dtype
+    return [_example(e) for e in x] if type(x) in (list, tuple) else x
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(*(_example(x) for x in arrays_and_dtypes))
+
+
+def iscomplexobj(x: Any) -> bool:
+    return x.dtype.kind == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    return x.dtype.kind != "c"
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    return np.can_cast(_example(from_), to, casting)
+
+
+def min_scalar_type(a: Any) -> np.dtype:
+    return a.dtype
+
+
+def common_type(*arrays: Any) -> Any:
+    return np.common_type(*(np.empty(0, x.dtype) if type(x) is Tracer else x for x in arrays))
+
+
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    return a is b  # traced values are never changed in place, so sharing cannot be seen
+
+
+FUNCTIONS.update({
+    np.ndim: ndim, np.shape: shape, np.size: size, np.result_type: result_type, np.iscomplexobj: iscomplexobj,
+    np.isrealobj: isrealobj, np.can_cast: can_cast, np.min_scalar_type: min_scalar_type, np.common_type: common_type,
+    np.shares_memory: shares_memory, np.may_share_memory: shares_memory,
+})  # fmt: skip

@@ -1,0 +1,328 @@
+"""Jacobians and Hessians: ``vmap`` of pushes or pulls over a basis, in chunks that bound the memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.errors import ComplexGradientError
+from fad.transforms.check import as_primal
+from fad.transforms.grad import grad, split_arguments
+from fad.transforms.jvp import jvp
+from fad.transforms.vjp import Tape, vjp
+from fad.transforms.vmap import vmap
+
+_BUDGET = 1 << 28  # bytes of basis and result that one chunk of lanes may take, for chunk_size="auto"
+
+
+def _chunks(n: int, lane: int, chunk_size: Any) -> Iterator[tuple[int, int]]:
+    """Cut n lanes into ranges; `lane` is the number of elements that one lane carries."""
+    if chunk_size == "auto":
+        chunk_size = max(1, _BUDGET // (32 * max(1, lane)))
+    elif chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):
+        raise ValueError(f"chunk_size must be a positive int, None or 'auto', not {chunk_size!r}")
+    step = chunk_size or max(1, n)
+    return ((start, min(n, start + step)) for start in range(0, n, step))
+
+
+def _basis(xs: list, start: int, stop: int) -> list:
+    """Return unit vectors number start to stop of the space of all leaves together, one batched array per leaf."""
+    out, offset = [], 0
+    for x in xs:
+        lanes = np.zeros_like(x, shape=(stop - start, x.size))
+        low, high = max(start, offset), min(stop, offset + x.size)
+        if low < high:
+            lanes[np.arange(low, high) - start, np.arange(low, high) - offset] = 1
+        out.append(lanes.reshape((stop - start, *x.shape)))
+        offset += x.size
+    return out
+
+
+def _stack(parts: list) -> list:
+    return parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def _split_lanes(lanes: Any, xs: list) -> list:
+    """Cut an array with one lane per element of all leaves into one array of shape ``(*leaf.shape, ...)`` per leaf."""
+    out, offset = [], 0
+    for x in xs:
+        out.append(lanes[offset : offset + x.size].reshape((*x.shape, *lanes.shape[1:])))
+        offset += x.size
+    return out
+
+
+def _check_kinds(xs: list, holomorphic: bool, name: str, what: str) -> None:
+    for x in xs:
+        if holomorphic and x.dtype.kind != "c":
+            raise ComplexGradientError(f"{name} with holomorphic=True needs a complex {what}, but its dtype is {x.dtype}")
+        if not holomorphic and x.dtype.kind == "c":
+            raise ComplexGradientError(
+                f"{name} needs a real {what}, but it is complex; pass holomorphic=True for a complex-differentiable "
+                "function, or split real and imaginary parts"
+            )
+
+
+def _prepare(fun, args, kwargs, argnums, argnames, name):
+    f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, name)
+    leaves, in_tree = tree.flatten(chosen)
+    return f, [as_primal(x, f"the argument of {name}") for x in leaves], in_tree, single
+
+
+def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
+    """Nest the blocks: output structure outside, input structure inside."""
+    rows = []
+    for row in blocks:
+        inner = tree.unflatten(in_tree, row)
+        rows.append(inner[0] if single else inner)
+    return tree.unflatten(out_tree, rows)
+
+
+def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
+    _check_kinds(xs, holomorphic, name, "input")
+    n = sum(x.size for x in xs)
+    parts, seen = [], {}
+
+    def push(*tangents):
+        out = jvp(f, tree.unflatten(in_tree, xs), tree.unflatten(in_tree, list(tangents)), has_aux)
+        ys, seen["tree"] = tree.flatten(out[1])
+        seen["aux"] = out[2] if has_aux else None
+        return ys
+
+    for start, stop in _chunks(n, max(n, 1), chunk_size):
+        parts.append(vmap(push)(*_basis(xs, start, stop)))
+    if not parts:  # no input element at all: only the shapes of the output are needed
+        push(*xs)
+        ys = tree.leaves(f(*tree.unflatten(in_tree, xs)) if not has_aux else f(*tree.unflatten(in_tree, xs))[0])
+        return [[np.zeros_like(y, shape=np.shape(y) + x.shape) for x in xs] for y in ys], seen
+    columns = _stack(parts)
+    blocks = [
+        [np.moveaxis(c, tuple(range(x.ndim)), tuple(range(-x.ndim, 0))) for c, x in zip(_split_lanes(y, xs), xs, strict=True)]
+        for y in columns
+    ]
+    return blocks, seen
+
+
+def _reverse(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacrev"):
+    tape = Tape(f, tree.unflatten(in_tree, xs), in_tree, xs, has_aux)
+    return _pull_all(tape, xs, holomorphic, chunk_size, name)
+
+
+def _pull_all(tape, xs, holomorphic, chunk_size, name):
+    ys = tape.values()
+    _check_kinds(ys, holomorphic, name, "output")
+    m, n = sum(y.size for y in ys), sum(x.size for x in xs)
+    parts = [
+        vmap(lambda *cts: tape.pull(list(cts), keep=True))(*_basis(ys, start, stop))
+        for start, stop in _chunks(m, max(n, m), chunk_size)
+    ]
+    seen = {"tree": tape.out_tree, "aux": tape.aux}
+    if not parts:
+        return [[np.zeros_like(x, shape=y.shape + x.shape) for x in xs] for y in ys], seen
+    columns = [_split_lanes(c, ys) for c in _stack(parts)]  # per input, per output
+    return [[columns[i][k] for i in range(len(xs))] for k in range(len(ys))], seen
+
+
+def jacfwd(
+    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = None,
+    argnames: Any = None,
+) -> Callable:  # fmt: skip
+    """Return a function that computes the Jacobian column by column, by forward mode.
+
+    The better choice where the input is smaller than the output.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or pytrees.
+    argnums, has_aux, holomorphic, argnames
+        As in :func:`fad.grad`.
+    chunk_size : int, None or "auto"
+        How many columns to compute at once; None means all, "auto" bounds the memory.
+
+    Returns
+    -------
+    callable
+        Returns arrays of shape ``out.shape + in.shape``; for pytrees the output's structure outside, the input's inside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _jacobian(_forward, "jacfwd", fun, argnums, has_aux, holomorphic, chunk_size, argnames)
+
+
+def jacrev(
+    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = None,
+    argnames: Any = None,
+) -> Callable:  # fmt: skip
+    """Return a function that computes the Jacobian row by row, by reverse mode.
+
+    The better choice where the output is smaller than the input. Parameters and result as in :func:`jacfwd`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _jacobian(_reverse, "jacrev", fun, argnums, has_aux, holomorphic, chunk_size, argnames)
+
+
+def jacobian(
+    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, mode: str = "auto",
+    chunk_size: Any = "auto", argnames: Any = None,
+) -> Callable:  # fmt: skip
+    """Return a function that computes the Jacobian, in the mode that needs fewer passes.
+
+    Parameters
+    ----------
+    fun, argnums, has_aux, holomorphic, argnames
+        As in :func:`fad.grad`.
+    mode : "auto", "fwd" or "rev"
+        "auto" goes forward if there are fewer inputs than outputs, else backward.
+    chunk_size : int, None or "auto"
+        How many passes to run at once.
+
+    Returns
+    -------
+    callable
+        Returns arrays of shape ``out.shape + in.shape``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacobian(lambda x: np.array([[1.0, 2.0]]) @ x)(np.ones(2))
+    array([[1., 2.]])
+    """
+    modes = {"auto": _cheaper, "fwd": _forward, "rev": _reverse}
+    if mode not in modes:
+        raise ValueError(f"mode of jacobian must be 'auto', 'fwd' or 'rev', not {mode!r}")
+    return _jacobian(modes[mode], "jacobian", fun, argnums, has_aux, holomorphic, chunk_size, argnames)
+
+
+def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
+    tape = Tape(f, tree.unflatten(in_tree, xs), in_tree, xs, has_aux)
+    inputs, outputs = sum(x.size for x in xs), sum(y.size for y in tape.values())
+    real = holomorphic or not any(x.dtype.kind == "c" for x in xs)
+    if inputs < outputs and real:
+        return _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
+    return _pull_all(tape, xs, holomorphic, chunk_size, name)
+
+
+def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, argnames):
+    @functools.wraps(fun, updated=())
+    def evaluate(*args, **kwargs):
+        f, xs, in_tree, single = _prepare(fun, args, kwargs, argnums, argnames, name)
+        blocks, seen = compute(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
+        result = _finish(blocks, seen["tree"], in_tree, single)
+        return (result, seen["aux"]) if has_aux else result
+
+    return evaluate
+
+
+def hessian(
+    fun: Callable, argnums: Any = 0, has_aux: bool = False, holomorphic: bool = False, *, chunk_size: Any = "auto"
+) -> Callable:
+    """Return a function that computes the matrix of second derivatives, by forward over reverse mode.
+
+    Parameters as in :func:`jacfwd`; `fun` may return any shape.
+
+    Returns
+    -------
+    callable
+        Returns arrays of shape ``out.shape + in.shape + in.shape``; for a tree, a tree of trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+
+
+def _as_tuple(x: Any, what: str) -> tuple:
+    if not isinstance(x, (tuple, list)):
+        raise TypeError(f"{what} must be a tuple with one entry per argument: (x,)")
+    return tuple(x)
+
+
+def hvp(fun: Callable, primals: Any, tangents: Any) -> tuple:
+    """Multiply the Hessian of a scalar function by a vector, at the cost of a few gradients.
+
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number.
+    primals, tangents : tuple
+        Point and vector, one entry per argument.
+
+    Returns
+    -------
+    (value, product)
+        The product has the structure of ``primals[0]`` if there is one primal, else it is a tuple.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    (np.float64(9.0), array([6., 0.]))
+    """
+    primals, tangents = _as_tuple(primals, "primals of hvp"), _as_tuple(tangents, "tangents of hvp")
+    gradient = grad(lambda *xs: _doubled(fun(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
+    _, product, value = jvp(gradient, primals, tangents, has_aux=True)
+    return value, (product[0] if len(primals) == 1 else product)
+
+
+def _doubled(y):
+    return y, y
+
+
+def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
+    """Multiply a vector by the Hessian of a scalar function, by reverse over reverse mode.
+
+    Parameters and result as in :func:`hvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vhp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    (np.float64(9.0), array([6., 0.]))
+    """
+    primals, cotangents = _as_tuple(primals, "primals of vhp"), _as_tuple(cotangents, "cotangents of vhp")
+    gradient = grad(lambda *xs: _doubled(fun(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
+    _, pullback, value = vjp(gradient, *primals, has_aux=True)
+    product = pullback(cotangents)
+    return value, (product[0] if len(primals) == 1 else product)
+
+
+def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
+    """Return a function that computes the sum of each column of the Jacobian, in the shape of the argument.
+
+    Where every output element depends on its own input element alone, that is the elementwise derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elementwise_grad(np.sin)(np.zeros(3))
+    array([1., 1., 1.])
+    """
+
+    @functools.wraps(fun, updated=())
+    def evaluate(*args, **kwargs):
+        f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "elementwise_grad")
+        out, pullback = vjp(f, *chosen)
+        found = pullback(tree.map(lambda y: np.ones_like(y) if np.ndim(y) else y.dtype.type(1), out))
+        return found[0] if single else found
+
+    return evaluate

@@ -1,0 +1,176 @@
+"""``linearize`` and ``linear_transpose``: the derivative at a point as a function of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Trace, Tracer, bind, same_structure, youngest
+from fad.errors import NotLinearError
+from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
+from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.vjp import vjp
+
+
+class LinearTrace(Trace):
+    """Records every operation with its operands, so that tangents can be pushed through again and again."""
+
+    __slots__ = ("records",)
+    kind = "linearize"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list = []  # (push, parents, positions): push(tangents) -> tangents of the results
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if self.dead:
+            self.check_alive()
+        values, parents = [], []
+        for x in args:
+            mine = type(x) is Tracer and x.trace is self
+            x = x.value if mine else as_operand(x)
+            if x is NotImplemented:
+                return x
+            values.append(x)
+            parents.append(args[len(parents)].info if mine else None)
+        y = bind(prim, *values, **params)
+        if prim.flat:
+            return y
+        return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
+
+    def attach(self, multi: bool, y: Any, parents: list, push: Callable) -> Any:
+        """Record a step; return its results as tracers."""
+        first = len(self.records)
+        ys = list(y) if multi else [y]
+        self.records.append((push if multi else lambda ts: (push(ts),), parents))
+        self.records += [None] * (len(ys) - 1)
+        out = [Tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)]
+        return tuple(out) if multi else out[0]
+
+
+def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
+    if prim.jvp is None:
+        return lambda ts: transposed_vjp(prim, ts, y, xs, params)
+    return lambda ts: prim.jvp(ts, y, xs, params)
+
+
+def _push(records: list, tangents: list) -> list:
+    slots: list = [None] * len(records)
+    slots[: len(tangents)] = tangents
+    for i in range(len(tangents), len(records)):
+        if records[i] is None:
+            continue
+        push, parents = records[i]
+        ts = [None if p is None else slots[p] for p in parents]
+        if any(t is not None for t in ts):
+            found = push(ts)
+            slots[i : i + len(found)] = found
+    return slots
+
+
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """Evaluate a function once, and return its value with its derivative at that point as a linear function.
+
+    Parameters
+    ----------
+    fun : callable
+    *primals : arrays or pytrees
+        The point.
+    has_aux : bool
+        If true, `fun` returns ``(output, aux)``.
+
+    Returns
+    -------
+    (out, f_jvp) or (out, f_jvp, aux)
+        ``f_jvp(*tangents)`` returns the tangent of the output; each call costs one pass, without evaluating `fun` again.
+
+    Examples
+    --------
+    >>> y, push = linearize(lambda x: x * x, 3.0)
+    >>> push(1.0), push(2.0)
+    (np.float64(6.0), np.float64(12.0))
+    """
+    xs, in_tree = tree.flatten(primals)
+    xs = [as_primal(x, "a primal of linearize") for x in xs]
+    trace = LinearTrace()
+    trace.records += [None] * len(xs)
+    aux = None
+    try:
+        out = fun(*tree.unflatten(in_tree, [Tracer(x, trace, i) for i, x in enumerate(xs)]))
+        if has_aux:
+            out, aux = pair(out)
+            aux = tree.map(trace.lower, aux)
+        ys, out_tree = tree.flatten(out)
+        ys = [finished(y) for y in ys]
+    finally:
+        trace.finish()
+
+    def f_jvp(*tangents):
+        ts, t_tree = tree.flatten(tangents)
+        same_structure(in_tree, t_tree, "the tangents given to a linearized function")
+        slots = _push(trace.records, check_like(ts, xs, "a tangent"))
+        found = [slots[y.info] if _mine(y, trace) else None for y in ys]
+        values = [trace.lower(y) for y in ys]
+        return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
+
+    out = tree.unflatten(out_tree, [trace.lower(y) for y in ys])
+    return (out, f_jvp, aux) if has_aux else (out, f_jvp)
+
+
+def _mine(y: Any, trace: Trace) -> bool:
+    return type(y) is Tracer and y.trace is trace
+
+
+def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+    """Return the transpose of a linear function.
+
+    Parameters
+    ----------
+    fun : callable
+        A function linear in its arguments.
+    *primals : arrays, pytrees or ShapeDtypeStructs
+        Only their shapes and dtypes matter.
+
+    Returns
+    -------
+    callable
+        Maps a cotangent of the output to a tuple of cotangents of the inputs.
+
+    Raises
+    ------
+    NotLinearError
+        if `fun` is seen not to be linear (it is tried at zero and at one other point).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> linear_transpose(lambda x: np.cumsum(x), np.zeros(3))(np.ones(3))
+    (array([3., 2., 1.]),)
+    """
+    zeros = tree.map(lambda x: np.zeros(x.shape, x.dtype) if not hasattr(x, "ndim") or _is_spec(x) else zeros_like(x), primals)
+    out, pullback = vjp(fun, *zeros)
+    _check_linear(fun, zeros, out)
+    return pullback
+
+
+def _is_spec(x: Any) -> bool:
+    return not isinstance(x, (np.ndarray, np.generic, Tracer)) and hasattr(x, "shape") and not hasattr(x, "__array__")
+
+
+def _check_linear(fun: Callable, zeros: tuple, out: Any) -> None:
+    if youngest(tree.leaves((zeros, out))) is not None:
+        return  # the values are another transform's business
+    rng = np.random.default_rng(0)
+    point = tree.map(lambda z: (z + rng.uniform(0.5, 1.5, np.shape(z))).astype(z.dtype), zeros)
+    value, tangent = jvp(fun, zeros, point)
+    at_point = fun(*point)
+    for y0, t, y in zip(tree.leaves(value), tree.leaves(tangent), tree.leaves(at_point), strict=True):
+        scale = np.max(np.abs(t), initial=0.0) + np.max(np.abs(y), initial=0.0)
+        if np.any(y0 != 0) or np.any(np.abs(t - y) > 1e-3 * scale):
+            raise NotLinearError(
+                "linear_transpose needs a function that is linear in its arguments, and this one is not: "
+                "f(0) is not 0, or f(x) is not its own derivative applied to x. Use fad.vjp for a nonlinear function"
+            )
