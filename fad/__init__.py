@@ -1,8 +1,18 @@
-"""fad differentiates ordinary NumPy programs."""
+"""fad differentiates ordinary NumPy programs.
+
+>>> import numpy as np, fad
+>>> fad.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, np.pi / 4]))
+array([0., 1.])
+
+This file is the table of contents: everything here is defined in the file it is imported from.
+"""
 
 from fad import backends, config, errors, ops, tree
+from fad.backends import device_get, device_put
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
+from fad.transforms.checkpoint import checkpoint
+from fad.transforms.custom import custom_jvp, custom_vjp
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
 from fad.transforms.jvp import jvp
@@ -10,3 +20,12 @@ from fad.transforms.linearize import linear_transpose, linearize
 from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
+
+remat = checkpoint
+__version__ = "0.1.0"
+
+__all__ = [
+    "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "device_get", "device_put",
+    "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
+    "linear_transpose", "linearize", "ops", "remat", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+]  # fmt: skip

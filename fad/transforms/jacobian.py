@@ -76,6 +76,7 @@ def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
     """Nest the blocks: output structure outside, input structure inside."""
     rows = []
     for row in blocks:
+        row = [b[()] if isinstance(b, np.ndarray) and b.ndim == 0 else b for b in row]
         inner = tree.unflatten(in_tree, row)
         rows.append(inner[0] if single else inner)
     return tree.unflatten(out_tree, rows)

@@ -28,6 +28,7 @@ BOTH = 3  # (kind, i, j, partial_x, partial_y, z, x, y, fit_x, fit_y)
 GENERAL = 4  # (kind, parents, prim, y, xs, params)
 MULTI = 5  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
 CALL = 6  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
+RERUN = 7  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 
 
 class _Dead:
@@ -200,6 +201,13 @@ class VJPTrace(Trace):
             Tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)
         ]
 
+    def rerun(self, run: Callable, values: list) -> list:
+        """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more."""
+        position = len(self.tape)
+        self.tape.append((RERUN, self, run, len(values)))
+        self.tape.extend([None] * (len(values) - 1))
+        return [Tracer(y, self, position + i) for i, y in enumerate(values)]
+
 
 def is_inexact(x: Any) -> bool:
     return hasattr(x, "dtype") and x.dtype.kind in "fc"
@@ -208,13 +216,13 @@ def is_inexact(x: Any) -> bool:
 # --- the backward sweep -----------------------------------------------------------------------------------------
 
 
-def sweep(tape: list, cts: list, stop: int, keep: bool) -> None:
+def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     """Propagate cotangents from the end of the tape down to position `stop`.
 
     `cts` holds one entry per position and is updated in place; on return, the entries below `stop` are the result.
+    `own` holds 1 where ``cts[i]`` is an array made here, that may be added to in place.
     With `keep` false each record is dropped as soon as it has been used.
     """
-    own = bytearray(len(tape))  # 1 where cts[i] is an array made here, that may be added to in place
     ndarray = np.ndarray
     for i in range(len(tape) - 1, stop - 1, -1):
         record = tape[i]
@@ -225,7 +233,10 @@ def sweep(tape: list, cts: list, stop: int, keep: bool) -> None:
         g = cts[i]
         kind = record[0]
         if kind >= MULTI:
-            _sweep_many(record, i, cts, own)
+            if kind == RERUN:
+                _sweep_again(record, i, tape, cts, own)
+            else:
+                _sweep_many(record, i, cts, own)
             continue
         if g is None:
             continue
@@ -337,6 +348,30 @@ def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
             accumulate(cts, own, parent, c)
 
 
+def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -> None:
+    """Run a checkpoint again at the end of the tape, sweep what it recorded, and drop it."""
+    _, trace, run, n = record
+    gs = cts[i : i + n]
+    cts[i : i + n] = [None] * n
+    if all(g is None for g in gs):
+        return
+    end = len(tape)
+    closed, trace.tape = trace.tape, tape
+    was, trace.dead = trace.dead, False
+    try:
+        ys = run()
+    finally:
+        trace.tape, trace.dead = closed, was
+    more = len(tape) - end
+    cts.extend([None] * more)
+    own.extend(bytes(more))
+    for y, g in zip(ys, gs, strict=True):
+        if g is not None:
+            accumulate(cts, own, y.info, g)
+    sweep(tape, cts, own, end, keep=False)
+    del tape[end:], cts[end:], own[end:]
+
+
 def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
     rules = prim.vjp
@@ -421,7 +456,7 @@ class Tape:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         n = len(self.leaves)
-        sweep(records, slots, n, keep)
+        sweep(records, slots, bytearray(len(records)), n, keep)
         return settle(slots[:n], self.leaves, cts)
 
 
