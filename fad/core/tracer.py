@@ -232,6 +232,12 @@ class Trace:
         """Answer ``bool``, ``int`` or ``__index__``: piecewise constant, so no derivative is lost."""
         return convert(x.value)
 
+    def outcome(self, x: Tracer) -> Any:
+        """Return the plain array behind a tracer of this trace, on which the shape of a result depends (a mask)."""
+        if self.dead:
+            self.check_alive()
+        return outcome(x.value)
+
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
         raise TracerConversionError(
@@ -282,6 +288,14 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
     if top is None:
         return prim.forward(*args, **params)
     return top.process(prim, args, params)
+
+
+def outcome(x: Any) -> Any:
+    """Return the plain array behind a value on which the *shape* of a result depends: a mask, a count.
+
+    Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
+    """
+    return x.trace.outcome(x) if type(x) is Tracer else x
 
 
 def stop_gradient(value: Any) -> Any:

@@ -14,18 +14,17 @@ import numpy as np
 from fad.backends import backend_of
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, is_basic
-from fad.core.primitive import Primitive, register
+from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, outcome
 
 ARRAY = "array"  # the place of an index array in a template
 
 
 def split_index(index: Any) -> tuple[tuple, list]:
     """Return ``(template, arrays)`` for what stands in the brackets of ``x[...]``."""
-    parts = index if type(index) is tuple else (index,)
     template, arrays = [], []
-    for part in parts:
+    for part in index if type(index) is tuple else (index,):
         if part is None or part is Ellipsis or type(part) is int:
             template.append(part)
         elif type(part) is slice:
@@ -33,14 +32,23 @@ def split_index(index: Any) -> tuple[tuple, list]:
         elif isinstance(part, np.integer):
             template.append(int(part))
         else:
-            part = part if hasattr(part, "dtype") else np.asarray(part)
-            if part.dtype.kind not in "iub":
-                if part.size:
-                    raise IndexError("arrays used as indices must be of integer (or boolean) type")
-                part = part.astype(np.intp)
             template.append(ARRAY)
-            arrays.append(part)
+            arrays.append(_index_array(part))
     return tuple(template), arrays
+
+
+def _index_array(part: Any) -> Any:
+    """Return an index array; the mask among them is made plain, for the shape of the result hangs on its values."""
+    if type(part) is list and has_tracer(part):
+        part = np.stack(part)
+    part = part if hasattr(part, "dtype") else np.asarray(part)
+    if part.dtype.kind == "b":
+        return outcome(part)
+    if part.dtype.kind not in "iu":
+        if part.size or type(part) is Tracer:
+            raise IndexError(f"arrays used as indices must be of integer or boolean type, not {part.dtype}")
+        part = part.astype(np.intp)
+    return part
 
 
 def _bound(x: Any) -> Any:
@@ -75,6 +83,23 @@ def _sum_entries(shape: tuple, dtype: Any, entries: list) -> Any:
     return total
 
 
+def _layout(template: tuple, arrays: list, ndim: int) -> tuple[int, int, bool]:
+    """Say where NumPy puts the axes of the index arrays in the result: ``(rank, position, separated)``.
+
+    They stand where the indices stood; with a slice, None or Ellipsis between two of them, they are `separated`
+    and stand in front. Beside index arrays an integer counts as one.
+    """
+    if not arrays:
+        return 0, 0, False
+    rank = max(1 if a.dtype.kind == "b" else np.ndim(a) for a in arrays)
+    places = [i for i, part in enumerate(template) if part is ARRAY or type(part) is int]
+    if places != list(range(places[0], places[-1] + 1)):
+        return rank, 0, True
+    used = sum(part is not None and part is not Ellipsis and part is not ARRAY for part in template)
+    used += sum(np.ndim(a) if a.dtype.kind == "b" else 1 for a in arrays)
+    return rank, sum(ndim - used if part is Ellipsis else 1 for part in template[: places[0]]), False
+
+
 def _concrete_masks(trace, template, arrays, batched):
     """Turn boolean masks into integer index arrays; a mask that differs from lane to lane splits the lanes."""
     parts, out, flags = [], [], []
@@ -85,15 +110,20 @@ def _concrete_masks(trace, template, arrays, batched):
             continue
         a, b = next(it)
         if a.dtype.kind == "b":
-            found = np.nonzero(trace.decide(a) if b else a)
-            parts += [ARRAY] * len(found)
-            out += found
-            flags += [False] * len(found)
-        else:
-            parts.append(ARRAY)
-            out.append(a)
-            flags.append(b)
-    return tuple(parts), out, flags
+            a, b = trace.decide(a) if b else outcome(a), False
+        found = np.nonzero(a) if a.dtype.kind == "b" and a.ndim else (a,)
+        parts += [ARRAY] * len(found)
+        out += found
+        flags += [b] * len(found)
+    if any(flags) and any(a.dtype.kind == "b" for a in out):
+        raise IndexError("x[True, i] with an i that differs between the lanes of vmap: write x[None][:, i]")
+    return tuple(parts), out, tuple(flags)
+
+
+def _with_lanes(a, batched, size, rank):
+    """Give an index array the rank `rank` behind a lane axis, which has length 1 if the array has no lanes."""
+    shape = a.shape[1:] if batched else a.shape
+    return a.reshape((size if batched else 1,) + (1,) * (rank - len(shape)) + shape)
 
 
 def _lane_index(trace, template, arrays, flags, ndim):
@@ -103,23 +133,14 @@ def _lane_index(trace, template, arrays, flags, ndim):
     and they belong at `position` (counted without the lane axis).
     """
     rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
-    wide = []
-    for a, b in zip(arrays, flags, strict=True):
-        shape = a.shape[1:] if b else a.shape
-        wide.append(a.reshape((trace.size if b else 1,) + (1,) * (rank - len(shape)) + shape))
+    _, position, _ = _layout(template, arrays, ndim)
+    wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
     lanes = np.arange(trace.size).reshape((trace.size,) + (1,) * rank)
-    places = [i for i, part in enumerate(template) if part is ARRAY or type(part) is int]
-    adjacent = places == list(range(places[0], places[-1] + 1))
-    position = 0
-    if adjacent:
-        used = sum(part is not None and part is not Ellipsis for part in template)
-        for part in template[: places[0]]:
-            position += ndim - used if part is Ellipsis else 1
     return (ARRAY, *template), [lanes, *wide], rank, position
 
 
 def _move_axes(x, rank, source, target):
-    if source == target:
+    if source == target or not rank:
         return x
     return np.moveaxis(x, tuple(range(source, source + rank)), tuple(range(target, target + rank)))
 
@@ -128,9 +149,15 @@ def _getitem_batch(trace, batched, xs, params):
     x, *arrays = xs
     template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:])
     if not any(flags):
-        return bind(getitem_p, x, *arrays, template=(slice(None), *template))
+        rank, _, separated = _layout(template, arrays, x.ndim - 1)
+        y = bind(getitem_p, x, *arrays, template=(slice(None), *template))
+        return np.moveaxis(y, rank, 0) if separated else y
     if not batched[0]:
-        x = np.broadcast_to(x, (trace.size, *np.shape(x)))
+        rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
+        _, position, _ = _layout(template, arrays, x.ndim)
+        wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
+        y = bind(getitem_p, x, *wide, template=template)
+        return np.moveaxis(y, position, 0) if position else y
     template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
     return _move_axes(bind(getitem_p, x, *arrays, template=template), rank, 1, 1 + position)
 
@@ -162,7 +189,7 @@ getitem_p = register(
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
-    if type(index) is int or is_basic(index) and not _has_tracer_bounds(index):
+    if type(index) is int or (is_basic(index) and not _has_tracer_bounds(index)):
         return bind(getitem_p, x, template=index if type(index) is tuple else (index,))
     template, arrays = split_index(index)
     return bind(getitem_p, x, *arrays, template=template)
@@ -199,13 +226,18 @@ def _scatter_jvp(tangents, y, xs, params):
 
 
 def _scatter_batch(size, batched, xs, params):
-    xs = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
-    indices = tuple(_after_lanes(i, params["shape"]) for i in params["indices"])
-    return bind(scatter_p, *xs, shape=(size, *params["shape"]), dtype=params["dtype"], indices=indices)
+    ndim = len(params["shape"])
+    lanes = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
+    values = [_lanes_behind(v, index, ndim) for v, index in zip(lanes, params["indices"], strict=True)]
+    indices = tuple((slice(None), *index) for index in params["indices"])
+    return bind(scatter_p, *values, shape=(size, *params["shape"]), dtype=params["dtype"], indices=indices)
 
 
-def _after_lanes(index, shape):
-    return (slice(None), *index)
+def _lanes_behind(values, index, ndim):
+    """Put the lane axis of values where NumPy has it in ``x[:, *index]``: behind separated index arrays."""
+    template, arrays = split_index(index)
+    rank, _, separated = _layout(template, arrays, ndim)
+    return np.moveaxis(values, 0, rank) if separated else values
 
 
 scatter_p = register(
@@ -239,8 +271,13 @@ def _updated(x, v, arrays, template, how):
 
 def _full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
-    shape = np.broadcast_to(np.empty((), bool), np.shape(x))[join_index(template, arrays)].shape
-    return np.broadcast_to(v, shape) if np.shape(v) != shape else v
+    stand_ins = [np.zeros(a.shape, np.intp) if type(a) is Tracer else a for a in arrays]
+    shape = np.broadcast_to(False, np.shape(x))[join_index(template, stand_ins)].shape
+    if np.shape(v) == shape:
+        return v
+    lead = np.ndim(v) - len(shape)  # NumPy lets x[i] = v have superfluous unit axes in front
+    v = v.reshape(v.shape[lead:]) if lead > 0 and set(v.shape[:lead]) == {1} else v
+    return np.broadcast_to(v, shape)
 
 
 def _update_batch(prim):
@@ -252,6 +289,8 @@ def _update_batch(prim):
         if not batched[1]:
             v = np.broadcast_to(v, (trace.size, *np.shape(v)))
         if not any(flags):
+            rank, _, separated = _layout(template, arrays, x.ndim - 1)
+            v = np.moveaxis(v, 0, rank) if separated else v
             return bind(prim, x, v, *arrays, template=(slice(None), *template))
         template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
         return bind(prim, x, _move_axes(v, rank, 1 + position, 1), *arrays, template=template)
@@ -283,7 +322,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     if arrays and v.size:
         # Of several values for one place the last is kept; the others have no derivative.
         order = np.arange(v.size).reshape(v.shape)
-        last = bind(set_p, np.zeros(x.shape, order.dtype), order, *arrays, template=template)[index]
+        last = bind(set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
         return cast(np.where(last == order, ct[index], 0.0), v.dtype)
     return cast(ct[index], v.dtype)
 
@@ -337,20 +376,26 @@ class Place:
         self._index = index
 
     def _bind(self, prim: Primitive, v: Any) -> Any:
-        x = self._x
-        v = v if hasattr(v, "dtype") else np.asarray(v)
-        dtype = np.result_type(x.dtype, v.dtype) if type(v) is Tracer else x.dtype
-        x = x if x.dtype == dtype else x.astype(dtype)
-        v = v if v.dtype == dtype else v.astype(dtype)
+        x, v = self._operands(v)
         template, arrays = split_index(self._index)
         return bind(prim, x, _full_value(x, v, arrays, template), *arrays, template=template)
 
+    def _operands(self, v: Any) -> tuple:
+        x = self._x
+        if not hasattr(v, "dtype"):
+            v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else np.asarray(v)
+        dtype = np.result_type(x.dtype, v.dtype) if type(v) is Tracer else x.dtype
+        return (x if x.dtype == dtype else x.astype(dtype)), (v if v.dtype == dtype else v.astype(dtype))
+
     def get(self) -> Any:
         """Return ``x[i]``."""
-        return self._x[self._index]
+        return getitem(self._x, self._index)
 
     def set(self, v: Any) -> Any:
         """Return a copy of x with ``x[i] = v``; of several values for one place the last is kept."""
+        if _is_traced_mask(self._index, self._x) and np.size(v) == 1:
+            x, v = self._operands(v)
+            return np.where(self._index, v.reshape(()), x)
         return self._bind(set_p, v)
 
     def add(self, v: Any) -> Any:
@@ -371,12 +416,26 @@ class Place:
 
     def _unique(self) -> Any:
         x = self._x
-        _, arrays = split_index(self._index)
-        if arrays and not any(type(a) is Tracer for a in arrays):
-            places = np.arange(x.size).reshape(x.shape)[self._index]
-            if np.unique(places).size < places.size:
+        template, arrays = split_index(self._index)
+        if arrays:
+            places = bind(getitem_p, np.arange(x.size).reshape(x.shape), *arrays, template=template)
+            n = places.size
+            rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else np.zeros((1, 0))
+            if (rows[:, 1:] == rows[:, :-1]).any():
                 raise IndexError("at[i].multiply, min and max need an index that names each place once")
         return self.get()
+
+
+def _is_traced_mask(index: Any, x: Any) -> bool:
+    """Tell whether an index is one traced mask of the array's own shape: then no lanes need be split."""
+    return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
+
+
+def _behind(x: Any) -> Any:
+    """Return the numbers behind a traced value, lanes and all."""
+    while type(x) is Tracer:
+        x = x.value
+    return x
 
 
 Tracer.at = property(At)

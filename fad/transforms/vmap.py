@@ -84,7 +84,9 @@ class BatchTrace(Trace):
         if prim.name not in _warned:
             _warned.add(prim.name)
             warnings.warn(
-                f"{prim.name} has no batching rule; vmap runs it in a loop over the batch", LoopFallbackWarning, stacklevel=4
+                f"{prim.name} has no batching rule; vmap runs it in a loop over the batch",
+                LoopFallbackWarning,
+                stacklevel=4,
             )
         lanes = [
             bind(prim, *[v[i] if b else v for v, b in zip(values, batched, strict=True)], **params)
@@ -131,6 +133,9 @@ class BatchTrace(Trace):
         _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         raise _Split(self, [(plain[i], np.flatnonzero(inverse == k)) for k, i in enumerate(first)])
+
+    def outcome(self, x: Tracer) -> Any:
+        return self.decide(x.value)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         raise BatchedValueError(
@@ -296,7 +301,9 @@ def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
         if axis is None:
             raise BatchingError("out_axes=None is not possible for a mapped output; use an axis number")
         if not -y.ndim <= axis < y.ndim:
-            raise BatchingError(f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included")
+            raise BatchingError(
+                f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included"
+            )
         y = y if axis == 0 else np.moveaxis(y, 0, axis)
         placed.append(y.copy() if type(y) is np.ndarray and not y.flags.writeable else y)
     return tree.unflatten(out_tree, placed)
