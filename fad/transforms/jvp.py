@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.tracer import Trace, Tracer, bind, same_structure
 from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
@@ -59,7 +60,7 @@ def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) ->
 
     def pull(ct):
         found = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
-        return tuple(np.zeros_like(xs[k]) if found[k] is None else found[k] for k in wanted)
+        return tuple(np.zeros_like(xs[k]) if found[k] is None else densify(found[k]) for k in wanted)
 
     _, push = vjp(pull, np.zeros_like(y))
     return push(tuple(tangents[k] for k in wanted))[0]

@@ -1,0 +1,451 @@
+"""The clauses of the contract: each a small function of one case that raises GradientCheckError where it does not hold.
+
+The tolerance is relative to the largest number compared: 1e-9 between two computations of one thing, 1e-6 against
+differences, 2e-4 where single precision is involved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.cotangent import densify
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer
+from fad.errors import FadError, GradientCheckError
+from fad.testing.cases import Case, inexact, reference
+from fad.testing.gradcheck import check_grads, difference, pairing, random_like
+from fad.testing.numerical import numerical_jvp
+from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.vjp import _transposed_jvp, operand_cotangents, vjp
+from fad.transforms.vmap import vmap
+
+EXACT = 1e-9
+_SINGLE = (np.float32, np.complex64, np.float16)
+
+
+def agree(what: str, got: Any, wanted: Any, tolerance: float = EXACT) -> None:
+    """Raise unless two arrays have one shape and nearly the same elements."""
+    if np.shape(got) != np.shape(wanted):
+        raise GradientCheckError(f"{what}: the shape is {np.shape(got)}, but should be {np.shape(wanted)}")
+    size = np.abs(wanted)[np.isfinite(wanted)] if np.size(wanted) else np.zeros(0)
+    off = difference(got, wanted)
+    if _is_single(got) or _is_single(wanted):
+        tolerance = max(tolerance, 2e-4)
+    if not off <= tolerance * max(1.0, float(size.max()) if size.size else 0.0):
+        raise GradientCheckError(f"{what}: off by {off:.2g}\n      got    {_short(got)}\n      wanted {_short(wanted)}")
+
+
+def agree_all(what: str, got: tuple, wanted: tuple, tolerance: float = EXACT) -> None:
+    if len(got) != len(wanted):
+        raise GradientCheckError(f"{what}: {len(got)} results, but there should be {len(wanted)}")
+    for i, (g, w) in enumerate(zip(got, wanted, strict=True)):
+        agree(what if len(got) == 1 else f"{what}, part {i}", g, w, tolerance)
+
+
+def _is_single(x: Any) -> bool:
+    return getattr(x, "dtype", None) in _SINGLE
+
+
+def same_kind(what: str, got: Any, wanted: Any) -> None:
+    """Raise unless both have one dtype, and both are arrays or both scalars."""
+    if got.dtype != wanted.dtype:
+        raise GradientCheckError(f"{what}: the dtype is {got.dtype}, but should be {wanted.dtype}")
+    if isinstance(got, np.ndarray) != isinstance(wanted, np.ndarray):
+        raise GradientCheckError(f"{what}: the result is of type {type(got).__name__}, not {type(wanted).__name__}")
+
+
+def _short(x: Any) -> str:
+    return np.array2string(np.asarray(x), threshold=12, edgeitems=3).replace("\n", "")
+
+
+def _as_array(x: Any) -> Any:
+    return x if hasattr(x, "dtype") else np.asarray(x)[()]
+
+
+def _tangents(case: Case, chosen: list[int]) -> tuple:
+    return tuple(random_like(case.operands[k], case.rng) for k in chosen)
+
+
+def _cotangents(case: Case, ys: tuple) -> tuple:
+    return tuple(random_like(y, case.rng) for y in ys)
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def value_is_numpys(case: Case) -> None:
+    """The operation gives what NumPy gives: structure, shape, dtype, array or scalar, under no transform and under each."""
+    wanted = case.call(reference(case), *case.operands)
+    _same_result("the value of a plain call", case.call(case.function, *case.operands), wanted)
+    if case.diff:
+        for name, run in (("jvp", _under_jvp), ("vjp", _under_vjp), ("vjp of jvp", _under_both)):
+            _same_result(f"the value under {name}", run(case), wanted)
+
+
+def _same_result(what: str, got: Any, wanted: Any) -> None:
+    structures = [str(tree.structure(x)) if isinstance(x, (list, tuple)) else "" for x in (got, wanted)]
+    if structures[0] != structures[1]:
+        raise GradientCheckError(f"{what}: the result is {structures[0]}, but should be {structures[1]}")
+    for g, w in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
+        if not isinstance(w, (np.ndarray, np.generic, bool, int, float, complex)):
+            if g != w:
+                raise GradientCheckError(f"{what}: {g!r} instead of {w!r}")
+            continue
+        g, w = _as_array(g), _as_array(w)
+        same_kind(what, g, w)
+        agree(what, g, w, 1e-12)
+
+
+def _under_jvp(case: Case) -> Any:
+    kept = []
+
+    def f(*xs):
+        kept.append(case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs))
+        kept[0] = tree.map(_lowered, kept[0])
+        return ()
+
+    jvp(f, case.points, _tangents(case, case.diff))
+    return kept[0]
+
+
+def _under_vjp(case: Case) -> Any:
+    kept = []
+
+    def f(*xs):
+        kept.append(tree.map(_lowered, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
+        return ()
+
+    vjp(f, *case.points)
+    return kept[0]
+
+
+def _under_both(case: Case) -> Any:
+    kept = []
+
+    def f(*xs):
+        kept.append(tree.map(_lowered, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
+        return ()
+
+    vjp(lambda *xs: jvp(f, xs, _tangents(case, case.diff))[0], *case.points)
+    return kept[0]
+
+
+def _lowered(x: Any) -> Any:
+    while type(x) is Tracer:
+        x = x.value
+    return x
+
+
+def nothing_is_mutated(case: Case) -> None:
+    """No operand, constant, tangent or cotangent is written to, and no derivative shares memory with one."""
+    arrays = [x for x in case.leaves if type(x) is np.ndarray]
+    before = [x.tobytes() for x in arrays]
+    case.whole(*case.operands)
+    if case.differentiable():
+        tangents = _tangents(case, case.diff)
+        jvp(case.of(case.diff), case.points, tangents)
+        ys, pullback = vjp(case.of(case.diff), *case.points)
+        cts = _cotangents(case, ys)
+        given = [x for x in (*tangents, *cts) if type(x) is np.ndarray]
+        copies = [x.tobytes() for x in given]
+        found = [*pullback(cts), *pullback(cts)]
+        if [x.tobytes() for x in given] != copies:
+            raise GradientCheckError("a cotangent given to the pullback was written to")
+        _share_nothing(found, [*arrays, *given])
+    if [x.tobytes() for x in arrays] != before:
+        raise GradientCheckError("an operand was written to")
+
+
+def _share_nothing(found: list, given: list) -> None:
+    found = [x for x in found if type(x) is np.ndarray]
+    for i, x in enumerate(found):
+        if any(np.may_share_memory(x, y) for y in (*given, *found[i + 1 :])):
+            raise GradientCheckError("a derivative shares memory with an operand, a cotangent or another derivative")
+
+
+# --- first derivatives ---------------------------------------------------------------------------------------------
+
+
+def jvp_is_numerical(case: Case) -> None:
+    """The JVP is the derivative: it equals differences of values along a random direction."""
+    if not case.differentiable():
+        return
+    f, points = case.of(case.diff), case.points
+    tangents = _tangents(case, case.diff)
+    _, found = jvp(f, points, tangents)
+    agree_all("jvp against differences", found, numerical_jvp(f, points, tangents, method="central"), 1e-6)
+
+
+def vjp_is_the_transpose(case: Case) -> None:
+    """The VJP is the JVP's transpose: <ct, J t> = <J^T ct, t>; its cotangents are of their operands' shape and dtype."""
+    if not case.differentiable():
+        return
+    f, points = case.of(case.diff), case.points
+    tangents = _tangents(case, case.diff)
+    ys, found = jvp(f, points, tangents)
+    values, pullback = vjp(f, *points)
+    agree_all("the value under vjp", values, ys, 1e-12)
+    cts = _cotangents(case, ys)
+    back = pullback(cts)
+    for c, x in zip(back, points, strict=True):
+        if c.shape != x.shape:
+            raise GradientCheckError(f"a cotangent has the shape {c.shape}, its operand {x.shape}")
+        same_kind("a cotangent", c, x)
+    for t, y in zip(found, ys, strict=True):
+        same_kind("a tangent", t, y)
+    single = any(_is_single(y) for y in (*ys, *points))
+    what = "<J^T ct, t> (vjp) against <ct, J t> (jvp)"
+    agree(what, pairing(back, tangents), pairing(cts, found), 1e-4 if single else 1e-8)
+
+
+def each_operand_alone(case: Case) -> None:
+    """Operands differentiated one at a time give the same as all together: tangents that are symbolic zeros are zeros."""
+    if not case.differentiable() or len(case.diff) < 2:
+        return
+    f, points = case.of(case.diff), case.points
+    tangents = _tangents(case, case.diff)
+    ys, total = jvp(f, points, tangents)
+    cts = _cotangents(case, ys)
+    back = vjp(f, *points)[1](cts)
+    parts = []
+    for i, k in enumerate(case.diff):
+        alone = case.of([k])
+        parts.append(jvp(alone, (points[i],), (tangents[i],))[1])
+        agree(f"the vjp of operand {k} alone", vjp(alone, points[i])[1](cts)[0], back[i])
+    agree_all("the sum of the jvps of single operands", tuple(_sum(p) for p in zip(*parts, strict=True)), total)
+
+
+def _sum(parts: tuple) -> Any:
+    total = parts[0]
+    for p in parts[1:]:
+        total = total + p
+    return total
+
+
+def written_rules_are_the_derived_ones(case: Case) -> None:
+    """Where a primitive has both rules written by hand, each equals what the engine derives from the other."""
+    prim = case.operation
+    if not isinstance(prim, Primitive) or prim.flat or not (prim.jvp and prim.vjp) or not case.diff or prim.multi:
+        return
+    if prim.partials is not None:  # both rules come from the same partial derivatives
+        return
+    args, params = tree.unflatten(case.tree, case.leaves)
+    xs = [_as_array(x) for x in args]
+    y = prim(*args, **params)
+    if y.dtype.kind not in "fc":
+        return
+    parents = [0 if x.dtype.kind in "fc" and type(x) is np.ndarray else -1 for x in xs]
+    ct = random_like(y, case.rng)
+    tangents = [random_like(x, case.rng) if p == 0 else None for x, p in zip(xs, parents, strict=True)]
+    written = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
+    derived = _transposed_jvp(prim, parents, ct, y, tuple(xs), params)
+    for k, (w, d) in enumerate(zip(written, derived, strict=True)):
+        if parents[k] == 0:
+            zero = np.zeros_like(xs[k])
+            agree(f"the vjp of operand {k} against the one derived from the jvp", _dense(w, zero), _dense(d, zero))
+    t = prim.jvp(list(tangents), y, xs, params)
+    agree("the jvp against the one derived from the vjp", _dense(t, y * 0), transposed_vjp(prim, tangents, y, xs, params))
+
+
+def _dense(ct: Any, zero: Any) -> Any:
+    return zero if ct is None else densify(ct)
+
+
+def flat_operations_are_constant(case: Case) -> None:
+    """A flat operation gives an untraced result, with derivative zero in both modes."""
+    if not case.diff or not case.is_flat():
+        return
+    seen = []
+
+    def f(*xs):
+        ys = case.of(case.diff, case.whole)(*xs)
+        seen.extend(ys)
+        return inexact(ys)
+
+    tangents = _tangents(case, case.diff)
+    ys, found = jvp(f, case.points, tangents)
+    _, pullback = vjp(f, *case.points)
+    if any(type(y) is Tracer for y in seen):
+        raise GradientCheckError("a flat operation gave a traced result")
+    for z in (*found, *pullback(_cotangents(case, ys))):
+        if np.any(z):
+            raise GradientCheckError("a flat operation has a derivative that is not zero")
+
+
+# --- second derivatives ---------------------------------------------------------------------------------------------
+
+
+def second_derivatives(case: Case) -> None:
+    """The rules are themselves differentiable: forward and reverse over forward and reverse, against differences."""
+    if case.differentiable() and case.operation.extra.get("order", 2) > 1:
+        check_grads(case.of(case.diff), case.points, order=2)
+
+
+# --- batching ----------------------------------------------------------------------------------------------------------
+
+
+def vmap_is_a_loop(case: Case) -> None:
+    """vmap equals a loop, for every choice of operands that are batched and for axes other than the first."""
+    for chosen in _choices(len(case.operands)):
+        lanes = [[lane[k] for k in chosen] for lane in case.lanes if lane is not None]
+        if len(lanes) > 1:
+            _compare_with_loop(case, chosen, lanes)
+
+
+def _choices(n: int) -> list[list[int]]:
+    if n <= 3:
+        return [[k for k in range(n) if bits >> k & 1] for bits in range(1, 2**n)]
+    return [list(range(n)), *[[k] for k in range(n)]]
+
+
+def _compare_with_loop(case: Case, chosen: list[int], lanes: list) -> None:
+    f = case.of(chosen, case.whole)
+    rows = [[_as_array(y) for y in f(*lane)] for lane in lanes]
+    if any(a.shape != b.shape for row in rows for a, b in zip(row, rows[0], strict=True)):
+        return  # results of different shapes cannot be stacked, and are refused with an error of their own
+    wanted = [np.stack(column) for column in zip(*rows, strict=True)]
+    what = f"vmap over operands {chosen}"
+    smooth = all(case.operands[k].dtype.kind in "fc" for k in chosen)
+    for in_axes, out_axes in ((0, 0), (-1, 0), (0, -1)):
+        batch = [np.stack(column, axis=in_axes) for column in zip(*lanes, strict=True)]
+        try:
+            found = vmap(f, in_axes=in_axes, out_axes=out_axes)(*batch)
+        except FadError as error:
+            if smooth:
+                raise GradientCheckError(f"{what} failed: {error}") from error
+            return  # an index or a count that differs from lane to lane may be refused, in so many words
+        for g, w in zip(found, wanted, strict=True):
+            if g.dtype != w.dtype:
+                raise GradientCheckError(f"{what}: the dtype is {g.dtype}, but a loop gives {w.dtype}")
+            agree(f"{what}, in_axes={in_axes}, out_axes={out_axes}", np.moveaxis(g, out_axes, 0), w)
+
+
+def vmap_and_derivatives(case: Case) -> None:
+    """vmap of jvp and vjp, and jvp and vjp of vmap, equal a loop of jvp and vjp."""
+    lanes = [lane for lane in case.lanes if lane is not None]
+    if not case.differentiable() or len(lanes) < 2:
+        return
+    for chosen in [case.diff] if len(case.diff) == 1 else [case.diff, case.diff[:1], case.diff[-1:]]:
+        _derivatives_of_lanes(case, chosen, [[lane[k] for k in chosen] for lane in lanes])
+
+
+def _derivatives_of_lanes(case: Case, chosen: list[int], lanes: list) -> None:
+    f = case.of(chosen)
+    tangents = [tuple(random_like(x, case.rng) for x in lane) for lane in lanes]
+    rows = [jvp(f, tuple(lane), t) for lane, t in zip(lanes, tangents, strict=True)]
+    if any(a.shape != b.shape for row in rows for a, b in zip(row[0], rows[0][0], strict=True)):
+        return
+    cts = [tuple(random_like(y, case.rng) for y in row[0]) for row in rows]
+    pushed = _columns([row[1] for row in rows])
+    pulled = _columns([vjp(f, *lane)[1](ct) for lane, ct in zip(lanes, cts, strict=True)])
+    xs, ts, cs = _columns(lanes), _columns(tangents), _columns(cts)
+    what = f"over operands {chosen}"
+    agree_all(f"vmap of jvp {what}", vmap(lambda x, t: jvp(f, x, t)[1])(xs, ts), pushed, 1e-8)
+    agree_all(f"vmap of vjp {what}", vmap(lambda x, c: vjp(f, *x)[1](c))(xs, cs), pulled, 1e-8)
+    agree_all(f"jvp of vmap {what}", jvp(vmap(f), xs, ts)[1], pushed, 1e-8)
+    agree_all(f"vjp of vmap {what}", vjp(vmap(f), *xs)[1](cs), pulled, 1e-8)
+
+
+def _columns(rows: list) -> tuple:
+    return tuple(np.stack(column) for column in zip(*rows, strict=True))
+
+
+# --- dtypes ------------------------------------------------------------------------------------------------------------
+
+
+def single_precision_stays_single(case: Case) -> None:
+    """Value and derivatives in float32 or complex64 have NumPy's dtypes, and the double derivative's numbers."""
+    value_is_numpys(case)
+    if not case.differentiable():
+        return
+    f, points = case.of(case.diff), case.points
+    tangents = _tangents(case, case.diff)
+    ys, found = jvp(f, points, tangents)
+    cts = _cotangents(case, ys)
+    _, pullback = vjp(f, *points)
+    back = pullback(cts)
+    for t, y in zip(found, ys, strict=True):
+        same_kind("a tangent", t, y)
+    for c, x in zip(back, points, strict=True):
+        same_kind("a cotangent", c, x)
+    wide = tuple(_wide(x) for x in points)
+    values, exact = jvp(f, wide, tuple(_wide(t) for t in tangents))
+    wide_cts = tuple(c.astype(v.dtype) for c, v in zip(cts, values, strict=True))
+    agree_all("the tangent against double precision", found, exact, 1e-3)
+    agree_all("the cotangent against double precision", back, vjp(f, *wide)[1](wide_cts), 1e-3)
+
+
+def _wide(x: Any) -> Any:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+# --- errors ------------------------------------------------------------------------------------------------------------
+
+
+def unknown_keywords_are_refused(case: Case) -> None:
+    """A keyword that NumPy's function does not have is an error for traced arguments too, never ignored."""
+    if not case.diff or not case.operation.numpy:
+        return
+
+    def f(*xs):
+        return case.of(case.diff, lambda *ops: case.call(_with(case.function, no_such_keyword=1), *ops))(*xs)
+
+    try:
+        vjp(f, *case.points)
+    except (TypeError, ValueError):
+        return
+    raise GradientCheckError("an unknown keyword argument was ignored")
+
+
+def out_is_refused(case: Case) -> None:
+    """`out=` cannot take a traced result: an error of fad's own says so, where NumPy's function has `out` at all."""
+    if not case.diff or case.is_flat() or not _takes_out(reference(case)):
+        return
+    ys = case.whole(*case.operands)
+    if len(ys) != 1 or not isinstance(ys[0], np.ndarray):
+        return
+
+    def f(*xs):
+        return case.of(case.diff, lambda *ops: case.call(_with(case.function, out=np.empty_like(ys[0])), *ops))(*xs)
+
+    try:
+        vjp(f, *case.points)
+    except FadError:
+        return
+    except TypeError as error:
+        raise GradientCheckError(f"out= gives an unclear error: {error}") from error
+    raise GradientCheckError("out= was ignored: the array that the user gave stays empty")
+
+
+def _takes_out(function: Any) -> bool:
+    if isinstance(function, np.ufunc):
+        return True
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _with(function: Any, **more: Any) -> Any:
+    return lambda *args, **kwargs: function(*args, **{**kwargs, **more})
+
+
+def misfits_are_refused(case: Case) -> None:
+    """An array of objects is refused beside a traced operand, and shapes that do not broadcast raise as in NumPy."""
+    if case.operation.archetype != "elementwise" or len(case.diff) != 2 or case.is_flat() or not case.points[0].size:
+        return
+    x, y = case.points
+    _must_raise(case, x, y.astype(object), (FadError, TypeError, AttributeError))
+    if x.shape not in ((), (1,)):
+        _must_raise(case, x, np.ones((7, 5, 9)), (ValueError,))
+
+
+def _must_raise(case: Case, x: Any, bad: Any, errors: tuple) -> None:
+    try:
+        vjp(lambda x: case.smooth(x, bad), x)
+    except errors:
+        return
+    except Exception as error:
+        raise GradientCheckError(f"an operand {bad.dtype}{bad.shape} gives an unclear error: {error!r}") from error
+    raise GradientCheckError(f"an operand {bad.dtype}{bad.shape} was accepted")

@@ -1,0 +1,121 @@
+"""The contract: every operation's samples, tried against every clause."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import REGISTRY, Composite, Primitive
+from fad.errors import GradientCheckError
+from fad.testing import clauses as c
+from fad.testing.cases import Case, cases, defined
+
+DOUBLE, SINGLE = (np.float64,), (np.float32, np.complex64)
+BOTH = (np.float64, np.complex128)
+
+# group -> [(clause, dtypes of the samples)]
+CLAUSES: dict[str, list[tuple[Callable[[Case], None], tuple]]] = {
+    "value": [(c.value_is_numpys, BOTH), (c.nothing_is_mutated, DOUBLE)],
+    "first": [
+        (c.jvp_is_numerical, BOTH),
+        (c.vjp_is_the_transpose, BOTH),
+        (c.each_operand_alone, BOTH),
+        (c.written_rules_are_the_derived_ones, BOTH),
+        (c.flat_operations_are_constant, BOTH),
+    ],
+    "second": [(c.second_derivatives, BOTH)],
+    "vmap": [(c.vmap_is_a_loop, BOTH)],
+    "vmap_derivatives": [(c.vmap_and_derivatives, DOUBLE)],
+    "dtypes": [(c.single_precision_stays_single, SINGLE)],
+    "errors": [(c.unknown_keywords_are_refused, DOUBLE), (c.out_is_refused, DOUBLE), (c.misfits_are_refused, DOUBLE)],
+}
+
+
+def contract(operation: Any, samples: Callable | None = None, groups: Iterable[str] | None = None) -> None:
+    """Try an operation on its samples against every clause that each operation of fad itself must pass.
+
+    The value equals NumPy's under each transform and nothing is mutated; the JVP equals differences of values, the VJP is
+    its transpose, and both are right to second order; vmap equals a loop for each choice of batched operands;
+    single precision and complex numbers keep their dtypes; bad arguments are refused.
+
+    Parameters
+    ----------
+    operation : str, operation or callable
+        A registered operation or its name; or any differentiable function, such as one with a custom rule.
+    samples : callable, optional
+        ``samples(s) -> [call(...), ...]``: legal calls with arrays drawn from a :class:`fad.testing.Sampler`.
+        Needed for a plain callable only.
+    groups : iterable of str, optional
+        Some of ``fad.testing.CLAUSES``; all if not given.
+
+    Raises
+    ------
+    GradientCheckError
+        naming the operation, and for each failure the sample, the clause and the numbers;
+        also for an operation without samples.
+
+    Examples
+    --------
+    >>> from fad.testing import call, contract
+    >>> contract("sin")
+    >>> contract(lambda x: np.exp(x) / (1 + np.exp(x)), samples=lambda s: [call(s.real(3, 4))])
+    """
+    operation = _operation(operation, samples)
+    chosen = list(CLAUSES) if groups is None else list(groups)
+    unknown = set(chosen) - set(CLAUSES)
+    if unknown:
+        raise ValueError(f"no such groups of clauses: {sorted(unknown)}; there are {list(CLAUSES)}")
+    failures: list[str] = []
+    for dtype in (np.float64, np.complex128, np.float32, np.complex64):
+        wanted = [clause for group in chosen for clause, dtypes in CLAUSES[group] if dtype in dtypes]
+        if wanted and _tried_in(operation, dtype):
+            for case in cases(operation, dtype):
+                if _applies(case, dtype):
+                    failures += [text for clause in wanted if (text := _failure(clause, case))]
+    if failures:
+        more = f"\n  and {len(failures) - 8} more" if len(failures) > 8 else ""
+        raise GradientCheckError(f"the operation {operation.name} breaks its contract:\n" + "\n".join(failures[:8]) + more)
+
+
+def _operation(operation: Any, samples: Callable | None) -> Any:
+    if isinstance(operation, str):
+        if operation not in REGISTRY:
+            raise KeyError(f"no operation is called {operation!r}")
+        operation = REGISTRY[operation]
+    if isinstance(operation, (Primitive, Composite)) and samples is None:
+        return operation
+    if isinstance(operation, (Primitive, Composite)):
+        return Composite(operation.name, operation, samples, flat=operation.flat, extra=operation.extra)
+    return Composite(getattr(operation, "__name__", repr(operation)), operation, samples)
+
+
+def _tried_in(operation: Any, dtype: Any) -> bool:
+    """Tell whether the room allows this dtype: ``complex=False`` says that complex operands are not defined."""
+    if np.dtype(dtype).kind != "c":
+        return True
+    return operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)
+
+
+def _applies(case: Case, dtype: Any) -> bool:
+    """Leave out calls that NumPy does not know in this dtype, and those that the dtype does not change."""
+    if dtype is np.float64:
+        return True
+    return any(x.dtype == dtype for x in case.operands) and defined(case)
+
+
+def _failure(clause: Callable, case: Case) -> str:
+    """Run one clause on one case; return what went wrong, or ''."""
+    try:
+        clause(case)
+    except GradientCheckError as error:
+        what = str(error).split("\n  at ")[0]
+    except Exception as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "/fad/" in f.filename]
+        at = f" at {frames[-1].filename.split('/fad/')[-1]}:{frames[-1].lineno}" if frames else ""
+        what = f"{type(error).__name__}: {str(error)[:300]}{at}"
+    else:
+        return ""
+    return f"  {clause.__name__}, {case}:\n    {what}"
