@@ -56,6 +56,9 @@ def _bound(x: Any) -> Any:
 
 
 def join_index(template: tuple, arrays: Any) -> tuple:
+    """Put index arrays back into their places in a template."""
+    if not arrays:
+        return template
     it = iter(arrays)
     return tuple(next(it) if part is ARRAY else part for part in template)
 
@@ -196,8 +199,10 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _has_tracer_bounds(index):
-    parts = index if type(index) is tuple else (index,)
-    return any(type(p) is slice and any(type(b) is Tracer for b in (p.start, p.stop, p.step)) for p in parts)
+    for p in index if type(index) is tuple else (index,):
+        if type(p) is slice and (type(p.start) is Tracer or type(p.stop) is Tracer or type(p.step) is Tracer):
+            return True
+    return False
 
 
 Tracer.__getitem__ = getitem

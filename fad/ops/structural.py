@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast, fit, linear
-from fad.core.primitive import Primitive, public, register
+from fad.core.options import refuse_out
+from fad.core.primitive import Primitive, has_tracer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import ComplexGradientError
@@ -47,6 +48,15 @@ def _shape(x: Any, shape: tuple) -> tuple:
     return shape
 
 
+def as_array(x: Any) -> Any:
+    """Return an array or tracer; nested lists that hold tracers are stacked."""
+    if hasattr(x, "dtype"):
+        return x
+    if type(x) in (list, tuple) and has_tracer(x):
+        return stack([as_array(part) for part in x])
+    return np.asarray(x)
+
+
 def as_shape(shape: Any) -> tuple:
     return tuple(int(d) for d in shape) if isinstance(shape, (tuple, list, np.ndarray)) else (int(shape),)
 
@@ -57,6 +67,7 @@ def as_shape(shape: Any) -> tuple:
 )
 def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """Give an array a new shape; `order` "C" or "F" as in NumPy."""
+    a = as_array(a)
     shape = _shape(a, as_shape(newshape if shape is None else shape))
     if order == "F":
         return bind(reshape_p, a.T, shape=shape[::-1]).T
@@ -75,6 +86,7 @@ Tracer.reshape = _reshape_method
 @public(np.ravel, methods=("ravel", "flatten"), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
 def ravel(a, order="C"):
     """Return the elements as a vector."""
+    a = as_array(a)
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
@@ -118,6 +130,7 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 )  # fmt: skip
 def transpose(a, axes=None):
     """Permute the axes; without `axes` reverse them."""
+    a = as_array(a)
     n = a.ndim
     axes = tuple(range(n))[::-1] if axes is None else normalize_axes(tuple(axes), n)
     if len(axes) != n:
@@ -146,10 +159,10 @@ matrix_transpose = public(
 )(matrix_transpose)
 
 
-
 @public(np.swapaxes, methods=("swapaxes",), samples=lambda s: [call(s.real(2, 3, 4), 0, -1)])
 def swapaxes(a, axis1, axis2):
     """Exchange two axes."""
+    a = as_array(a)
     axes = list(range(a.ndim))
     i, j = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
     axes[i], axes[j] = j, i
@@ -159,6 +172,7 @@ def swapaxes(a, axis1, axis2):
 @public(np.moveaxis, samples=lambda s: [call(s.real(2, 3, 4), 0, -1), call(s.real(2, 3, 4), (0, 1), (2, 0))])
 def moveaxis(a, source, destination):
     """Move axes to other positions; the rest keep their order."""
+    a = as_array(a)
     source, destination = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
@@ -183,13 +197,18 @@ broadcast_p = linear(
     lambda x, *, shape: np.broadcast_to(x, shape),
     lambda ct, x, *, shape: fit(ct, x.shape, ct.dtype),
     _broadcast_batch,
-    samples=lambda s: [call(s.real(3, 1), shape=(2, 3, 4)), call(s.real(), shape=(2, 2)), call(s.real(4), shape=(0, 4))],
+    samples=lambda s: [
+        call(s.real(3, 1), shape=(2, 3, 4)),
+        call(s.real(), shape=(2, 2)),
+        call(s.real(4), shape=(0, 4)),
+    ],
 )
 
 
 @public(np.broadcast_to, samples=lambda s: [call(s.real(3, 1), (2, 3, 4)), call(s.real(), 3)])
 def broadcast_to(array, shape, subok=False):
     """Repeat an array along new or unit axes, to a shape."""
+    array = as_array(array)
     shape = as_shape(shape)
     np.broadcast_shapes(array.shape, shape)
     if array.ndim > len(shape):
@@ -243,7 +262,8 @@ concatenate_p = register(
 )  # fmt: skip
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays along an existing axis; with ``axis=None``, flattened."""
-    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
+    refuse_out(out)
+    arrays = [as_array(x) for x in arrays]
     if axis is None:
         arrays, axis = [ravel(x) for x in arrays], 0
     if not arrays:
@@ -257,11 +277,16 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 
 @public(
     np.stack,
-    samples=lambda s: [call([s.real(3), s.real(3)]), call([s.real(2, 3), s.real(2, 3)], axis=-1), call([s.real(), 1.0])],
+    samples=lambda s: [
+        call([s.real(3), s.real(3)]),
+        call([s.real(2, 3), s.real(2, 3)], axis=-1),
+        call([s.real(), 1.0]),
+    ],
 )
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays of one shape along a new axis."""
-    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
+    refuse_out(out)
+    arrays = [as_array(x) for x in arrays]
     if not arrays:
         raise ValueError("need at least one array to stack")
     shapes = {x.shape for x in arrays}
@@ -276,6 +301,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 @public(np.expand_dims, samples=lambda s: [call(s.real(3, 4), 1), call(s.real(3), (0, -1))])
 def expand_dims(a, axis):
     """Insert unit axes."""
+    a = as_array(a)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     n = a.ndim + len(axes)
     axes = normalize_axes(tuple(axes), n)
@@ -286,6 +312,7 @@ def expand_dims(a, axis):
 @public(np.squeeze, methods=("squeeze",), samples=lambda s: [call(s.real(1, 3, 1)), call(s.real(1, 3, 1), -1)])
 def squeeze(a, axis=None):
     """Remove unit axes."""
+    a = as_array(a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
     else:

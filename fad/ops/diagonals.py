@@ -1,0 +1,116 @@
+"""Diagonals and triangles: diag, diagonal, tril, triu, and the index arrays that NumPy makes for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.indexing import scatter_p
+from fad.ops.structural import as_array, normalize_axes
+
+
+def _below(x, k, keep):
+    rows, columns = x.shape[-2:] if x.ndim > 1 else 2 * x.shape
+    mask = np.tri(rows, columns, k=k, dtype=bool)
+    return np.where(mask if keep else ~mask, x, np.zeros_like(x, shape=()))
+
+
+def _triangle_samples(s):
+    return [call(s.real(3, 4)), call(s.real(3, 3), 1), call(s.real(2, 3, 3), -1), call(s.real(3))]
+
+
+@public(np.tril, samples=_triangle_samples)
+def tril(m, k=0):
+    """Return the lower triangle: what lies above the k-th diagonal becomes zero."""
+    return _below(as_array(m), k, True)
+
+
+@public(np.triu, samples=_triangle_samples)
+def triu(m, k=0):
+    """Return the upper triangle: what lies below the k-th diagonal becomes zero."""
+    return _below(as_array(m), k - 1, False)
+
+
+def _line(rows, columns, offset):
+    """Return the index arrays of a diagonal."""
+    n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    return np.arange(n) + max(0, -offset), np.arange(n) + max(0, offset)
+
+
+@public(
+    np.diagonal,
+    methods=("diagonal",),
+    samples=lambda s: [
+        call(s.real(3, 4)),
+        call(s.real(3, 4), -1),
+        call(s.real(2, 3, 4), 1, 2, 0),
+        call(s.real(2, 3, 4), axis1=-1, axis2=0),
+        call(s.real(2, 2), 5),
+    ],
+)
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """Return a diagonal of the matrices along two axes, as the last axis of the result."""
+    a = as_array(a)
+    if a.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    i, j = (normalize_axes(axis, a.ndim)[0] for axis in (axis1, axis2))
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    a = np.moveaxis(a, (i, j), (-2, -1))
+    return a[(Ellipsis, *_line(*a.shape[-2:], offset))]
+
+
+@public(np.diag, samples=lambda s: [call(s.real(3)), call(s.real(3), -1), call(s.real(3, 4), 1), call(s.real(0))])
+def diag(v, k=0):
+    """Make a matrix with a vector on its k-th diagonal, or take that diagonal from a matrix."""
+    v = as_array(v)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = v.shape[0] + abs(k)
+    return bind(scatter_p, v, shape=(n, n), dtype=v.dtype, indices=(_line(n, n, k),))
+
+
+@public(np.diagflat, samples=lambda s: [call(s.real(2, 2)), call(s.real(), 1)])
+def diagflat(v, k=0):
+    """Make a matrix with the flattened elements on its k-th diagonal."""
+    return diag(np.ravel(as_array(v)), k)
+
+
+@public(np.vander, samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)])
+def vander(x, N=None, increasing=False):
+    """Return the matrix of the powers of a vector's elements, falling from left to right, or rising."""
+    x = as_array(x)
+    x = x.astype(np.promote_types(x.dtype, int))
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    columns = [np.ones_like(x)]
+    while len(columns) < (x.shape[0] if N is None else N):
+        columns.append(columns[-1] * x if len(columns) > 1 else x)
+    columns = columns[: x.shape[0] if N is None else N]
+    if not columns:
+        return np.zeros_like(x, shape=(x.shape[0], 0))
+    return np.stack(columns if increasing else columns[::-1], axis=1)
+
+
+@public(np.tril_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
+def tril_indices_from(arr, k=0):
+    """Return the indices of the lower triangle of a matrix, as plain arrays."""
+    return np.tril_indices(arr.shape[-2], k=k, m=arr.shape[-1])
+
+
+@public(np.triu_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
+def triu_indices_from(arr, k=0):
+    """Return the indices of the upper triangle of a matrix, as plain arrays."""
+    return np.triu_indices(arr.shape[-2], k=k, m=arr.shape[-1])
+
+
+@public(np.diag_indices_from, flat=True, samples=lambda s: [call(s.real(3, 3))])
+def diag_indices_from(arr):
+    """Return the indices of the main diagonal of an array of equal axes, as plain arrays."""
+    if arr.ndim < 2 or len(set(arr.shape)) > 1:
+        raise ValueError("input array must be at least 2-d, and all its dimensions of equal length")
+    return np.diag_indices(arr.shape[0], arr.ndim)
