@@ -24,6 +24,19 @@ def refuse_out(out: Any) -> None:
     )
 
 
+def refuse_options(name: str, options: dict) -> None:
+    """Raise for ufunc options that a function written in other operations cannot honour."""
+    refuse_out(options.get("out"))
+    if options.get("where", True) is not True:
+        raise TracerConversionError(
+            f"{name}(x, where=mask) without out leaves the rest of the result undefined. "
+            f"Write np.where(mask, {name}(x), other)"
+        )
+    unknown = set(options) - _HARMLESS - {"out", "where"}
+    if unknown:
+        raise TypeError(f"{name} of a traced value does not take {sorted(unknown)}")
+
+
 def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
     """Run an elementwise operation with ufunc options where a tracer is involved."""
     refuse_out(options.pop("out", None))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fad.core.archetypes import elementwise
+from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer
@@ -26,7 +27,7 @@ _imag = elementwise("imag_part", lambda _z, _x: -1j, forward=np.imag, samples=la
 _conj = register(
     Primitive(
         "conjugate_part",
-        np.conjugate,
+        lambda x: np.conjugate(x),
         jvp=lambda tangents, y, xs, params: np.conjugate(tangents[0]),
         vjp=(lambda ct, y, x: np.conjugate(ct),),
         batch=lambda size, batched, xs, params: np.conjugate(xs[0]),
@@ -63,14 +64,16 @@ def imag(val):
 
 @public(np.conjugate, samples=_both, methods=("conj", "conjugate"))
 def conjugate(x, /, **options):
-    """Return the complex conjugate; of a real array, the array itself."""
-    return _conj(x) if _is_complex(x) else x
+    """Return the complex conjugate; of a real array, the same numbers."""
+    if options:
+        refuse_options("conjugate", options)
+    return _conj(x) if _is_complex(x) else np.positive(x)
 
 
 @public(np.angle, samples=_both)
 def angle(z, deg=False):
     """Return the angle of complex numbers in the plane, in radians, or in degrees if `deg`."""
-    a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else np.where(z < 0, np.pi, 0.0)
+    a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else np.where(z < 0, np.pi, 0.0).astype(z.dtype)[()]
     return np.rad2deg(a) if deg else a
 
 
@@ -78,7 +81,9 @@ def angle(z, deg=False):
 def sign(x, /, **options):
     """Return the sign: -1, 0 or 1 of a real number, z / abs(z) of a complex one. Flat for real numbers."""
     if not _is_complex(x):
-        return _sign(x)
+        return _sign(x, **options)
+    if options:
+        refuse_options("sign", options)
     size = np.abs(x)
     return x / np.where(size == 0, np.ones_like(size), size)
 

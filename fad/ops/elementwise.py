@@ -6,11 +6,14 @@ and is then not kept for the backward pass. Numbers in rules are Python floats, 
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
 
 from fad.core.archetypes import elementwise, minus_one, one
+from fad.core.options import refuse_options
+from fad.core.primitive import public
 from fad.core.samples import call
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
@@ -44,15 +47,45 @@ def _power_base(_z, x, y):
 
 def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
+    if type(x) is int or type(x) is float:
+        return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, 0.0).astype(z.dtype)
     safe = np.where(x == 0, np.ones_like(x), x)
-    return np.where(x == 0, np.where(y == 0, -np.inf, 0.0), z * np.log(safe))
+    return np.where(x == 0, np.where(y == 0, -np.inf, 0.0).astype(z.dtype), z * np.log(safe))
+
+
+def _log_of_number(x, kind):
+    # A Python number, so that it does not widen single precision.
+    if kind == "c":
+        return cmath.log(x)
+    return math.log(x) if x > 0 else math.nan
 
 
 power = elementwise(
     "power", _power_base, _power_exponent,
     operator="**", lower="pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), complex=True,
 )  # fmt: skip
-float_power = elementwise("float_power", _power_base, _power_exponent, domain=((0.3, 2.0), (-2.0, 2.0)))
+
+
+@public(
+    np.float_power,
+    samples=lambda s: [
+        call(s.positive(3, 4), s.real(3, 4)),
+        call(s.positive(3, 1), s.real(4)),
+        call(s.positive(3), -0.5),
+        call(0.7, s.real(3)),
+        call(s.positive(), s.real()),
+    ],
+)
+def float_power(x1, x2, /, **options):
+    """Return x1**x2 in double precision at least."""
+    refuse_options("float_power", options)
+    return np.power(_double(x1), _double(x2))
+
+
+def _double(x):
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) if hasattr(x, "dtype") else x
+
+
 floor_divide = elementwise("floor_divide", None, None, operator="//", domain=((-2.0, 2.0), (0.5, 2.0)))
 remainder = elementwise(
     "remainder", one, lambda _z, x, y: -np.floor_divide(x, y), operator="%", domain=((-2.0, 2.0), (0.5, 2.0))
@@ -118,7 +151,7 @@ arctan2 = elementwise(
     "arctan2", lambda _z, x, y: y / _hypotenuse(x, y), lambda _z, x, y: -x / _hypotenuse(x, y),
     domain=((0.3, 2.0), (0.3, 2.0)),
 )  # fmt: skip
-hypot = elementwise("hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), domain=((0.3, 2.0), (0.3, 2.0)))
+hypot = elementwise("hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), domain=(0.3, 2.0))
 deg2rad = elementwise("deg2rad", lambda _z, _x: math.pi / 180)
 radians = elementwise("radians", lambda _z, _x: math.pi / 180)
 rad2deg = elementwise("rad2deg", lambda _z, _x: 180 / math.pi)

@@ -6,10 +6,10 @@ import numpy as np
 
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked
+from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.errors import MissingRuleError
+from fad.core.tracer import Tracer, bind
 
 
 def _where_vjp(k, ct, y, cond, *branches):
@@ -77,6 +77,8 @@ def where(condition, x=None, y=None, /):
 )
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     """Limit values to an interval; at a limit hit exactly, value and limit share the derivative equally."""
+    if options or out is not None:
+        refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
     if low is not None:
@@ -164,7 +166,8 @@ def sinc(x):
     return np.where(small, series, np.sin(y) / y)
 
 
-def _modf(x, **options):
+def _modf(x, /, **options):
+    refuse_options("modf", options)
     whole = np.trunc(x)
     return x - whole, whole
 
@@ -172,27 +175,33 @@ def _modf(x, **options):
 modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)
 
 
-def _frexp(x, **options):
-    _, exponent = np.frexp(np.asarray(_value(x)))
+exponent_p = flat(
+    "exponent",
+    lambda x: np.frexp(x)[1],
+    batch=lambda size, batched, xs, params: bind(exponent_p, *xs),
+    samples=lambda s: [call(s.positive(3, 4))],
+    complex=False,
+)
+
+
+def _frexp(x, /, **options):
+    refuse_options("frexp", options)
+    exponent = bind(exponent_p, x)
     return np.ldexp(x, -exponent), exponent
-
-
-def _value(x):
-    from fad.core.tracer import stop_gradient
-
-    x = stop_gradient(x)
-    if hasattr(x, "trace"):
-        raise MissingRuleError("numpy.frexp has no batching rule; take mantissa and exponent outside vmap")
-    return x
 
 
 frexp = public(np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))])(_frexp)
 
 
 @public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))])
-def divmod(x, y, **options):
+def divmod(x, y, /, **options):
     """Return floor quotient (flat) and remainder."""
+    refuse_options("divmod", options)
     return np.floor_divide(x, y), np.remainder(x, y)
+
+
+Tracer.__divmod__ = divmod
+Tracer.__rdivmod__ = lambda y, x: divmod(x, y)
 
 
 @public(np.isclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
