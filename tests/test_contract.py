@@ -6,8 +6,7 @@ import pkgutil
 import numpy as np
 import pytest
 
-import fad
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import REGISTRY, Composite, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import CLAUSES, call, contract
 
@@ -33,3 +32,98 @@ _load_every_room()
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_operation_passes_every_clause_of_the_contract(name, group):
     contract(name, groups=[group])
+
+
+def _square(**rules):
+    """Return x*x as a primitive with right rules, but for those given."""
+    right = dict(
+        forward=lambda x: x * x,
+        jvp=lambda tangents, y, xs, params: 2.0 * xs[0] * tangents[0],
+        vjp=(lambda ct, y, x: 2.0 * x * ct,),
+        batch=lambda size, batched, xs, params: xs[0] * xs[0],
+        samples=lambda s: [call(s.real(3, 4)), call(s.real())],
+    )
+    return Primitive("my_square", **{**right, **rules})
+
+
+def _mutating(x):
+    x *= x
+    return x
+
+
+def _bad_single(tangents, y, xs, params):
+    return np.float64(2.0) * xs[0] * tangents[0]
+
+
+WRONG = {
+    "a jvp with a wrong factor": (_square(jvp=lambda t, y, xs, params: 3.0 * xs[0] * t[0]), "jvp_is_numerical"),
+    "a vjp with a wrong factor": (_square(vjp=(lambda ct, y, x: x * ct,)), "vjp_is_the_transpose"),
+    "a vjp of a wrong shape": (_square(vjp=(lambda ct, y, x: np.sum(2.0 * x * ct),)), "vjp_is_the_transpose"),
+    "a jvp that is no function of the traced operand": (
+        _square(jvp=lambda t, y, xs, params: 2.0 * getattr(xs[0], "value", xs[0]) * t[0]),
+        "second_derivatives",
+    ),
+    "a vjp that differs from the jvp only where it conjugates": (
+        _square(vjp=(lambda ct, y, x: 2.0 * np.conjugate(x) * ct,)),
+        "vjp_is_the_transpose",
+    ),
+    "a batching rule that forgets the lanes": (
+        _square(batch=lambda size, batched, xs, params: xs[0][::-1] * xs[0]),
+        "vmap_is_a_loop",
+    ),
+    "a forward function that writes into its operand": (_square(forward=_mutating), "nothing_is_mutated"),
+    "a vjp that gives its operand away": (
+        Primitive(
+            "gift", lambda x: x + 0.0, vjp=(lambda ct, y, x: ct,), jvp=lambda t, y, xs, p: t[0] * xs[0] / xs[0],
+            batch=lambda size, batched, xs, params: xs[0] * 1.0 * 2.0, samples=lambda s: [call(s.positive(3))],
+        ),
+        "vmap_is_a_loop",
+    ),
+    "a jvp that makes single precision double": (_square(jvp=_bad_single), "single_precision_stays_single"),
+    "an operation called flat that is not": (
+        Composite("not_flat", lambda x: x * x, lambda s: [call(s.real(3))], flat=True),
+        "flat_operations_are_constant",
+    ),
+    "a value that is not NumPy's": (
+        Composite("half_sine", lambda x: 0.5 * np.sin(x), lambda s: [call(s.real(3))], numpy=(np.sin,)),
+        "value_is_numpys",
+    ),
+    "a scalar where NumPy gives one of another kind": (
+        Composite("boxed", lambda x: np.add.reduce(x, keepdims=True), lambda s: [call(s.real(3))], numpy=(np.sum,)),
+        "value_is_numpys",
+    ),
+    "keywords that are ignored": (
+        Composite("careless", lambda x, **_: np.sin(x), lambda s: [call(s.real(3))], numpy=(np.sin,)),
+        "unknown_keywords_are_refused",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(WRONG))
+def test_a_wrong_rule_breaks_the_contract(what):
+    operation, clause = WRONG[what]
+    with pytest.raises(GradientCheckError, match=clause) as caught:
+        contract(operation)
+    assert operation.name in str(caught.value)
+
+
+def test_right_rules_pass_the_contract():
+    contract(_square())
+
+
+def test_an_operation_without_samples_fails_by_name():
+    with pytest.raises(GradientCheckError, match="my_square has no samples"):
+        contract(_square(samples=None))
+    with pytest.raises(GradientCheckError, match="my_square has an empty list of samples"):
+        contract(_square(samples=lambda s: []))
+
+
+def test_a_plain_function_can_be_held_to_the_contract():
+    contract(lambda x, y: np.sin(x) * y, samples=lambda s: [call(s.real(3, 1), s.real(4)), call(s.real(), 2.0)])
+
+
+def test_unknown_names_and_groups_are_refused():
+    with pytest.raises(KeyError, match="no_such"):
+        contract("no_such_operation")
+    with pytest.raises(ValueError, match="no such groups"):
+        contract("sin", groups=["no such"])

@@ -37,9 +37,13 @@ CLAUSES: dict[str, list[tuple[Callable[[Case], None], tuple]]] = {
 def contract(operation: Any, samples: Callable | None = None, groups: Iterable[str] | None = None) -> None:
     """Try an operation on its samples against every clause that each operation of fad itself must pass.
 
-    The value equals NumPy's under each transform and nothing is mutated; the JVP equals differences of values, the VJP is
-    its transpose, and both are right to second order; vmap equals a loop for each choice of batched operands;
+    The value equals NumPy's under each transform and nothing is mutated; the JVP equals differences of values, the
+    VJP is its transpose, and both are right to second order; vmap equals a loop for each choice of batched operands;
     single precision and complex numbers keep their dtypes; bad arguments are refused.
+
+    A room may write notes for its operation beside the rule: ``complex=False`` (no complex operands), ``order=1``
+    (no second derivative), ``constants=(1, "rcond")`` (arguments that are never traced, by position or name),
+    ``numerical=False`` (the result's shape depends on the numbers, so differences are meaningless).
 
     Parameters
     ----------
@@ -77,7 +81,8 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
                     failures += [text for clause in wanted if (text := _failure(clause, case))]
     if failures:
         more = f"\n  and {len(failures) - 8} more" if len(failures) > 8 else ""
-        raise GradientCheckError(f"the operation {operation.name} breaks its contract:\n" + "\n".join(failures[:8]) + more)
+        text = "\n".join(failures[:8]) + more
+        raise GradientCheckError(f"the operation {operation.name} breaks its contract:\n{text}")
 
 
 def _operation(operation: Any, samples: Callable | None) -> Any:
