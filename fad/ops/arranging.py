@@ -155,7 +155,7 @@ def column_stack(tup):
     ],
 )
 def block(arrays):
-    """Assemble an array from nested lists of blocks: the innermost along the last axis, the next along the one before."""
+    """Assemble an array from nested lists of blocks: the innermost along the last axis, the next before it."""
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
     return _assemble(arrays, depth, rank)
@@ -476,10 +476,10 @@ def insert(arr, obj, values, axis=None):
 
 
 @public(np.trim_zeros, samples=lambda s: [call(s.real(4)), call(s.real(3), "f")])
-def trim_zeros(filt, trim="fb", **axis):
+def trim_zeros(filt, trim="fb", axis=None):
     """Return a vector without the zeros at its front ("f"), its back ("b") or both."""
     filt = as_array(filt)
-    if filt.ndim != 1 or axis.get("axis") not in (None, 0, -1):
+    if filt.ndim != 1 or axis not in (None, 0, -1):
         raise ValueError("trim_zeros of a traced array takes a vector")
     kept = np.flatnonzero(outcome(filt != 0))
     trim = trim.lower()

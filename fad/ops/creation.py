@@ -1,7 +1,8 @@
-"""Creation: arrays of zeros and ones like another, ranges, identities."""
+"""Creation: arrays like another, ranges between traced ends, arrays from nested lists that hold traced values."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,11 @@ import numpy as np
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind, outcome
+from fad.errors import MissingRuleError
+from fad.ops.structural import as_array, as_shape, normalize_axis
+
+# --- like another array ------------------------------------------------------------------------------------------
 
 
 def _like(name: str, make: Any) -> Any:
@@ -24,7 +29,10 @@ def _like(name: str, make: Any) -> Any:
         name,
         lambda x, *, shape, dtype: make(x, dtype=dtype, shape=shape),
         batch=batch,
-        samples=lambda s: [call(s.real(3, 4), shape=None, dtype=None), call(s.real(3), shape=(2,), dtype=np.dtype("f4"))],
+        samples=lambda s: [
+            call(s.real(3, 4), shape=None, dtype=None),
+            call(s.real(3), shape=(2,), dtype=np.dtype("f4")),
+        ],
     )
     return prim
 
@@ -34,25 +42,218 @@ ones_p = _like("ones_from", np.ones_like)
 
 
 def _shape(shape):
-    return None if shape is None else tuple(shape) if isinstance(shape, (tuple, list)) else (int(shape),)
+    return None if shape is None else as_shape(shape)
 
 
-_samples = lambda s: [call(s.real(3, 4)), call(s.real(3, 4), dtype=int), call(s.real())]  # noqa: E731
+_samples = lambda s: [call(s.real(3, 4)), call(s.real(3, 4), dtype=int), call(s.real()), call(s.real(3), shape=(2, 2))]
 
 
 @public(np.zeros_like, flat=True, samples=_samples)
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return zeros of the shape and dtype of an array."""
-    return bind(zeros_p, a, shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
+    return bind(zeros_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
 
 
 @public(np.ones_like, flat=True, samples=_samples)
 def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return ones of the shape and dtype of an array."""
-    return bind(ones_p, a, shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
+    return bind(ones_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
 
 
-@public(np.empty_like, flat=True)
+@public(np.empty_like, flat=True, samples=lambda s: [call(s.real(0, 2)), call(s.real(3), shape=(0,))])
 def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return an array of the shape and dtype of another; of a traced one, zeros."""
     return np.zeros_like(a, dtype=dtype, shape=shape)
+
+
+@public(
+    np.full_like,
+    samples=lambda s: [call(s.real(3, 4), 0.5), call(s.real(3, 2), s.real(2)), call(s.real(3), s.real(), shape=(2, 2))],
+)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced."""
+    zeros = np.zeros_like(as_array(a), dtype=dtype, shape=shape)
+    return np.broadcast_to(as_array(fill_value).astype(zeros.dtype), zeros.shape) + zeros
+
+
+@public(
+    np.full, samples=lambda s: [call((2, 3), s.real()), call((2, 3), s.real(3)), call(2, s.real(), dtype="float32")]
+)
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """Return an array of a shape, filled with a value that may be traced."""
+    filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
+    return filled if dtype is None else filled.astype(dtype)
+
+
+# --- arrays from values ------------------------------------------------------------------------------------------
+
+
+def _array_samples(s):
+    return [call(s.real(3)), call([s.real(), s.real()]), call([[s.real(2), s.real(2)]]), call([s.real(2), [1.0, 2.0]])]
+
+
+def _as(object, dtype):
+    x = as_array(object)
+    return x if dtype is None else x.astype(dtype)
+
+
+@public(np.array, samples=lambda s: [*_array_samples(s), call([s.real()], dtype="float32"), call(s.real(2), ndmin=3)])
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndmax=0, like=None):
+    """Make an array of a nested list, which may hold traced values: they are stacked.
+
+    ``numpy.array([x, 1.0])`` cannot be made to work for a traced x, this function can.
+    """
+    x = _as(object, dtype)
+    return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+
+
+@public(np.asarray, samples=_array_samples)
+def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is."""
+    return _as(a, dtype)
+
+
+@public(np.asanyarray, samples=_array_samples)
+def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is."""
+    return _as(a, dtype)
+
+
+@public(np.ascontiguousarray, samples=_array_samples)
+def ascontiguousarray(a, dtype=None, *, like=None):
+    """Return the array, with at least one axis: the layout of a traced array in memory cannot be seen."""
+    return np.atleast_1d(_as(a, dtype))
+
+
+@public(np.asfortranarray, samples=_array_samples)
+def asfortranarray(a, dtype=None, *, like=None):
+    """Return the array: the layout of a traced array in memory cannot be seen."""
+    return _as(a, dtype)
+
+
+@public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
+def require(a, dtype=None, requirements=None, *, like=None):
+    """Return the array: the layout of a traced array in memory cannot be seen."""
+    return _as(a, dtype)
+
+
+@public(np.asarray_chkfinite, samples=_array_samples)
+def asarray_chkfinite(a, dtype=None, order=None):
+    """Return the array, or raise ValueError if it holds NaN or infinities."""
+    a = _as(a, dtype)
+    if a.dtype.kind in "fc" and not np.isfinite(outcome(np.isfinite(a))).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return a
+
+
+@public(np.copy, methods=("copy",), samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()])])
+def copy(a, order="K", subok=False):
+    """Return the array: traced arrays are never changed in place, so a copy could not be told apart."""
+    return as_array(a)
+
+
+# --- ranges ------------------------------------------------------------------------------------------------------
+
+
+@public(
+    np.arange,
+    samples=lambda s: [call(s.positive(), 5.5), call(s.real(), s.real() + 6.0, 0.75), call(np.float64(4.2))],
+    complex=False,
+)
+def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
+    """Return the numbers from `start` to before `stop`, in steps; start and step may be traced.
+
+    How many there are is piecewise constant, so `stop` has no derivative.
+    """
+    start, stop, step = (0 if stop is None else start), (start if stop is None else stop), (1 if step is None else step)
+    n = max(0, math.ceil(outcome(np.ceil((stop - start) / step))))
+    y = start + np.arange(n) * ((start + step) - start)
+    return y.astype(np.result_type(*map(as_array, (start, stop, step))) if dtype is None else dtype)
+
+
+def _linear_samples(s):
+    return [
+        call(s.real(), s.real(), 5),
+        call(s.real(3), 2.0, 4, endpoint=False),
+        call(s.real(2, 1), s.real(2), num=3, axis=-1),
+        call(s.real(), s.real(), 4, retstep=True),
+        call(s.real(), s.real(), 1),
+    ]
+
+
+@public(np.linspace, samples=_linear_samples)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """Return `num` evenly spaced numbers from `start` to `stop`, both of which may be traced."""
+    num = num.__index__()
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
+    kind = np.result_type(start, stop, float(num))
+    delta = stop - start
+    div = num - 1 if endpoint else num
+    y = np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim)
+    step = delta / div if div > 0 else np.nan * delta
+    y = y * delta if div <= 0 else y * step
+    y = (y + start).astype(kind)
+    if endpoint and num > 1:
+        y = y.at[-1].set(stop)
+    y = np.moveaxis(y, 0, normalize_axis(axis, y.ndim))
+    if dtype is not None:
+        y = (np.floor(y) if np.dtype(dtype).kind in "iu" else y).astype(dtype)
+    return (y, step.astype(kind)) if retstep else y
+
+
+@public(
+    np.logspace,
+    samples=lambda s: [
+        call(s.real(), s.real(), 4),
+        call(s.real(2), 1.5, 3, base=2.0),
+        call(s.real(), s.real(), 3, base=s.positive(2)),
+        call(s.real(), s.real(), 3, base=s.positive(2), axis=-1),
+    ],
+    complex=False,
+)
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """Return `num` numbers evenly spaced in the logarithm, from base**start to base**stop; all three may be traced."""
+    if np.ndim(base):
+        base = as_array(base)
+        rank = max(np.ndim(start), np.ndim(stop), base.ndim)
+        start, stop = (as_array(x).reshape((1,) * (rank - np.ndim(x)) + np.shape(x)) for x in (start, stop))
+        base = np.expand_dims(base.reshape((1,) * (rank - base.ndim) + base.shape), axis)
+    y = base ** linspace(start, stop, num, endpoint, axis=axis)
+    return y if dtype is None else y.astype(dtype)
+
+
+@public(
+    np.geomspace,
+    samples=lambda s: [
+        call(s.positive(), s.positive(), 4),
+        call(-s.positive(2), -s.positive(2), 3, axis=1),
+        call(s.positive(), s.positive(), 3, endpoint=False),
+    ],
+)
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """Return `num` numbers in geometric progression from `start` to `stop`, both of which may be traced."""
+    start, stop = as_array(start), as_array(stop)
+    if outcome(np.any(start == 0)) or outcome(np.any(stop == 0)):
+        raise ValueError("Geometric sequence cannot include zero")
+    kind = np.result_type(start, stop, float if dtype is None else dtype, 1.0)
+    start, stop = start.astype(kind), stop.astype(kind)
+    sign = np.sign(start)
+    start, stop = np.broadcast_arrays(start / sign, stop / sign)
+    y = logspace(np.log10(start), np.log10(stop), num, endpoint)
+    if num > 0:
+        y = y.at[0].set(start)
+        y = y.at[-1].set(stop) if num > 1 and endpoint else y
+    y = np.moveaxis(y * sign, 0, normalize_axis(axis, y.ndim))
+    return y if dtype is None else y.astype(dtype)
+
+
+# --- methods that cannot be ---------------------------------------------------------------------------------------
+
+
+def fill(self, value):
+    raise MissingRuleError("x.fill(v) changes an array in place; write x = np.full_like(x, v)")
+
+
+Tracer.fill = fill

@@ -151,6 +151,9 @@ def _move_axes(x, rank, source, target):
 def _getitem_batch(trace, batched, xs, params):
     x, *arrays = xs
     template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:])
+    if not any(flags) and not batched[0]:  # only a mask differed, and these lanes agree on it
+        y = bind(getitem_p, x, *arrays, template=template)
+        return np.broadcast_to(y, (trace.size, *y.shape))
     if not any(flags):
         rank, _, separated = _layout(template, arrays, x.ndim - 1)
         y = bind(getitem_p, x, *arrays, template=(slice(None), *template))
@@ -185,7 +188,7 @@ getitem_p = register(
         batch=_getitem_batch,
         archetype="linear",
         samples=_getitem_samples,
-        extra={"needs_trace": True},
+        extra={"needs_trace": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
     )
 )
 
