@@ -1,0 +1,270 @@
+"""Recorded programs: a `Graph` is a list of equations, each one operation on numbered values.
+
+A graph is what ``jit`` writes down and what its passes rewrite. It is data: printable, comparable by structure, and run
+again by binding its operations, so that every transform re-interprets it as it would the program it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fad.core import drawing
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer, bind, outcome
+
+ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy scalar, a Python number
+
+
+class Type:
+    """What is known of a value before it is computed: shape, dtype, and whether it is array, scalar or number."""
+
+    __slots__ = ("shape", "dtype", "kind")
+
+    def __init__(self, shape: tuple, dtype: np.dtype, kind: str = ARRAY):
+        self.shape = shape
+        self.dtype = dtype
+        self.kind = kind
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    def key(self) -> tuple:
+        return (self.shape, self.dtype, self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Type and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __str__(self) -> str:
+        name = {"bool": "bool"}.get(self.dtype.name, f"{self.dtype.kind}{8 * self.dtype.itemsize}")
+        mark = "~" if self.kind == NUMBER else ""
+        return f"{mark}{name}[{','.join(map(str, self.shape))}]"
+
+
+def type_of(x: Any) -> Type:
+    """Return the type of a plain value."""
+    kind = type(x)
+    if kind is np.ndarray:
+        return Type(x.shape, x.dtype)
+    if isinstance(x, np.generic):
+        return Type((), x.dtype, SCALAR)
+    if kind in (bool, int, float, complex):
+        return Type((), np.asarray(x).dtype, NUMBER)
+    return Type(x.shape, x.dtype)
+
+
+class Equation:
+    """One operation: ``outs = prim(*ins, **params)``, values by number."""
+
+    __slots__ = ("prim", "ins", "params", "outs")
+
+    def __init__(self, prim: Primitive, ins: tuple, params: dict, outs: tuple):
+        self.prim = prim
+        self.ins = ins
+        self.params = params
+        self.outs = outs
+
+
+class GuardFailed(Exception):  # noqa: N818  a signal between this file and jit, never seen by a user
+    """A recorded answer to ``if``, ``int`` or ``float`` is not the answer for these values."""
+
+    def __init__(self, equation: Equation, position: int, found: Any):
+        super().__init__(f"the answer was {equation.params['outcome']!r} when recorded and is {found!r} now")
+        self.equation = equation
+        self.position = position
+        self.found = found
+
+
+def _no_value(*_: Any, **__: Any) -> Any:
+    raise TypeError("a guard is no operation: it is checked by whoever runs the graph")
+
+
+# A question that the program asked of a value: params are convert (a callable), outcome and line.
+GUARD = Primitive("guard", _no_value, flat=True, archetype="guard")
+
+
+def ask(x: Any, convert: Callable | None) -> Any:
+    """Answer a guard's question for a value, traced or plain; without `convert` it is the whole array."""
+    if convert is None:
+        return np.asarray(outcome(x))
+    return x.trace.concrete(x, convert) if type(x) is Tracer else convert(x)
+
+
+def same_outcome(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a == b or (a != a and b != b)
+
+
+class Graph:
+    """A recorded program.
+
+    ``types[i]`` says what value i is; `inputs` and `outputs` are numbers of values;
+    ``constants[i]`` is a value known beforehand.
+    """
+
+    __slots__ = ("types", "inputs", "constants", "equations", "outputs")
+
+    def __init__(self, types: list, inputs: list, constants: dict, equations: list, outputs: list):
+        self.types = types
+        self.inputs = inputs
+        self.constants = constants
+        self.equations = equations
+        self.outputs = outputs
+
+    def replace(self, **parts: Any) -> Graph:
+        """Return a graph with some of its parts exchanged."""
+        return Graph(*(parts.get(name, getattr(self, name)) for name in self.__slots__))
+
+    # --- running it ---------------------------------------------------------------------------------------------
+
+    def __call__(self, *xs: Any) -> list:
+        """Run the program on values of any kind, traced or not, and return the outputs as a list.
+
+        Raises GuardFailed if the values lead down another path than the recorded one.
+        """
+        if len(xs) != len(self.inputs):
+            raise TypeError(f"this graph takes {len(self.inputs)} values, but was given {len(xs)}")
+        env: dict[int, Any] = dict(self.constants)
+        env.update(zip(self.inputs, xs, strict=True))
+        for position, eq in enumerate(self.equations):
+            if eq.prim is GUARD:
+                found = ask(env[eq.ins[0]], eq.params["convert"])
+                if not same_outcome(eq.params["outcome"], found):
+                    raise GuardFailed(eq, position, found)
+                continue
+            y = bind(eq.prim, *[env[i] for i in eq.ins], **eq.params)
+            if eq.prim.multi:
+                env.update(zip(eq.outs, y, strict=True))
+            else:
+                env[eq.outs[0]] = y
+        return [env[i] for i in self.outputs]
+
+    def guards(self) -> list[Equation]:
+        return [eq for eq in self.equations if eq.prim is GUARD]
+
+    # --- comparing and showing it -------------------------------------------------------------------------------
+
+    def key(self) -> tuple:
+        """Return a hashable description: equal for graphs of one structure, whatever numbers their values have."""
+        number: dict[int, int] = {}
+
+        def name(i: int) -> int:
+            return number.setdefault(i, len(number))
+
+        inputs = tuple((name(i), self.types[i]) for i in self.inputs)
+        constants = tuple((name(i), hashable(c)) for i, c in sorted(self.constants.items()))
+        lines = tuple(
+            (eq.prim.name, tuple(map(name, eq.ins)), hashable(eq.params), tuple(map(name, eq.outs)))
+            for eq in self.equations
+        )
+        return inputs, constants, lines, tuple(map(name, self.outputs))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Graph and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __len__(self) -> int:
+        return len(self.equations)
+
+    def __str__(self) -> str:
+        from_names = names(self)
+        heads = ", ".join(f"{from_names[i]}: {self.types[i]}" for i in self.inputs)
+        lines = [f"graph({heads}) {{"]
+        lines += [f"  {from_names[i]}: {self.types[i]} = constant" for i, c in self.constants.items() if is_large(c)]
+        lines += [f"  {show_equation(self, eq, from_names)}" for eq in self.equations]
+        lines.append(f"  return {', '.join(from_names[i] for i in self.outputs)}")
+        return "\n".join([*lines, "}"])
+
+    __repr__ = __str__
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's language."""
+        return drawing.to_dot(self, names(self))
+
+    def to_html(self) -> str:
+        """Return a page of its own that shows the graph as a drawing (SVG), readable without a network."""
+        return drawing.to_html(self, names(self))
+
+    _repr_html_ = to_html
+
+
+def hashable(x: Any) -> Any:
+    """Return something hashable that is equal for equal parameters."""
+    if isinstance(x, np.ndarray):
+        return (x.shape, x.dtype.str, x.tobytes())
+    if isinstance(x, np.generic) or type(x) in (float, complex):
+        return (type(x).__name__, np.asarray(x).tobytes())  # tells 0.0 from -0.0, and NaN equals NaN
+    if type(x) is dict:
+        return tuple((k, hashable(v)) for k, v in sorted(x.items()))
+    if type(x) in (tuple, list):
+        return (type(x).__name__, *map(hashable, x))
+    if type(x) is slice:
+        return ("slice", x.start, x.stop, x.step)
+    if type(x) in (bool, int):
+        return (type(x).__name__, x)
+    try:
+        hash(x)
+    except TypeError:
+        return ("object", id(x))
+    return x
+
+
+def is_large(c: Any) -> bool:
+    """Tell whether a constant is an array that should not stand in the middle of a line."""
+    return isinstance(c, np.ndarray) and c.size > 1
+
+
+def names(graph: Graph) -> dict[int, str]:
+    """Name the values a, b, ..., z, aa, ... in the order in which they appear; small constants by what they are."""
+    found = {i: show_constant(c) for i, c in graph.constants.items() if not is_large(c)}
+    order: Iterable[int] = [*graph.inputs, *graph.constants, *(o for eq in graph.equations for o in eq.outs)]
+    count = 0
+    for i in order:
+        if i not in found:
+            found[i] = letters(count)
+            count += 1
+    return found
+
+
+def show_constant(c: Any) -> str:
+    return repr(c.item()) if hasattr(c, "item") else repr(c)
+
+
+def letters(n: int) -> str:
+    text = ""
+    n += 1
+    while n:
+        n, digit = divmod(n - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+def show_equation(graph: Graph, eq: Equation, name: dict[int, str]) -> str:
+    ins = " ".join(name[i] for i in eq.ins)
+    if eq.prim is GUARD:
+        how = getattr(eq.params["convert"], "__name__", "value").strip("_")
+        return f"guard {how} {ins} == {_short(eq.params['outcome'])}"
+    outs = ", ".join(f"{name[o]}: {graph.types[o]}" for o in eq.outs)
+    params = ", ".join(f"{k}={_short(v)}" for k, v in eq.params.items())
+    return f"{outs} = {eq.prim.name} {ins}" + (f" {{{params}}}" if params else "")
+
+
+def _short(value: Any) -> str:
+    if type(value) is Graph:
+        return str(value).replace("\n", "\n    ")
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}" if value.size > 6 else np.array2string(value, separator=", ")
+    text = str(value) if isinstance(value, np.dtype) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,267 @@
+"""Recording: run a function on its values, and write down every operation as an equation of a `Graph`.
+
+The recording trace lies under every other one, so ``grad`` and ``vmap`` inside the function leave their arithmetic in the
+graph as well. Its tracers carry the concrete values: Python's ``if``, ``while`` and ``int(x)`` work,
+and each such question becomes a guard, an equation that says which answer was seen.
+
+Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stays float32 with a float32 x.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import config, tree
+from fad.core.graph import GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
+from fad.core.primitive import Primitive
+from fad.core.tracer import Trace, Tracer
+from fad.errors import user_line
+from fad.transforms.check import as_operand
+from fad.transforms.mutation import fingerprint
+
+_depth = itertools.count(1)
+_NUMBERS = (bool, int, float, complex)
+
+
+class Foreign(BaseException):
+    """A traced value from outside met the recording: its value is not a constant, so nothing can be recorded."""
+
+
+class RecordTrace(Trace):
+    """The trace of recording; its tracers' `info` is the number of the value in the graph."""
+
+    __slots__ = ("types", "equations", "constants", "seen", "kept", "weak", "asked")
+    kind = "jit"
+
+    def __init__(self) -> None:
+        self.birth = -next(_depth)  # older than any other trace, and than any recording around it
+        self.dead = False
+        self.types: list[Type] = []
+        self.equations: list[Equation] = []
+        self.constants: dict[int, Any] = {}
+        self.seen: dict[Any, int] = {}
+        self.kept: list = []  # constants known by id, kept alive so that the id stays theirs
+        self.weak: dict[int, Any] = {}  # values that are Python numbers
+        self.asked: set = set()
+
+    def new(self, x: Any) -> Tracer:
+        """Return a tracer for a value that the program computes or is given."""
+        number = len(self.types)
+        self.types.append(type_of(x))
+        if type(x) in _NUMBERS:
+            self.weak[number] = x
+            x = np.asarray(x)[()]
+        return Tracer(x, self, number)
+
+    def constant(self, x: Any) -> int:
+        """Return the number of a constant: arrays are told apart by identity, numbers by value."""
+        array = type(x) is np.ndarray
+        key = ("id", id(x)) if array or not isinstance(x, (*_NUMBERS, np.generic)) else hashable(x)
+        number = self.seen.get(key)
+        if number is None:
+            number = self.seen[key] = len(self.types)
+            self.types.append(type_of(x))
+            self.constants[number] = x
+            if key[0] == "id":
+                self.kept.append(x)
+        return number
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if self.dead:
+            self.check_alive()
+        weak = self.weak
+        values, ins = [], []
+        numbers = True
+        for x in args:
+            if type(x) is Tracer:
+                if x.trace is not self:
+                    raise Foreign
+                number = x.info
+                if number in weak:
+                    values.append(weak[number])
+                else:
+                    values.append(x.value)
+                    numbers = False
+                ins.append(number)
+                continue
+            x = as_operand(x)
+            if x is NotImplemented:
+                return x
+            numbers = numbers and type(x) in _NUMBERS
+            values.append(x)
+            ins.append(self.constant(x))
+        if numbers and prim.name in _ARITHMETIC and not params:
+            prim = _on_numbers(prim)
+        return self._write(prim, ins, params, prim.forward(*values, **params))
+
+    def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
+        ys = tuple(y) if prim.multi else (y,)
+        outs = tuple([self.new(v) for v in ys])
+        self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs])))
+        return outs if prim.multi else outs[0]
+
+    # --- questions: answered with the value, and guarded --------------------------------------------------------
+
+    def guard(self, x: Tracer, convert: Callable | None, outcome: Any) -> Any:
+        if self.dead:
+            self.check_alive()
+        if (x.info, convert) not in self.asked:
+            self.asked.add((x.info, convert))
+            params = {"convert": convert, "outcome": outcome, "line": user_line()}
+            self.equations.append(Equation(GUARD, (x.info,), params, ()))
+        return outcome
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        return self.guard(x, convert, convert(x.value))
+
+    def number(self, x: Tracer, convert: Callable) -> Any:
+        return self.guard(x, convert, convert(x.value))
+
+    def outcome(self, x: Tracer) -> Any:
+        return self.guard(x, None, np.array(x.value))
+
+    def stop(self, x: Tracer) -> Any:
+        return x
+
+    def lower(self, x: Any) -> Any:
+        if type(x) is Tracer and x.trace is self:
+            return self.weak.get(x.info, x.value)
+        return x
+
+
+# What Python's operators do with two Python numbers: their result is a Python number still.
+_ARITHMETIC: dict[str, Callable] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg,
+    "positive": operator.pos,
+}  # fmt: skip
+_number_prims: dict[str, Primitive] = {}
+
+
+def _on_numbers(prim: Primitive) -> Primitive:
+    """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
+    found = _number_prims.get(prim.name)
+    if found is None:
+        found = Primitive(
+            f"python_{prim.name}", _ARITHMETIC[prim.name], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
+            batch=prim.batch, flat=prim.flat, lower=prim.lower, archetype="elementwise", extra={"numbers": True},
+        )  # fmt: skip
+        found.keep = prim.keep
+        _number_prims[prim.name] = found
+    return found
+
+
+class Recording:
+    """What one recorded call gave: the graph, the structure of the output, the output itself, what was captured."""
+
+    __slots__ = ("graph", "out_tree", "result", "captured")
+
+    def __init__(self, graph: Graph, out_tree: Any, result: Any, captured: list):
+        self.graph = graph
+        self.out_tree = out_tree
+        self.result = result
+        self.captured = captured  # [(array, fingerprint)]: arrays that somebody else could still overwrite
+
+
+def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Recording:
+    """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
+
+    Leaves for which `traced` is false go in as they are.
+    """
+    trace = RecordTrace()
+    try:
+        given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+        args, kwargs = tree.unflatten(in_tree, given)
+        inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
+        outs, out_tree = tree.flatten(fun(*args, **kwargs))
+        outputs = [_output(trace, y) for y in outs]
+    finally:
+        trace.finish()
+    graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    result = tree.unflatten(out_tree, [trace.lower(y) for y in outs])
+    trace.seen.clear()
+    return Recording(graph, out_tree, result, _captured(trace, outs))
+
+
+def _output(trace: RecordTrace, y: Any) -> int:
+    if type(y) is Tracer:
+        if y.trace is not trace:
+            y.trace.check_alive()
+            raise Foreign
+        return y.info
+    return trace.constant(y) if hasattr(y, "dtype") or type(y) in _NUMBERS else _opaque(trace, y)
+
+
+def _opaque(trace: RecordTrace, y: Any) -> int:
+    """Keep an output that is no number (a string, a function) as it is."""
+    number = len(trace.types)
+    trace.types.append(Type((), np.dtype(object), NUMBER))
+    trace.constants[number] = y
+    return number
+
+
+def _captured(trace: RecordTrace, outs: list) -> list:
+    """Return the constant arrays that live on outside the recording, with their fingerprints."""
+    mode = config.check_mutation.get()
+    if mode == "off":
+        return []
+    found = []
+    kept, trace.kept = trace.kept, []
+    constants = trace.constants
+    while kept:
+        x = kept.pop()
+        if type(x) is np.ndarray and x.size and x.flags.writeable:
+            # Held by the constants, this variable and the call: an array made inside the function has no other owner.
+            owners = sys.getrefcount(x) - 3
+            if owners > 0 or x.base is not None or any(x is y for y in outs):
+                found.append((x, fingerprint(x, mode)))
+    del constants
+    return found
+
+
+def is_traceable(x: Any) -> bool:
+    """Tell whether a leaf is an array or number, and no string, function or array of objects."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.dtype.kind in "fcbiu" and type(x) is not np.ma.MaskedArray
+    return type(x) in _NUMBERS
+
+
+def make_graph(fun: Callable) -> Callable:
+    """Return a function that records one call of `fun` and gives the recorded program.
+
+    Parameters
+    ----------
+    fun : callable
+        A function of arrays and pytrees; derivatives, batches and other transforms may be anywhere in it.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns a :class:`fad.core.graph.Graph`: ``str()``, ``.to_dot()``,
+        ``.to_html()``, and a call of its own that runs the program on a flat list of values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> print(make_graph(lambda x: np.sum(np.sin(x) * 2.0))(np.ones(3)))
+    graph(a: f64[3]) {
+      b: f64[3] = sin a
+      c: f64[3] = multiply b 2.0
+      d: f64[] = sum_over c {axis=(0,), keepdims=False}
+      return d
+    }
+    """
+
+    def recorded(*args: Any, **kwargs: Any) -> Graph:
+        leaves, in_tree = tree.flatten((args, kwargs))
+        return record(fun, in_tree, leaves, [is_traceable(x) for x in leaves]).graph
+
+    return recorded
+
+
