@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.tracer import Tracer
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal
 from fad.transforms.grad import grad, split_arguments
@@ -33,13 +34,20 @@ def _basis(xs: list, start: int, stop: int) -> list:
     """Return unit vectors number start to stop of the space of all leaves together, one batched array per leaf."""
     out, offset = [], 0
     for x in xs:
-        lanes = np.zeros_like(x, shape=(stop - start, x.size))
+        lanes = np.zeros_like(_below(x), shape=(stop - start, x.size))
         low, high = max(start, offset), min(stop, offset + x.size)
         if low < high:
             lanes[np.arange(low, high) - start, np.arange(low, high) - offset] = 1
         out.append(lanes.reshape((stop - start, *x.shape)))
         offset += x.size
     return out
+
+
+def _below(x: Any) -> Any:
+    """Return the plain array under all tracers: only where it lives and its dtype are looked at."""
+    while type(x) is Tracer:
+        x = x.value
+    return x
 
 
 def _stack(parts: list) -> list:
@@ -58,7 +66,9 @@ def _split_lanes(lanes: Any, xs: list) -> list:
 def _check_kinds(xs: list, holomorphic: bool, name: str, what: str) -> None:
     for x in xs:
         if holomorphic and x.dtype.kind != "c":
-            raise ComplexGradientError(f"{name} with holomorphic=True needs a complex {what}, but its dtype is {x.dtype}")
+            raise ComplexGradientError(
+                f"{name} with holomorphic=True needs a complex {what}, but its dtype is {x.dtype}"
+            )
         if not holomorphic and x.dtype.kind == "c":
             raise ComplexGradientError(
                 f"{name} needs a real {what}, but it is complex; pass holomorphic=True for a complex-differentiable "
@@ -101,7 +111,10 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
         return [[np.zeros_like(y, shape=np.shape(y) + x.shape) for x in xs] for y in ys], seen
     columns = _stack(parts)
     blocks = [
-        [np.moveaxis(c, tuple(range(x.ndim)), tuple(range(-x.ndim, 0))) for c, x in zip(_split_lanes(y, xs), xs, strict=True)]
+        [
+            np.moveaxis(c, tuple(range(x.ndim)), tuple(range(-x.ndim, 0)))
+            for c, x in zip(_split_lanes(y, xs), xs, strict=True)
+        ]
         for y in columns
     ]
     return blocks, seen

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, finished
@@ -148,7 +149,7 @@ def _plain(x: Any) -> Any:
     """Return the plain array behind a value that other transforms may be tracing too."""
     while type(x) is Tracer:
         # An outer vmap splits its own lanes first, so that they agree on what all inner lanes do.
-        x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.value
+        x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.trace.outcome(x)
     return np.asarray(x)
 
 
@@ -288,7 +289,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     outs = []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            outs.append(y.value)
+            outs.append(settled(y.value))
         else:
             outs.append(np.broadcast_to(y, (size, *y.shape)))
     return outs, out_tree
