@@ -15,16 +15,34 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MACHINERY = (_HERE, os.sep + "numpy" + os.sep, os.sep + "optree" + os.sep, "<__array_function__")
 
 
-def user_line() -> str:
-    """Return ``'file.py:12: y = np.foo(x)'`` for the innermost frame that is the user's, or ``''``."""
+_is_machinery: dict[str, bool] = {}
+
+
+def user_place() -> tuple[str, int] | None:
+    """Return file name and line number of the innermost frame that is the user's; cheap, to be shown later."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not any(part in name for part in _MACHINERY):
-            text = linecache.getline(name, frame.f_lineno).strip()
-            return f"{name}:{frame.f_lineno}: {text}".rstrip(": ")
+        ours = _is_machinery.get(name)
+        if ours is None:
+            ours = _is_machinery[name] = any(part in name for part in _MACHINERY)
+        if not ours:
+            return name, frame.f_lineno
         frame = frame.f_back
-    return ""
+    return None
+
+
+def show_place(place: tuple[str, int] | None) -> str:
+    """Return ``'file.py:12: y = np.foo(x)'`` for a place, or ``''`` for none."""
+    if place is None:
+        return ""
+    name, number = place
+    return f"{name}:{number}: {linecache.getline(name, number).strip()}".rstrip(": ")
+
+
+def user_line() -> str:
+    """Return the user's own line that led here, as text."""
+    return show_place(user_place())
 
 
 class FadError(Exception):
@@ -308,3 +326,23 @@ class GradientCheckError(FadError, AssertionError):
 
 class LoopFallbackWarning(UserWarning):
     """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch."""
+
+
+class GaugeDependenceWarning(UserWarning):
+    """A derivative was asked of eigenvectors or singular vectors of repeated values, where it does not exist.
+
+    Any basis of the space that belongs to a repeated value is as good as any other, so a result that depends on the
+    choice jumps when the matrix is moved. A result that does not depend on it is differentiated exactly.
+
+    Wrong::
+
+        fad.grad(lambda a: np.linalg.eigh(a).eigenvectors[0, 0])(np.eye(3))
+
+    Right::
+
+        def sqrtm(a):
+            w, v = np.linalg.eigh(a)
+            return (v * np.sqrt(w)) @ v.T     # the same for every choice of v
+
+        fad.grad(lambda a: sqrtm(a)[0, 0])(np.eye(3))
+    """

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import Binary, Primitive, Unary, answer, register
+from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
 
 
@@ -34,9 +34,7 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """
     if ct.shape != shape:
         lead = ct.ndim - len(shape)
-        axes = tuple(range(lead)) + tuple(
-            lead + i for i, d in enumerate(shape) if d == 1 and ct.shape[lead + i] != 1
-        )
+        axes = tuple(range(lead)) + tuple(lead + i for i, d in enumerate(shape) if d == 1 and ct.shape[lead + i] != 1)
         ct = np.add.reduce(ct, axis=axes) if axes else ct
         if ct.shape != shape:
             ct = ct.reshape(shape)
@@ -83,7 +81,7 @@ def elementwise(
     numpy = numpy or getattr(np, name, None)
     forward = forward or numpy
     arity = len(partials)
-    make = {1: Unary, 2: Binary}.get(arity, Primitive)
+    make = {1: Unary, 2: Binary}.get(arity, Nary)
     prim = make(
         name,
         forward,
@@ -96,7 +94,8 @@ def elementwise(
         domain=domain,
         complex=complex,
     )
-    prim.keep = tuple(_reads(p) for p in partials)
+    reads = tuple(_reads(p, arity) for p in partials)
+    prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
     prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(prim.partials, tangents, y, xs)
     prim.vjp = tuple(_elementwise_vjp(i, p) for i, p in enumerate(partials))
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs), **params)
@@ -107,10 +106,10 @@ def elementwise(
     return prim
 
 
-def _reads(partial: Callable | None) -> tuple[bool, ...]:
+def _reads(partial: Callable | None, arity: int) -> tuple[bool, ...]:
     """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
     if partial is None or partial is one or partial is minus_one:
-        return (False,) * 3
+        return (False,) * (arity + 1)
     names = [p.name for p in inspect.signature(partial).parameters.values()]
     return tuple(not n.startswith("_") for n in names)
 

@@ -50,6 +50,10 @@ class Indexed:
         self.add = add  # (shape, dtype, entries) -> array, for traced values
 
     def is_plain(self) -> bool:
+        """Tell whether no tracer is among the values and indices."""
+        if len(self.entries) == 1:
+            index, values = self.entries[0]
+            return type(values) is not Tracer and (type(index) is not tuple or not _has_tracer(index))
         return all(
             type(values) is not Tracer and not any(type(i) is Tracer for i in _parts(index))
             for index, values in self.entries
@@ -70,6 +74,13 @@ class Indexed:
         return self.add(self.shape, self.dtype, self.entries)
 
 
+def _has_tracer(index: tuple) -> bool:
+    for part in index:
+        if type(part) is Tracer:
+            return True
+    return False
+
+
 def _parts(index: Any) -> tuple:
     return index if type(index) is tuple else (index,)
 
@@ -79,7 +90,10 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def is_basic(index: Any) -> bool:
     """Tell whether an index selects every element at most once, by slices and integers alone."""
-    return all(type(i) in _BASIC or isinstance(i, np.integer) for i in _parts(index))
+    for part in _parts(index):
+        if type(part) not in _BASIC and not isinstance(part, np.integer):
+            return False
+    return True
 
 
 def densify(ct: Any) -> Any:

@@ -59,7 +59,7 @@ class Primitive:
     complex: bool = True  # defined for complex operands
     doc: str = ""
     extra: dict = field(default_factory=dict)
-    # Derived once, for the hot path: which of (z, x, y) the partials read.
+    # Derived once, for the hot path: which of (z, x, y) each partial reads, and behind them all together.
     keep: tuple = ()
 
     def __call__(self, *args: Any, **params: Any) -> Any:
@@ -106,6 +106,15 @@ class Binary(Primitive):
         if type(y) is Tracer:
             return y.trace.right(self, x, y)
         return self.forward(x, y)
+
+
+class Nary(Primitive):
+    """A ufunc of three operands and more, or with several results."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return with_ufunc_options(self, args, options) if options else bind(self, *args)
 
 
 def with_ufunc_options(prim: Primitive, args: tuple, options: dict) -> Any:

@@ -34,6 +34,9 @@ UFUNC_METHODS: dict[tuple[Any, str], Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
 # Functions refused on purpose, and why.
 REFUSED: dict[Any, str] = {}
+# Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
+# each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
+LOADERS: list[Callable[[Any], None]] = []
 # What gives the advice for a function without a rule; set by `fad.numpy.surface`, which knows all names.
 _suggest: list[Callable[[str], str]] = []
 
@@ -154,7 +157,7 @@ class Tracer:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__":
-            operation = UFUNCS.get(ufunc)
+            operation = UFUNCS.get(ufunc) or _load(ufunc)
             if operation is not None:
                 return operation(*inputs, **kwargs) if kwargs else operation(*inputs)
             return _missing(ufunc, ufunc.__name__)
@@ -175,6 +178,13 @@ tree._BARE.add(Tracer)
 
 def _as_index(x: Any) -> int:
     return x.__index__()
+
+
+def _load(ufunc: np.ufunc) -> Callable | None:
+    """Let the loaders bring in the rules of the library that a ufunc comes from; return what answers for it then."""
+    for load in LOADERS:
+        load(ufunc)
+    return UFUNCS.get(ufunc)
 
 
 def _missing(func: Any, name: str) -> Any:
@@ -217,6 +227,10 @@ class Trace:
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
         return self.process(prim, (x, y), {})
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        """Run ``x[index]`` for an index of slices and integers alone."""
+        return self.process(prim, (x,), {"template": index})
 
     def lower(self, x: Any) -> Any:
         """Return the value behind a tracer of this trace, and anything else as it is."""

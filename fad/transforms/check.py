@@ -9,6 +9,7 @@ import numpy as np
 from fad import tree
 from fad.backends import _of as backend_or_none
 from fad.core.cotangent import densify
+from fad.core.germ import settled
 from fad.core.tracer import Tracer, same_structure
 from fad.errors import (
     DtypeMismatchError,
@@ -131,7 +132,7 @@ def settle(cts: list, primals: list, given: list) -> list:
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
-            ct = densify(ct)
+            ct = settled(densify(ct))
         if type(ct) is np.ndarray:
             if type(x) is not np.ndarray and type(x) is not Tracer and ct.ndim == 0:
                 ct = ct[()]
@@ -158,4 +159,3 @@ def zeros_like(x: Any) -> Any:
     """Return zeros of the same kind: an array for an array, a NumPy scalar for a scalar."""
     z = np.zeros_like(x)
     return z if type(x) is np.ndarray or z.ndim else z[()]
-

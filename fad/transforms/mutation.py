@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.errors import MutationError, user_line
+from fad.errors import MutationError, show_place, user_place
 
 _WHOLE = 512  # bytes up to which an array is read whole
 _SAMPLES = 32
@@ -36,20 +36,18 @@ class Watch:
 
     def __init__(self, primals: list):
         self.mode = config.check_mutation.get()
-        self.inputs = [
-            (x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"
-        ]
+        self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
         self.kept: dict[int, tuple] = {}
 
     def add(self, x: np.ndarray) -> None:
         if self.mode != "off":
-            self.kept[id(x)] = (x, fingerprint(x, self.mode), user_line())
+            self.kept[id(x)] = (x, fingerprint(x, self.mode), user_place())
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""
-        for x, before, line in self.kept.values():
+        for x, before, place in self.kept.values():
             if fingerprint(x, self.mode) != before:
-                raise _error(x, line)
+                raise _error(x, show_place(place))
         for x, before in self.inputs:
             if fingerprint(x, self.mode) != before and _is_kept(x, tape):
                 raise _error(x, "the call of the transform")

@@ -15,6 +15,7 @@ import numpy as np
 from fad import tree
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.germ import germs_kept, settled
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked
 from fad.errors import PullbackConsumedError, UnsupportedInputError
@@ -25,10 +26,12 @@ from fad.transforms.mutation import Watch
 UNARY = 1  # (kind, i, partial, y, x)
 ONE_OF_TWO = 2  # (kind, i, partial, z, x, y, fit)         one operand is constant
 BOTH = 3  # (kind, i, j, partial_x, partial_y, z, x, y, fit_x, fit_y)
-GENERAL = 4  # (kind, parents, prim, y, xs, params)
-MULTI = 5  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
-CALL = 6  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
-RERUN = 7  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
+PRODUCT = 4  # (kind, i, j, (vjp_x, vjp_y), x, y)            matmul: VJPs instead of partials
+INDEX = 5  # (kind, i, prim, index, shape, dtype)          x[index] by slices and integers
+GENERAL = 6  # (kind, parents, prim, y, xs, params)
+MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
+CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
+RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 
 
 class _Dead:
@@ -72,7 +75,7 @@ class VJPTrace(Trace):
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
         partials = prim.partials
         if partials is None:
-            return self.process(prim, (x, y), {})
+            return self.product(prim, x.value, y.value, x.info, y.info)
         a = x.value
         b = y.value
         z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
@@ -81,37 +84,39 @@ class VJPTrace(Trace):
             return self._one_side(prim, x, y, a, b, z)
         tape = self.tape
         out = Tracer(z, self, len(tape))
-        (zx, ax, bx), (zy, ay, by) = prim.keep
-        shape = z.shape
-        dtype = z.dtype
+        keep_z, keep_a, keep_b = prim.keep[2]
+        if a.dtype is b.dtype and a.shape == b.shape:
+            to_x = to_y = None
+        else:
+            shape, dtype = z.shape, z.dtype
+            to_x = None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype)
+            to_y = None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype)
         tape.append((
             BOTH, x.info, y.info, px, py,
-            z if zx or zy else None, a if ax or ay else None, b if bx or by else None,
-            None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype),
-            None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype),
+            z if keep_z else None, a if keep_a else None, b if keep_b else None, to_x, to_y,
         ))  # fmt: skip
         return out
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
-        if prim.partials is None:
-            return self.process(prim, (x, b), {})
         kind = type(b)
         if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
             b = as_operand(b)
             if b is NotImplemented:
                 return b
+        if prim.partials is None:
+            return self.product(prim, x.value, b, x.info, -1)
         a = x.value
         z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
         return self._record_one(prim, 0, x.info, a, z, a, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
-        if prim.partials is None:
-            return self.process(prim, (a, y), {})
         kind = type(a)
         if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
             a = as_operand(a)
             if a is NotImplemented:
                 return a
+        if prim.partials is None:
+            return self.product(prim, a, y.value, -1, y.info)
         b = y.value
         z = prim.forward(a, b) if type(b) is not Tracer and kind is not Tracer else prim(a, b)
         return self._record_one(prim, 1, y.info, b, z, a, b)
@@ -128,24 +133,49 @@ class VJPTrace(Trace):
         tape = self.tape
         out = Tracer(z, self, len(tape))
         kind = type(constant)
-        if z.dtype.kind not in "fc":
-            raise UnsupportedInputError(f"{prim.name} of a traced value gave an array of dtype {z.dtype}")
-        if kind is float or kind is int or (operand.shape == z.shape and operand.dtype is z.dtype):
+        if operand.dtype is z.dtype and (kind is float or kind is int or operand.shape == z.shape):
             to = None
         else:
             to = (operand.shape, operand.dtype)
+            if z.dtype.kind not in "fc":
+                raise UnsupportedInputError(f"{prim.name} of a traced value gave an array of dtype {z.dtype}")
         tape.append((
             ONE_OF_TWO, parent, partial, z if keep_z else None, a if keep_a else None, b if keep_b else None, to
         ))  # fmt: skip
+        return out
+
+    def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:
+        """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
+        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        watch = self.watch
+        if i < 0 and type(a) is np.ndarray and id(a) not in watch.kept:
+            watch.add(a)
+        elif j < 0 and type(b) is np.ndarray and id(b) not in watch.kept:
+            watch.add(b)
+        tape = self.tape
+        out = Tracer(z, self, len(tape))
+        tape.append((PRODUCT, i, j, prim.vjp, a, b))
         return out
 
     def _one_side(self, prim: Any, x: Tracer, y: Tracer, a: Any, b: Any, z: Any) -> Any:
         """Record an operation of two traced operands with no derivative in one of them, or in both."""
         if prim.flat:
             return z
-        return self._record_one(prim, 0, x.info, a, z, a, b) if prim.partials[0] else self._record_one(
-            prim, 1, y.info, b, z, a, b
+        return (
+            self._record_one(prim, 0, x.info, a, z, a, b)
+            if prim.partials[0]
+            else self._record_one(prim, 1, y.info, b, z, a, b)
         )
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        v = x.value
+        y = v[index]
+        if type(v) is Tracer:
+            return self.record(prim, [x.info], [v], y, {"template": index})
+        tape = self.tape
+        out = Tracer(y, self, len(tape))
+        tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
+        return out
 
     # --- everything else ------------------------------------------------------------------------------------------
 
@@ -174,9 +204,7 @@ class VJPTrace(Trace):
             ys = tuple(y)
             tape.append((MULTI, parents, prim, ys, self._keep(values, parents), params))
             tape.extend([None] * (len(ys) - 1))
-            return tuple(
-                Tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)
-            )
+            return tuple(Tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
             return y
         if prim.saves == "none":
@@ -197,9 +225,7 @@ class VJPTrace(Trace):
         position = len(self.tape)
         self.tape.append((CALL, parents, pullback, len(outs)))
         self.tape.extend([None] * (len(outs) - 1))
-        return [
-            Tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)
-        ]
+        return [Tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)]
 
     def rerun(self, run: Callable, values: list) -> list:
         """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more."""
@@ -256,10 +282,38 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             p = cts[k]
             if p is None:
                 cts[k] = d
+            elif type(p) is ndarray and type(d) is ndarray and not own[k]:
+                cts[k] = p + d
+                own[k] = 1
             else:
                 accumulate(cts, own, k, d)
             if to_x is not None:
                 c = fit(densify(c), *to_x)
+        elif kind == PRODUCT:
+            _, j, k, (left, right), x, y = record
+            if type(g) is Masked:
+                g = g.value
+            if k >= 0:
+                d = right(g, None, x, y)
+                if d.dtype is not y.dtype:
+                    d = cast(d, y.dtype)
+                if cts[k] is None:
+                    cts[k] = d
+                else:
+                    accumulate(cts, own, k, d)
+            if j < 0:
+                continue
+            c = left(g, None, x, y)
+            if c.dtype is not x.dtype:
+                c = cast(c, x.dtype)
+        elif kind == INDEX:
+            _, j, prim, index, shape, dtype = record
+            p = cts[j]
+            if type(p) is ndarray and own[j] and type(g) is not Tracer:
+                p[index] += g if type(g) is not Masked else g.value
+            else:
+                accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
+            continue
         elif kind == GENERAL:
             _sweep_general(record, densify(g), cts, own)
             continue
@@ -278,8 +332,12 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         p = cts[j]
         if p is None:
             cts[j] = c
-        elif own[j] and type(p) is ndarray and type(c) is ndarray:
-            p += c
+        elif type(p) is ndarray and type(c) is ndarray:
+            if own[j]:
+                p += c
+            else:
+                cts[j] = p + c
+                own[j] = 1
         else:
             accumulate(cts, own, j, c)
 
@@ -381,8 +439,7 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
         found = [rules(k, ct, y, *xs, **params) if p >= 0 else None for k, p in enumerate(parents)]
     else:
         found = [
-            rules[k](ct, y, *xs, **params) if p >= 0 and rules[k] is not None else None
-            for k, p in enumerate(parents)
+            rules[k](ct, y, *xs, **params) if p >= 0 and rules[k] is not None else None for k, p in enumerate(parents)
         ]
     return [
         c if c is None or type(c) is Indexed or type(c) is Masked or c.dtype is x.dtype else cast(c, x.dtype)
@@ -400,9 +457,11 @@ def _transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params
             slots[k] = t
         return prim.jvp(slots, y, xs, params)
 
-    _, pullback = vjp(push, *[np.zeros_like(xs[k]) for k in wanted])
     found: list = [None] * len(xs)
-    for k, c in zip(wanted, pullback(ct), strict=True):
+    with germs_kept():
+        _, pullback = vjp(push, *[np.zeros_like(xs[k]) for k in wanted])
+        pulled = pullback(ct)
+    for k, c in zip(wanted, pulled, strict=True):
         found[k] = c
     return found
 
@@ -439,7 +498,7 @@ class Tape:
 
     def values(self) -> list:
         lower = self.trace.lower
-        return [lower(x) for x in self.outputs]
+        return [settled(lower(x)) for x in self.outputs]
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""

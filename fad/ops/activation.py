@@ -1,0 +1,19 @@
+"""The logistic function, which pays to be one operation instead of four: it keeps less and runs faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.archetypes import elementwise
+
+
+def _sigmoid(x):
+    with np.errstate(over="ignore"):  # exp(-x) = inf is right here: its reciprocal is 0
+        y = np.exp(-x)
+    y += 1.0
+    return np.reciprocal(y, y) if type(y) is np.ndarray else 1.0 / y
+
+
+sigmoid = elementwise(
+    "sigmoid", lambda z, _x: z * (1.0 - z), forward=_sigmoid, lower="(1 / (1 + exp(-{0})))", domain=(-4.0, 4.0)
+)
