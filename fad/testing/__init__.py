@@ -3,6 +3,7 @@
 from fad.core.samples import Call, Sampler, call
 from fad.testing.gradcheck import check_grads
 from fad.testing.numerical import numerical_jvp
+from fad.testing.programs import SMOOTH, Program
 from fad.testing.suite import CLAUSES, contract
 
-__all__ = ["CLAUSES", "Call", "Sampler", "call", "check_grads", "contract", "numerical_jvp"]
+__all__ = ["CLAUSES", "SMOOTH", "Call", "Program", "Sampler", "call", "check_grads", "contract", "numerical_jvp"]
