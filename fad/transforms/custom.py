@@ -190,7 +190,8 @@ class CustomFunction:
     """
 
     def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=())
+        self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.nondiff_argnames = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
@@ -342,7 +343,9 @@ class _Adapter:
         return out
 
     def batch(self, size, batched, values):
-        out, flags = self.custom._vmap(size, tree.unflatten(self.in_tree, batched), *tree.unflatten(self.in_tree, values))
+        out, flags = self.custom._vmap(
+            size, tree.unflatten(self.in_tree, batched), *tree.unflatten(self.in_tree, values)
+        )
         ys = self._outputs(out)
         flags = [flags] * len(ys) if isinstance(flags, bool) else tree.leaves(flags)
         return ys, flags
