@@ -10,8 +10,7 @@ import numpy as np
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
-from fad.errors import MissingRuleError
+from fad.core.tracer import bind, outcome
 from fad.ops.structural import as_array, as_shape, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -247,13 +246,3 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
         y = y.at[-1].set(stop) if num > 1 and endpoint else y
     y = np.moveaxis(y * sign, 0, normalize_axis(axis, y.ndim))
     return y if dtype is None else y.astype(dtype)
-
-
-# --- methods that cannot be ---------------------------------------------------------------------------------------
-
-
-def fill(self, value):
-    raise MissingRuleError("x.fill(v) changes an array in place; write x = np.full_like(x, v)")
-
-
-Tracer.fill = fill

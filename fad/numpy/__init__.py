@@ -1,0 +1,46 @@
+"""NumPy's names, with derivatives: ``import fad.numpy as fnp``.
+
+Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster door, for it needs
+no dispatch (``fnp.sin`` *is* the operation), and the one that always works, for NumPy does not dispatch everywhere:
+``fnp.array([x, 1.0])``, ``fnp.full(3, x)``, ``fnp.take(table, i)`` with a plain table and a traced ``i``.
+
+Functions that need no rule (dtypes, constants, ``zeros``, ``eye`` …) are NumPy's own. Beyond NumPy's names there are
+``at``, to update a copy of an array, and ``put_along_axis`` returns the changed array instead of changing it in place.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as _np
+
+from fad.core.tracer import Tracer as _Tracer
+from fad.numpy.surface import namespace as _namespace
+from fad.ops.taking import at, put_along_axis
+
+globals().update(_namespace(_np))
+globals().update(at=at, put_along_axis=put_along_axis)
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in ("annotations", "importlib", "Any", "surface"))
+
+_SUBMODULES = ("linalg", "fft")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"fad.numpy.{name}")
+    if name == "random":
+        raise AttributeError("fad.numpy has no random; use fad.random, or numpy.random outside of the derivative")
+    raise AttributeError(f"module 'fad.numpy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_SUBMODULES]
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """Return fad.numpy, by the array API standard."""
+    return importlib.import_module("fad.numpy")
+
+
+_Tracer.__array_namespace__ = _array_namespace

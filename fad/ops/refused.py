@@ -1,0 +1,167 @@
+"""What traced values do not do, and why: functions that write in place, files, memory, and methods of that kind.
+
+Each refusal says what to write instead. Here too is the advice for a function without a rule: the nearest that has one.
+This is the last room, for it knows all the others.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import FUNCTIONS, REFUSED, UFUNCS, Trace, Tracer, _suggest
+from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
+
+_IN_PLACE = "it changes its array in place, and traced arrays are never changed. "
+_FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x from the function and save it then"
+_OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
+_BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
+_DATES = "it works on dates, which have no derivative"
+_MATRIX = "np.matrix is an array subclass of old; write np.asarray, np.atleast_2d or np.block"
+
+# name in numpy -> why it cannot take a traced value, and what to write instead
+FUNCTION_REASONS = {
+    "put": _IN_PLACE + "Write x.ravel().at[i].set(v).reshape(x.shape)",
+    "place": _IN_PLACE + "Write np.where(mask, values, x)",
+    "putmask": _IN_PLACE + "Write np.where(mask, values, x)",
+    "copyto": _IN_PLACE + "Write np.where(mask, source, x), np.broadcast_to(source, x.shape) or fad.numpy.full",
+    "fill_diagonal": _IN_PLACE + "Write i = np.arange(n); x = x.at[i, i].set(v)",
+    "put_along_axis": _IN_PLACE + "Write x = fad.numpy.put_along_axis(x, indices, values, axis)",
+    **dict.fromkeys(("save", "savez", "savez_compressed", "savetxt"), _FILE),
+    **dict.fromkeys(("packbits", "unpackbits"), _BITS),
+    **dict.fromkeys(("busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"), _DATES),
+    **dict.fromkeys(("asmatrix", "bmat"), _MATRIX),
+    **dict.fromkeys(("frompyfunc", "fromiter"), _OBJECTS),
+    "nested_iters": _OBJECTS,
+    "frombuffer": "it reads memory, and a traced array's memory is not its value; write x.reshape or x.astype",
+    "from_dlpack": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
+    "einsum_path": "it plans a product without computing it; give it arrays of the same shapes",
+    "isfortran": "the layout of a traced array in memory cannot be seen",
+    "sort_complex": "it returns complex numbers for any input; write np.sort(x.astype(complex))",
+}
+
+_MEMORY = "a traced array's memory is not its value"
+_BYTES = "bytes carry no derivative; take fad.stop_gradient(x), or return x from the function and convert it then"
+
+# method -> why traced arrays do not have it, and what to write instead
+METHOD_REASONS = {
+    "sort": "it sorts in place; write x = np.sort(x)",
+    "partition": "it sorts in place; write x = np.partition(x, kth)",
+    "resize": "it works in place; write x = np.resize(x, shape)",
+    "fill": "it works in place; write x = np.full_like(x, v)",
+    "put": "it works in place; write x.ravel().at[i].set(v).reshape(x.shape)",
+    "setfield": "it works in place; write x = x.at[i].set(v)",
+    "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
+    "setflags": _MEMORY + ", and traced arrays are never changed",
+    "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
+    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), _BYTES),
+    "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
+    "__dlpack_device__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
+}
+# attribute -> why; hasattr() answers False for these
+ATTRIBUTE_REASONS = {
+    "data": _MEMORY + "; for the numbers write fad.stop_gradient(x)",
+    "ctypes": _MEMORY + "; give foreign code a rule with fad.custom_vjp",
+    "strides": _MEMORY + "; for the layout of axes write x.shape",
+    "base": _MEMORY + ", and it is no view of anything",
+    "flags": _MEMORY + ", and it is never written to",
+}
+
+
+def _refuse_functions() -> None:
+    for name, reason in FUNCTION_REASONS.items():
+        if hasattr(np, name):
+            REFUSED[getattr(np, name)] = reason
+    for ufunc in {f for f in vars(np).values() if isinstance(f, np.ufunc)}:
+        how = "x.at[i].add(v)" if ufunc is np.add else f"x.at[i].set(np.{ufunc.__name__}(x[i], ...))"
+        REFUSED[ufunc, "at"] = _IN_PLACE + f"Write {how}"
+
+
+def _refused_method(name: str, reason: str) -> Callable:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        raise MissingRuleError(f"x.{name}() cannot be called on a traced array: {reason}")
+
+    method.__name__, method.__doc__ = name, f"Refused: {reason}."
+    return method
+
+
+def _refused_attribute(name: str, reason: str) -> property:
+    def attribute(self: Tracer) -> Any:
+        raise RefusedAttributeError(f"a traced array has no attribute {name}: {reason}")
+
+    return property(attribute, doc=f"Refused: {reason}.")
+
+
+def _refuse_methods() -> None:
+    for name, reason in METHOD_REASONS.items():
+        setattr(Tracer, name, _refused_method(name, reason))
+    for name, reason in ATTRIBUTE_REASONS.items():
+        setattr(Tracer, name, _refused_attribute(name, reason))
+
+
+def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
+    """Return the array itself; reading its memory as another dtype is refused."""
+    if dtype in (None, np.ndarray, self.dtype) and type in (None, np.ndarray):
+        return self
+    raise MissingRuleError(
+        "x.view(dtype) reads the memory of an array as something else, which is not its value; "
+        "write x.astype(dtype), x.real, x.imag or np.stack([x.real, x.imag], -1)"
+    )
+
+
+def _to_device(self: Tracer, device: str, /, *, stream: Any = None) -> Tracer:
+    """Return the array itself; it lives where its values live."""
+    if device != self.device:
+        raise ValueError(f"a traced array lives on {self.device!r}; move the inputs with fad.device_put")
+    return self
+
+
+def _reduce(self: Tracer, *_: Any) -> Any:
+    raise TracerConversionError(
+        "a traced value was about to be pickled (to a file, another process or a cache), which would lose its derivative; "
+        "return it from the function, or take fad.stop_gradient(x)"
+    )
+
+
+def _trace_method(self: Trace, *args: Any, **kwargs: Any) -> Any:
+    raise MissingRuleError("x.trace() cannot be called on a traced array, which keeps its transform there; write np.trace(x)")
+
+
+Trace.__call__ = _trace_method
+Tracer.view = _view
+Tracer.to_device = _to_device
+Tracer.device = property(lambda self: self.value.device, doc="Where the values live.")
+Tracer.flat = property(lambda self: self.reshape(-1), doc="The elements as a vector.")
+Tracer.__reduce_ex__ = Tracer.__reduce__ = _reduce
+_refuse_functions()
+_refuse_methods()
+
+
+# --- advice ------------------------------------------------------------------------------------------------------
+
+
+def known() -> dict[str, str]:
+    """Return the names of all NumPy functions that take traced values, and how each is called in full."""
+    found = {}
+    for f in (*UFUNCS, *FUNCTIONS):
+        name = getattr(f, "__name__", "")
+        module = getattr(f, "__module__", None) or ("numpy" if getattr(np, name, None) is f else "scipy.special")
+        found.setdefault(name, f"{module}.{name}")
+    return found
+
+
+def suggest(name: str) -> str:
+    """Return a sentence with the nearest functions that have a rule, or nothing.
+
+    >>> suggest("nancumsums")
+    'The nearest with a rule: numpy.nancumsum. '
+    """
+    names = known()
+    near = difflib.get_close_matches(name.split(".")[-1], names, n=3, cutoff=0.75)
+    return f"The nearest with a rule: {', '.join(names[n] for n in near)}. " if near else ""
+
+
+_suggest[:] = [suggest]
