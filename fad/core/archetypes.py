@@ -7,6 +7,7 @@ and so every rule can itself be differentiated and batched.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -32,13 +33,20 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
     Both are transposes: of broadcasting, and of the embedding of the reals in the complex numbers.
     """
-    if ct.shape != shape:
-        lead = ct.ndim - len(shape)
-        axes = tuple(range(lead)) + tuple(lead + i for i, d in enumerate(shape) if d == 1 and ct.shape[lead + i] != 1)
-        ct = np.add.reduce(ct, axis=axes) if axes else ct
+    given = ct.shape
+    if given != shape:
+        axes = _summed_axes(given, shape)
+        if axes:
+            ct = np.add.reduce(ct, axis=axes)
         if ct.shape != shape:
             ct = ct.reshape(shape)
     return cast(ct, dtype)
+
+
+@functools.lru_cache(1024)
+def _summed_axes(given: tuple, shape: tuple) -> tuple:
+    lead = len(given) - len(shape)
+    return tuple(range(lead)) + tuple(lead + i for i, d in enumerate(shape) if d == 1 and given[lead + i] != 1)
 
 
 def cast(x: Any, dtype: np.dtype) -> Any:

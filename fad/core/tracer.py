@@ -37,7 +37,7 @@ REFUSED: dict[Any, str] = {}
 # Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
 # each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
 LOADERS: list[Callable[[Any], None]] = []
-# What gives the advice for a function without a rule; set by `fad.numpy.surface`, which knows all names.
+# What gives the advice for a function without a rule; set by the last room, `fad.ops.refused`, which knows all names.
 _suggest: list[Callable[[str], str]] = []
 
 
@@ -143,7 +143,8 @@ class Tracer:
         raise TracerConversionError(
             f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
             "Instead of np.array([x, y]) or np.asarray(x) write np.stack([x, y]), fad.numpy.array([x, y]) or plain x; "
-            "to store into an array, out = out.at[i].set(x) with out made by fad.numpy; "
+            "to store it into a plain array, out = fad.numpy.at(out)[i].set(x); "
+            "to index a plain array by it, fad.numpy.take(a, x, axis=0); "
             "for the bare numbers, fad.stop_gradient(x)"
         )
 

@@ -195,19 +195,23 @@ getitem_p = register(
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
-    if type(index) is int or (is_basic(index) and not _has_tracer_bounds(index)):
-        return bind(getitem_p, x, template=index if type(index) is tuple else (index,))
+    if type(index) is not tuple:
+        index = (index,)
+    for part in index:
+        kind = type(part)
+        if kind is slice:
+            if type(part.start) in _BOUNDS and type(part.stop) in _BOUNDS and type(part.step) in _BOUNDS:
+                continue
+            break
+        if kind is not int and part is not None and part is not Ellipsis:
+            break
+    else:
+        return x.trace.index(getitem_p, x, index)
     template, arrays = split_index(index)
     return bind(getitem_p, x, *arrays, template=template)
 
 
-def _has_tracer_bounds(index):
-    for p in index if type(index) is tuple else (index,):
-        if type(p) is slice and (type(p.start) is Tracer or type(p.stop) is Tracer or type(p.step) is Tracer):
-            return True
-    return False
-
-
+_BOUNDS = (int, type(None))
 Tracer.__getitem__ = getitem
 
 # --- several values added at several indices: the sum of Indexed cotangents, on tracers -----------------------

@@ -180,6 +180,8 @@ class VJPTrace(Trace):
     # --- everything else ------------------------------------------------------------------------------------------
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if prim.extra and "differentiated" in prim.extra:
+            return prim.extra["differentiated"](*args, **params)
         values, parents = [], []
         for x in args:
             if type(x) is Tracer and x.trace is self:
@@ -309,10 +311,18 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         elif kind == INDEX:
             _, j, prim, index, shape, dtype = record
             p = cts[j]
-            if type(p) is ndarray and own[j] and type(g) is not Tracer:
-                p[index] += g if type(g) is not Masked else g.value
-            else:
+            plain = type(g) is ndarray or isinstance(g, np.generic)
+            if plain and p is None:
+                p = cts[j] = np.zeros(shape, dtype)
+                own[j] = 1
+            elif not plain or not own[j] or type(p) is not ndarray:
                 accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
+                continue
+            part = p[index]
+            if type(part) is ndarray:
+                part += g
+            else:
+                p[index] = part + g
             continue
         elif kind == GENERAL:
             _sweep_general(record, densify(g), cts, own)
