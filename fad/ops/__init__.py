@@ -2,7 +2,10 @@
 
 from fad.ops import asking, elementwise, activation  # noqa: I001  (the order of the floor: a room may import earlier rooms)
 from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation, reduction, contraction
+from fad.ops import refused  # the last: it names the nearest of all the others
+from fad.ops import norms, scans, differences, statistics
 
 __all__ = [
     "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding", "diagonals", "taking", "creation", "reduction", "contraction",
+    "norms", "scans", "differences", "statistics",
 ]  # fmt: skip

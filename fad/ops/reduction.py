@@ -1,4 +1,7 @@
-"""Reductions and scans: sum, prod, mean, var, max, cumsum and their kin."""
+"""Reductions: sum, prod, max, min, logsumexp, and the flat ones (argmax, all, any, count_nonzero).
+
+Inside a primitive `axis` is a tuple of non-negative numbers and `keepdims` a bool; the public faces see to that.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import linear
-from fad.core.primitive import Primitive, public, register
+from fad.core.archetypes import flat, linear
+from fad.core.options import refuse_out
+from fad.core.primitive import Primitive, has_tracer, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind
 from fad.ops.structural import normalize_axes, normalize_axis
 
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
+
+
+# --- what reductions share -----------------------------------------------------------------------------------------
+
+
+def as_array(x: Any) -> Any:
+    """Return an operand as an array or tracer; a list that holds tracers is stacked."""
+    if hasattr(x, "dtype"):
+        return x
+    if isinstance(x, (list, tuple)) and has_tracer(x):
+        return np.stack([as_array(e) for e in x])
+    return np.asarray(x)
 
 
 def keep_shape(shape: tuple, axis: tuple) -> tuple:
@@ -25,13 +41,42 @@ def kept(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
     return x if keepdims else x.reshape(keep_shape(shape, axis))
 
 
-def shifted(prim: Any):
-    """Return the batching rule of a reduction: all axes move by one."""
+def dropped(x: Any, axis: tuple, keepdims: bool) -> Any:
+    """Take the unit axes of a reduced array away, unless they are to be kept: the inverse of `kept`."""
+    return x if keepdims else x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axis))
 
-    def batch(size, batched, xs, params):
-        return bind(prim[0], *xs, **{**params, "axis": tuple(a + 1 for a in params["axis"])})
 
-    return batch
+def as_scalar(x: Any) -> Any:
+    """Return a 0-d array as a NumPy scalar, which is what NumPy's reductions give."""
+    return x[()] if x.ndim == 0 else x
+
+
+def shift_axes(params: dict) -> dict:
+    """Return parameters with every axis moved behind a leading lane axis."""
+    axis = params["axis"]
+    return {**params, "axis": tuple(a + 1 for a in axis) if type(axis) is tuple else axis + 1}
+
+
+def shifted(prim: Primitive) -> Any:
+    """Return the batching rule of an operation of one operand along axes: all axes move by one."""
+    return lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
+
+
+def absent(x: Any) -> bool:
+    return x is NOTHING or x is None
+
+
+def is_true(keepdims: Any) -> bool:
+    return keepdims is not NOTHING and bool(keepdims)
+
+
+def selected(a: Any, where: Any, neutral: Any) -> Any:
+    """Apply a reduction's `where`: what it excludes becomes neutral, and has no derivative."""
+    return a if where is NOTHING or where is True else np.where(where, a, neutral)
+
+
+def converted(a: Any, dtype: Any) -> Any:
+    return a if dtype is None else a.astype(dtype)
 
 
 def sample_axes(s):
@@ -43,7 +88,7 @@ def sample_axes(s):
     ]
 
 
-def _axes_samples(s):
+def sample_primitive(s):
     return [
         call(s.real(3, 4), axis=(0, 1), keepdims=False),
         call(s.real(2, 3, 4), axis=(0, 2), keepdims=True),
@@ -51,29 +96,346 @@ def _axes_samples(s):
     ]
 
 
+def reduction(name: str, forward: Any, jvp: Any, vjp: Any, samples: Any = sample_primitive, **slots: Any) -> Primitive:
+    """Make a nonlinear reduction: ``jvp(t, y, x, axis, keepdims)`` and ``vjp(ct, y, x, axis, keepdims)``."""
+    prim = Primitive(name, forward, archetype="reduction", samples=samples, **slots)
+    prim.jvp = lambda tangents, y, xs, params: jvp(tangents[0], y, xs[0], **params)
+    prim.vjp = (vjp,)
+    prim.batch = shifted(prim)
+    return register(prim)
+
+
+def reducer(ufunc: Any, function: Any, samples: Any, flat: Any = False) -> None:
+    """Let a reduction answer for ``ufunc.reduce``, whose axis is 0 unless said otherwise."""
+
+    @public([ufunc, "reduce"], name=f"{ufunc.__name__}.reduce", samples=samples, flat=flat)
+    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=NOTHING, where=True):
+        refuse_out(out)
+        options = {} if dtype is None else {"dtype": dtype}
+        if initial is not NOTHING:
+            options["initial"] = initial
+        return function(array, axis, keepdims=keepdims, where=where, **options)
+
+    reduce.__doc__ = f"Reduce over axes (0 unless given) with {ufunc.__name__}."
+
+
+def sample_reduce(s):
+    return [call(s.real(3, 4)), call(s.real(3, 4), axis=1), call(s.real(3, 4), axis=None, keepdims=True)]
+
+
+# --- sum -----------------------------------------------------------------------------------------------------------
+
 sum_p = linear(
     "sum_over",
     lambda x, *, axis, keepdims: np.add.reduce(x, axis=axis, keepdims=keepdims),
     lambda ct, x, *, axis, keepdims: np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),
-    lambda size, batched, xs, params: bind(sum_p, *xs, **{**params, "axis": tuple(a + 1 for a in params["axis"])}),
-    samples=_axes_samples,
+    lambda size, batched, xs, params: bind(sum_p, *xs, **shift_axes(params)),
+    samples=sample_primitive,
     archetype="reduction",
 )
 
 
-def selected(a: Any, where: Any, neutral: Any) -> Any:
-    """Apply a reduction's `where`: what it excludes becomes neutral, and has no derivative."""
-    return a if where is NOTHING or where is True else np.where(where, a, neutral)
-
-
-def _no_value(x):
-    return x is NOTHING or x is None
-
-
-@public(np.sum, [np.add, "reduce"], methods=("sum",), samples=lambda s: [
-    *sample_axes(s), call(s.real(3, 4), axis=1, initial=2.0, where=s.bools(3, 4)), call(s.real(3), dtype="float32")])  # fmt: skip
+@public(np.sum, methods=("sum",), samples=lambda s: [
+    *sample_axes(s), call(s.real(3, 4), axis=1, initial=2.0, where=s.bools(3, 4)), call(s.real(3), dtype="float64"),
+    call(s.real(0, 3), axis=0)])  # fmt: skip
 def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
     """Sum over axes."""
-    a = selected(a if dtype is None else a.astype(dtype), where, 0.0)
-    y = bind(sum_p, a, axis=normalize_axes(axis, a.ndim), keepdims=bool(keepdims) and keepdims is not NOTHING)
-    return y if _no_value(initial) else y + initial
+    if out is not None:
+        refuse_out(out)
+    a = selected(converted(as_array(a), dtype), where, 0)
+    y = bind(sum_p, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    return y if absent(initial) else y + initial
+
+
+reducer(np.add, sum, sample_reduce)
+
+# --- prod ----------------------------------------------------------------------------------------------------------
+
+
+def _others(x, axis):
+    """Return for each element the product of all others along `axis`, without dividing: zeros do no harm."""
+    rest = tuple(i for i in range(x.ndim) if i not in axis)
+    order = rest + axis
+    moved = x.transpose(order)
+    flat_x = moved.reshape((*(x.shape[i] for i in rest), -1)) if x.size else moved
+    if not x.size:
+        return np.ones_like(x)
+    one = np.ones_like(flat_x[..., :1])
+    before = np.cumprod(np.concatenate([one, flat_x[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([one, flat_x[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return (before * after).reshape(moved.shape).transpose(tuple(np.argsort(order).tolist()))
+
+
+prod_p = reduction(
+    "product_over",
+    lambda x, *, axis, keepdims: np.multiply.reduce(x, axis=axis, keepdims=keepdims),
+    lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
+    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _others(x, axis),
+    lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
+)
+
+
+@public(np.prod, methods=("prod",), samples=lambda s: [
+    *sample_axes(s), call(s.real(3, 4), axis=1, initial=2.0, where=s.bools(3, 4)), call(s.real(0, 3), axis=0),
+])  # fmt: skip
+def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Multiply over axes; the derivative is exact where there are zeros, to any order."""
+    refuse_out(out)
+    a = selected(converted(as_array(a), dtype), where, 1)
+    y = bind(prod_p, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    return y if absent(initial) else y * initial
+
+
+reducer(np.multiply, prod, sample_reduce)
+
+# --- max and min ----------------------------------------------------------------------------------------------------
+
+
+def _winners(y, x, axis, keepdims):
+    """Return where the extreme is attained, and how often: ties share the derivative. NaN is attained by NaN."""
+    y = kept(y, x.shape, axis, keepdims)
+    mine = (x == y) | ((x != x) & (y != y))
+    return mine, np.sum(mine, axis=axis, keepdims=True)
+
+
+def _extreme_jvp(t, y, x, axis, keepdims):
+    mine, count = _winners(y, x, axis, keepdims)
+    return np.sum(np.where(mine, t / count.astype(t.dtype), 0.0), axis=axis, keepdims=keepdims)
+
+
+def _extreme_vjp(ct, y, x, axis, keepdims):
+    mine, count = _winners(y, x, axis, keepdims)
+    return np.where(mine, kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), 0.0)
+
+
+def _extreme_op(name, ufunc):
+    forward = lambda x, *, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims)
+    return reduction(name, forward, _extreme_jvp, _extreme_vjp)
+
+
+max_p = _extreme_op("max_over", np.maximum)
+min_p = _extreme_op("min_over", np.minimum)
+fmax_p = _extreme_op("fmax_over", np.fmax)
+fmin_p = _extreme_op("fmin_over", np.fmin)
+
+
+def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
+    refuse_out(out)
+    a = as_array(a)
+    axes = normalize_axes(axis, a.ndim)
+    if where is not NOTHING and where is not True:
+        if absent(initial):
+            raise ValueError(
+                f"reduction operation '{ufunc.__name__}' does not have an identity, "
+                "so to use a where mask one has to specify 'initial'"
+            )
+        a = np.where(where, a, initial)
+    if not absent(initial) and 0 in [a.shape[i] for i in axes]:
+        shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
+        return dropped(np.full_like(a, initial, shape=shape), axes, is_true(keepdims))
+    y = bind(prim, a, axis=axes, keepdims=is_true(keepdims))
+    return y if absent(initial) else ufunc(y, initial)
+
+
+def _sample_extreme(s):
+    return [*sample_axes(s), call(s.real(3, 4), axis=1, initial=0.1, where=s.bools(3, 4)), call(s.real(3, 0), axis=0)]
+
+
+def _max(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Return the maximum over axes; ties share the derivative equally."""
+    return _extreme(max_p, np.maximum, a, axis, out, keepdims, initial, where)
+
+
+def _min(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Return the minimum over axes; ties share the derivative equally."""
+    return _extreme(min_p, np.minimum, a, axis, out, keepdims, initial, where)
+
+
+max = public(np.max, np.amax, name="max", methods=("max",), samples=_sample_extreme)(_max)
+min = public(np.min, np.amin, name="min", methods=("min",), samples=_sample_extreme)(_min)
+amax, amin = max, min
+reducer(np.maximum, _max, sample_reduce)
+reducer(np.minimum, _min, sample_reduce)
+reducer(np.fmax, lambda a, axis, keepdims, initial=NOTHING, where=True: _extreme(
+    fmax_p, np.fmax, a, axis, None, keepdims, initial, where), sample_reduce)  # fmt: skip
+reducer(np.fmin, lambda a, axis, keepdims, initial=NOTHING, where=True: _extreme(
+    fmin_p, np.fmin, a, axis, None, keepdims, initial, where), sample_reduce)  # fmt: skip
+
+
+@public(np.ptp, methods=("ptp",), samples=sample_axes)
+def ptp(a, axis=None, out=None, keepdims=NOTHING):
+    """Return maximum minus minimum over axes."""
+    refuse_out(out)
+    a = as_array(a)
+    return _max(a, axis, keepdims=keepdims) - _min(a, axis, keepdims=keepdims)
+
+
+# --- log of a sum of exponentials -----------------------------------------------------------------------------------
+
+
+def _logsumexp(x, *, axis, keepdims):
+    m = np.max(x.real, axis=axis, keepdims=True, initial=-np.inf)
+    m = np.where(np.isfinite(m), m, np.zeros_like(m))
+    with np.errstate(divide="ignore"):
+        y = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
+    return dropped(y, axis, keepdims)
+
+
+def _softmax(y, x, axis, keepdims):
+    """Return the weights exp(x - y). Where y is infinite they are shared by the elements equal to it."""
+    y = kept(y, x.shape, axis, keepdims)
+    infinite = np.isinf(y)
+    ties = infinite & (x == y)
+    share = ties / np.maximum(np.sum(ties, axis=axis, keepdims=True), 1).astype(y.dtype)
+    weight = np.exp(np.where(infinite, 0.0, x) - np.where(infinite, 0.0, y))
+    return np.where(infinite, share, weight)
+
+
+logsumexp_p = reduction(
+    "logsumexp_over",
+    _logsumexp,
+    lambda t, y, x, axis, keepdims: np.sum(t * _softmax(y, x, axis, keepdims), axis=axis, keepdims=keepdims),
+    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _softmax(y, x, axis, keepdims),
+    lambda s: [*sample_primitive(s), call(np.array([[-np.inf, 1.0], [2.0, 0.5]]), axis=(1,), keepdims=False)],
+)
+
+
+@public(samples=lambda s: [*sample_axes(s), call(s.real(3, 4), axis=1, b=s.positive(3, 4))])
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    """Return ``log(sum(b * exp(a)))`` over axes, without overflow; exact derivatives with entries of -inf.
+
+    Parameters
+    ----------
+    a : array
+    axis : int, tuple of int, or None for all
+    b : array, optional
+        Weights, broadcast against `a`.
+    keepdims : bool
+        Keep the reduced axes with size one.
+    return_sign : bool
+        Return the logarithm of the absolute value, and the sign; without it a negative sum gives NaN.
+
+    Returns
+    -------
+    array, or (array, sign)
+
+    Examples
+    --------
+    >>> logsumexp(np.array([1000.0, 1000.0]))
+    np.float64(1000.6931471805599)
+    """
+    a = as_array(a)
+    if b is None:
+        y = bind(logsumexp_p, a, axis=normalize_axes(axis, a.ndim), keepdims=bool(keepdims))
+        return (y, np.ones_like(y)) if return_sign else y
+    a, b = np.broadcast_arrays(a, as_array(b))
+    axes = normalize_axes(axis, a.ndim)
+    live = b != 0
+    m = _stopped(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
+    m = np.where(np.isfinite(m), m, 0.0)
+    total = np.sum(np.where(live, b * np.exp(np.where(live, a - m, 0.0)), 0.0), axis=axes, keepdims=True)
+    sign = np.sign(total)
+    y = dropped(np.log(np.abs(total) if return_sign else total) + m, axes, keepdims)
+    return (y, dropped(sign, axes, keepdims)) if return_sign else y
+
+
+def _stopped(x):
+    return x.trace.stop(x) if type(x) is Tracer else x
+
+
+def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
+    y = logsumexp(selected(a, where, -np.inf), axis, keepdims=keepdims)
+    return y if absent(initial) else np.logaddexp(y, initial)
+
+
+reducer(np.logaddexp, _logaddexp_reduce, sample_reduce)
+
+# --- flat reductions ------------------------------------------------------------------------------------------------
+
+
+def _flat_reduction(name, forward, samples):
+    prim = flat(
+        name, forward, batch=lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params)), samples=samples
+    )
+    return prim
+
+
+def _sample_position(s):
+    return [call(s.real(3, 4), axis=1, keepdims=False), call(s.real(3, 4), axis=0, keepdims=True)]
+
+
+argmax_p = _flat_reduction(
+    "position_of_max", lambda x, *, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), _sample_position
+)
+argmin_p = _flat_reduction(
+    "position_of_min", lambda x, *, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), _sample_position
+)
+all_p = _flat_reduction(
+    "all_over", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims), sample_primitive
+)
+any_p = _flat_reduction(
+    "any_over", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims), sample_primitive
+)
+count_p = _flat_reduction(
+    "count_over", lambda x, *, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims), sample_primitive
+)
+
+
+def position(prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
+    """Run argmax or argmin; without an axis, over the flattened array."""
+    a, keepdims = as_array(a), is_true(keepdims)
+    if axis is not None:
+        return bind(prim, a, axis=normalize_axis(axis, a.ndim), keepdims=keepdims)
+    y = bind(prim, a.reshape((a.size,)), axis=0, keepdims=False)
+    return y.reshape((1,) * a.ndim) if keepdims else y
+
+
+def _sample_arg(s):
+    return [call(s.real(3, 4)), call(s.real(3, 4), axis=-1), call(s.real(3, 4), 0, keepdims=True)]
+
+
+@public(np.argmax, methods=("argmax",), flat=True, samples=_sample_arg)
+def argmax(a, axis=None, out=None, *, keepdims=NOTHING):
+    """Return the position of the (first) maximum; flat."""
+    refuse_out(out)
+    return position(argmax_p, a, axis, keepdims)
+
+
+@public(np.argmin, methods=("argmin",), flat=True, samples=_sample_arg)
+def argmin(a, axis=None, out=None, *, keepdims=NOTHING):
+    """Return the position of the (first) minimum; flat."""
+    refuse_out(out)
+    return position(argmin_p, a, axis, keepdims)
+
+
+def _truth(prim, a, axis, out, keepdims, where, neutral):
+    refuse_out(out)
+    a = as_array(a)
+    if where is not NOTHING and where is not True:
+        a = np.where(where, a != 0, neutral)
+    return bind(prim, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+
+
+@public(np.all, methods=("all",), flat=True, samples=sample_axes)
+def all(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
+    """Tell whether all elements along axes are nonzero; flat."""
+    return _truth(all_p, a, axis, out, keepdims, where, True)
+
+
+@public(np.any, methods=("any",), flat=True, samples=sample_axes)
+def any(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
+    """Tell whether any element along axes is nonzero; flat."""
+    return _truth(any_p, a, axis, out, keepdims, where, False)
+
+
+reducer(np.logical_and, lambda a, axis, keepdims=False, where=True: all(a, axis, keepdims=keepdims, where=where),
+        sample_reduce, flat=True)  # fmt: skip
+reducer(np.logical_or, lambda a, axis, keepdims=False, where=True: any(a, axis, keepdims=keepdims, where=where),
+        sample_reduce, flat=True)  # fmt: skip
+
+
+@public(np.count_nonzero, flat=True, samples=sample_axes)
+def count_nonzero(a, axis=None, *, keepdims=False):
+    """Count the nonzero elements along axes; flat."""
+    a = as_array(a)
+    return bind(count_p, a, axis=normalize_axes(axis, a.ndim), keepdims=bool(keepdims))

@@ -1,0 +1,129 @@
+"""Norms of vectors and matrices; at 0, where a norm has a corner, the derivative is 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.archetypes import cast, elementwise
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.reduction import as_array, as_scalar, dropped, kept, reduction
+from fad.ops.structural import normalize_axes, normalize_axis
+
+
+def _unit(y, x, axis, keepdims):
+    """Return conj(x) / norm(x), which is 0 for the zero vector, as its subgradient."""
+    y = kept(y, x.shape, axis, keepdims)
+    zero = y == 0
+    inverse = np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, y))
+    return (np.conjugate(x) if x.dtype.kind == "c" else x) * inverse
+
+
+def _norm_jvp(t, y, x, axis, keepdims):
+    return cast(np.sum(t * _unit(y, x, axis, keepdims), axis=axis, keepdims=keepdims), y.dtype)
+
+
+def _norm_forward(x, *, axis, keepdims):
+    squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+    return np.sqrt(np.add.reduce(squares, axis=axis, keepdims=keepdims))
+
+
+norm_p = reduction(
+    "norm_over",
+    _norm_forward,
+    _norm_jvp,
+    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _unit(y, x, axis, keepdims),
+    lambda s: [call(s.real(3, 4), axis=(0, 1), keepdims=False), call(s.real(2, 3, 4), axis=(0, 2), keepdims=True)],
+)
+# The square root of a sum that is a norm: its subgradient at 0 is 0, where the plain square root has infinity.
+root = elementwise(
+    "norm_root", lambda z, _x: np.where(z == 0, 0.0, 0.5 / np.where(z == 0, 1.0, z)), forward=np.sqrt, domain=(0.3, 3.0)
+)
+
+
+def _power_norm(x, p, axis, keepdims):
+    """The p-norm, written so that zero elements and a zero norm have derivative 0 and not 0 * inf."""
+    size = np.abs(x)
+    zero = size == 0
+    if p > 0:
+        powers = np.where(zero, 0.0, np.where(zero, 1.0, size) ** p)
+    else:
+        powers = size**p
+    total = np.sum(powers, axis=axis, keepdims=keepdims)
+    none = total == 0
+    return as_scalar(np.where(none, 0.0, np.where(none, 1.0, total) ** (1.0 / p)))
+
+
+def _vector_norm(x, ord, axis, keepdims):
+    if ord is None or ord == 2:
+        return bind(norm_p, x, axis=axis, keepdims=keepdims)
+    if ord == np.inf:
+        return np.max(np.abs(x), axis, keepdims=keepdims)
+    if ord == -np.inf:
+        return np.min(np.abs(x), axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum((x != 0).astype(x.real.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    return _power_norm(x, ord, axis, keepdims)
+
+
+def _matrix_norm(x, ord, axis, keepdims):
+    rows, columns = axis
+    if ord in (None, "fro", "f"):
+        return bind(norm_p, x, axis=axis, keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        reduce = {2: np.max, -2: np.min, "nuc": np.sum}[ord]
+        values = np.linalg.svd(np.moveaxis(x, axis, (-2, -1)), compute_uv=False)
+        y = reduce(values, -1)
+        return np.expand_dims(y, axis) if keepdims else y
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise ValueError("Invalid norm order for matrices.")
+    inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    y = np.sum(np.abs(x), axis=inner, keepdims=True)
+    y = (np.max if ord > 0 else np.min)(y, outer, keepdims=True)
+    return as_scalar(dropped(y, axis, keepdims))
+
+
+def _sample_norm(s):
+    vector = [call(s.real(5), o) for o in (None, 1, 2, 3, 0, np.inf, -np.inf, 2.5)]
+    matrix = [call(s.real(3, 4), o) for o in (None, "fro", 1, -1, np.inf, -np.inf)]
+    axes = [call(s.real(2, 3, 4), 1, axis=1, keepdims=True), call(s.real(2, 3, 4), "fro", axis=(0, 2))]
+    return [*vector, *matrix, *axes]
+
+
+@public(np.linalg.norm, samples=_sample_norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    """Return a vector or matrix norm, as NumPy does; the derivative at 0 is 0."""
+    x = as_array(x)
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if ord is None:
+            return bind(norm_p, x, axis=axes, keepdims=bool(keepdims))
+    else:
+        axes = tuple(normalize_axis(a, x.ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes, bool(keepdims))
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    if axes[0] == axes[1]:
+        raise ValueError("Duplicate axes given.")
+    return _matrix_norm(x, ord, axes, bool(keepdims))
+
+
+@public(np.linalg.vector_norm, samples=lambda s: [
+    call(s.real(3, 4)), call(s.real(3, 4), axis=1, ord=3), call(s.real(3, 4), keepdims=True)])  # fmt: skip
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Return the norm of vectors along axes, or of all elements."""
+    x = as_array(x)
+    return _vector_norm(x, ord, normalize_axes(axis, x.ndim), bool(keepdims))
+
+
+@public(np.linalg.matrix_norm, samples=lambda s: [call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)])
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Return the norm of the matrices in the last two axes."""
+    x = as_array(x)
+    return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), bool(keepdims))

@@ -1,0 +1,377 @@
+"""Scans along an axis: cumsum, cumprod and every ``ufunc.accumulate``; and the other methods of ufuncs.
+
+The derivative of any accumulation ``y[i] = f(y[i-1], x[i])`` is a linear recurrence in the tangent,
+``t[i] = f_y t[i-1] + f_x dx[i]``: one operation, `recur_p`, carries them all, is its own kind of derivative, and
+divides by nothing, so cumprod is right where there are zeros.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import linear
+from fad.core.options import refuse_out
+from fad.core.primitive import Primitive, answer, public, register
+from fad.core.samples import call
+from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind
+from fad.ops.reduction import (
+    as_array,
+    converted,
+    reducer,
+    shift_axes,
+    shifted,
+)
+from fad.ops.structural import normalize_axes, normalize_axis
+
+
+def cut(x: Any, axis: int, start: Any = None, stop: Any = None, step: Any = None) -> Any:
+    """Return a slice of an array along one axis."""
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
+def reversed_along(x: Any, axis: int) -> Any:
+    return cut(x, axis, None, None, -1)
+
+
+def before(y: Any, axis: int) -> Any:
+    """Return y[i-1] at i, and zero at 0."""
+    return np.concatenate([np.zeros_like(cut(y, axis, 0, 1)), cut(y, axis, 0, -1)], axis=axis)
+
+
+def after(y: Any, axis: int) -> Any:
+    """Return y[i+1] at i, and zero at the end."""
+    return np.concatenate([cut(y, axis, 1), np.zeros_like(cut(y, axis, 0, 1))], axis=axis)
+
+
+# --- the linear recurrence ------------------------------------------------------------------------------------------
+
+
+def _recur(a, b, *, axis, reverse):
+    """Compute y[i] = a[i] y[i-1] + b[i] along an axis, starting from zero; from the end if `reverse`."""
+    a, b = (np.moveaxis(x, axis, 0) for x in (a, b))
+    if reverse:
+        a, b = a[::-1], b[::-1]
+    n = len(a)
+    y = _recur_by_doubling(a, b) if n > 32 and a.size < 64 * n else None
+    if y is None:
+        y = _recur_in_a_loop(a, b)
+    return np.moveaxis(y[::-1] if reverse else y, 0, axis)
+
+
+def _recur_in_a_loop(a, b):
+    y = np.empty_like(b, dtype=np.result_type(a, b))
+    if len(y):
+        y[0] = b[0]
+    for i in range(1, len(y)):
+        y[i] = a[i] * y[i - 1] + b[i]
+    return y
+
+
+def _recur_by_doubling(a, b):
+    """Combine neighbours, then neighbours of pairs ...: log2(n) steps. None if a product of factors overflowed."""
+    a, y = a.copy(), b.astype(np.result_type(a, b))
+    a[0] = 0
+    step = 1
+    with np.errstate(all="ignore"):
+        while step < len(a):
+            y[step:] = y[step:] + a[step:] * y[:-step]
+            a[step:] = a[step:] * a[:-step]
+            step *= 2
+    return y if np.isfinite(y).all() else None
+
+
+def _recur_jvp(tangents, y, xs, params):
+    a, axis = xs[0], params["axis"]
+    ta, tb = tangents
+    source = tb
+    if ta is not None:
+        moved = ta * (after(y, axis) if params["reverse"] else before(y, axis))
+        source = moved if tb is None else moved + tb
+    return bind(recur_p, a, source, **params)
+
+
+def _recur_source_vjp(ct, y, a, b, *, axis, reverse):
+    weights = before(a, axis) if reverse else after(a, axis)
+    return bind(recur_p, weights, ct, axis=axis, reverse=not reverse)
+
+
+def _recur_factor_vjp(ct, y, a, b, *, axis, reverse):
+    g = _recur_source_vjp(ct, y, a, b, axis=axis, reverse=reverse)
+    return g * (after(y, axis) if reverse else before(y, axis))
+
+
+def _recur_batch(size, batched, xs, params):
+    wide = [x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
+    return bind(recur_p, *wide, **shift_axes(params))
+
+
+recur_p = register(
+    Primitive(
+        "linear_recurrence",
+        _recur,
+        jvp=_recur_jvp,
+        vjp=(_recur_factor_vjp, _recur_source_vjp),
+        batch=_recur_batch,
+        archetype="scan",
+        samples=lambda s: [
+            call(s.real(3, 4), s.real(3, 4), axis=1, reverse=False),
+            call(s.real(5), s.real(5), axis=0, reverse=True),
+            call(s.real(40, low=-1.0, high=1.0), s.real(40), axis=0, reverse=False),
+        ],
+    )
+)
+
+# --- ufunc.accumulate -----------------------------------------------------------------------------------------------
+
+
+def _accumulate_jvp(tangents, y, xs, params):
+    x, t, axis = xs[0], tangents[0], params["axis"]
+    if x.shape[axis] < 2:
+        return t
+    by_state, by_input = UFUNCS[params["ufunc"]].partials
+    z, state, x = cut(y, axis, 1), cut(y, axis, 0, -1), cut(x, axis, 1)
+    zero = np.zeros_like(z)
+    a = zero if by_state is None else zero + by_state(z, state, x)
+    b = zero if by_input is None else cut(t, axis, 1) * by_input(z, state, x)
+    first = cut(t, axis, 0, 1)
+    a = np.concatenate([np.zeros_like(cut(y, axis, 0, 1)), a], axis=axis)
+    return bind(recur_p, a, np.concatenate([first, b], axis=axis), axis=axis, reverse=False)
+
+
+accumulate_p = register(
+    Primitive(
+        "accumulation",
+        lambda x, *, ufunc, axis: ufunc.accumulate(x, axis=axis),
+        jvp=_accumulate_jvp,
+        archetype="scan",
+        samples=lambda s: [
+            call(s.real(3, 4), ufunc=np.multiply, axis=1),
+            call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]), ufunc=np.multiply, axis=0),
+            call(s.real(6), ufunc=np.maximum, axis=0),
+        ],
+    )
+)
+accumulate_p.batch = shifted(accumulate_p)
+
+accumulate_flat_p = register(
+    Primitive(
+        "flat_accumulation",
+        lambda x, *, ufunc, axis: ufunc.accumulate(x, axis=axis),
+        flat=True,
+        archetype="flat",
+        samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_and, axis=1)],
+    )
+)
+accumulate_flat_p.batch = shifted(accumulate_flat_p)
+
+reduce_flat_p = register(
+    Primitive(
+        "flat_reduction",
+        lambda x, *, ufunc, axis: ufunc.reduce(x, axis=axis),
+        flat=True,
+        archetype="flat",
+        samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_xor, axis=1)],
+    )
+)
+reduce_flat_p.batch = shifted(reduce_flat_p)
+
+cumsum_p = linear(
+    "cumsum_along",
+    lambda x, *, axis: np.add.accumulate(x, axis=axis),
+    lambda ct, x, *, axis: reversed_along(bind(cumsum_p, reversed_along(ct, axis), axis=axis), axis),
+    lambda size, batched, xs, params: bind(cumsum_p, *xs, **shift_axes(params)),
+    samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
+    archetype="scan",
+)
+
+
+def scan_along(ufunc: Any, a: Any, axis: int) -> Any:
+    """Accumulate along an axis with a ufunc."""
+    if ufunc is np.add:
+        return bind(cumsum_p, a, axis=axis)
+    prim = accumulate_flat_p if UFUNCS[ufunc].flat else accumulate_p
+    return bind(prim, a, ufunc=ufunc, axis=axis)
+
+
+def flattened(a: Any, axis: Any) -> tuple[Any, int]:
+    """Return an array and the axis to work along: the array flattened if `axis` is None."""
+    a = as_array(a)
+    return (a.reshape((a.size,)), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+
+
+def _along(s):
+    return [call(s.real(3, 4)), call(s.real(3, 4), axis=0), call(s.real(2, 3, 4), -1), call(s.real()), call(s.real(0))]
+
+
+def _summable(a):
+    """Return what cumsum and cumprod add up: narrow integers and booleans as full ones, as NumPy does."""
+    return a.astype(np.result_type(a.dtype, np.int_)) if a.dtype.kind in "bi" else a
+
+
+@public(np.cumsum, methods=("cumsum",), samples=_along)
+def cumsum(a, axis=None, dtype=None, out=None):
+    """Return the running sum along an axis, or of the flattened array."""
+    refuse_out(out)
+    a, axis = flattened(a, axis)
+    return scan_along(np.add, converted(_summable(a), dtype), axis)
+
+
+@public(np.cumprod, methods=("cumprod",), samples=lambda s: [*_along(s), call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]))])
+def cumprod(a, axis=None, dtype=None, out=None):
+    """Return the running product along an axis; its derivative is exact where there are zeros."""
+    refuse_out(out)
+    a, axis = flattened(a, axis)
+    return scan_along(np.multiply, converted(_summable(a), dtype), axis)
+
+
+def _cumulative(ufunc, neutral):
+    def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        refuse_out(out)
+        x = as_array(x)
+        if axis is None:
+            if x.ndim > 1:
+                raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+            axis = 0
+        x = x.reshape((1,)) if x.ndim == 0 else x
+        axis = normalize_axis(axis, x.ndim)
+        y = scan_along(ufunc, converted(_summable(x), dtype), axis)
+        if not include_initial:
+            return y
+        shape = tuple(1 if i == axis else d for i, d in enumerate(y.shape))
+        return np.concatenate([np.full_like(y, neutral, shape=shape), y], axis=axis)
+
+    return cumulative
+
+
+def _sample_cumulative(s):
+    return [call(s.real(4)), call(s.real(3, 4), axis=1, include_initial=True)]
+
+
+if hasattr(np, "cumulative_sum"):
+    cumulative_sum = public(np.cumulative_sum, name="cumulative_sum", samples=_sample_cumulative)(
+        _cumulative(np.add, 0)
+    )
+    cumulative_prod = public(np.cumulative_prod, name="cumulative_prod", samples=_sample_cumulative)(
+        _cumulative(np.multiply, 1)
+    )
+
+# --- ufunc methods --------------------------------------------------------------------------------------------------
+
+
+def _accumulate_method(ufunc):
+    def accumulate(array, axis=0, dtype=None, out=None):
+        refuse_out(out)
+        a = converted(as_array(array), dtype)
+        if a.ndim == 0:
+            raise TypeError("cannot accumulate on a scalar")
+        return scan_along(ufunc, a, normalize_axis(axis, a.ndim))
+
+    return accumulate
+
+
+def _outer_method(ufunc):
+    def outer(A, B, /, **options):
+        A, B = as_array(A), as_array(B)
+        return ufunc(A.reshape(A.shape + (1,) * B.ndim), B, **options)
+
+    return outer
+
+
+def _reduce_by_scan(ufunc):
+    """Reduce with a ufunc that is not associative (subtract, divide, power ...): the last entry of its scan."""
+
+    def reduce(a, axis=0, keepdims=False, where=True, initial=None):
+        if where is not True or initial is not None:
+            raise TypeError(f"{ufunc.__name__}.reduce of a traced value takes no where and no initial")
+        a = as_array(a)
+        axes = normalize_axes(axis, a.ndim)
+        if len(axes) != 1:
+            raise ValueError(
+                f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
+            )
+        (k,) = axes
+        if UFUNCS[ufunc].flat:
+            y = bind(reduce_flat_p, a, ufunc=ufunc, axis=k)
+            return np.expand_dims(y, k) if keepdims else y
+        y = scan_along(ufunc, a, k)
+        return cut(y, k, -1) if keepdims else y[(slice(None),) * k + (-1,)]
+
+    return reduce
+
+
+def _reduceat_method(ufunc):
+    def reduceat(array, indices, axis=0, dtype=None, out=None):
+        refuse_out(out)
+        a = converted(as_array(array), dtype)
+        axis = normalize_axis(axis, a.ndim)
+        bounds = [int(i) for i in indices] + [a.shape[axis]]
+        if [i for i in bounds[:-1] if not 0 <= i < bounds[-1]]:
+            raise IndexError(
+                f"an index of {ufunc.__name__}.reduceat is out of bounds for axis {axis} of size {bounds[-1]}"
+            )
+        parts = [
+            ufunc.reduce(cut(a, axis, i, j if j > i else i + 1), axis=axis, keepdims=True)
+            for i, j in itertools.pairwise(bounds)
+        ]
+        return np.concatenate(parts, axis=axis)
+
+    return reduceat
+
+
+def _sample_outer(s):
+    return [
+        call(s.positive(3), s.positive(2)),
+        call(s.positive(3, 1), s.positive(2)),
+        call(s.positive(), s.positive(2)),
+    ]
+
+
+def _sample_accumulate(s):
+    return [call(s.positive(4)), call(s.positive(3, 4), axis=1)]
+
+
+_DIFFERENTIABLE = (
+    np.add, np.multiply, np.subtract, np.divide, np.power, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
+    np.logaddexp2, np.hypot, np.remainder, np.fmod, np.copysign, np.heaviside,
+)  # fmt: skip
+_FLAT = (np.floor_divide, np.logical_and, np.logical_or, np.logical_xor)
+_INTEGER = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm)
+_COMPARE = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+
+
+def _install(ufunc: Any, flat: bool) -> None:
+    """Give a ufunc of two operands its methods."""
+    name = ufunc.__name__
+    public([ufunc, "outer"], name=f"{name}.outer", samples=_sample_outer, flat=flat)(_outer_method(ufunc))
+    public([ufunc, "accumulate"], name=f"{name}.accumulate", samples=_sample_accumulate, flat=flat)(
+        _accumulate_method(ufunc)
+    )
+    if ufunc is np.power:
+        REFUSED[(ufunc, "reduce")] = "NumPy's value is not the repeated power. Write np.power.accumulate(x)[-1]"
+    elif (ufunc, "reduce") not in UFUNC_METHODS:
+        reducer(ufunc, _reduce_by_scan(ufunc), _sample_accumulate, flat)
+    answer([ufunc, "reduceat"], _reduceat_method(ufunc))
+
+
+_PLACE = {np.add: "add", np.multiply: "multiply", np.maximum: "max", np.minimum: "min"}
+for _ufunc in _DIFFERENTIABLE:
+    _install(_ufunc, False)
+for _ufunc in _FLAT:
+    _install(_ufunc, True)
+for _ufunc in _INTEGER:
+    answer([_ufunc, "outer"], _outer_method(_ufunc))
+    answer([_ufunc, "accumulate"], _accumulate_method(_ufunc))
+    answer([_ufunc, "reduce"], _reduce_by_scan(_ufunc))
+for _ufunc in (*_COMPARE, np.arctan2, np.float_power):
+    public([_ufunc, "outer"], name=f"{_ufunc.__name__}.outer", samples=_sample_outer, flat=_ufunc in _COMPARE)(
+        _outer_method(_ufunc)
+    )
+for _ufunc in (*_DIFFERENTIABLE, *_FLAT, *_INTEGER):
+    REFUSED[(_ufunc, "at")] = f"it writes into its first argument. Write x = x.at[i].{_PLACE.get(_ufunc, 'set')}(v)"
+add_reduceat = public(
+    [np.add, "reduceat"], name="add.reduceat", constants=(1,),
+    samples=lambda s: [call(s.real(6), np.array([0, 3, 1])), call(s.real(3, 4), np.array([0, 2]), axis=1)],
+)(_reduceat_method(np.add))  # fmt: skip

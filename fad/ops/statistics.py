@@ -1,0 +1,402 @@
+"""Means and variances, weighted averages, covariances, and the reductions that leave NaN out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fad.core.options import refuse_out
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+from fad.ops.norms import root
+from fad.ops.reduction import (
+    NOTHING,
+    absent,
+    argmax_p,
+    argmin_p,
+    as_array,
+    as_scalar,
+    converted,
+    is_true,
+    position,
+    sample_axes,
+    sum_p,
+)
+from fad.ops.structural import normalize_axes
+
+
+def real_dtype(dtype: Any) -> Any:
+    """Return the dtype of the real part of numbers of a dtype."""
+    return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
+
+
+def warn_if(mask: Any, message: str) -> None:
+    """Warn as NumPy does if any element of a flat condition holds, whatever traces it."""
+    while type(mask) is Tracer:
+        mask = mask.value
+    if np.any(mask):
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+# --- mean, var, std -------------------------------------------------------------------------------------------------
+
+
+def _wide(a, dtype):
+    """Return the operand in the dtype to compute in, and that of the result: half precision is summed in single."""
+    if dtype is not None:
+        return a.astype(dtype), None
+    if a.dtype.kind in "biu":
+        return a.astype(float), None
+    return (a.astype(np.float32), a.dtype) if a.dtype == np.float16 else (a, None)
+
+
+def _total(a, axes, keepdims, where):
+    """Return the sum over axes, and how many elements it has: a number, or an array if a mask says which count."""
+    if where is NOTHING or where is True:
+        count = 1
+        for i in axes:
+            count *= a.shape[i]
+        return bind(sum_p, a, axis=axes, keepdims=keepdims), count
+    mask = np.broadcast_to(where, a.shape)
+    count = np.sum(mask, axis=axes, keepdims=keepdims)
+    return bind(sum_p, np.where(mask, a, 0), axis=axes, keepdims=keepdims), count
+
+
+def _ratio(total, count):
+    if isinstance(count, int):
+        return total / count if count else total / np.zeros_like(total)
+    return total / count.astype(real_dtype(total.dtype))
+
+
+def _sample_mean(s):
+    return [
+        *sample_axes(s),
+        call(s.real(2, 4), axis=1, where=np.array([[True, False, True, True], [True, True, False, True]])),
+    ]
+
+
+@public(np.mean, methods=("mean",), samples=_sample_mean)
+def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING):
+    """Return the mean over axes."""
+    if out is not None:
+        refuse_out(out)
+    a, narrow = _wide(as_array(a), dtype)
+    total, count = _total(a, normalize_axes(axis, a.ndim), is_true(keepdims), where)
+    if type(count) is int and count == 0:
+        warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
+    return converted(_ratio(total, count), narrow)
+
+
+def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
+    refuse_out(out)
+    if correction is not NOTHING:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    a, narrow = _wide(as_array(a), dtype)
+    axes = normalize_axes(axis, a.ndim)
+    if absent(mean):
+        total, count = _total(a, axes, True, where)
+        mean = _ratio(total, count)
+    d = a - mean
+    squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+    total, count = _total(squares, axes, is_true(keepdims), where)
+    if isinstance(count, int) and not isinstance(ddof, Tracer):
+        if count <= ddof:
+            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=5)
+        count = count - ddof if count > ddof else 0
+        y = total / count if count else total / np.zeros_like(total)
+    else:
+        y = total / np.maximum(count - ddof, 0).astype(total.dtype)
+    return converted(y, narrow)
+
+
+def _sample_var(s):
+    mask = np.array([[True, False, True, True], [True, True, False, True]])
+    x = s.real(3, 4)
+    return [
+        *sample_axes(s)[:3],
+        call(s.real(3, 4), axis=0, ddof=1),
+        call(s.real(3, 4), axis=1, correction=1),
+        call(s.real(2, 4), axis=1, where=mask),
+        call(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)),
+    ]
+
+
+@public(np.var, methods=("var",), samples=_sample_var)
+def var(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
+):
+    """Return the variance over axes: the mean squared distance from the mean, over ``n - ddof``."""
+    return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@public(np.std, methods=("std",), samples=_sample_var)
+def std(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
+):
+    """Return the standard deviation over axes; where it is 0 its derivative is 0, as a norm's."""
+    return root(_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+
+
+# --- weighted averages, covariances ---------------------------------------------------------------------------------
+
+
+def _weights_for(a, axes, weights):
+    """Bring weights given for some axes to a shape that broadcasts against the array."""
+    if weights.shape == a.shape:
+        return weights
+    if axes is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    if weights.shape != tuple(a.shape[i] for i in axes):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    weights = weights.transpose(tuple(int(i) for i in np.argsort(axes)))
+    return weights.reshape(tuple(d if i in axes else 1 for i, d in enumerate(a.shape)))
+
+
+@public(np.average, samples=lambda s: [
+    call(s.real(3, 4)), call(s.real(3, 4), axis=1, weights=s.positive(4)), call(s.real(3, 4), weights=s.positive(3, 4)),
+    call(s.real(3, 4), axis=0, weights=s.positive(3), returned=True, keepdims=True)])  # fmt: skip
+def average(a, axis=None, weights=None, returned=False, *, keepdims=NOTHING):
+    """Return the weighted average over axes, differentiable in the weights too; with `returned`, and their sum."""
+    a = as_array(a)
+    axes = None if axis is None else normalize_axes(axis, a.ndim)
+    every = tuple(range(a.ndim)) if axes is None else axes
+    if weights is None:
+        y = np.mean(a, axis=axes, keepdims=is_true(keepdims))
+        if not returned:
+            return y
+        return y, np.full_like(y, a.size / y.size if y.size else 0.0)
+    w = _weights_for(a, axes, as_array(weights))
+    dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
+    a, w = a.astype(dtype), w.astype(dtype)
+    total = np.sum(np.broadcast_to(w, a.shape), axis=every, keepdims=is_true(keepdims))
+    warned = total == 0
+    while type(warned) is Tracer:
+        warned = warned.value
+    if np.any(warned):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    y = np.sum(a * w, axis=every, keepdims=is_true(keepdims)) / total
+    return (y, total) if returned else y
+
+
+def _rows(m, y, rowvar):
+    """Return observations as a matrix with one variable per row."""
+    m = as_array(m)
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    x = m.reshape((1, -1)) if m.ndim < 2 else m
+    if not rowvar and x.shape[0] != 1:
+        x = x.T
+    if y is not None:
+        y = as_array(y)
+        y = y.reshape((1, -1)) if y.ndim < 2 else y
+        y = y.T if not rowvar and y.shape[0] != 1 else y
+        x = np.concatenate([x, y], axis=0)
+    return x
+
+
+@public(np.cov, constants=("fweights",), samples=lambda s: [
+    call(s.real(3, 5)), call(s.real(5), s.real(5)), call(s.real(5, 2), rowvar=False, bias=True),
+    call(s.real(2, 4), aweights=s.positive(4)), call(s.real(2, 4), fweights=np.array([1, 2, 0, 3]), ddof=1),
+])  # fmt: skip
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    """Return the covariance matrix of variables in rows (columns if not `rowvar`)."""
+    x = _rows(m, y, rowvar)
+    x = x.astype(np.result_type(x.dtype, float) if dtype is None else dtype)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    w = None
+    if fweights is not None:
+        w = as_array(fweights).astype(float)
+    if aweights is not None:
+        aweights = as_array(aweights).astype(float)
+        w = aweights if w is None else w * aweights
+    if w is None:
+        x = x - np.mean(x, axis=1, keepdims=True)
+        scale = x.shape[1] - ddof
+        weighted = x
+    else:
+        total = np.sum(w)
+        x = x - np.sum(x * w, axis=1, keepdims=True) / total
+        scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
+        weighted = x * w
+    c = (x @ np.conjugate(weighted.T)) / scale
+    return as_scalar(c.reshape(())) if c.shape == (1, 1) else c
+
+
+@public(np.corrcoef, samples=lambda s: [call(s.real(3, 5)), call(s.real(5), s.real(5))])
+def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    """Return the matrix of correlation coefficients."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    d = root(np.diagonal(c).real)
+    return c / d[:, None] / d[None, :]
+
+
+# --- leaving NaN out ------------------------------------------------------------------------------------------------
+
+
+def _without(a: Any, neutral: Any) -> Any:
+    """Return an array with a neutral element for each NaN."""
+    a = as_array(a)
+    return np.where(np.isnan(a), neutral, a) if a.dtype.kind in "fc" else a
+
+
+def _holes(s, *shape):
+    x = s.real(*shape)
+    x.reshape(-1)[1] = np.nan
+    return x
+
+
+def _sample_nan(s):
+    return [
+        call(_holes(s, 3, 4)),
+        call(_holes(s, 3, 4), axis=1),
+        call(_holes(s, 2, 3, 4), axis=(0, -1), keepdims=True),
+        call(s.real(4)),
+    ]
+
+
+def _sample_nan_scan(s):
+    return [call(_holes(s, 5)), call(_holes(s, 3, 4), axis=1)]
+
+
+@public(np.nansum, samples=_sample_nan)
+def nansum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Sum over axes, NaN counting as 0."""
+    refuse_out(out)
+    return np.sum(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+
+
+@public(np.nanprod, samples=_sample_nan)
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Multiply over axes, NaN counting as 1."""
+    refuse_out(out)
+    return np.prod(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+
+
+def _given(initial, where):
+    return {k: v for k, v in (("initial", initial), ("where", where)) if v is not NOTHING}
+
+
+@public(np.nancumsum, samples=_sample_nan_scan)
+def nancumsum(a, axis=None, dtype=None, out=None):
+    """Return the running sum, NaN counting as 0."""
+    return np.cumsum(_without(a, 0.0), axis, dtype, out)
+
+
+@public(np.nancumprod, samples=_sample_nan_scan)
+def nancumprod(a, axis=None, dtype=None, out=None):
+    """Return the running product, NaN counting as 1."""
+    return np.cumprod(_without(a, 1.0), axis, dtype, out)
+
+
+def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
+    refuse_out(out)
+    a = as_array(a)
+    missing = np.isnan(a) if a.dtype.kind in "fc" else np.zeros_like(a, dtype=bool)
+    if 0 in [a.shape[i] for i in normalize_axes(axis, a.ndim)] and absent(initial):
+        raise ValueError("zero-size array to reduction operation which has no identity")
+    y = reduce(np.where(missing, worst, a), axis, keepdims=is_true(keepdims), **_given(initial, where))
+    none = np.all(missing, axis, keepdims=is_true(keepdims))
+    if absent(initial):
+        warn_if(none, "All-NaN slice encountered")
+        y = as_scalar(np.where(none, np.nan, y))
+    return y
+
+
+@public(np.nanmax, samples=_sample_nan)
+def nanmax(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Return the maximum over axes, leaving NaN out; ties share the derivative."""
+    return _nan_extreme(np.max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+@public(np.nanmin, samples=_sample_nan)
+def nanmin(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
+    """Return the minimum over axes, leaving NaN out; ties share the derivative."""
+    return _nan_extreme(np.min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+def _present(a, where):
+    """Return a mask of the elements that count."""
+    mask = ~np.isnan(a)
+    return mask if where is NOTHING or where is True else mask & where
+
+
+@public(np.nanmean, samples=_sample_nan)
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING):
+    """Return the mean over axes, leaving NaN out."""
+    refuse_out(out)
+    a = as_array(a)
+    if a.dtype.kind not in "fc":
+        return np.mean(a, axis, dtype, keepdims=is_true(keepdims))
+    mask = _present(a, where)
+    warn_if(~np.any(mask, axis), "Mean of empty slice")
+    with np.errstate(invalid="ignore"):
+        return np.mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
+
+
+def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
+    a = as_array(a)
+    if correction is not NOTHING:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    if a.dtype.kind not in "fc":
+        return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, NOTHING)
+    mask = _present(a, where)
+    axes = normalize_axes(axis, a.ndim)
+    count = np.sum(mask, axis=axes, keepdims=is_true(keepdims))
+    poor = count <= ddof
+    warn_if(poor, "Degrees of freedom <= 0 for slice.")
+    with np.errstate(all="ignore"):
+        y = _variance(np.where(mask, a, 0.0), axes, dtype, out, ddof, keepdims, mask, mean, NOTHING)
+    return as_scalar(np.where(poor, np.nan, y))
+
+
+@public(np.nanvar, samples=_sample_nan)
+def nanvar(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
+):
+    """Return the variance over axes, leaving NaN out."""
+    return _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@public(np.nanstd, samples=_sample_nan)
+def nanstd(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
+):
+    """Return the standard deviation over axes, leaving NaN out; where it is 0 its derivative is 0."""
+    return root(_nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
+
+
+def _nan_position(prim, worst, a, axis, out, keepdims):
+    refuse_out(out)
+    a = as_array(a)
+    missing = np.isnan(a)
+    none = np.all(missing, axis)
+    while type(none) is Tracer:
+        none = none.value
+    if np.any(none):
+        raise ValueError("All-NaN slice encountered")
+    return position(prim, np.where(missing, worst, a), axis, keepdims)
+
+
+def _sample_nan_arg(s):
+    return [call(_holes(s, 3, 4)), call(_holes(s, 3, 4), axis=1)]
+
+
+@public(np.nanargmax, flat=True, samples=_sample_nan_arg)
+def nanargmax(a, axis=None, out=None, *, keepdims=NOTHING):
+    """Return the position of the maximum, leaving NaN out; flat."""
+    return _nan_position(argmax_p, -np.inf, a, axis, out, keepdims)
+
+
+@public(np.nanargmin, flat=True, samples=_sample_nan_arg)
+def nanargmin(a, axis=None, out=None, *, keepdims=NOTHING):
+    """Return the position of the minimum, leaving NaN out; flat."""
+    return _nan_position(argmin_p, np.inf, a, axis, out, keepdims)
