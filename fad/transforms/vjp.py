@@ -107,6 +107,13 @@ class VJPTrace(Trace):
             return self.product(prim, x.value, b, x.info, -1)
         a = x.value
         z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
+        partial = prim.partials[0]
+        if kind is float and partial is not None:  # a Python number changes neither shape nor dtype
+            keep_z, keep_a, _ = prim.keep[0]
+            tape = self.tape
+            out = Tracer(z, self, len(tape))
+            tape.append((ONE_OF_TWO, x.info, partial, z if keep_z else None, a if keep_a else None, b, None))
+            return out
         return self._record_one(prim, 0, x.info, a, z, a, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
