@@ -15,17 +15,22 @@ from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
+from fad.transforms.jit import jit, source
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
+from fad.transforms.record import make_graph
 from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
+
+from fad import data, nn, numpy, optim, random  # noqa: E402, I001  (the floors above; last, because they stand on all of these)
 
 remat = checkpoint
 __version__ = "0.1.0"
 
 __all__ = [
-    "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "device_get", "device_put",
-    "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
-    "linear_transpose", "linearize", "ops", "remat", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+    "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "data", "device_get",
+    "device_put", "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "nn", "numpy", "ops", "optim", "random",
+    "remat", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
 ]  # fmt: skip

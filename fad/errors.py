@@ -217,6 +217,19 @@ class MissingRuleError(FadError, TypeError):
     """
 
 
+class RefusedAttributeError(MissingRuleError, AttributeError):
+    """An attribute that speaks of an array's memory was asked of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
+
+    It is an AttributeError too, so that ``hasattr`` answers False.
+
+    Wrong::
+
+        fad.grad(lambda x: x.data[0])(x)
+
+    Right: use the values, ``x[0]``, or the plain array behind them, ``fad.stop_gradient(x)``.
+    """
+
+
 class BatchingError(FadError, ValueError):
     """``in_axes``, ``out_axes`` or the sizes along them do not fit the arguments of a ``vmap``-ed function.
 
@@ -346,3 +359,53 @@ class GaugeDependenceWarning(UserWarning):
 
         fad.grad(lambda a: sqrtm(a)[0, 0])(np.eye(3))
     """
+
+
+class ImpureFunctionError(FadError, RuntimeError):
+    """A jitted function depends on something besides its arguments, and took another path on the same values.
+
+    Wrong::
+
+        fad.jit(lambda x: x if np.random.rand() * x > 0.5 else -x)
+
+    Right::
+
+        fad.jit(lambda key, x: x if fad.random.uniform(key) * x > 0.5 else -x)
+    """
+
+
+class StaticArgumentError(FadError, TypeError):
+    """A static argument of a jitted function cannot be hashed.
+
+    Wrong::
+
+        fad.jit(f, static_argnums=1)(x, [2, 3])
+
+    Right::
+
+        fad.jit(f, static_argnums=1)(x, (2, 3))
+    """
+
+
+class DonatedArrayError(FadError, RuntimeError):
+    """An array that was donated to a jitted call was used again.
+
+    Wrong::
+
+        step = fad.jit(update, donate_argnums=0)
+        new = step(params, x)
+        new = step(params, x)
+
+    Right::
+
+        params = step(params, x)
+        params = step(params, x)
+    """
+
+
+class PathLimitWarning(UserWarning):
+    """A jitted function has more ways through it than jit records; further ones run without jit."""
+
+
+class NativeFallbackWarning(UserWarning):
+    """A program could not be compiled to native code, and runs in NumPy instead."""

@@ -1,0 +1,262 @@
+"""Passes: small pure functions ``Graph -> Graph``, each linear in the number of equations.
+
+None of them may change what a program computes beyond rounding. They are run in the order of `optimise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, hashable, type_of
+from fad.core.primitive import REGISTRY
+
+_LARGE = 1 << 16  # elements above which a constant is not computed beforehand
+
+
+def optimise(graph: Graph) -> Graph:
+    """Run all passes."""
+    for step in (fold_constants, simplify, share, drop_dead):
+        graph = step(graph)
+    return graph
+
+
+def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:
+    """Run over the equations once: `rewrite` gets each with its operands' new names, and returns it, another or None.
+
+    ``rewrite(eq, alias)`` may enter ``alias[out] = value`` for a result that is some earlier value.
+    """
+    alias: dict[int, int] = {}
+    equations = []
+    for eq in graph.equations:
+        ins = tuple([alias.get(i, i) for i in eq.ins])
+        eq = eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs)
+        eq = rewrite(eq, alias)
+        if eq is not None:
+            equations.append(eq)
+    outputs = [alias.get(i, i) for i in graph.outputs]
+    return graph.replace(
+        equations=equations, outputs=outputs, constants=graph.constants if constants is None else constants
+    )
+
+
+# --- constants ---------------------------------------------------------------------------------------------------
+
+_SHAPE_ONLY = ("zeros_from", "ones_from")
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Compute beforehand what depends on constants alone, and zeros and ones, which depend on a shape alone."""
+    constants = dict(graph.constants)
+
+    def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        prim = eq.prim
+        if prim is GUARD or prim.multi or graph.types[eq.outs[0]].size > _LARGE:
+            return eq
+        if prim.name in _SHAPE_ONLY:
+            shape, dtype = graph.types[eq.outs[0]].shape, graph.types[eq.outs[0]].dtype
+            value = np.broadcast_to(np.asarray(prim.name == "ones_from", dtype), shape)
+        elif all(i in constants for i in eq.ins):
+            with np.errstate(all="ignore"):
+                value = prim.forward(*[constants[i] for i in eq.ins], **eq.params)
+        else:
+            return eq
+        if graph.types[eq.outs[0]].kind != ARRAY and type(value) is np.ndarray:
+            value = value[()]
+        constants[eq.outs[0]] = value
+        return None
+
+    return _renamed(graph, rewrite, constants)
+
+
+def as_uniform(c: Any) -> Any:
+    """Return the one number of a constant of which all elements are equal, or None."""
+    if type(c) is not np.ndarray:
+        return c
+    if c.ndim == 0 or c.size == 1 or (c.size and not any(c.strides)):
+        return c.reshape(-1)[0]
+    return None
+
+
+# --- common subexpressions and dead code -------------------------------------------------------------------------
+
+
+def share(graph: Graph) -> Graph:
+    """Compute each expression once: equal operation, operands and parameters give one value."""
+    seen: dict[Any, tuple] = {}
+    constants: dict[Any, int] = {}
+    first: dict[int, int] = {}
+    for i, c in graph.constants.items():
+        if type(c) is not np.ndarray or c.size <= 64:
+            first[i] = constants.setdefault((graph.types[i], hashable(c)), i)
+
+    def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        ins = tuple([first.get(i, i) for i in eq.ins])
+        params = hashable(eq.params) if eq.params else ()
+        known = seen.setdefault((eq.prim, ins, params), eq.outs)
+        if known is not eq.outs:
+            alias.update(zip(eq.outs, known, strict=True))
+            return None
+        return eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs)
+
+    return _renamed(graph, rewrite)
+
+
+def drop_dead(graph: Graph) -> Graph:
+    """Drop what neither an output nor a guard needs."""
+    alive = set(graph.outputs)
+    kept = []
+    for eq in reversed(graph.equations):
+        if eq.prim is GUARD or any(o in alive for o in eq.outs):
+            alive.update(eq.ins)
+            kept.append(eq)
+    constants = {i: c for i, c in graph.constants.items() if i in alive}
+    return graph.replace(equations=kept[::-1], constants=constants)
+
+
+# --- algebra -----------------------------------------------------------------------------------------------------
+
+
+def simplify(graph: Graph) -> Graph:
+    """Leave out what changes nothing: times one, a shape already there, arrangements that undo each other.
+
+    Times zero stays, for 0 * inf is NaN.
+    """
+    made: dict[int, Equation] = {}
+    constants = dict(graph.constants)
+    types = graph.types
+
+    def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        rule = _ALGEBRA.get(eq.prim.name)
+        if rule is not None:
+            found = rule(eq, types, constants, made)
+            if type(found) is int:
+                if types[found] == types[eq.outs[0]]:
+                    alias[eq.outs[0]] = found
+                    return None
+            elif found is not None:
+                eq = found
+        if len(eq.outs) == 1:
+            made[eq.outs[0]] = eq
+        return eq
+
+    return _renamed(graph, rewrite, constants)
+
+
+def _is(constants: dict, i: int, number: float) -> bool:
+    if i not in constants:
+        return False
+    c = as_uniform(constants[i])
+    return c is not None and c == number
+
+
+def _times(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    x, y = eq.ins
+    if _is(constants, y, 1.0):
+        return x
+    return y if _is(constants, x, 1.0) else None
+
+
+def _over(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if _is(constants, eq.ins[1], 1.0) else None
+
+
+def _plus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    x, y = eq.ins
+    if _is(constants, y, 0.0):
+        return x
+    return y if _is(constants, x, 0.0) else None
+
+
+def _minus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if _is(constants, eq.ins[1], 0.0) else None
+
+
+def _negative(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    before = made.get(eq.ins[0])
+    return before.ins[0] if before is not None and before.prim.name == "negative" else None
+
+
+def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    x, y = eq.ins
+    kind = types[x].dtype.kind
+    if _is(constants, y, 1.0):
+        return x
+    if _is(constants, y, 2.0) and kind in "fc" and types[eq.outs[0]].dtype == types[x].dtype:
+        return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs)
+    return None
+
+
+def _reshape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    (x,) = eq.ins
+    if types[x].shape == types[eq.outs[0]].shape:
+        return x
+    before = made.get(x)
+    if before is not None and before.prim is eq.prim:
+        if types[before.ins[0]] == types[eq.outs[0]]:
+            return before.ins[0]
+        return Equation(eq.prim, before.ins, eq.params, eq.outs)
+    return None
+
+
+def _permute(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    axes = eq.params["axes"]
+    before = made.get(eq.ins[0])
+    if before is not None and before.prim is eq.prim:
+        axes = tuple(before.params["axes"][a] for a in axes)
+        if axes == tuple(range(len(axes))):
+            return before.ins[0]
+        return Equation(eq.prim, before.ins, {"axes": axes}, eq.outs)
+    return eq.ins[0] if axes == tuple(range(len(axes))) else None
+
+
+def _same_shape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if types[eq.ins[0]].shape == types[eq.outs[0]].shape else None
+
+
+def _take_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """An index of slices alone that gives the whole shape back gives the whole array, if no slice runs backwards."""
+    forwards = all(type(p) is slice and (p.step or 1) > 0 for p in eq.params["template"])
+    return _same_shape(eq, types, constants, made) if forwards and len(eq.ins) == 1 else None
+
+
+def _convert(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if types[eq.ins[0]].dtype == eq.params["dtype"] and types[eq.ins[0]].kind != NUMBER else None
+
+
+def _sum(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if not eq.params["axis"] else None
+
+
+_ALGEBRA: dict[str, Callable] = {
+    "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
+    "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert, "sum_over": _sum,
+    "getitem": _take_all,
+}  # fmt: skip
+
+
+# --- facts about a graph, for those who lower it -------------------------------------------------------------------
+
+
+def last_uses(graph: Graph) -> dict[int, int]:
+    """Return for each value the number of the equation that reads it last; outputs are read after the last one."""
+    last = {i: k for k, eq in enumerate(graph.equations) for i in eq.ins}
+    last.update(dict.fromkeys(graph.outputs, len(graph.equations)))
+    return last
+
+
+def use_counts(graph: Graph) -> dict[int, int]:
+    counts: dict[int, int] = dict.fromkeys(graph.outputs, 1)
+    for eq in graph.equations:
+        for i in eq.ins:
+            counts[i] = counts.get(i, 0) + 1
+    return counts
+
+
+def check_types(graph: Graph) -> None:
+    """Raise AssertionError if a constant is not of its type: for tests of passes."""
+    for i, c in graph.constants.items():
+        found = type_of(c)
+        assert (found.shape, found.dtype) == (graph.types[i].shape, graph.types[i].dtype), (i, found, graph.types[i])

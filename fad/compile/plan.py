@@ -1,0 +1,83 @@
+"""The memory plan: which values may live in buffers that are used again, and when each buffer is free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.compile.passes import last_uses
+from fad.core.graph import ARRAY, Equation, Graph
+
+# Operations whose result never shares memory with an operand; of all others it is assumed.
+FRESH = frozenset({"join", "scatter", "index_add", "index_set", "convert", "convert_to_integer", "matmul", "where"})
+
+
+def is_ufunc(eq: Equation) -> bool:
+    return isinstance(eq.prim.forward, np.ufunc) and not eq.params and not eq.prim.multi
+
+
+def is_fresh(eq: Equation) -> bool:
+    if eq.prim.name == "sum_over":
+        return bool(eq.params["axis"])
+    return eq.prim.name in FRESH or is_ufunc(eq)
+
+
+def owners(graph: Graph) -> dict[int, int]:
+    """Return for each value the one whose memory it may be a view of; values that may share memory have one owner."""
+    parent: dict[int, int] = {}
+
+    def find(i: int) -> int:
+        while parent.get(i, i) != i:
+            parent[i] = parent.get(parent[i], parent[i])
+            i = parent[i]
+        return i
+
+    for eq in graph.equations:
+        if is_fresh(eq):
+            continue
+        roots = [find(i) for i in eq.ins if graph.types[i].kind == ARRAY]
+        for o in eq.outs:
+            roots.append(find(o))
+        for r in roots[1:]:
+            parent[r] = roots[0]
+    return {i: find(i) for eq in graph.equations for i in (*eq.ins, *eq.outs)}
+
+
+class Plan:
+    """``buffer[i]`` is the number of the buffer that value i is computed into; ``specs`` says what each buffer is."""
+
+    __slots__ = ("buffer", "specs")
+
+    def __init__(self) -> None:
+        self.buffer: dict[int, int] = {}
+        self.specs: list[tuple] = []
+
+
+def plan_memory(graph: Graph, wanted: Any = None) -> Plan:
+    """Give each intermediate array a buffer, and a buffer that is free again to the next that fits."""
+    owner = owners(graph)
+    last: dict[int, int] = {}
+    for i, k in last_uses(graph).items():
+        o = owner.get(i, i)
+        last[o] = max(last.get(o, -1), k)
+    plan = Plan()
+    free: dict[tuple, list[int]] = {}
+    ending: dict[int, list[int]] = {}
+    end = len(graph.equations)
+    for k, eq in enumerate(graph.equations):
+        if is_ufunc(eq):
+            out = eq.outs[0]
+            t = graph.types[out]
+            until = last.get(owner.get(out, out), -1)
+            if t.kind == ARRAY and t.shape and until < end and (wanted is None or wanted(eq)):
+                spec = (t.shape, t.dtype)
+                waiting = free.get(spec)
+                number = waiting.pop() if waiting else len(plan.specs)
+                if number == len(plan.specs):
+                    plan.specs.append(spec)
+                plan.buffer[out] = number
+                ending.setdefault(max(until, k), []).append(number)
+        for number in ending.pop(k, ()):
+            free.setdefault(plan.specs[number], []).append(number)
+    return plan

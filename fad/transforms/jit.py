@@ -1,0 +1,471 @@
+"""``jit``: record a call, optimise the recording, replay it.
+
+The first call of a signature (tree structure, shapes, dtypes, static arguments) runs the function and records it;
+later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
+got. The answers are checked on replay, and another path is recorded when one is first taken.
+
+A call with traced arguments, inside ``grad``, ``vmap`` or another ``jit``, runs the function itself on the tracers, so every
+transform sees the operations one by one; put ``jit`` outermost for speed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+import weakref
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import config, tree
+from fad.compile.lowering import lower
+from fad.compile.passes import optimise
+from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
+from fad.core.tracer import Tracer
+from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
+from fad.transforms.mutation import fingerprint
+from fad.transforms.record import Foreign, is_traceable, make_graph, record
+
+CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
+MAX_PATHS = 32
+_NUMBERS = (float, int, bool, complex)
+
+
+class Path:
+    """One recorded way through the function: its graph, and the program made of it when it is first run again."""
+
+    __slots__ = ("graph", "out_tree", "answers", "captured", "copied", "program", "numbers", "single")
+
+    def __init__(self, recording: Any):
+        self.graph: Graph = recording.graph
+        self.out_tree = recording.out_tree
+        self.captured = recording.captured
+        self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
+        self.program: Any = None
+        self.numbers: dict[int, int] = {}
+        self.single = self.out_tree is tree.structure(0.0)
+        outs = self.graph.outputs
+        self.copied = [
+            k for k, i in enumerate(outs) if isinstance(self.graph.constants.get(i), np.ndarray) or i in outs[:k]
+        ]
+
+    def compile(self) -> None:
+        graph = optimise(self.graph)
+        guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
+        self.numbers = {position: n for n, position in enumerate(guards)}
+        self.program = lower(graph)
+
+    def is_stale(self) -> bool:
+        """Tell whether an array that the program holds as a constant was overwritten."""
+        mode = config.check_mutation.get()
+        return mode != "off" and any(fingerprint(x, mode) != before for x, before in self.captured)
+
+    def run(self, xs: Any) -> Any:
+        outs = self.program(xs)
+        if self.copied:
+            for k in self.copied:
+                outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
+        return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
+
+
+class Signature:
+    """All paths recorded for one signature; `paths[0]` is tried first."""
+
+    __slots__ = ("paths", "full")
+
+    def __init__(self) -> None:
+        self.paths: list[Path] = []
+        self.full = False
+
+    def matching(self, path: Path, n: int, answer: Any) -> Path | None:
+        """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
+        for other in self.paths:
+            if (
+                len(other.answers) > n
+                and same_outcome(other.answers[n], answer)
+                and all(map(same_outcome, other.answers[:n], path.answers[:n]))
+            ):
+                return other
+        return None
+
+
+class Jitted:
+    """What ``jit`` returns: a function that records its calls and replays them."""
+
+    def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self._static = _static_arguments(fun, static_argnums, static_argnames)
+        self._donated = _as_tuple(donate_argnums)
+        self._gone: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+        self._signatures: dict[Any, Signature] = {}
+        self._quick: dict[Any, Path] = {}
+        self._lock = threading.RLock()
+        self._hits = self._misses = 0
+        self._plain = not (self._static[0] or self._static[1] or self._donated)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<fad.jit of {getattr(self.fun, '__name__', self.fun)!s}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._plain and not kwargs:
+            key = []
+            for x in args:
+                kind = type(x)
+                if kind is np.ndarray:
+                    key.append(x.shape)
+                    key.append(x.dtype)
+                elif kind is float or kind is np.float64:
+                    key.append(kind)
+                else:
+                    break
+            else:
+                path = self._quick.get(tuple(key))
+                if path is not None and not (path.captured and path.is_stale()):
+                    try:
+                        out = path.run(args)
+                    except GuardFailed:
+                        pass
+                    else:
+                        self._hits += 1
+                        return out
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        if self._donated:
+            self._check_donated(args)
+        fun, args, kwargs, static = self._split(args, kwargs)
+        leaves, in_tree = tree.flatten((args, kwargs))
+        traced, key = [], []
+        for x in leaves:
+            if is_traceable(x):
+                traced.append(True)
+                key.append((x.shape, x.dtype) if type(x) is np.ndarray else type(x))
+            elif type(x) is Tracer or hasattr(x, "dtype"):
+                return fun(*args, **kwargs)
+            else:
+                traced.append(False)
+                key.append(_hashable(x, "an argument that is no array"))
+        xs = [x for x, t in zip(leaves, traced, strict=True) if t]
+        call = _Call(self, fun, in_tree, leaves, traced, xs)
+        return call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+
+    def _quick_key(self, leaves: list, in_tree: Any, static: Any) -> Any:
+        if not self._plain or in_tree != tree.structure((tuple(leaves), {})):
+            return None
+        key: list = []
+        for x in leaves:
+            key += [x.shape, x.dtype] if type(x) is np.ndarray else [type(x)]
+        return tuple(key)
+
+    def _split(self, args: tuple, kwargs: dict) -> tuple:
+        """Take static arguments out; return the function of the others, the others, and the static ones' key."""
+        nums, names = self._static
+        if not nums and not names:
+            return self.fun, args, kwargs, ()
+        fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
+        named = {k: v for k, v in kwargs.items() if k in names}
+        rest = tuple(a for n, a in enumerate(args) if n not in fixed)
+
+        def fun(*rest, **others):
+            it = iter(rest)
+            return self.fun(*[fixed[n] if n in fixed else next(it) for n in range(len(args))], **others, **named)
+
+        key = (
+            tuple((n, type(v), _hashable(v, f"static argument {n}")) for n, v in sorted(fixed.items())),
+            tuple((k, type(v), _hashable(v, f"static argument {k!r}")) for k, v in sorted(named.items())),
+        )
+        return fun, rest, {k: v for k, v in kwargs.items() if k not in names}, key
+
+    def _check_donated(self, args: tuple) -> None:
+        for n in self._donated:
+            for x in tree.leaves(args[n]) if n < len(args) else ():
+                if self._gone.get(id(x)) is x and isinstance(x, np.ndarray):
+                    raise DonatedArrayError(
+                        f"argument {n} holds an array of shape {x.shape} that was donated to an earlier call. "
+                        "Use what that call returned instead, or drop donate_argnums"
+                    )
+        for n in self._donated:
+            for x in tree.leaves(args[n]) if n < len(args) else ():
+                if type(x) is np.ndarray:
+                    self._gone[id(x)] = x
+
+    # --- what users may ask -----------------------------------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Return hits, misses, and the numbers of signatures and paths recorded."""
+        return CacheInfo(self._hits, self._misses, len(self._signatures), sum(map(_count, self._signatures.values())))
+
+    def clear_cache(self) -> None:
+        """Forget all recordings."""
+        with self._lock:
+            self._signatures.clear()
+            self._quick.clear()
+            self._hits = self._misses = 0
+
+    def explain(self) -> str:
+        """Return what was recorded, under which guards, and how each program runs, as text."""
+        name = getattr(self.fun, "__name__", "function")
+        lines = [f"jit of {name}: {self.cache_info()}"]
+        for signature in self._signatures.values():
+            for path in signature.paths:
+                heads = ", ".join(str(path.graph.types[i]) for i in path.graph.inputs)
+                lines.append(f"({heads}): {len(path.graph)} operations recorded, {len(path.answers)} guards")
+                for eq in path.graph.guards():
+                    lines.append(f"  guard: the answer was {eq.params['outcome']!r} at {eq.params['line']}")
+                if path.captured:
+                    lines.append(f"  {len(path.captured)} arrays from outside are constants, and watched for changes")
+                if path.program is None:
+                    lines.append("  not compiled yet: it was called once")
+                else:
+                    lines.append(f"  lowering: {path.program.lowering}")
+                    lines += [f"  {note}" for note in path.program.notes()]
+            if signature.full:
+                lines.append(f"  more than {MAX_PATHS} paths: further ones run without jit")
+        return "\n".join(lines)
+
+
+def _count(signature: Signature) -> int:
+    return len(signature.paths)
+
+
+class _Call:
+    """One call that the short way did not answer."""
+
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs")
+
+    def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list):
+        self.jitted = jitted
+        self.fun = fun
+        self.in_tree = in_tree
+        self.leaves = leaves
+        self.traced = traced
+        self.xs = xs
+
+    def run(self, key: Any, quick: Any) -> Any:
+        jitted = self.jitted
+        signature = jitted._signatures.get(key)
+        if signature is None:
+            return self.record(key, quick, None)
+        path: Path | None = signature.paths[0] if signature.paths else None
+        expected: list | None = None
+        while path is not None:
+            if path.captured and path.is_stale():
+                with jitted._lock:
+                    jitted._quick.clear()
+                    signature.paths = [p for p in signature.paths if not p.is_stale()]
+                    signature.full = False
+                return self.record(key, quick, None)
+            if path.program is None:
+                with jitted._lock:
+                    if path.program is None:
+                        path.compile()
+            try:
+                out = path.run(self.xs)
+            except GuardFailed as failed:
+                n = path.numbers[failed.position]
+                expected = [*path.answers[:n], failed.found]
+                path = signature.matching(path, n, failed.found)
+                continue
+            jitted._hits += 1
+            self.promote(signature, path, quick)
+            return out
+        return self.record(key, quick, expected)
+
+    def promote(self, signature: Signature, path: Path, quick: Any) -> None:
+        """Try this path first next time."""
+        if signature.paths and signature.paths[0] is not path:
+            with self.jitted._lock:
+                if path in signature.paths:
+                    signature.paths.remove(path)
+                    signature.paths.insert(0, path)
+        if quick is not None:
+            self.jitted._quick[quick] = path
+
+    def eager(self) -> Any:
+        args, kwargs = tree.unflatten(self.in_tree, self.leaves)
+        return self.fun(*args, **kwargs)
+
+    def record(self, key: Any, quick: Any, expected: list | None) -> Any:
+        jitted = self.jitted
+        signature = jitted._signatures.get(key)
+        if signature is not None and signature.full:
+            return self.eager()
+        if _closes_over_tracer(jitted.fun):
+            return self.eager()
+        try:
+            recording = record(self.fun, self.in_tree, self.leaves, self.traced)
+        except Foreign:
+            return self.eager()
+        path = Path(recording)
+        _check_pure(path, expected)
+        with jitted._lock:
+            jitted._misses += 1
+            signature = jitted._signatures.setdefault(key, Signature())
+            if len(signature.paths) >= MAX_PATHS:
+                signature.full = True
+                warnings.warn(
+                    f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs further ones without jit: "
+                    f"an if, int() or float() there has many answers, at {path.graph.guards()[-1].params['line']}. "
+                    "Keep the number an array, or make the argument static",
+                    PathLimitWarning,
+                    stacklevel=5,
+                )
+            else:
+                signature.paths.insert(0, path)
+        return recording.result
+
+
+def _check_pure(path: Path, expected: list | None) -> None:
+    """Raise if a recording did not give the answers that its values gave on replay."""
+    if expected is None:
+        return
+    for n, answer in enumerate(expected):
+        if len(path.answers) <= n or not same_outcome(path.answers[n], answer):
+            guards = path.graph.guards()
+            line = guards[min(n, len(guards) - 1)].params["line"] if guards else user_line()
+            raise ImpureFunctionError(
+                "a jitted function took another path on the same values: it depends on something besides its arguments, "
+                f"as on time, NumPy's random generators or a changed variable. First seen at {line}. "
+                "Pass what changes as an argument (keys of fad.random for random numbers)"
+            )
+
+
+def _closes_over_tracer(fun: Callable) -> bool:
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
+            return True
+    return False
+
+
+def _holds_tracer(value: Any) -> bool:
+    return any(type(x) is Tracer for x in tree.leaves(value))
+
+
+def _hashable(x: Any, what: str) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        raise StaticArgumentError(
+            f"{what} of a jitted function is of type {type(x).__name__}, which cannot be hashed, so jit cannot tell "
+            "whether it is the same next time. Pass a tuple for a list, or an array as an ordinary argument"
+        ) from None
+    return x
+
+
+def _as_tuple(x: Any) -> tuple:
+    return () if x is None else (x,) if isinstance(x, (int, str)) else tuple(x)
+
+
+def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
+    """Complete numbers by names and names by numbers, so that an argument is static however it is passed."""
+    nums, names = _as_tuple(nums), set(_as_tuple(names))
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, frozenset(names)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    more = {positional.index(n) for n in names if n in positional}
+    names |= {positional[n] for n in nums if -len(positional) <= n < len(positional)}
+    return tuple(sorted({*nums, *more})), frozenset(names)
+
+
+def jit(
+    fun: Callable | None = None,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+) -> Any:
+    """Return a function that records `fun` on its first call and replays the recording, optimised, on later ones.
+
+    Parameters
+    ----------
+    fun : callable
+        A pure function of arrays, numbers and pytrees; ``@jit`` and ``@jit(...)`` both work. What it prints or appends
+        happens when it is recorded, and not on replay. Arrays and numbers that it takes from outside its arguments
+        are constants; an array that is overwritten is noticed, a variable that is bound anew is not.
+    static_argnums : int or tuple of int, keyword only
+        Arguments that are part of the signature: any hashable values.
+    static_argnames : str or tuple of str, keyword only
+    donate_argnums : int or tuple of int, keyword only
+        Arguments whose arrays the caller gives away; using one in a second call raises.
+
+    Returns
+    -------
+    callable
+        With ``.cache_info()``, ``.clear_cache()`` and ``.explain()``.
+        Python's ``if``, ``while`` and ``int(x)`` work on its values: each answer is checked on replay.
+
+    Raises
+    ------
+    StaticArgumentError
+        for a static argument that cannot be hashed; ImpureFunctionError if the function is seen to depend on something
+        besides its arguments; DonatedArrayError for a donated array that is used again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = jit(lambda x: np.sum(np.sin(x) ** 2))
+    >>> f(np.zeros(3)), f(np.full(3, np.pi / 2))
+    (np.float64(0.0), np.float64(3.0))
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
+        )
+    return Jitted(fun, static_argnums, static_argnames, donate_argnums)
+
+
+def source(fun: Callable, *, name: str | None = None) -> Callable:
+    """Return a function that gives the program that `fun` runs, as NumPy source that a person can read and paste.
+
+    Parameters
+    ----------
+    fun : callable
+        May itself be a derivative: ``source(grad(f))(x)`` is the derivative written out.
+    name : str, keyword only
+        The name of the function in the text.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns the text of a module; its one function takes the leaves of the
+        arguments in order. It holds for arguments of the same shapes and dtypes that lead down the same path.
+
+    Raises
+    ------
+    MissingRuleError
+        for an operation that cannot be written with NumPy alone.
+
+    Examples
+    --------
+    >>> import fad
+    >>> print(source(fad.grad(lambda x: x * x))(3.0))
+    import numpy as np
+    <BLANKLINE>
+    <BLANKLINE>
+    <BLANKLINE>
+    def program(a):
+        b = a + a
+        return b
+    <BLANKLINE>
+    """
+    from fad.compile.numpy_source import readable
+
+    def text(*args: Any, **kwargs: Any) -> str:
+        inner = fun.fun if isinstance(fun, Jitted) else fun
+        return readable(optimise(make_graph(inner)(*args, **kwargs)), name or "program")
+
+    return text
