@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
+from fad.core import effects
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
@@ -89,7 +90,8 @@ def _run(flat: Callable, xs: list, captured: list) -> list:
 def _relieve(trace: VJPTrace, flat: Callable, xs: list) -> list:
     tape = trace.tape
     start = len(tape)
-    ys = flat(xs)
+    with effects.recording() as log:
+        ys = flat(xs)
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -97,7 +99,8 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list) -> list:
     out = list(ys)
 
     def again():
-        ys = flat(xs)
+        with effects.replaying(log):
+            ys = flat(xs)
         return [ys[i] for i in mine]
 
     traced = trace.rerun(again, [ys[i].value for i in mine])

@@ -1,0 +1,539 @@
+"""``Module``: a plain class whose arrays are parameters, and which is a pytree by itself.
+
+Flattening walks the whole tree of modules once and yields the parameters; everything else (buffers, frozen
+parameters, settings) travels in the structure. So every transform takes a model as it takes an array, and the
+function that it runs sees a copy whose parameters are traced.
+
+Buffers are numbers that a layer changes as it runs (BatchNorm's statistics). A copy made by a transform starts with
+the buffers as they were, and what it writes also goes *home*, to the model from which it was made, as plain numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core import effects
+from fad.core.tracer import Tracer, stop_gradient
+from fad.errors import FadError
+
+# Names in a module's __dict__ that are machinery: buffers, whose they are, frozen names, and the cached layout.
+_RESERVED = ("_buffers", "_home", "_frozen", "_layout")
+_CONTAINERS = (list, tuple, dict)
+
+
+class StateDictError(FadError, ValueError):
+    """A state dict does not fit the model: all missing, unexpected and wrongly shaped entries are listed at once.
+
+    Wrong::
+
+        model.load_state_dict({"weight": w})     # the model has a bias too
+
+    Right::
+
+        model.load_state_dict({"weight": w, "bias": b})
+        model.load_state_dict({"weight": w}, strict=False)
+    """
+
+
+class Parameter:
+    """Marks an attribute as a parameter; ``self.w = nn.Parameter(x)`` stores the array x itself.
+
+    A bare floating-point or complex array is a parameter too, so this is needed only for numbers and lists.
+
+    >>> Parameter([1.0, 2.0]).data
+    array([1., 2.])
+    """
+
+    __slots__ = ("data", "requires_grad")
+
+    def __init__(self, data: Any, requires_grad: bool = True):
+        self.data = data if hasattr(data, "dtype") and not isinstance(data, np.generic) else np.asarray(data)
+        self.requires_grad = requires_grad
+
+
+class Buffer:
+    """Marks an attribute as a buffer: saved with the model, changed by the layer itself, never differentiated."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any):
+        self.data = data if hasattr(data, "dtype") else np.asarray(data)
+
+
+def _is_array(x: Any) -> bool:
+    """Tell whether an attribute is an array that can be learnt; NumPy scalars are settings, not parameters."""
+    kind = type(x)
+    if kind is np.ndarray or kind is Tracer:
+        return x.dtype.kind in "fc"
+    return hasattr(x, "__array_ufunc__") and not isinstance(x, np.generic) and x.dtype.kind in "fc"
+
+
+def _holds(x: Any) -> bool:
+    """Tell whether a container holds a module or a parameter, at any depth."""
+    values = x.values() if type(x) is dict else x
+    return any(isinstance(v, Module) or _is_array(v) or (type(v) in _CONTAINERS and _holds(v)) for v in values)
+
+
+class Layout:
+    """The names of a module's attributes by what they are. Lists and dictionaries may change without our knowing,
+    so what they hold is looked up each time."""
+
+    __slots__ = ("parameters", "frozen", "children", "containers")
+
+    def __init__(self, fields: dict):
+        frozen = fields.get("_frozen", ())
+        named = [(k, v) for k, v in fields.items() if k not in _RESERVED]
+        arrays = [k for k, v in named if _is_array(v)]
+        self.parameters = tuple(k for k in arrays if k not in frozen)
+        self.frozen = tuple(k for k in arrays if k in frozen)
+        self.children = tuple(k for k, v in named if isinstance(v, Module))
+        self.containers = tuple(
+            k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
+        )
+
+
+def _may_hold(x: tuple) -> bool:
+    return any(isinstance(v, Module) or _is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
+               for v in x)  # fmt: skip
+
+
+class Module:
+    """A layer or a model: attributes that are arrays are its parameters, and `forward` says what it computes.
+
+    Floating-point arrays are parameters, `Buffer` marks arrays that are not learnt, and modules, lists and dictionaries
+    of them are submodules. A module is a pytree whose leaves are its parameters (a parameter used in two places
+    is one leaf), so ``fad.value_and_grad(loss)(model, x, y)`` returns a gradient in the structure of the model.
+    Modules made by ``fad.tree.map`` share the home of their buffers; ``copy.deepcopy`` makes an independent model.
+
+    >>> import fad
+    >>> class Scale(Module):
+    ...     def __init__(self):
+    ...         self.factor = np.array(3.0)
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> fad.grad(lambda model: model(2.0))(Scale()).factor
+    array(2.)
+    """
+
+    training: bool = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tree.register_node(cls, _flatten, _unflatten)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # --- attributes ---------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        kind = type(value)
+        if kind is Buffer:
+            self._add_buffer(name, value.data)
+            return
+        buffers = fields.get("_buffers")
+        if buffers is not None and name in buffers:
+            if kind is not Parameter:
+                self._write_buffer(name, value)
+                return
+            del buffers[name]
+        if kind is Parameter:
+            frozen = set(fields.get("_frozen", ())) - {name}
+            fields["_frozen"] = frozenset(frozen if value.requires_grad else frozen | {name})
+            value = value.data
+            if value.dtype.kind not in "fc":
+                raise TypeError(
+                    f"the parameter {name!r} has dtype {value.dtype}; parameters are floating-point or complex. "
+                    "Use nn.Buffer for numbers that are not learnt"
+                )
+        fields[name] = value
+        fields.pop("_layout", None)
+
+    def __delattr__(self, name: str) -> None:
+        buffers = self.__dict__.get("_buffers", {})
+        if name in buffers:
+            del buffers[name]
+            return
+        super().__delattr__(name)
+        self.__dict__.pop("_layout", None)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for names that are not in __dict__: buffers live apart.
+        buffers = self.__dict__.get("_buffers")
+        if buffers is not None and name in buffers:
+            return effects.read(buffers, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def _add_buffer(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        if "_buffers" not in fields:
+            fields["_buffers"] = fields["_home"] = {}
+        fields.pop(name, None)
+        fields.pop("_layout", None)
+        fields["_buffers"][name] = value
+        fields["_home"][name] = value
+
+    def _write_buffer(self, name: str, value: Any) -> None:
+        value = stop_gradient(value)
+        fields = self.__dict__
+        if effects.write(fields["_buffers"], name, value) and fields["_home"] is not fields["_buffers"]:
+            fields["_home"][name] = _plain(value)
+
+    # --- walking --------------------------------------------------------------------------------------------------
+
+    def children(self) -> Iterator[Module]:
+        """Yield the modules directly inside this one."""
+        return (child for _, child in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield ``(name, module)`` for the modules directly inside; list entries are called ``layers.0``."""
+        for name, holder, key in self._places():
+            value = holder[key]
+            if isinstance(value, Module):
+                yield name, value
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """Yield ``(name, module)`` for this module, named ``""``, and all below, each once."""
+        seen: set[int] = set()
+        waiting: list[tuple[str, Module]] = [(prefix, self)]
+        while waiting:
+            name, module = waiting.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield name, module
+            below = [(f"{name}.{n}" if name else n, m) for n, m in module.named_children()]
+            waiting += reversed(below)
+
+    def modules(self) -> Iterator[Module]:
+        """Yield this module and all below, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Yield ``(name, array)`` for every parameter, frozen ones too; a shared one once, under its first name."""
+        seen: set[int] = set()
+        for name, holder, key in self._entries():
+            value = holder[key]
+            if id(value) not in seen:
+                seen.add(id(value))
+                yield name, value
+
+    def parameters(self) -> Iterator[Any]:
+        """Yield every parameter, frozen ones too; a shared one once."""
+        return (value for _, value in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """Yield ``(name, array)`` for every buffer."""
+        for prefix, module in self.named_modules():
+            for name, value in module.__dict__.get("_buffers", {}).items():
+                yield (f"{prefix}.{name}" if prefix else name), value
+
+    def _places(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield ``(name, container, key)`` for each parameter and module held directly, lists and dicts opened."""
+        fields = self.__dict__
+        for name, value in list(fields.items()):
+            if name not in _RESERVED:
+                yield from _open(name, fields, name, value)
+
+    def _entries(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield ``(dotted name, container, key)`` for each parameter here and below."""
+        for prefix, module in self.named_modules():
+            for name, holder, key in module._places():
+                if not isinstance(holder[key], Module):
+                    yield (f"{prefix}.{name}" if prefix else name), holder, key
+
+    # --- modes ------------------------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Module:
+        """Set training mode, here and below: Dropout drops, BatchNorm uses the batch's statistics. Returns self."""
+        for module in self.modules():
+            module.__dict__["training"] = bool(mode)
+        return self
+
+    def eval(self) -> Module:
+        """Set evaluation mode, here and below. Returns self."""
+        return self.train(False)
+
+    def requires_grad_(self, flag: bool = True) -> Module:
+        """Freeze (False) or unfreeze (True) every parameter here and below. Returns self.
+
+        A frozen parameter is no leaf of the tree: it gets no gradient, costs nothing, and the optimiser never sees it.
+        """
+        for module in self.modules():
+            names = () if flag else [k for k, v in module.__dict__.items() if _is_array(v) or type(v) in _CONTAINERS]
+            module.__dict__["_frozen"] = frozenset(names)
+            module.__dict__.pop("_layout", None)
+        return self
+
+    def freeze(self) -> Module:
+        """Freeze every parameter here and below: ``requires_grad_(False)``. Returns self."""
+        return self.requires_grad_(False)
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of all parameters and buffers by dotted name, in PyTorch's names, order and layouts."""
+        out: dict[str, Any] = {}
+        for prefix, module in self.named_modules():
+            dot = f"{prefix}." if prefix else ""
+            for name, holder, key in module._places():
+                if not isinstance(holder[key], Module):
+                    out[dot + name] = np.array(holder[key]) if type(holder[key]) is np.ndarray else holder[key].copy()
+            for name, value in module.__dict__.get("_buffers", {}).items():
+                out[dot + name] = value.copy()
+        return out
+
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Module:
+        """Copy values into the model's parameters and buffers, keeping their dtypes. Returns self.
+
+        Parameters
+        ----------
+        state : dict of str to array
+            As :meth:`state_dict` gives it; PyTorch tensors on the host will do too.
+        strict : bool
+            Whether missing and unexpected names are errors. Wrong shapes always are.
+
+        Raises
+        ------
+        StateDictError
+            that lists everything which does not fit; the model is then as it was.
+        """
+        places = {name: (holder, key) for name, holder, key in self._entries()}
+        for prefix, module in self.named_modules():
+            for name in module.__dict__.get("_buffers", {}):
+                places[f"{prefix}.{name}" if prefix else name] = (module.__dict__["_buffers"], name)
+        values = {name: np.asarray(x) for name, x in state.items() if name in places}
+        wrong = [] if not strict else [f"missing: {name}" for name in places if name not in state]
+        wrong += [] if not strict else [f"unexpected: {name}" for name in state if name not in places]
+        for name, x in values.items():
+            old = places[name][0][places[name][1]]
+            if x.shape != old.shape:
+                wrong.append(f"{name}: shape {x.shape}, but the model has {old.shape}")
+            elif x.dtype.kind not in "fcbiu" or (x.dtype.kind == "c" and old.dtype.kind != "c"):
+                wrong.append(f"{name}: dtype {x.dtype}, but the model has {old.dtype}")
+        if wrong:
+            raise StateDictError(
+                f"the state dict does not fit {type(self).__name__}, which was left as it is:\n  " + "\n  ".join(wrong)
+            )
+        for name, x in values.items():
+            holder, key = places[name]
+            if type(holder[key]) is np.ndarray and holder[key].flags.writeable:
+                holder[key][...] = x
+            else:
+                holder[key] = x.astype(holder[key].dtype)
+        return self
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """Return the settings that the printed form shows between the parentheses."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.named_children()]
+        inside = "\n" + "\n".join(lines) + "\n" if lines else self.extra_repr()
+        return f"{type(self).__name__}({inside})"
+
+    def summary(self) -> str:
+        """Return a table of layers, shapes and parameter counts, ready to print."""
+        from fad.nn.summary import table
+
+        return table(self)
+
+
+def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(value, Module) or _is_array(value):
+        yield name, holder, key
+    elif type(value) in _CONTAINERS:
+        for k, v in list(value.items() if type(value) is dict else enumerate(value)):
+            yield from _open(f"{name}.{k}", value, k, v)
+
+
+def _plain(value: Any) -> Any:
+    """Return the plain array that a buffer gets: of a batched value, the mean over the lanes."""
+    while type(value) is Tracer:
+        value = value.value
+        if value.dtype.kind in "fc":
+            value = np.add.reduce(value, axis=0) / len(value)
+        else:
+            value = value[0]
+    return value
+
+
+# --- the pytree ---------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """One module taken apart: its class, its other attributes, and where its leaves and children go."""
+
+    __slots__ = ("cls", "fields", "leaves", "children", "containers")
+
+
+class Skeleton:
+    """The structure of a model without its leaves."""
+
+    __slots__ = ("root", "count")
+
+    def __init__(self, root: Node, count: int):
+        self.root = root
+        self.count = count
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(other) is Skeleton and self.count == other.count and _alike(self.root, other.root)
+
+    def __hash__(self) -> int:
+        return hash((self.root.cls, self.count))
+
+    def __repr__(self) -> str:
+        return f"{self.root.cls.__name__} of {self.count} parameters"
+
+
+def _flatten(module: Module) -> tuple:
+    leaves: list = []
+    return leaves, Skeleton(_take(module, leaves, {}), len(leaves))
+
+
+def _take(module: Module, leaves: list, seen: dict) -> Node:
+    found = seen.get(id(module))
+    if found is not None:
+        return found
+    node = Node()
+    seen[id(module)] = node
+    fields = module.__dict__
+    layout = fields.get("_layout")
+    if layout is None:
+        layout = fields["_layout"] = Layout(fields)
+    node.cls = type(module)
+    node.fields = kept = fields.copy()
+    places = []
+    for name in layout.parameters:
+        places.append((name, _leaf(kept[name], leaves, seen)))
+        kept[name] = None
+    node.leaves = places
+    node.children = [(name, _take(fields[name], leaves, seen)) for name in layout.children]
+    frozen = fields.get("_frozen", ())
+    node.containers = [
+        (name, _take_container(fields[name], leaves, seen, name in frozen))
+        for name in layout.containers if fields[name] and _holds(fields[name])
+    ]  # fmt: skip
+    if "_buffers" in kept:
+        kept["_buffers"] = effects.snapshot(kept["_buffers"])
+    return node
+
+
+def _leaf(value: Any, leaves: list, seen: dict) -> int:
+    """Return the number of a leaf; the same array in two places is one leaf."""
+    place = seen.get(id(value))
+    if place is None:
+        place = len(leaves)
+        leaves.append(value)
+        if type(value) is np.ndarray or type(value) is Tracer:
+            seen[id(value)] = place
+    return place
+
+
+def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
+    """Return a container with nodes for modules, leaf numbers for parameters, and `Still` around everything else."""
+    if isinstance(value, Module):
+        return _take(value, leaves, seen)
+    if type(value) is dict:
+        return {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
+    if type(value) in _CONTAINERS:
+        return type(value)([_take_container(v, leaves, seen, frozen) for v in value])
+    return _leaf(value, leaves, seen) if _is_array(value) and not frozen else Still(value)
+
+
+class Still:
+    """An entry of a list or dictionary that is no leaf."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Still and _same(self.value, other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _unflatten(skeleton: Skeleton, leaves: Any) -> Module:
+    return _build(skeleton.root, leaves, {})
+
+
+def _build(node: Node, leaves: Any, made: dict) -> Module:
+    new = made.get(id(node))
+    if new is not None:
+        return new
+    new = object.__new__(node.cls)
+    made[id(node)] = new
+    fields = new.__dict__
+    fields.update(node.fields)
+    for name, place in node.leaves:
+        fields[name] = leaves[place]
+    for name, child in node.children:
+        fields[name] = _build(child, leaves, made)
+    for name, inside in node.containers:
+        fields[name] = _build_container(inside, leaves, made)
+    if "_buffers" in fields:
+        fields["_buffers"] = dict(fields["_buffers"])
+    return new
+
+
+def _build_container(inside: Any, leaves: Any, made: dict) -> Any:
+    kind = type(inside)
+    if kind is int:
+        return leaves[inside]
+    if kind is Node:
+        return _build(inside, leaves, made)
+    if kind is Still:
+        return inside.value
+    if kind is dict:
+        return {k: _build_container(v, leaves, made) for k, v in inside.items()}
+    return kind([_build_container(v, leaves, made) for v in inside])
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Compare nodes, buffers apart: they are numbers, and change."""
+    if type(a) is not Node or type(b) is not Node:
+        if type(a) is dict and type(b) is dict:
+            return a.keys() == b.keys() and all(_alike(a[k], b[k]) for k in a)
+        if type(a) in (list, tuple) and type(a) is type(b):
+            return len(a) == len(b) and all(_alike(x, y) for x, y in zip(a, b, strict=True))
+        return a == b
+    if a is b:
+        return True
+    names = [name for name, _ in (*a.children, *a.containers)]
+    return (
+        a.cls is b.cls
+        and a.leaves == b.leaves
+        and _alike([list(c) for c in a.children], [list(c) for c in b.children])
+        and _alike([list(c) for c in a.containers], [list(c) for c in b.containers])
+        and a.fields.keys() - {"_layout"} == b.fields.keys() - {"_layout"}
+        and all(_same(v, b.fields[k]) for k, v in a.fields.items() if k not in _RESERVED and k not in names)
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Compare settings: arrays by identity, everything else by ``==``."""
+    if a is b:
+        return True
+    if hasattr(a, "dtype") or hasattr(b, "dtype"):
+        return isinstance(a, np.generic) and isinstance(b, np.generic) and bool(a == b)
+    try:
+        return bool(a == b)
+    except ValueError:
+        return False
+
+
+tree.register_node(Module, _flatten, _unflatten)
