@@ -1,11 +1,13 @@
 """The rooms: one file per family of operations; everything about an operation stands in its room."""
 
 from fad.ops import asking, elementwise, activation  # noqa: I001  (the order of the floor: a room may import earlier rooms)
-from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation, reduction, contraction
+from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation
+from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
+from fad.ops import linalg
 from fad.ops import refused  # the last: it names the nearest of all the others
-from fad.ops import norms, scans, differences, statistics
 
 __all__ = [
-    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding", "diagonals", "taking", "creation", "reduction", "contraction",
-    "norms", "scans", "differences", "statistics",
+    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding",
+    "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences", "statistics",
+    "predicates", "mapping", "curves", "linalg", "refused",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.cotangent import densify
+from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure
 from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
@@ -26,6 +27,8 @@ class JVPTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
+        if prim.extra and "differentiated" in prim.extra:
+            return prim.extra["differentiated"](*args, **params)
         values, tangents = [], []
         for x in args:
             if type(x) is Tracer and x.trace is self:
@@ -62,8 +65,9 @@ def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) ->
         found = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
         return tuple(np.zeros_like(xs[k]) if found[k] is None else densify(found[k]) for k in wanted)
 
-    _, push = vjp(pull, np.zeros_like(y))
-    return push(tuple(tangents[k] for k in wanted))[0]
+    with germs_kept():
+        _, push = vjp(pull, np.zeros_like(y))
+        return push(tuple(tangents[k] for k in wanted))[0]
 
 
 def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
@@ -114,8 +118,8 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            values.append(y.value)
-            found.append(_like(y.value, y.info))
+            values.append(settled(y.value))
+            found.append(_like(values[-1], settled(y.info)))
         else:
             values.append(y)
             found.append(zeros_like(y))

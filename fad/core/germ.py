@@ -1,0 +1,144 @@
+"""Removable singularities: a value followed along a short line through the point, where its formulas are regular.
+
+At repeated eigenvalues the formula for the derivative of the eigenvectors divides by zero, and yet what people compute
+from them (a function of the matrix, a projector, a norm) may be perfectly smooth there. No rule can repair that
+from the cotangents of values and vectors alone: the missing part is a mixed second derivative of what comes after.
+But the derivative at such a point is the limit of the derivatives at points nearby. So the matrix is moved along
+a line, ``A + t E``, on which it has no repeated values; everything computed from it becomes a function of t,
+known at eight points around 0, and what leaves the transform is extrapolated to t = 0.
+For a smooth function this is exact to rounding; for one that depends on the choice of vectors, the pole in t shows,
+and is reported.
+
+A germ lies under all other traces but that of recording (its birth is 0), so every transform takes it for a plain value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Trace, Tracer, bind
+from fad.errors import GaugeDependenceWarning
+
+POINTS = (-1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0)
+# Weights of |t| = 1/4, 1/2, 3/4, 1 that extrapolate a polynomial in t**2 to t = 0.
+_TO_ZERO = (8 / 5, -4 / 5, 8 / 35, -1 / 35)
+
+
+class GermTrace(Trace):
+    """The trace of values known along a line: the points of the line are the leading axis, as the lanes of a batch."""
+
+    __slots__ = ()
+    kind = "a limit"
+    size = len(POINTS)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.birth = 0
+
+    def shape(self, x: Tracer) -> tuple[int, ...]:
+        return x.value.shape[1:]
+
+    def show(self, x: Tracer) -> str:
+        return str(at_zero(x.value, report=False))
+
+    def stop(self, x: Tracer) -> Any:
+        return at_zero(x.value, report=False)
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        return convert(self.decide(x.value))
+
+    number = concrete
+
+    def decide(self, value: Any) -> Any:
+        """Return the value at t = 0, for control flow and boolean masks."""
+        return at_zero(value, report=False)
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if prim.extra.get("at_limit"):
+            return bind(prim, *[at_zero(x.value, report=False) if _is_germ(x) else x for x in args], **params)
+        batched = tuple(_is_germ(x) for x in args)
+        values = [x.value if b else x for x, b in zip(args, batched, strict=True)]
+        if prim.batch is None:
+            y = _one_by_one(prim, values, batched, params)
+        else:
+            first = self if prim.extra.get("needs_trace") else self.size
+            y = prim.batch(first, batched, values, params)
+        if prim.multi:
+            return tuple(Tracer(v, self, None) for v in y)
+        return Tracer(y, self, None)
+
+
+def _is_germ(x: Any) -> bool:
+    return type(x) is Tracer and x.trace is GERM
+
+
+def _one_by_one(prim: Any, values: list, batched: tuple, params: dict) -> Any:
+    points = [
+        bind(prim, *[v[i] if b else v for v, b in zip(values, batched, strict=True)], **params)
+        for i in range(len(POINTS))
+    ]
+    return tuple(np.stack(column) for column in zip(*points, strict=True)) if prim.multi else np.stack(points)
+
+
+GERM = GermTrace()
+
+
+def line(dtype: Any) -> Tracer:
+    """Return t, the place on the line: a number between -1 and 1 that goes to 0 in the end."""
+    return Tracer(np.array(POINTS, dtype), GERM, None)
+
+
+_kept: ContextVar[bool] = ContextVar("germs_kept", default=False)
+
+
+@contextlib.contextmanager
+def germs_kept() -> Iterator[None]:
+    """Let germs leave the transforms run here, which are steps of a rule and not the user's own."""
+    token = _kept.set(True)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def settled(x: Any) -> Any:
+    """Return what leaves a transform: a germ becomes its value at t = 0, all else stays."""
+    return at_zero(x.value) if _is_germ(x) and not _kept.get() else x
+
+
+def at_zero(values: Any, report: bool = True) -> Any:
+    """Extrapolate values along the line to t = 0, and warn if they have a pole there."""
+    n = len(POINTS) // 2
+    if values.dtype.kind not in "fc":
+        return values[n]
+    ahead, behind = values[n:], values[n - 1 :: -1]
+    even = 0.5 * (ahead + behind)
+    if report and type(values) is not Tracer:
+        _report_pole(values, 0.5 * (ahead - behind), even)
+    limit = _extrapolate(even, 0)
+    return limit if type(limit) is Tracer else limit[()]
+
+
+def _extrapolate(values: Any, power: int) -> Any:
+    """Return the limit for t -> 0 of t**power times a function known at the positive points."""
+    points = POINTS[len(POINTS) // 2 :]
+    return sum(w * t**power * v for w, t, v in zip(_TO_ZERO, points, values, strict=True))
+
+
+def _report_pole(values: Any, odd: Any, even: Any) -> None:
+    pole = np.maximum(np.abs(_extrapolate(odd, 1)), np.abs(_extrapolate(even, 2)))
+    noise = float(np.sqrt(np.finfo(values.dtype).eps))
+    if values.size and not pole.max() <= noise * (0.1 + 100 * np.abs(values).max()):
+        warnings.warn(
+            "a derivative was taken through eigenvectors or singular vectors of repeated values, and the result depends on "
+            "the choice of these vectors, so that it has no derivative here. The finite part is returned. "
+            "Use what does not depend on the choice: the values, projectors v @ v.T, functions of the matrix",
+            GaugeDependenceWarning,
+            stacklevel=2,
+        )

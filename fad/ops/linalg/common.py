@@ -1,0 +1,215 @@
+"""What the rooms of linear algebra share: transposes, stacks of matrices, Hermitian matrices, repeated values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import align
+from fad.core.germ import line
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer, bind, stop_gradient
+
+
+def t(x: Any) -> Any:
+    """Return the transposed matrices of a stack."""
+    return x.swapaxes(-1, -2)
+
+
+def h(x: Any) -> Any:
+    """Return the conjugate transposed matrices of a stack."""
+    return np.conjugate(t(x)) if x.dtype.kind == "c" else t(x)
+
+
+def conj(x: Any) -> Any:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
+def column(x: Any) -> Any:
+    """Return a stack of vectors as columns, to scale rows with."""
+    return x[..., :, None]
+
+
+def row(x: Any) -> Any:
+    """Return a stack of vectors as rows, to scale columns with."""
+    return x[..., None, :]
+
+
+def diagonal(x: Any) -> Any:
+    return np.diagonal(x, axis1=-2, axis2=-1)
+
+
+def trace(x: Any) -> Any:
+    return np.sum(diagonal(x), -1)
+
+
+def eye_like(x: Any, n: int) -> Any:
+    """Return the identity matrix in the dtype, and at the place, of an array."""
+    return np.diag(np.ones_like(x, shape=(n,)))
+
+
+def real_dtype(x: Any) -> np.dtype:
+    return np.empty((), x.dtype).real.dtype
+
+
+def eps(x: Any) -> float:
+    return float(np.finfo(x.dtype).eps)
+
+
+def inexact(x: Any) -> Any:
+    """Return what NumPy's linear algebra makes of an operand: integers become float64."""
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def as_array(x: Any) -> Any:
+    """Return an array or tracer; lists and numbers become arrays."""
+    return x if type(x) is Tracer or hasattr(x, "dtype") else np.asarray(x)
+
+
+def stacked(prim: Any) -> Any:
+    """Return the batching rule of an operation that NumPy applies to each matrix of a stack."""
+
+    def batch(size, batched, xs, params):
+        return bind(prim(), *align(batched, xs), **params)
+
+    return batch
+
+
+def known(name: str, forward: Any, batch: Any) -> Primitive:
+    """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
+
+    It is constant for every derivative; on a line of matrices (`fad.core.germ`) it decomposes the one in the middle.
+    """
+    return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", extra={"at_limit": True})
+
+
+def lanes_for_all(size: int, batched: tuple, xs: Any) -> tuple:
+    """Return operands that all have the lane axis."""
+    return tuple(x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True))
+
+
+def _flag(name: str, test: Any) -> Primitive:
+    """Make an operation that answers yes or no for a whole operand: in a batch, for each lane."""
+
+    def batch(size, batched, xs, params):
+        return np.stack([test(x) for x in xs[0]]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
+
+    return Primitive(name, test, flat=True, batch=batch, archetype="flat")
+
+
+# --- Hermitian matrices ------------------------------------------------------------------------------------------
+
+
+def _is_hermitian(a):
+    if type(a) is Tracer:
+        return bind(_hermitian_p, a)
+    return np.bool_(np.abs(a - h(a)).max(initial=0.0) <= 1e-4 * np.abs(a).max(initial=0.0))
+
+
+_hermitian_p = _flag("is_hermitian", _is_hermitian)
+
+
+def hermitian_part(a: Any, uplo: str = "L") -> Any:
+    """Return the Hermitian matrices that NumPy reads from `a`, in a way that makes gradients Hermitian.
+
+    NumPy reads one triangle. Of a matrix that is Hermitian the derivative is taken among the Hermitian matrices, so
+    that its gradient is one too; of any other, that of the triangle.
+    """
+    if bool(bind(_hermitian_p, stop_gradient(a))):
+        return 0.5 * (a + h(a))
+    inner = np.tril(a, -1) if uplo == "L" else np.triu(a, 1)
+    on = diagonal(a)
+    return inner + h(inner) + column(on.real if a.dtype.kind == "c" else on) * eye_like(a, a.shape[-1])
+
+
+# --- repeated values ---------------------------------------------------------------------------------------------
+
+
+def scale_of(w: Any) -> Any:
+    """Return the largest absolute value in each stack, and 1 where all are 0."""
+    size = np.abs(w).max(-1, keepdims=True, initial=0.0)
+    return np.where(size == 0, 1.0, size)
+
+
+def _crowded(w, zero):
+    if type(w) is Tracer:
+        return bind(_crowded_p[zero], w)
+    tolerance = _tolerance(w)
+    gaps = _distances(w, zero)
+    return np.bool_((gaps < tolerance).any())
+
+
+def _tolerance(w):
+    return eps(w) ** 0.5 * scale_of(w)
+
+
+def _distances(w, zero):
+    """Return the distance of each value to the nearest other one, and with `zero` to 0."""
+    n = w.shape[-1]
+    gaps = np.abs(column(w) - row(w)) + np.where(np.eye(n, dtype=bool), np.inf, 0.0)
+    nearest = gaps.min(-1, initial=np.inf)
+    return np.minimum(nearest, np.abs(w)) if zero else nearest
+
+
+_crowded_p = {
+    zero: _flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)
+}
+
+
+def _directions(w, zero):
+    """Return in which direction each value is moved so that repeated values part, each cluster within its surroundings.
+
+    Clusters move by at most 1/20 of their distance to the next one, in equal steps around their middle;
+    with `zero`, values at 0 move upwards from it.
+    """
+    n = w.shape[-1]
+    together = np.abs(column(w) - row(w)) <= np.maximum(*[f(_tolerance(w)) for f in (column, row)])
+    together = _closure(together)
+    apart = np.where(together, np.inf, np.abs(column(w) - row(w))).min(-1, initial=np.inf)
+    size = np.abs(w)
+    small = size <= _tolerance(w)
+    room = np.minimum(apart, np.where(small, np.inf, size))
+    room = np.where(np.isfinite(room), room, scale_of(w))
+    place = (together & np.tri(n, n, -1, dtype=bool)).sum(-1)
+    count = together.sum(-1)
+    step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
+    return np.where((count > 1) | (small & zero), 0.05 * room * step, 0.0).astype(real_dtype(w))
+
+
+def _closure(together):
+    """Return the transitive closure of a symmetric relation, by squaring."""
+    n = together.shape[-1]
+    for _ in range(max(n - 1, 1).bit_length()):
+        together = together @ together
+    return together
+
+
+_directions_p = {
+    zero: Primitive(
+        "directions_apart",
+        lambda w, zero=zero: _directions(w, zero),
+        flat=True,
+        batch=lambda size, batched, xs, params, zero=zero: bind(_directions_p[zero], xs[0]),
+        archetype="flat",
+    )
+    for zero in (False, True)
+}
+
+
+def parted(w: Any, zero: bool = False) -> Any:
+    """Return values known without their derivative, the repeated ones among them followed along a line where they part.
+
+    With `zero`, values at 0 count as repeated too: singular values meet their mirror images there.
+    See `fad.core.germ`.
+    """
+    if not bool(bind(_crowded_p[zero], w)):
+        return w
+    return w + line(real_dtype(w)) * bind(_directions_p[zero], w)
+
+
+def reciprocal_gaps(w: Any) -> Any:
+    """Return 1 / (w_j - w_i) in row i, column j, and 0 where the two are equal to rounding."""
+    gaps = row(w) - column(w)
+    same = np.abs(gaps) <= 4 * eps(w) * row(scale_of(w))
+    return np.where(same, 0.0, 1.0 / np.where(same, 1.0, gaps))

@@ -1,0 +1,220 @@
+"""Triangular decompositions: cholesky and qr. The formulas are in docs/design/linalg.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import Primitive, public
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.errors import DerivativeError, MissingRuleError
+from fad.ops.linalg.common import (
+    as_array,
+    conj,
+    diagonal,
+    eps,
+    eye_like,
+    h,
+    hermitian_part,
+    inexact,
+    known,
+    lanes_for_all,
+    stacked,
+    t,
+)
+
+# --- cholesky ------------------------------------------------------------------------------------------------------
+
+
+def _lower_half(x):
+    """Return the lower triangle with half the diagonal."""
+    return np.tril(x) - 0.5 * (diagonal(x)[..., None] * eye_like(x, x.shape[-1]))
+
+
+def _cholesky_jvp(tangents, y, xs, params):
+    left = np.linalg.solve(y, tangents[0])
+    return y @ _lower_half(h(np.linalg.solve(y, h(left))))
+
+
+def _cholesky_vjp(ct, y, a):
+    # The transpose of the jvp, made Hermitian.
+    p = _lower_half(t(y) @ ct)
+    left = np.linalg.solve(t(y), p)
+    c = t(np.linalg.solve(h(y), t(left)))
+    return 0.5 * (c + h(c))
+
+
+_cholesky_rule_p = Primitive(
+    "cholesky_rule",
+    np.linalg.cholesky,
+    jvp=_cholesky_jvp,
+    vjp=(_cholesky_vjp,),
+    batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
+)
+cholesky_p = Primitive(
+    "cholesky_of",
+    np.linalg.cholesky,
+    batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
+    extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a))},
+)
+
+
+def _definite(s, *shape):
+    x = s.real(*shape)
+    return x @ h(x) + 2.0 * np.eye(shape[-1], dtype=x.dtype)
+
+
+@public(
+    np.linalg.cholesky,
+    samples=lambda s: [call(_definite(s, 3, 3)), call(_definite(s, 2, 3, 3)), call(_definite(s, 2, 2), upper=True)],
+    numerical=False,
+    gauge="the triangle that is read",
+)
+def cholesky(a, /, *, upper=False):
+    """Return the Cholesky factor of Hermitian positive-definite matrices: lower, or upper with ``a = u^H u``.
+
+    The derivative is that among Hermitian matrices, so that a gradient is Hermitian.
+    Raises numpy.linalg.LinAlgError for a matrix that is not positive definite.
+    """
+    a = inexact(as_array(a))
+    return h(bind(cholesky_p, h(a))) if upper else bind(cholesky_p, a)
+
+
+# --- qr ------------------------------------------------------------------------------------------------------------
+
+
+def _plain_rank(r):
+    size = np.abs(diagonal(r))
+    return np.bool_(size.size and (size <= 4 * eps(r) * size.max(-1, keepdims=True)).any())
+
+
+_dependent_p = Primitive(
+    "has_dependent_columns",
+    _plain_rank,
+    flat=True,
+    batch=lambda size, batched, xs, params: np.stack([bind(_dependent_p, x) for x in xs[0]]),
+)
+
+
+def _skew(c):
+    """Return the skew-Hermitian matrix with the lower triangle of `c`; its diagonal keeps the one of r real."""
+    low = np.tril(c, -1)
+    skew = low - h(low)
+    if c.dtype.kind != "c":
+        return skew
+    return skew + (1j * diagonal(c).imag)[..., None] * eye_like(c, c.shape[-1])
+
+
+def _right_divide(x, r):
+    """Return x r^-1."""
+    return t(np.linalg.solve(t(r), t(x)))
+
+
+def _qr_jvp(tangents, y, xs, params):
+    q, r = y
+    da = _right_divide(tangents[0], r)
+    c = h(q) @ da
+    skew = _skew(c)
+    return da + q @ (skew - c), (c - skew) @ r
+
+
+def _qr_vjp(ct, y, a):
+    # Re sum(ct_q (da r^-1 + q (skew - c)) + ct_r (c - skew) r), with c = q^H da r^-1 and skew linear in c.
+    q, r = y
+    gq, gr = ct
+    inside = t(q) @ gq - gr @ t(r)  # multiplies skew - c
+    back = _skew_transpose(inside) - inside
+    return _right_divide(gq + conj(q) @ back, t(r))
+
+
+def _skew_transpose(g):
+    low = np.tril(g - h(g), -1)
+    if g.dtype.kind != "c":
+        return low
+    return low + (1j * diagonal(g).imag)[..., None] * eye_like(g, g.shape[-1])
+
+
+_qr_rule_p = Primitive(
+    "qr_rule",
+    lambda a: tuple(np.linalg.qr(a)),
+    jvp=_qr_jvp,
+    vjp=(_qr_vjp,),
+    batch=stacked(lambda: _qr_rule_p),
+    multi=True,
+)
+
+
+# The rest of a unitary matrix, given some of its columns: any orthonormal basis, moved as little as possible.
+_rest_p = Primitive(
+    "rest_of_unitary",
+    lambda q, rest: rest,
+    jvp=lambda tangents, y, xs, params: -(xs[0] @ (h(tangents[0]) @ y)),
+    vjp=(lambda ct, y, q, rest: -(conj(y) @ h(t(q) @ ct)), None),
+    batch=lambda size, batched, xs, params: lanes_for_all(size, batched, xs)[1],
+)
+
+
+def with_rest(q: Any, rest: Any) -> Any:
+    """Return a unitary matrix of columns `q` and of `rest`, known without its derivative."""
+    return np.concatenate([q, bind(_rest_p, q, rest)], -1)
+
+
+def _complete(a):
+    return (np.linalg.qr(a, "complete")[0][..., min(a.shape[-2:]) :],)
+
+
+_qr_rest_p = known("qr_rest", _complete, stacked(lambda: _qr_rest_p))
+
+
+def _qr_differentiated(a, *, mode):
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    q, r = bind(_qr_rule_p, a[..., :k] if n > k else a)
+    if r.size and bool(bind(_dependent_p, r)):
+        raise DerivativeError(
+            f"the factors of qr of a matrix of shape {a.shape} have no derivative, since its first {k} columns "
+            "are linearly dependent. Use np.linalg.svd or pinv, or add a small multiple of the identity"
+        )
+    if n > k:
+        r = np.concatenate([r, h(q) @ a[..., k:]], -1)
+    if mode == "complete" and m > k:
+        q = with_rest(q, bind(_qr_rest_p, a)[0])
+        r = np.concatenate([r, np.zeros_like(r, shape=(*r.shape[:-2], m - k, n))], -2)
+    return q, r
+
+
+qr_p = Primitive(
+    "qr_of",
+    lambda a, *, mode: tuple(np.linalg.qr(a, mode)),
+    batch=stacked(lambda: qr_p),
+    multi=True,
+    extra={"differentiated": _qr_differentiated},
+)
+
+
+def _qr_samples(s):
+    return [
+        call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 4)), call(s.real(2, 4, 3)),
+        call(s.real(4, 2), mode="r"), call(s.real(2, 3), "complete"), call(s.real(4, 1), "reduced"),
+    ]  # fmt: skip
+
+
+@public(np.linalg.qr, samples=_qr_samples)
+def qr(a, mode="reduced"):
+    """Return the QR decomposition of matrices, wide or tall: "reduced", "complete" or "r".
+
+    The first min(m, n) columns must be linearly independent for a derivative; DerivativeError says so.
+    With "complete", the columns of q that belong to no column of `a` are any orthonormal basis: only what does not
+    depend on the choice has a derivative.
+    """
+    if mode == "raw":
+        raise MissingRuleError("numpy.linalg.qr(mode='raw') has no derivative: use mode='reduced' or 'complete'")
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"Unrecognized mode '{mode}'")
+    a = inexact(as_array(a))
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    q, r = bind(qr_p, a, mode="complete" if mode == "complete" else "reduced")
+    return r if mode == "r" else np.linalg._linalg.QRResult(q, r)

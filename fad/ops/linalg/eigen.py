@@ -1,0 +1,217 @@
+"""Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals. The formulas are in docs/design/linalg.md.
+
+A decomposition under a derivative is done in two steps. The first finds the values and vectors, and is constant;
+between the two, repeated values are parted (`fad.core.germ`); the second gives the values and vectors back,
+and knows their derivatives. So the formulas never meet a division by zero, at any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import Primitive, public
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.errors import DerivativeError
+from fad.ops.linalg.common import (
+    as_array,
+    column,
+    conj,
+    diagonal,
+    eps,
+    eye_like,
+    h,
+    hermitian_part,
+    inexact,
+    known,
+    lanes_for_all,
+    parted,
+    reciprocal_gaps,
+    row,
+    stacked,
+    t,
+)
+
+
+def diag_matrix(d: Any) -> Any:
+    """Return diagonal matrices with the given diagonals."""
+    return column(d) * eye_like(d, d.shape[-1])
+
+
+# --- Hermitian matrices --------------------------------------------------------------------------------------------
+
+
+def _eigh_jvp(tangents, y, xs, params):
+    w, v = y
+    p = h(v) @ tangents[0] @ v
+    dw = diagonal(p)
+    return dw.real if p.dtype.kind == "c" else dw, v @ (reciprocal_gaps(w) * p)
+
+
+def _eigh_vjp(ct, y, *xs):
+    w, v = y
+    p = diag_matrix(ct[0]) + reciprocal_gaps(w) * (t(v) @ ct[1])
+    return conj(v) @ p @ t(v)
+
+
+_eigh_rule_p = Primitive(
+    "eigh_rule",
+    lambda a, w, v: (w, v),
+    jvp=_eigh_jvp,
+    vjp=(_eigh_vjp, None, None),
+    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    multi=True,
+)
+_eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p))
+
+
+def _eigh_differentiated(a, *, uplo):
+    w, v = bind(_eigh_known_p, a, uplo=uplo)
+    return bind(_eigh_rule_p, hermitian_part(a, uplo), parted(w), v)
+
+
+eigh_p = Primitive(
+    "eigh_of",
+    lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
+    batch=stacked(lambda: eigh_p),
+    multi=True,
+    extra={"differentiated": _eigh_differentiated},
+)
+
+
+def _triangle(uplo: str) -> str:
+    if uplo.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return uplo.upper()
+
+
+def _hermitian(s, n, *stack):
+    x = s.real(*stack, n, n)
+    return x + h(x)
+
+
+def _hermitian_samples(s):
+    return [call(_hermitian(s, 3)), call(_hermitian(s, 4), "U"), call(_hermitian(s, 2, 3)), call(_hermitian(s, 1))]
+
+
+# The vectors of a Hermitian matrix may be turned in the complex plane, and differences leave the Hermitian matrices:
+# so both are compared on functions of the matrix, in tests/ops/test_linalg_eigen.py.
+_GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
+
+
+@public(np.linalg.eigh, samples=_hermitian_samples, **_GAUGE)
+def eigh(a, UPLO="L"):  # noqa: N803  NumPy's name
+    """Return eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices.
+
+    The derivative is that among Hermitian matrices, so that a gradient is Hermitian. At repeated eigenvalues it is exact
+    for every result that does not depend on the choice of vectors; for others a GaugeDependenceWarning is given.
+
+    >>> import fad
+    >>> fad.grad(lambda a: np.sum(np.linalg.eigh(a).eigenvalues ** 2))(np.eye(2)).round(12)
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    return np.linalg._linalg.EighResult(*bind(eigh_p, inexact(as_array(a)), uplo=_triangle(UPLO)))
+
+
+@public(np.linalg.eigvalsh, samples=_hermitian_samples, **_GAUGE)
+def eigvalsh(a, UPLO="L"):  # noqa: N803
+    """Return the eigenvalues of Hermitian matrices, ascending."""
+    return bind(eigh_p, inexact(as_array(a)), uplo=_triangle(UPLO))[0]
+
+
+# --- general matrices ----------------------------------------------------------------------------------------------
+
+
+def _largest(v):
+    """Return a mask of the largest component of each vector, which NumPy makes real."""
+    size = np.abs(v)
+    return np.where(size == size.max(-2, keepdims=True), 1.0, 0.0)
+
+
+_largest_p = Primitive(
+    "largest_component", _largest, flat=True, batch=lambda size, batched, xs, params: bind(_largest_p, xs[0])
+)
+
+
+def _normalization(v, dv):
+    """Return the multiple of each vector that keeps its length 1 and its largest component real."""
+    along = np.sum(conj(v) * dv, -2, keepdims=True)
+    if v.dtype.kind != "c":
+        return along
+    pick = bind(_largest_p, v).astype(v.real.dtype)
+    turn = (np.sum(pick * dv, -2, keepdims=True) / np.sum(pick * v, -2, keepdims=True)).imag
+    return along.real + 1j * turn
+
+
+def _eig_jvp(tangents, y, xs, params):
+    w, v = y
+    p = np.linalg.solve(v, tangents[0] @ v)
+    dv = v @ (reciprocal_gaps(w) * p)
+    return diagonal(p), dv - v * _normalization(v, dv)
+
+
+_eig_rule_p = Primitive(
+    "eig_rule",
+    lambda a, w, v: (w, v),
+    jvp=_eig_jvp,
+    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    multi=True,
+)
+_eig_known_p = known("eig_known", lambda a: tuple(np.linalg.eig(a)), stacked(lambda: _eig_known_p))
+
+
+def _defective(v):
+    return np.bool_((np.linalg.cond(v) > eps(v) ** -0.75).any())
+
+
+_defective_p = Primitive(
+    "is_defective",
+    _defective,
+    flat=True,
+    batch=lambda size, batched, xs, params: np.stack([bind(_defective_p, x) for x in xs[0]]),
+)
+
+
+def _eig_differentiated(a):
+    w, v = bind(_eig_known_p, a)
+    if a.size and bool(bind(_defective_p, v)):
+        raise DerivativeError(
+            f"eigenvalues of a matrix of shape {a.shape} that has no basis of eigenvectors (a Jordan block) are not "
+            "differentiable: they move with the square root of a change. Use the trace, the determinant or powers of the "
+            "matrix instead, or a Hermitian matrix and np.linalg.eigh"
+        )
+    return bind(_eig_rule_p, a, parted(w), v)
+
+
+eig_p = Primitive(
+    "eig_of",
+    lambda a: tuple(np.linalg.eig(a)),
+    batch=stacked(lambda: eig_p),
+    multi=True,
+    extra={"differentiated": _eig_differentiated},
+)
+
+
+def _general_samples(s):
+    x = s.real(3, 3)
+    turn = np.array([[0.2, 1.5, 0.1], [-1.1, 0.4, 0.3], [0.2, -0.1, 2.0]], s.dtype)
+    return [call(x @ x.T + np.diag(np.arange(3.0)).astype(s.dtype)), call(turn + 0.05 * s.real(3, 3))]
+
+
+@public(np.linalg.eig, samples=_general_samples)
+def eig(a):
+    """Return eigenvalues and eigenvectors of square matrices.
+
+    The derivative of the vectors is that of NumPy's own: of length 1, and with their largest component real.
+    Raises DerivativeError where the matrix has no basis of eigenvectors.
+    """
+    return np.linalg._linalg.EigResult(*bind(eig_p, inexact(as_array(a))))
+
+
+@public(np.linalg.eigvals, samples=_general_samples)
+def eigvals(a):
+    """Return the eigenvalues of square matrices."""
+    return bind(eig_p, inexact(as_array(a)))[0]

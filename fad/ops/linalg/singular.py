@@ -1,0 +1,273 @@
+"""Singular values: svd, svdvals, pinv, lstsq, matrix_rank, cond. The formulas are in docs/design/linalg.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast
+from fad.core.primitive import Primitive, public
+from fad.core.samples import call
+from fad.core.tracer import bind, stop_gradient
+from fad.ops.linalg.common import (
+    as_array,
+    column,
+    conj,
+    diagonal,
+    eps,
+    h,
+    hermitian_part,
+    inexact,
+    known,
+    lanes_for_all,
+    parted,
+    reciprocal_gaps,
+    row,
+    stacked,
+    t,
+)
+from fad.ops.linalg.decompositions import with_rest
+from fad.ops.linalg.eigen import diag_matrix
+
+# --- the rule: for the reduced decomposition a = u s vh ---------------------------------------------------------------
+
+
+def _safe(s):
+    """Return singular values to divide by: zeros, which `parted` leaves nowhere on its line, become 1."""
+    return np.where(s == 0, 1.0, s)
+
+
+def _svd_jvp(tangents, y, xs, params):
+    u, s, vh = y
+    da = tangents[0]
+    p = h(u) @ da @ h(vh)
+    f = reciprocal_gaps(s * s)
+    x = f * (p * row(s) + column(s) * h(p))
+    z = f * (column(s) * p + h(p) * row(s))
+    if p.dtype.kind == "c":
+        turn = diag_matrix(1j * diagonal(p).imag / (2.0 * _safe(s)))
+        x, z = x + turn, z - turn
+    du, dvh = u @ x, -(z @ vh)
+    if u.shape[-2] > s.shape[-1]:
+        du = du + (da @ h(vh) - u @ p) / row(_safe(s))
+    if vh.shape[-1] > s.shape[-1]:
+        dvh = dvh + (h(u) @ da - p @ vh) / column(_safe(s))
+    ds = diagonal(p)
+    return du, ds.real if p.dtype.kind == "c" else ds, dvh
+
+
+def _svd_vjp(ct, y, *xs):
+    u, s, vh = y
+    gu, gs, gv = ct
+    f = reciprocal_gaps(s * s)
+    on_u, on_v = t(u) @ gu, gv @ t(vh)
+    x, z = f * on_u, -(f * on_v)
+    p = diag_matrix(gs) + x * row(s) + h(column(s) * x) + column(s) * z + h(z * row(s))
+    if on_u.dtype.kind == "c":
+        p = p + diag_matrix(1j * (diagonal(on_u) + diagonal(on_v)).imag / (2.0 * _safe(s)))
+    c = conj(u) @ p @ conj(vh)
+    if u.shape[-2] > s.shape[-1]:
+        c = c + ((gu - conj(u) @ on_u) / row(_safe(s))) @ conj(vh)
+    if vh.shape[-1] > s.shape[-1]:
+        c = c + conj(u) @ ((gv - on_v @ conj(vh)) / column(_safe(s)))
+    return c
+
+
+_svd_rule_p = Primitive(
+    "svd_rule",
+    lambda a, u, s, vh: (u, s, vh),
+    jvp=_svd_jvp,
+    vjp=(_svd_vjp, None, None, None),
+    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    multi=True,
+)
+_svd_known_p = known(
+    "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), stacked(lambda: _svd_known_p)
+)
+
+
+def _svd_differentiated(a, *, full):
+    u, s, vh = bind(_svd_known_p, a, full=full)
+    k = s.shape[-1]
+    u1, s1, vh1 = bind(_svd_rule_p, a, u[..., :k], parted(s, zero=True), vh[..., :k, :])
+    if u.shape[-1] > k:
+        u1 = with_rest(u1, u[..., k:])
+    if vh.shape[-2] > k:
+        vh1 = h(with_rest(h(vh1), h(vh[..., k:, :])))
+    return u1, s1, vh1
+
+
+svd_p = Primitive(
+    "svd_of",
+    lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
+    batch=stacked(lambda: svd_p),
+    multi=True,
+    extra={"differentiated": _svd_differentiated},
+)
+
+# --- svd and svdvals -----------------------------------------------------------------------------------------------
+
+
+def _svd_samples(s):
+    return [
+        call(s.real(3, 3), full_matrices=False), call(s.real(4, 2), full_matrices=False),
+        call(s.real(2, 4), False), call(s.real(2, 3, 2), compute_uv=False), call(s.real(2, 4)), call(s.real(3, 1)),
+    ]  # fmt: skip
+
+
+@public(np.linalg.svd, samples=_svd_samples, numerical=False, gauge="the phases of pairs of vectors, and full_matrices")
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """Return the singular value decomposition of matrices.
+
+    At repeated singular values, and at zero ones, the derivative is exact for every result that does not depend on the
+    choice of vectors; for others a GaugeDependenceWarning is given.
+
+    >>> import fad
+    >>> def nuclear(a):
+    ...     return np.sum(np.linalg.svd(a, compute_uv=False))
+    >>> fad.grad(nuclear)(np.eye(2)).round(12)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    a = inexact(as_array(a))
+    if hermitian:
+        return _svd_hermitian(a, compute_uv)
+    u, s, vh = bind(svd_p, a, full=bool(full_matrices and compute_uv))
+    return np.linalg._linalg.SVDResult(u, s, vh) if compute_uv else s
+
+
+def _svd_hermitian(a, compute_uv):
+    """Return the decomposition of Hermitian matrices, from eigenvalues: their signs go into vh."""
+    w, v = np.linalg.eigh(a)
+    order = np.argsort(np.abs(stop_gradient(w)), axis=-1)[..., ::-1]
+    w = np.take_along_axis(w, order, axis=-1)
+    s = np.abs(w)
+    if not compute_uv:
+        return s
+    v = np.take_along_axis(v, np.broadcast_to(row(order), v.shape), axis=-1)
+    sign = np.where(w >= 0, np.ones_like(w), -1.0)
+    return np.linalg._linalg.SVDResult(v, s, h(v * row(sign)))
+
+
+@public(np.linalg.svdvals, samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 3, 2))])
+def svdvals(x, /):
+    """Return the singular values of matrices, descending."""
+    return np.linalg.svd(x, compute_uv=False)
+
+
+# --- pinv and lstsq --------------------------------------------------------------------------------------------------
+
+
+def _pinv_jvp(tangents, y, xs, params):
+    # The derivative at constant rank: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973).
+    a, da = xs[0], tangents[0]
+    dh, yh = h(da), h(y)
+    at_rank = y @ yh @ (dh - dh @ a @ y) + (dh - y @ a @ dh) @ yh @ y
+    return cast(at_rank - y @ da @ y, y.dtype)
+
+
+def _pinv_vjp(ct, y, a, cutoff):
+    g, yh = t(ct), h(y)
+    left = g @ y @ yh
+    right = yh @ y @ g
+    return t(h(left - a @ y @ left) + h(right - right @ y @ a) - y @ g @ y)
+
+
+def _pinv_batch(size, batched, xs, params):
+    a, cutoff = xs
+    if batched[1]:
+        a, cutoff = lanes_for_all(size, batched, xs)
+        cutoff = cutoff.reshape(size, *(1,) * (a.ndim - 2 - cutoff.ndim), *cutoff.shape[1:])
+    return bind(pinv_p, a, cutoff)
+
+
+pinv_p = Primitive("pseudoinverse", np.linalg.pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch)
+
+
+def _near_rank(s, m, n):
+    """Return a sample matrix of full rank, well away from lower ones."""
+    return s.real(m, n) + 5.0 * np.eye(m, n, dtype=s.dtype)
+
+
+@public(np.linalg.pinv, constants=(1, "rtol"), samples=lambda s: [
+    call(_near_rank(s, 3, 3)), call(_near_rank(s, 4, 2)), call(_near_rank(s, 2, 4), 1e-10),
+    call(np.stack([_near_rank(s, 3, 2), _near_rank(s, 3, 2)]), rtol=np.array([1e-10, 1e-9]))])  # fmt: skip
+def pinv(a, rcond=None, hermitian=False, *, rtol=None):
+    """Return pseudo-inverses; singular values below `rcond` times the largest count as 0.
+
+    The derivative is that among matrices of the same rank, beyond which the pseudo-inverse jumps.
+    """
+    a = inexact(as_array(a))
+    if rcond is not None and rtol is not None:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    cutoff = rtol if rcond is None else rcond
+    cutoff = 1e-15 if cutoff is None else cutoff
+    if a.size == 0:
+        return t(conj(a))
+    return bind(pinv_p, hermitian_part(a) if hermitian else a, as_array(cutoff))
+
+
+@public(np.linalg.lstsq, constants=(2, "rcond"), samples=lambda s: [
+    call(_near_rank(s, 4, 2), s.real(4)), call(_near_rank(s, 3, 3), s.real(3, 2)),
+    call(_near_rank(s, 2, 4), s.real(2)), call(_near_rank(s, 4, 2), s.real(4, 2), rcond=1e-10)])  # fmt: skip
+def lstsq(a, b, rcond=None):
+    """Return the least-squares solution of smallest norm, the sums of squared residuals, rank and singular values.
+
+    The derivative is that among matrices of the same rank.
+    """
+    a, b = inexact(as_array(a)), inexact(as_array(b))
+    m, n = a.shape
+    if b.shape[0] != m:
+        raise np.linalg.LinAlgError("Incompatible dimensions")
+    if rcond is None:
+        rcond = eps(a) * max(m, n)
+    x = np.linalg.pinv(a, max(rcond, 0.0) if rcond >= 0 else eps(a)) @ b
+    s = np.linalg.svdvals(a)
+    rank = np.linalg.matrix_rank(a, rtol=rcond).astype(np.int32)
+    dtype = np.result_type(a.dtype, b.dtype)
+    residuals = np.zeros_like(x, shape=(0,), dtype=np.zeros((), dtype).real.dtype)
+    if m > n and bool(rank == n):
+        residuals = np.sum(np.abs(b - a @ x) ** 2, 0, keepdims=b.ndim == 1)
+    return x, residuals, rank, s
+
+
+# --- matrix_rank and cond --------------------------------------------------------------------------------------------
+
+
+def _rank_batch(size, batched, xs, params):
+    x = xs[0]
+    if x.ndim < 3:
+        return np.any(x != 0, axis=tuple(range(1, x.ndim))).astype(int)
+    return bind(matrix_rank_p, x, **params)
+
+
+matrix_rank_p = Primitive(
+    "rank_of",
+    lambda a, **options: np.linalg.matrix_rank(a, **options),
+    flat=True,
+    batch=_rank_batch,
+    archetype="flat",
+)
+
+
+@public(np.linalg.matrix_rank, flat=True, samples=lambda s: [
+    call(s.real(3, 2)), call(s.real(2, 3, 3), tol=0.1), call(s.real(3, 3), rtol=1e-3)])  # fmt: skip
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803
+    """Return the number of singular values above a tolerance; flat."""
+    options = {} if rtol is None else {"rtol": rtol}
+    rank = bind(matrix_rank_p, as_array(A), tol=tol, hermitian=hermitian, **options)
+    return rank if hasattr(rank, "dtype") else np.int64(rank)
+
+
+@public(np.linalg.cond, samples=lambda s: [
+    call(_near_rank(s, 3, 3)), call(_near_rank(s, 3, 2), 2), call(_near_rank(s, 3, 2), -2),
+    call(np.stack([_near_rank(s, 3, 3), _near_rank(s, 3, 3)])), call(_near_rank(s, 3, 3), "fro"),
+    call(_near_rank(s, 3, 3), 1)])  # fmt: skip
+def cond(x, p=None):
+    """Return condition numbers: the ratio of largest and smallest singular value, or ``norm(x, p) * norm(inv(x), p)``."""
+    x = as_array(x)
+    if p in (None, 2, -2):
+        s = np.linalg.svd(x, compute_uv=False)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))

@@ -1,0 +1,250 @@
+"""Linear systems and determinants: solve, inv, det, slogdet, tensorsolve, tensorinv."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import align, cast, fit
+from fad.core.germ import line
+from fad.core.primitive import Primitive, public
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.linalg.common import (
+    as_array,
+    eps,
+    eye_like,
+    inexact,
+    real_dtype,
+    row,
+    scale_of,
+    stacked,
+    t,
+    trace,
+)
+
+# --- solve ---------------------------------------------------------------------------------------------------------
+
+
+def _solve_jvp(tangents, y, xs, params):
+    da, db = tangents
+    right = None if da is None else -(da @ y)
+    if db is not None:
+        right = db if right is None else right + db
+    return cast(np.linalg.solve(xs[0], right), y.dtype)
+
+
+def _solve_left(ct, y, a, b):
+    return fit(-(np.linalg.solve(t(a), ct) @ t(y)), a.shape, a.dtype)
+
+
+def _solve_right(ct, y, a, b):
+    return fit(np.linalg.solve(t(a), ct), b.shape, b.dtype)
+
+
+def _solve_batch(size, batched, xs, params):
+    a, b = xs
+    if not batched[0] and a.ndim == 2 and b.ndim == 3:  # one factorisation for all lanes
+        n, k = b.shape[1:]
+        y = bind(solve_p, a, np.moveaxis(b, 0, 1).reshape(n, size * k))
+        return np.moveaxis(y.reshape(n, size, k), 1, 0)
+    return bind(solve_p, *align(batched, xs))
+
+
+# Right-hand sides are matrices here, always.
+solve_p = Primitive(
+    "solve_matrix", np.linalg.solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch
+)
+
+
+def regular(s: Any, *shape: int) -> Any:
+    """Return sample matrices well away from singular ones."""
+    x = s.real(*shape)
+    return x + 5.0 * np.eye(shape[-1], dtype=x.dtype)
+
+
+@public(
+    np.linalg.solve,
+    samples=lambda s: [
+        call(regular(s, 3, 3), s.real(3)),
+        call(regular(s, 3, 3), s.real(3, 2)),
+        call(regular(s, 2, 3, 3), s.real(3, 2)),
+        call(regular(s, 2, 3, 3), s.real(3)),
+        call(regular(s, 3, 3), s.real(2, 3, 1)),
+    ],
+)
+def solve(a, b):
+    """Solve linear systems with square matrices; `b` is a vector if it has one axis, else a stack of matrices.
+
+    Raises numpy.linalg.LinAlgError for a singular matrix.
+    """
+    a, b = as_array(a), as_array(b)
+    if b.ndim == 1:
+        return bind(solve_p, a, b[:, None])[..., 0]
+    return bind(solve_p, a, b)
+
+
+# --- inv -----------------------------------------------------------------------------------------------------------
+
+inv_p = Primitive(
+    "inverse",
+    np.linalg.inv,
+    jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
+    vjp=(lambda ct, y, a: -(t(y) @ ct @ t(y)),),
+    batch=lambda size, batched, xs, params: bind(inv_p, xs[0]),
+)
+
+
+@public(np.linalg.inv, samples=lambda s: [call(regular(s, 3, 3)), call(regular(s, 2, 1, 2, 2)), call(regular(s, 1, 1))])
+def inv(a):
+    """Return inverse matrices.
+
+    Raises numpy.linalg.LinAlgError for a singular matrix.
+    """
+    return bind(inv_p, as_array(a))
+
+
+# --- det and slogdet -----------------------------------------------------------------------------------------------
+
+
+def _det_jvp(tangents, y, xs, params):
+    return cast(y * trace(np.linalg.solve(xs[0], tangents[0])), y.dtype)
+
+
+def _det_vjp(ct, y, a):
+    return (ct * y)[..., None, None] * t(np.linalg.inv(a))
+
+
+_det_rule_p = Primitive(
+    "det_rule", np.linalg.det, jvp=_det_jvp, vjp=(_det_vjp,),
+    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]),
+)  # fmt: skip
+
+
+def _nearly_singular(a):
+    """Return by which matrices to go away from singular ones, or zeros where there is no need."""
+    u, s, vh = np.linalg.svd(a)
+    small = s <= eps(a) ** 0.4 * scale_of(s)
+    n = s.shape[-1]
+    step = np.where(small, 0.05 * scale_of(s) * np.linspace(1.0, 0.5, n), 0.0)
+    return ((u * row(step)) @ vh).astype(a.dtype)
+
+
+_away_p = Primitive(
+    "away_from_singular", _nearly_singular, flat=True, batch=lambda size, batched, xs, params: bind(_away_p, xs[0])
+)
+
+
+def _maybe_singular(a):
+    """Tell whether a determinant is so small beside the lengths of the rows that a look at singular values is worth it."""
+    size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
+    det = np.abs(np.linalg.det(a))
+    return np.bool_((~(det > eps(a) ** 0.4 * size)).any()) if a.size else np.bool_(False)
+
+
+_maybe_singular_p = Primitive(
+    "may_be_singular",
+    _maybe_singular,
+    flat=True,
+    batch=lambda size, batched, xs, params: np.stack([bind(_maybe_singular_p, x) for x in xs[0]]),
+)
+
+
+def _det_differentiated(a):
+    # det * inv is the adjugate, and has a limit where the matrix is singular.
+    if bool(bind(_maybe_singular_p, a)):
+        a = a + line(real_dtype(a)) * bind(_away_p, a)
+    return bind(_det_rule_p, a)
+
+
+det_p = Primitive(
+    "determinant",
+    np.linalg.det,
+    batch=lambda size, batched, xs, params: bind(det_p, xs[0]),
+    extra={"differentiated": _det_differentiated},
+)
+
+
+@public(np.linalg.det, samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))])
+def det(a):
+    """Return determinants. The derivative, the adjugate, is exact for singular matrices too, to every order.
+
+    >>> import fad
+    >>> fad.grad(np.linalg.det)(np.array([[1.0, 2.0], [2.0, 4.0]])).round(12)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    return bind(det_p, inexact(as_array(a)))
+
+
+def _slogdet_jvp(tangents, y, xs, params):
+    d = trace(np.linalg.solve(xs[0], tangents[0]))
+    if d.dtype.kind != "c":
+        return None, d
+    return y[0] * (1j * d.imag), d.real
+
+
+def _slogdet_vjp(ct, y, a):
+    c = ct[1][..., None, None]
+    if a.dtype.kind == "c":
+        c = c - 1j * (1j * ct[0] * y[0]).real[..., None, None]
+    return c * t(np.linalg.inv(a))
+
+
+slogdet_p = Primitive(
+    "sign_and_log_of_determinant",
+    lambda a: tuple(np.linalg.slogdet(a)),
+    jvp=_slogdet_jvp,
+    vjp=(_slogdet_vjp,),
+    batch=stacked(lambda: slogdet_p),
+    multi=True,
+)
+
+
+@public(np.linalg.slogdet, samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))])
+def slogdet(a):
+    """Return sign (or phase) and logarithm of the absolute value of determinants.
+
+    Raises numpy.linalg.LinAlgError when differentiated at a singular matrix, where the logarithm is infinite.
+    """
+    return np.linalg._linalg.SlogdetResult(*bind(slogdet_p, inexact(as_array(a))))
+
+
+# --- tensors -------------------------------------------------------------------------------------------------------
+
+
+@public(np.linalg.tensorsolve, samples=lambda s: [
+    call(regular(s, 6, 6).reshape(2, 3, 6), s.real(2, 3)),
+    call(np.moveaxis(regular(s, 6, 6).reshape(2, 3, 3, 2), 0, -1), s.real(3, 2).T, axes=(0,)),
+])  # fmt: skip
+def tensorsolve(a, b, axes=None):
+    """Solve ``tensordot(a, x, x.ndim) == b`` for x."""
+    a, b = as_array(a), as_array(b)
+    if axes is not None:
+        axes = tuple(k % a.ndim for k in axes)
+        a = np.transpose(a, [k for k in range(a.ndim) if k not in axes] + list(axes))
+    shape = a.shape[b.ndim - a.ndim :] if a.ndim > b.ndim else ()
+    n = math.prod(shape)
+    if a.size != n * n:
+        raise np.linalg.LinAlgError(
+            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
+        )
+    return np.linalg.solve(a.reshape(n, n), b.reshape(-1)).reshape(shape)
+
+
+@public(np.linalg.tensorinv, samples=lambda s: [
+    call(regular(s, 6, 6).reshape(2, 3, 6)), call(regular(s, 6, 6).reshape(6, 3, 2), ind=1)])  # fmt: skip
+def tensorinv(a, ind=2):
+    """Return the inverse of a tensor seen as a matrix from its last axes to its first `ind`."""
+    a = as_array(a)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    front, back = a.shape[:ind], a.shape[ind:]
+    return np.linalg.inv(a.reshape(math.prod(front), math.prod(back))).reshape(back + front)
+
+
+def identity(a: Any) -> Any:
+    """Return identity matrices of the shape and dtype of a stack of square matrices."""
+    return np.broadcast_to(eye_like(a, a.shape[-1]), a.shape)
