@@ -36,19 +36,31 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
 
 
 def unflatten(treedef: Any, leaves: Any) -> PyTree:
-    """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`."""
+    """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`.
+
+    >>> unflatten(structure({"a": 0, "b": (0, 0)}), [1.0, 2.0, 3.0])
+    {'a': 1.0, 'b': (2.0, 3.0)}
+    """
     if treedef is _LEAF:
         return next(iter(leaves))
     return optree.tree_unflatten(treedef, leaves)
 
 
 def leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
-    """Return the leaves, left to right; dictionaries in the order of their sorted keys."""
+    """Return the leaves, left to right; dictionaries in the order of their sorted keys.
+
+    >>> leaves({"b": 2.0, "a": [1.0, None]})
+    [1.0, 2.0]
+    """
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: PyTree, is_leaf: Callable | None = None) -> Any:
-    """Return the structure of a tree without its leaves; structures compare with ``==``."""
+    """Return the structure of a tree without its leaves; structures compare with ``==``.
+
+    >>> structure((1.0, [2.0])) == structure((3.0, [4.0]))
+    True
+    """
     return flatten(tree, is_leaf)[1]
 
 
@@ -86,23 +98,46 @@ def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
 
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
+
+    Raises TreeMismatchError if the tree is not of that structure.
     """
-    return optree.tree_transpose(outer, inner, tree, namespace=_NAMESPACE)
+    try:
+        rows = [inner.flatten_up_to(part) for part in outer.flatten_up_to(tree)]
+    except (ValueError, TypeError) as error:
+        raise TreeMismatchError(f"tree.transpose needs a tree of {outer} of trees of {inner}: {error}") from None
+    columns = zip(*rows, strict=True) if rows else [()] * inner.num_leaves
+    return unflatten(inner, [unflatten(outer, column) for column in columns])
 
 
 def flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
-    """Return ``([(path, leaf), ...], structure)``; a path is a tuple of keys and indices."""
+    """Return ``([(path, leaf), ...], structure)``; a path is a tuple of keys and indices.
+
+    >>> flatten_with_path({"w": [1.0, 2.0]})[0]
+    [(('w', 0), 1.0), (('w', 1), 2.0)]
+    """
     paths, xs, treedef = optree.tree_flatten_with_path(tree, is_leaf, namespace=_NAMESPACE)
     return list(zip(paths, xs, strict=True)), treedef
 
 
 def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = None) -> PyTree:
-    """Like :func:`map`, with the path of each leaf as first argument of ``f``."""
+    """Like :func:`map`, with the path of each leaf as first argument of ``f``.
+
+    >>> map_with_path(lambda path, x: 0 * x if path[0] == "bias" else x, {"bias": 1.0, "w": 2.0})
+    {'bias': 0.0, 'w': 2.0}
+    """
     return optree.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=_NAMESPACE)
 
 
 def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
-    """Make ``cls`` a pytree: ``flatten(x) -> (children, metadata)``, ``unflatten(metadata, children) -> x``."""
+    """Make ``cls`` a pytree: ``flatten(x) -> (children, metadata)``, ``unflatten(metadata, children) -> x``.
+
+    >>> class Interval:
+    ...     def __init__(self, low, high):
+    ...         self.low, self.high = low, high
+    >>> _ = register_node(Interval, lambda x: ((x.low, x.high), None), lambda _, ends: Interval(*ends))
+    >>> leaves(Interval(1.0, 2.0))
+    [1.0, 2.0]
+    """
     return optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
 
 
@@ -159,31 +194,55 @@ def ravel(tree: PyTree) -> tuple[Any, Callable]:
 
 
 def add(a: PyTree, b: PyTree) -> PyTree:
-    """Return ``a + b``, leaf by leaf."""
+    """Return ``a + b``, leaf by leaf.
+
+    >>> add({"w": 1.0}, {"w": 2.0})
+    {'w': 3.0}
+    """
     return map(lambda x, y: x + y, a, b)
 
 
 def sub(a: PyTree, b: PyTree) -> PyTree:
-    """Return ``a - b``, leaf by leaf."""
+    """Return ``a - b``, leaf by leaf.
+
+    >>> sub({"w": 1.0}, {"w": 2.0})
+    {'w': -1.0}
+    """
     return map(lambda x, y: x - y, a, b)
 
 
 def scale(factor: Any, tree: PyTree) -> PyTree:
-    """Return ``factor * tree``, leaf by leaf."""
+    """Return ``factor * tree``, leaf by leaf.
+
+    >>> scale(0.5, [2.0, 4.0])
+    [1.0, 2.0]
+    """
     return map(lambda x: factor * x, tree)
 
 
 def vdot(a: PyTree, b: PyTree) -> Any:
-    """Return the inner product of two trees, the first conjugated as in :func:`numpy.vdot`."""
+    """Return the inner product of two trees, the first conjugated as in :func:`numpy.vdot`.
+
+    >>> vdot([np.ones(2), 1.0], [np.ones(2), 3.0])
+    np.float64(5.0)
+    """
     return sum(leaves(map(np.vdot, a, b)))
 
 
 def norm(tree: PyTree) -> Any:
-    """Return the Euclidean norm of all leaves together; its gradient at zero is zero."""
+    """Return the Euclidean norm of all leaves together; its gradient at zero is zero.
+
+    >>> norm([3.0, np.array([0.0, 4.0])])
+    np.float64(5.0)
+    """
     flat, _ = ravel(tree)
     return np.linalg.norm(flat)
 
 
 def zeros_like(tree: PyTree) -> PyTree:
-    """Return a tree of zeros of the same structure, shapes and dtypes."""
+    """Return a tree of zeros of the same structure, shapes and dtypes.
+
+    >>> zeros_like({"w": np.ones(2)})
+    {'w': array([0., 0.])}
+    """
     return map(lambda x: np.zeros_like(x)[()] if np.ndim(x) == 0 else np.zeros_like(x), tree)

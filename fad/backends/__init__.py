@@ -98,13 +98,23 @@ def use(name: str) -> Any:
 
 
 def device_put(x: Any, backend: str | None = None) -> Any:
-    """Copy every array of a tree to a backend (the default one if not named)."""
+    """Copy every array of a tree to a backend (the default one if not named).
+
+    >>> import numpy as np
+    >>> device_put({"w": np.ones(2)}, "numpy")
+    {'w': array([1., 1.])}
+    """
     target = get(backend) if backend else default()
     return tree.map(lambda leaf: leaf if _of(leaf) is target else target.from_host(_to_host(leaf)), x)
 
 
 def device_get(x: Any) -> Any:
-    """Copy every array of a tree to host memory, as NumPy arrays."""
+    """Copy every array of a tree to host memory, as NumPy arrays.
+
+    >>> import numpy as np
+    >>> device_get([np.ones(2), 3.0])
+    [array([1., 1.]), 3.0]
+    """
     return tree.map(_to_host, x)
 
 

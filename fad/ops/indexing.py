@@ -432,7 +432,7 @@ class Place:
         if arrays:
             places = bind(getitem_p, np.arange(x.size).reshape(x.shape), *arrays, template=template)
             n = places.size
-            rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else np.zeros((1, 0))
+            rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else _behind(places).reshape(1, 0)
             if (rows[:, 1:] == rows[:, :-1]).any():
                 raise IndexError("at[i].multiply, min and max need an index that names each place once")
         return self.get()

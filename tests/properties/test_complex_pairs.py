@@ -15,7 +15,10 @@ TABLE = {
         lambda z, w: np.sin(z) / 2,
         lambda a, b, c, d: (np.sin(a) * np.cosh(b) / 2, np.cos(a) * np.sinh(b) / 2),
     ),
-    "exp(z) / 3": (lambda z, w: np.exp(z) / 3, lambda a, b, c, d: (np.exp(a) * np.cos(b) / 3, np.exp(a) * np.sin(b) / 3)),
+    "exp(z) / 3": (
+        lambda z, w: np.exp(z) / 3,
+        lambda a, b, c, d: (np.exp(a) * np.cos(b) / 3, np.exp(a) * np.sin(b) / 3),
+    ),
     "conj(z)": (lambda z, w: np.conjugate(z), lambda a, b, c, d: (a, -b)),
     "z.real * w": (lambda z, w: z.real * w, lambda a, b, c, d: (a * c, a * d)),
     "z.imag * w": (lambda z, w: w * z.imag, lambda a, b, c, d: (b * c, b * d)),

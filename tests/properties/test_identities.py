@@ -130,7 +130,9 @@ def test_third_derivatives_agree_between_forward_and_reverse(drawn):
 
     forward = _along(second, xs, w)
     gradients = fad.grad(second, tuple(range(len(xs))))(*xs)
-    np.testing.assert_allclose(sum(np.sum(g * t) for g, t in zip(gradients, w, strict=True)), forward, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        sum(np.sum(g * t) for g, t in zip(gradients, w, strict=True)), forward, rtol=1e-8, atol=1e-8
+    )
 
 
 @given(programs_and_points(max_steps=3))

@@ -91,7 +91,9 @@ def test_broadcasting_and_mixed_dtypes_come_back_as_they_went_in(data, pair, fir
     assert (cx.shape, cx.dtype) == (x.shape, x.dtype)
     assert (cy.shape, cy.dtype) == (y.shape, y.dtype)
     full = np.broadcast_to(y + 1, z.shape)
-    np.testing.assert_allclose(np.sum(cx * 1.0), np.sum(full if x.dtype.kind == "c" else full.real), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.sum(cx * 1.0), np.sum(full if x.dtype.kind == "c" else full.real), rtol=1e-4, atol=1e-4
+    )
 
 
 @given(st.data(), shapes())

@@ -1,0 +1,252 @@
+"""How the house is built: floors, no cycles, small files, documented doors, few dependencies."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fad
+import fad.testing
+
+ROOT = Path(fad.__file__).parent
+
+# A file may import lower floors and earlier entries of its own floor; lazy imports inside functions count.
+# An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
+FLOORS = [
+    ["errors", "tree", "config"],
+    ["backends."],
+    [
+        "core", "core.spec", "core.tracer", "core.options", "core.samples", "core.primitive", "core.cotangent",
+        "core.archetypes", "core.germ", "core.drawing", "core.graph", "core.effects",
+    ],
+    [
+        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
+        "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
+        "ops.reduction", "ops.norms", "ops.scans", "ops.statistics", "ops.contraction", "ops.sorting", "ops.linalg.",
+        "ops.fft.", "ops.conv", "ops.refused", "ops",
+    ],
+    [
+        "transforms", "transforms.check", "transforms.mutation", "transforms.vjp", "transforms.grad", "transforms.jvp",
+        "transforms.vmap", "transforms.jacobian", "transforms.linearize", "transforms.checkpoint",
+        "transforms.custom", "transforms.shapes", "transforms.record", "compile.", "transforms.jit",
+    ],
+    ["control", "random", "numpy.", "scipy."],
+    ["data", "nn.", "optim.", "eager.", "profiler", "debug", "testing.", "compat.", "demo"],
+]  # fmt: skip
+PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
+
+
+def _module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+
+
+def _entry(module):
+    """Return the entry of FLOORS that a module belongs to: its own, or that of a folder it lies in."""
+    parts = module.split(".")
+    folders = (".".join(parts[:n]) + "." for n in range(len(parts), 0, -1))
+    return next((name for name in (module, *folders) if name in PLACES), None)
+
+
+def _place(module):
+    """Return (floor, position) of a module, or None if it has no place yet."""
+    return PLACES.get(_entry(module))
+
+
+def _typing_only(tree):
+    """Return the nodes under ``if TYPE_CHECKING``."""
+    guards = (x for x in ast.walk(tree) if isinstance(x, ast.If) and "TYPE_CHECKING" in ast.unparse(x.test))
+    return {id(y) for x in guards for y in ast.walk(x)}
+
+
+def _imports(module):
+    """Return the modules of fad that a module imports, anywhere in its text."""
+    tree, found = TREES[module], set()
+    skipped = _typing_only(tree)
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import in line {node.lineno}; write it out"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name == "fad" or name.startswith("fad."):
+                found.add(_resolve(name.removeprefix("fad").removeprefix(".")))
+    return found - {module}
+
+
+def _resolve(name):
+    """Return the module that a dotted name means: itself, or the one that defines it."""
+    while name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+EDGES = {module: _imports(module) for module in MODULES if module}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m])
+def test_a_module_has_its_place_on_a_floor(module):
+    assert _place(module) is not None, f"put {module} into FLOORS in this test, after what it imports"
+
+
+@pytest.mark.parametrize("module", list(EDGES))
+def test_imports_only_point_down(module):
+    here = _place(module)
+    for other in EDGES[module]:
+        if other == "":
+            assert here[0] == len(FLOORS) - 1, f"{module} imports the front door; only the top floor may"
+        elif here and _place(other) and _entry(other) != _entry(module):
+            assert _place(other) < here, f"{module} imports {other}, which stands above it or beside it, not before it"
+
+
+def test_there_are_no_import_cycles():
+    done, path = set(), []
+
+    def visit(module):
+        if module in path:
+            cycle = path[path.index(module) :]
+            pytest.fail("import cycle: " + " -> ".join([*cycle, module]))
+        if module in done or module == "":
+            return
+        path.append(module)
+        for other in sorted(EDGES[module]):
+            visit(other)
+        path.pop()
+        done.add(module)
+
+    for module in EDGES:
+        visit(module)
+
+
+@pytest.mark.parametrize("module", list(MODULES))
+def test_files_are_short(module):
+    assert len(MODULES[module].read_text().splitlines()) < 600
+
+
+@pytest.mark.parametrize("module", list(MODULES))
+def test_a_module_says_what_it_is(module):
+    text = MODULES[module].read_text()
+    assert not text.strip() or ast.get_docstring(TREES[module]), f"{module} has no docstring"
+
+
+# --- the doors -------------------------------------------------------------------------------------------------------
+
+
+def _documented(module):
+    """Return the public functions and classes of a module that are its own."""
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    for name in names:
+        thing = getattr(module, name)
+        if (inspect.isfunction(thing) or inspect.isclass(thing)) and thing.__module__.startswith("fad"):
+            yield name, thing
+
+
+PUBLIC = [
+    pytest.param(thing, id=f"{module.__name__}.{name}")
+    for module in (fad, fad.testing, fad.tree, fad.errors)
+    for name, thing in _documented(module)
+    if module is not fad.errors or inspect.isclass(thing)
+]
+
+
+@pytest.mark.parametrize("thing", PUBLIC)
+def test_a_public_name_has_a_docstring_with_an_example(thing):
+    text = inspect.getdoc(thing) or ""
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        assert len(text) > 40, "an error's docstring is its page in the documentation"
+    else:
+        assert ">>> " in text, "a runnable example is missing"
+
+
+@pytest.mark.parametrize("error", [e for _, e in _documented(fad.errors) if isinstance(e, type)])
+def test_an_error_is_also_the_built_in_error_a_numpy_user_expects(error):
+    assert issubclass(error, (fad.errors.FadError, Warning))
+    built_in = [b for b in error.__mro__ if b.__module__ == "builtins" and b not in (Exception, BaseException, object)]
+    assert built_in or error is fad.errors.FadError
+
+
+# --- dependencies ---------------------------------------------------------------------------------------------------
+
+
+def _loaded_by(program):
+    code = f"import sys\n{program}\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_import_fad_loads_numpy_and_optree_and_nothing_else():
+    plain = _loaded_by("import numpy, optree")
+    loaded = _loaded_by("import fad") - plain - set(sys.stdlib_module_names)
+    assert loaded == {"fad"}
+
+
+@pytest.mark.parametrize("package", ["scipy", "cupy", "llvmlite", "hypothesis", "matplotlib", "sklearn", "tqdm"])
+def test_import_fad_leaves_optional_packages_alone(package):
+    assert package not in _loaded_by("import fad")
+
+
+def test_import_fad_testing_does_not_need_hypothesis():
+    assert "hypothesis" not in _loaded_by("import fad.testing")
+
+
+# --- rules live where their data lives --------------------------------------------------------------------------------
+
+MAKERS = {"np.zeros", "np.ones", "np.full", "np.eye", "np.identity"}  # not `empty`: nobody computes with its contents
+
+
+def _host_arrays(module):
+    """Return the lines, outside of samples, that make numbers from a shape alone: they would be on the host."""
+    found = []
+
+    def visit(node):
+        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg == "s":
+            return  # draws samples
+        if isinstance(node, ast.keyword) and node.arg == "samples":
+            return
+        if isinstance(node, ast.Assign) and any("sample" in ast.unparse(t) for t in node.targets):
+            return
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS and not _makes_an_index(node):
+            found.append(f"{module}:{node.lineno}: {ast.unparse(node)}")
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(TREES[module])
+    return found
+
+
+def _makes_an_index(call):
+    """Tell whether the array is one of integers or booleans, which choose places and are no part of a computation."""
+    last = [*call.args[1:], *[k.value for k in call.keywords if k.arg == "dtype"]]
+    return bool(last) and ast.unparse(last[-1]) in {"int", "bool", "np.intp", "np.int64", "np.bool_"}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("ops")])
+def test_rules_make_arrays_like_their_operands_and_not_from_shapes(module):
+    assert not _host_arrays(module), "write np.zeros_like(x, shape=..., dtype=...)"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(("ops", "transforms", "core"))])
+def test_no_library_code_changes_numpys_global_state(module):
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Call):
+            assert ast.unparse(node.func) not in {"np.seterr", "np.random.seed", "np.set_printoptions"}
+
+
+def test_every_module_can_be_imported_first():
+    # Run one by one in fresh interpreters only where it matters: the entries that users import by name.
+    for name in ("fad.testing", "fad.numpy", "fad.tree", "fad.errors"):
+        _loaded_by(f"import {name}")
+        importlib.import_module(name)
