@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fad import config
-from fad.errors import MutationError, show_place, user_place
+from fad.errors import MutationError
+from fad.places import show_place, user_place
 
 _WHOLE = 512  # bytes up to which an array is read whole
 _SAMPLES = 32
