@@ -9,7 +9,8 @@ known at eight points around 0, and what leaves the transform is extrapolated to
 For a smooth function this is exact to rounding; for one that depends on the choice of vectors, the pole in t shows,
 and is reported.
 
-A germ lies under all other traces but that of recording (its birth is 0), so every transform takes it for a plain value.
+A germ lies under all other traces but that of recording (its birth is 0), so every transform
+takes it for a plain value.
 """
 
 from __future__ import annotations
@@ -136,8 +137,8 @@ def _report_pole(values: Any, odd: Any, even: Any) -> None:
     noise = float(np.sqrt(np.finfo(values.dtype).eps))
     if values.size and not pole.max() <= noise * (0.1 + 100 * np.abs(values).max()):
         warnings.warn(
-            "a derivative was taken through eigenvectors or singular vectors of repeated values, and the result depends on "
-            "the choice of these vectors, so that it has no derivative here. The finite part is returned. "
+            "a derivative was taken through eigenvectors or singular vectors of repeated values, and the result depends "
+            "on the choice of these vectors, so that it has no derivative here. The finite part is returned. "
             "Use what does not depend on the choice: the values, projectors v @ v.T, functions of the matrix",
             GaugeDependenceWarning,
             stacklevel=2,

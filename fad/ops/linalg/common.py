@@ -152,9 +152,7 @@ def _distances(w, zero):
     return np.minimum(nearest, np.abs(w)) if zero else nearest
 
 
-_crowded_p = {
-    zero: _flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)
-}
+_crowded_p = {zero: _flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)}
 
 
 def _directions(w, zero):

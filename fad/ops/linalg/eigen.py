@@ -29,7 +29,6 @@ from fad.ops.linalg.common import (
     lanes_for_all,
     parted,
     reciprocal_gaps,
-    row,
     stacked,
     t,
 )
@@ -102,11 +101,11 @@ _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangl
 
 
 @public(np.linalg.eigh, samples=_hermitian_samples, **_GAUGE)
-def eigh(a, UPLO="L"):  # noqa: N803  NumPy's name
+def eigh(a, UPLO="L"):
     """Return eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices.
 
-    The derivative is that among Hermitian matrices, so that a gradient is Hermitian. At repeated eigenvalues it is exact
-    for every result that does not depend on the choice of vectors; for others a GaugeDependenceWarning is given.
+    The derivative is that among Hermitian matrices, so that a gradient is Hermitian. At repeated eigenvalues it is
+    exact for every result that does not depend on the choice of vectors; for others a GaugeDependenceWarning is given.
 
     >>> import fad
     >>> fad.grad(lambda a: np.sum(np.linalg.eigh(a).eigenvalues ** 2))(np.eye(2)).round(12)
@@ -117,7 +116,7 @@ def eigh(a, UPLO="L"):  # noqa: N803  NumPy's name
 
 
 @public(np.linalg.eigvalsh, samples=_hermitian_samples, **_GAUGE)
-def eigvalsh(a, UPLO="L"):  # noqa: N803
+def eigvalsh(a, UPLO="L"):
     """Return the eigenvalues of Hermitian matrices, ascending."""
     return bind(eigh_p, inexact(as_array(a)), uplo=_triangle(UPLO))[0]
 
@@ -180,8 +179,8 @@ def _eig_differentiated(a):
     if a.size and bool(bind(_defective_p, v)):
         raise DerivativeError(
             f"eigenvalues of a matrix of shape {a.shape} that has no basis of eigenvectors (a Jordan block) are not "
-            "differentiable: they move with the square root of a change. Use the trace, the determinant or powers of the "
-            "matrix instead, or a Hermitian matrix and np.linalg.eigh"
+            "differentiable: they move with the square root of a change. Use the trace, the determinant or powers "
+            "of the matrix instead, or a Hermitian matrix and np.linalg.eigh"
         )
     return bind(_eig_rule_p, a, parted(w), v)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fad.core.archetypes import cast
@@ -253,7 +251,7 @@ matrix_rank_p = Primitive(
 
 @public(np.linalg.matrix_rank, flat=True, samples=lambda s: [
     call(s.real(3, 2)), call(s.real(2, 3, 3), tol=0.1), call(s.real(3, 3), rtol=1e-3)])  # fmt: skip
-def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     """Return the number of singular values above a tolerance; flat."""
     options = {} if rtol is None else {"rtol": rtol}
     rank = bind(matrix_rank_p, as_array(A), tol=tol, hermitian=hermitian, **options)
@@ -265,7 +263,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):  # noqa: N803
     call(np.stack([_near_rank(s, 3, 3), _near_rank(s, 3, 3)])), call(_near_rank(s, 3, 3), "fro"),
     call(_near_rank(s, 3, 3), 1)])  # fmt: skip
 def cond(x, p=None):
-    """Return condition numbers: the ratio of largest and smallest singular value, or ``norm(x, p) * norm(inv(x), p)``."""
+    """Return condition numbers: largest by smallest singular value, or ``norm(x, p) * norm(inv(x), p)``."""
     x = as_array(x)
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)
