@@ -1,7 +1,7 @@
 """NumPy's names, with derivatives: ``import fad.numpy as fnp``.
 
-Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster door, for it needs
-no dispatch (``fnp.sin`` *is* the operation), and the one that always works, for NumPy does not dispatch everywhere:
+Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster door, for it
+needs no dispatch (``fnp.sin`` *is* the operation), and the one that always works, for NumPy does not always dispatch:
 ``fnp.array([x, 1.0])``, ``fnp.full(3, x)``, ``fnp.take(table, i)`` with a plain table and a traced ``i``.
 
 Functions that need no rule (dtypes, constants, ``zeros``, ``eye`` …) are NumPy's own. Beyond NumPy's names there are
@@ -21,7 +21,8 @@ from fad.ops.taking import at, put_along_axis
 
 globals().update(_namespace(_np))
 globals().update(at=at, put_along_axis=put_along_axis)
-__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in ("annotations", "importlib", "Any", "surface"))
+_OWN = ("annotations", "importlib", "Any", "surface")
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
 _SUBMODULES = ("linalg", "fft")
 

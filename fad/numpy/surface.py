@@ -1,4 +1,4 @@
-"""How fad.numpy is made: each of NumPy's public names, bound to the operation that answers for it, or to NumPy's own."""
+"""How fad.numpy is made: each of NumPy's names is bound to the operation that answers for it, or to NumPy's own."""
 
 from __future__ import annotations
 

@@ -214,6 +214,15 @@ def getitem(x: Any, index: Any) -> Any:
 _BOUNDS = (int, type(None))
 Tracer.__getitem__ = getitem
 
+
+def pick(x: Any, index: Any) -> Any:
+    """Return ``x[index]`` for a plain array too, which cannot be indexed by a traced index itself."""
+    if type(x) is Tracer:
+        return getitem(x, index)
+    template, arrays = split_index(index)
+    return bind(getitem_p, x, *arrays, template=template)
+
+
 # --- several values added at several indices: the sum of Indexed cotangents, on tracers -----------------------
 
 
@@ -401,7 +410,7 @@ class Place:
 
     def get(self) -> Any:
         """Return ``x[i]``."""
-        return getitem(self._x, self._index)
+        return pick(self._x, self._index)
 
     def set(self, v: Any) -> Any:
         """Return a copy of x with ``x[i] = v``; of several values for one place the last is kept."""

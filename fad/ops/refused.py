@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import FUNCTIONS, REFUSED, UFUNCS, Trace, Tracer, _suggest
+from fad.core.tracer import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, Tracer, _suggest
 from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
 
 _IN_PLACE = "it changes its array in place, and traced arrays are never changed. "
-_FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x from the function and save it then"
+_FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
 _BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
 _DATES = "it works on dates, which have no derivative"
@@ -80,6 +80,14 @@ def _refuse_functions() -> None:
         REFUSED[ufunc, "at"] = _IN_PLACE + f"Write {how}"
 
 
+def _refuse_ufunc_methods() -> None:
+    reason = "that use of it has no rule; write the loop, np.ufunc(x[:, None], y) for an outer table"
+    for ufunc in {f for f in vars(np).values() if isinstance(f, np.ufunc)}:
+        for method in ("reduce", "accumulate", "reduceat", "outer"):
+            if ufunc.nin == 2 and (ufunc, method) not in UFUNC_METHODS:
+                REFUSED[ufunc, method] = reason.replace("ufunc", ufunc.__name__)
+
+
 def _refused_method(name: str, reason: str) -> Callable:
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         raise MissingRuleError(f"x.{name}() cannot be called on a traced array: {reason}")
@@ -121,22 +129,18 @@ def _to_device(self: Tracer, device: str, /, *, stream: Any = None) -> Tracer:
 
 def _reduce(self: Tracer, *_: Any) -> Any:
     raise TracerConversionError(
-        "a traced value was about to be pickled (to a file, another process or a cache), which would lose its derivative; "
+        "a traced value was about to be pickled (to a file, another process or a cache), without its derivative; "
         "return it from the function, or take fad.stop_gradient(x)"
     )
 
 
-def _trace_method(self: Trace, *args: Any, **kwargs: Any) -> Any:
-    raise MissingRuleError("x.trace() cannot be called on a traced array, which keeps its transform there; write np.trace(x)")
-
-
-Trace.__call__ = _trace_method
 Tracer.view = _view
 Tracer.to_device = _to_device
 Tracer.device = property(lambda self: self.value.device, doc="Where the values live.")
 Tracer.flat = property(lambda self: self.reshape(-1), doc="The elements as a vector.")
 Tracer.__reduce_ex__ = Tracer.__reduce__ = _reduce
 _refuse_functions()
+_refuse_ufunc_methods()
 _refuse_methods()
 
 

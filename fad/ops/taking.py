@@ -15,7 +15,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
-from fad.ops.indexing import At, getitem
+from fad.ops.indexing import At, pick
 from fad.ops.structural import as_array, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
@@ -62,7 +62,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     refuse_out(out)
     a = as_array(a)
     a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
-    return getitem(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
+    return pick(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
 
 
 def _grid(shape: tuple, indices: Any, axis: int) -> tuple:
@@ -93,7 +93,7 @@ def _along(arr: Any, indices: Any, axis: Any) -> tuple:
 def take_along_axis(arr, indices, axis=-1):
     """Take elements along an axis, at places given for each position along the others."""
     arr, indices, axis = _along(arr, indices, axis)
-    return getitem(arr, _grid(arr.shape, indices, axis))
+    return pick(arr, _grid(arr.shape, indices, axis))
 
 
 @public(
@@ -210,7 +210,7 @@ def _sorted(s):
 def searchsorted(a, v, side="left", sorter=None):
     """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat."""
     a = as_array(a)
-    a = a if sorter is None else getitem(a, (as_array(sorter),))
+    a = a if sorter is None else pick(a, (as_array(sorter),))
     return bind(searchsorted_p, a, as_array(v), side=side)
 
 

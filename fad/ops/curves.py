@@ -1,0 +1,166 @@
+"""Functions of a variable: interpolation, unwrapping, polynomials by their coefficients, the Bessel function i0."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fad.core.archetypes import elementwise
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import outcome, stop_gradient
+from fad.ops.indexing import pick
+from fad.ops.structural import as_array, normalize_axis
+from fad.ops.taking import searchsorted
+
+# --- interp ------------------------------------------------------------------------------------------------------
+
+
+def _interp_samples(s):
+    xp = np.sort(s.real(5))
+    return [
+        call(s.real(3, 2), xp, s.real(5)),
+        call(s.real(4, low=-3.0, high=3.0), xp, s.real(5), left=0.5, right=-1.0),
+        call(s.real(4), xp, s.real(5), period=3.5),
+        call(s.real(), np.array([0.5]), s.real(1)),
+    ]
+
+
+@public(np.interp, samples=_interp_samples, complex=False)
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Interpolate linearly between points (xp, fp), all of which may be traced; at a point, the slope to its right."""
+    x, xp, fp = (as_array(v) for v in (x, xp, fp))
+    x, xp = x.astype(np.float64), xp.astype(np.float64)
+    fp = fp.astype(np.result_type(fp, np.float64))
+    if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
+        raise ValueError("interp needs vectors xp and fp of one length, not zero")
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, abs(period))
+        left = right = None
+    n = xp.shape[0]
+    i = np.clip(searchsorted(xp, stop_gradient(x), "right") - 1, 0, max(n - 2, 0))
+    start, value = pick(xp, i), pick(fp, i)
+    if n > 1:
+        width = pick(xp, i + 1) - start
+        slope = (pick(fp, i + 1) - value) / np.where(width == 0, np.ones_like(width), width)
+        inside = value + (x - start) * slope
+    else:
+        inside = np.broadcast_to(value, x.shape)
+    y = np.where(x < xp[0], fp[0] if left is None else left, inside)
+    y = np.where(x > xp[-1], fp[-1] if right is None else right, y)
+    y = np.where(x == xp[-1], fp[-1], y)
+    y = np.where(np.isnan(x), np.nan, y)
+    return y if y.ndim else y[()]
+
+
+def _periodic(x, xp, fp, period):
+    x, xp = x % period, xp % period
+    order = np.argsort(outcome(xp))
+    xp, fp = pick(xp, order), pick(fp, order)
+    return x, np.concatenate((xp[-1:] - period, xp, xp[:1] + period)), np.concatenate((fp[-1:], fp, fp[:1]))
+
+
+@public(
+    np.unwrap,
+    samples=lambda s: [call(s.real(3, 6) * 6), call(s.real(6, 2) * 4, axis=0, period=5.0), call(s.real(5) * 6, 4.0)],
+    complex=False,
+)
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
+    """Add multiples of the period where neighbours differ by more than `discont`, half a period; the slope is 1."""
+    p = as_array(p)
+    axis = normalize_axis(axis, p.ndim)
+    plain = np.moveaxis(stop_gradient(p), axis, -1)
+    discont = period / 2 if discont is None else discont
+    step = plain[..., 1:] - plain[..., :-1]
+    wrapped = np.mod(step + period / 2, period) - period / 2
+    wrapped = np.where((wrapped == -period / 2) & (step > 0), period / 2, wrapped)
+    change = np.where(np.abs(step) < discont, 0.0, wrapped - step)
+    shift = np.concatenate((np.zeros_like(plain[..., :1]), np.cumsum(change, axis=-1)), axis=-1)
+    return p + np.moveaxis(shift, -1, axis).astype(p.dtype)
+
+
+# --- polynomials by their coefficients, the highest power first ---------------------------------------------------
+
+
+@public(
+    np.polyval,
+    samples=lambda s: [call(s.real(4), s.real(3, 2)), call(s.real(1), s.real()), call([1.0, s.real()], s.real(3))],
+)
+def polyval(p, x):
+    """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule."""
+    p, x = as_array(p), as_array(x)
+    y = np.zeros_like(x)
+    for i in range(p.shape[0]):
+        y = y * x + p[i]
+    return y
+
+
+def _same_length(a, b):
+    a, b = np.atleast_1d(as_array(a)), np.atleast_1d(as_array(b))
+    n = max(a.size, b.size)
+    return np.pad(a, (n - a.size, 0)), np.pad(b, (n - b.size, 0))
+
+
+@public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
+def polyadd(a1, a2):
+    """Add two polynomials."""
+    a, b = _same_length(a1, a2)
+    return a + b
+
+
+@public(np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))])
+def polysub(a1, a2):
+    """Subtract two polynomials."""
+    a, b = _same_length(a1, a2)
+    return a - b
+
+
+@public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
+def polymul(a1, a2):
+    """Multiply two polynomials."""
+    a, b = np.atleast_1d(as_array(a1)), np.atleast_1d(as_array(a2))
+    rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
+    return np.sum(np.stack(rows), axis=0)
+
+
+@public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
+def polyder(p, m=1):
+    """Return the coefficients of the m-th derivative of a polynomial."""
+    p = as_array(p)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    for _ in range(m):
+        p = p[:-1] * np.arange(p.size - 1, 0, -1)
+    return p
+
+
+@public(np.polyint, samples=lambda s: [call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 0)])
+def polyint(p, m=1, k=None):
+    """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration."""
+    p = as_array(p)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = np.zeros(max(m, 1)) if k is None else np.atleast_1d(as_array(k))
+    k = np.broadcast_to(k, (m,)) if k.size == 1 else k
+    if k.size < m:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    for i in range(m):
+        p = np.concatenate((p / np.arange(p.size, 0, -1), k[i : i + 1]))
+    return p
+
+
+# --- i0 ----------------------------------------------------------------------------------------------------------
+
+# I_1(x) = 2/pi times the integral of sinh(x cos t) cos t over [0, pi/2] (Abramowitz & Stegun 9.6.18). The integrand is
+# periodic and even, so the midpoint rule converges geometrically; all its terms have one sign, so nothing cancels.
+_NODES = 64
+_COSINES = np.cos((np.arange(_NODES) + 0.5) * (math.pi / (2 * _NODES)))
+
+
+def _i1(x):
+    cosines = _COSINES.astype(x.dtype)
+    return np.sum(np.sinh(x[..., None] * cosines) * cosines, axis=-1) * (1.0 / _NODES)
+
+
+i0 = elementwise("i0", lambda _z, x: _i1(x), domain=(-3.0, 3.0))

@@ -1,0 +1,47 @@
+"""Functions mapped over the axes of an array: apply_along_axis, apply_over_axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.ops.structural import as_array, normalize_axis
+
+
+@public(
+    np.apply_along_axis,
+    samples=lambda s: [
+        call(lambda v: v[0] * v[1:], 0, s.real(3, 2)),
+        call(lambda v: np.sum(v * v), 1, s.real(2, 3, 2)),
+        call(lambda v: v[:, None] * v, -1, s.real(2, 3)),
+    ],
+)
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """Call a function of vectors on each vector along an axis; ``fad.vmap`` does the same without the loop."""
+    arr = as_array(arr)
+    axis = normalize_axis(axis, arr.ndim)
+    vectors = np.moveaxis(arr, axis, -1)
+    if 0 in vectors.shape[:-1]:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    results = [as_array(func1d(vectors[i], *args, **kwargs)) for i in np.ndindex(*vectors.shape[:-1])]
+    y = np.stack(results).reshape(vectors.shape[:-1] + results[0].shape)
+    rank = results[0].ndim
+    lead = vectors.ndim - 1
+    return np.moveaxis(y, tuple(range(lead, lead + rank)), tuple(range(axis, axis + rank)))
+
+
+@public(np.apply_over_axes, samples=lambda s: [call(np.sum, s.real(2, 3, 4), (0, 2)), call(np.sum, s.real(2, 3), -1)])
+def apply_over_axes(func, a, axes):
+    """Call ``func(a, axis)`` for one axis after the other; an axis that is lost comes back with length 1."""
+    value = as_array(a)
+    n = value.ndim
+    for axis in np.atleast_1d(axes):
+        axis = normalize_axis(axis, n)
+        result = func(value, axis)
+        if result.ndim != value.ndim:
+            result = np.expand_dims(result, axis)
+            if result.ndim != value.ndim:
+                raise ValueError("function is not returning an array of the correct shape")
+        value = result
+    return value

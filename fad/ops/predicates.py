@@ -1,0 +1,117 @@
+"""Questions whose answer is true or false, and conversions that hang on one: isreal, isposinf, array_equal and kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.options import refuse_out
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import FUNCTIONS, Tracer, outcome
+from fad.ops.structural import as_array
+
+
+def _either(s):
+    return [call(s.real(3, 4)), call(np.array([1.0 + 0j, 1j, -2.0])), call(np.array([0.0, np.inf, -np.inf, np.nan]))]
+
+
+@public(np.isreal, flat=True, samples=_either)
+def isreal(x):
+    """Tell elementwise whether the imaginary part is zero; flat."""
+    return np.imag(as_array(x)) == 0
+
+
+@public(np.iscomplex, flat=True, samples=_either)
+def iscomplex(x):
+    """Tell elementwise whether the imaginary part is not zero; flat."""
+    return np.imag(as_array(x)) != 0
+
+
+def _infinities(s):
+    return [call(s.real(3, 4)), call(np.array([0.0, np.inf, -np.inf, np.nan]))]
+
+
+def _infinite(x, out, sign, name):
+    refuse_out(out)
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"This operation is not supported for {x.dtype} values because it would be ambiguous: {name}")
+    return np.isinf(x) & (np.signbit(x) if sign < 0 else ~np.signbit(x))
+
+
+@public(np.isposinf, flat=True, samples=_infinities, complex=False)
+def isposinf(x, out=None):
+    """Tell elementwise whether a number is plus infinity; flat."""
+    return _infinite(x, out, 1, "isposinf")
+
+
+@public(np.isneginf, flat=True, samples=_infinities, complex=False)
+def isneginf(x, out=None):
+    """Tell elementwise whether a number is minus infinity; flat."""
+    return _infinite(x, out, -1, "isneginf")
+
+
+@public(
+    np.real_if_close, samples=lambda s: [call(s.real(3)), call(s.real(3) + 1j * s.real(3)), call(s.real(3), tol=0.5)]
+)
+def real_if_close(a, tol=100):
+    """Return the real part if all imaginary parts are within `tol` of zero (above 1: in machine epsilons)."""
+    a = as_array(a)
+    if a.dtype.kind != "c":
+        return a
+    tol = np.finfo(a.dtype).eps.item() * tol if tol > 1 else tol
+    return a.real if outcome(np.all(np.abs(a.imag) < tol)) else a
+
+
+@public(
+    np.array_equal,
+    flat=True,
+    samples=lambda s: [
+        call(s.real(3), s.real(3)),
+        call(s.real(3), s.real(2)),
+        call(s.real(3), np.ones(3), equal_nan=True),
+    ],
+)
+def array_equal(a1, a2, equal_nan=False):
+    """Tell whether two arrays have one shape and the same elements."""
+    a1, a2 = as_array(a1), as_array(a2)
+    if a1.shape != a2.shape:
+        return False
+    same = a1 == a2
+    if equal_nan:
+        same = same | (np.isnan(a1) & np.isnan(a2))
+    return bool(outcome(np.all(same)))
+
+
+@public(np.array_equiv, flat=True, samples=lambda s: [call(s.real(3), s.real(3)), call(s.real(3), s.real(2))])
+def array_equiv(a1, a2):
+    """Tell whether two arrays have the same elements once broadcast against each other."""
+    a1, a2 = as_array(a1), as_array(a2)
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return bool(outcome(np.all(a1 == a2)))
+
+
+# --- as text -----------------------------------------------------------------------------------------------------
+
+
+def _behind(x: Any) -> Any:
+    while type(x) is Tracer:
+        x = x.value
+    return x
+
+
+def _as_text(f: Any) -> Any:
+    """Return a printing function for traced arrays: it shows the numbers behind them, of all lanes of a vmap."""
+
+    def text(a, *args, **kwargs):
+        return f(np.asarray(_behind(a)), *args, **kwargs)
+
+    return text
+
+
+FUNCTIONS.update({f: _as_text(f) for f in (np.array2string, np.array_str, np.array_repr)})

@@ -1,0 +1,291 @@
+"""Every public name of NumPy is decided: a primitive, a composite, flat, refused with a reason, plain, or for later.
+
+A name that a new version of NumPy adds, and that nobody has decided about, fails here.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import fad
+import fad.numpy as fnp
+from fad.core.primitive import REGISTRY
+from fad.core.tracer import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, Tracer
+from fad.errors import MissingRuleError
+from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS, suggest
+
+# Functions that take no array of numbers to be differentiated by, or that work on traced arrays as they are.
+PLAIN = {
+    "arrays from shapes": """
+        empty eye identity indices ones zeros tri fromfunction bartlett blackman hamming hanning kaiser
+        diag_indices mask_indices tril_indices triu_indices broadcast_shapes""",
+    "arrays from text and files": "fromfile fromregex fromstring genfromtxt load loadtxt",
+    "names, dtypes and formats": """
+        base_repr binary_repr format_float_positional format_float_scientific isdtype issubdtype mintypecode
+        promote_types typename isscalar iterable""",
+    "settings and information": """
+        get_include get_printoptions getbufsize geterr geterrcall info printoptions set_printoptions setbufsize
+        seterr seterrcall show_config show_runtime test datetime_data""",
+}
+
+# Decided in an issue of their own. What is answered already may stand here until that issue is closed.
+LATER = {
+    "sorting and sets": """
+        argpartition argsort lexsort partition sort intersect1d isin setdiff1d setxor1d union1d unique unique_all
+        unique_counts unique_inverse unique_values median nanmedian percentile nanpercentile quantile nanquantile""",
+    "histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+    "roots and fits of polynomials": "poly polydiv polyfit roots",
+    "linear algebra": """
+        linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals
+        linalg.eigvalsh linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
+        linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.qr linalg.slogdet
+        linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace
+        linalg.vecdot linalg.vector_norm""",
+    "Fourier transforms": """
+        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
+        fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn fft.fftfreq fft.rfftfreq""",
+}
+
+
+def _names(table):
+    return {name for names in table.values() for name in names.split()}
+
+
+def _is_kind(thing):
+    """Tell whether a public name is decided by its kind: classes (dtypes, matrix, errstate …), modules, constants."""
+    return inspect.isclass(thing) or inspect.ismodule(thing) or not callable(thing)
+
+
+def _public():
+    """Return the public callables of numpy, numpy.linalg and numpy.fft, by their names below numpy."""
+    found = {}
+    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if not _is_kind(thing):
+                found[prefix + name] = thing
+    return found
+
+
+PUBLIC = _public()
+MODULES = {
+    "char", "core", "ctypeslib", "dtypes", "emath", "exceptions", "f2py", "fft", "lib", "linalg", "ma", "polynomial",
+    "random", "rec", "strings", "testing", "typing",
+}  # fmt: skip
+
+
+def _is_answered(thing):
+    return thing in UFUNCS if isinstance(thing, np.ufunc) else thing in FUNCTIONS
+
+
+def _decisions(name):
+    thing = PUBLIC[name]
+    return [
+        kind
+        for kind, holds in (
+            ("answered", _is_answered(thing)),
+            ("refused", thing in REFUSED),
+            ("plain", name in _names(PLAIN)),
+            ("later", name in _names(LATER) and not _is_answered(thing)),
+        )
+        if holds
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_function_of_numpy_is_decided_once(name):
+    decisions = _decisions(name)
+    assert len(decisions) == 1, f"numpy.{name} is decided {decisions or 'nowhere'}"
+
+
+def test_the_tables_name_no_unknown_function():
+    known = set(dir(np)) | {f"linalg.{n}" for n in np.linalg.__all__} | {f"fft.{n}" for n in np.fft.__all__}
+    newer = {"isdtype", "unique_all", "unique_counts", "unique_inverse", "unique_values"}
+    assert (_names(PLAIN) | _names(LATER) | set(FUNCTION_REASONS)) - known - newer == set()
+
+
+def test_every_function_that_answers_is_a_registered_operation_or_a_question_about_an_array():
+    registered = {f for operation in REGISTRY.values() for f in operation.numpy if type(f) is not list}
+    questions = {
+        np.ndim, np.shape, np.size, np.result_type, np.iscomplexobj, np.isrealobj, np.can_cast, np.min_scalar_type,
+        np.common_type, np.shares_memory, np.may_share_memory, np.array2string, np.array_str, np.array_repr,
+    }  # fmt: skip
+    assert (set(FUNCTIONS) | set(UFUNCS)) - registered - questions == set()
+
+
+@pytest.mark.parametrize("name", sorted(n for n in FUNCTION_REASONS if hasattr(np, n)))
+def test_a_refusal_says_why_and_what_to_write_instead(name):
+    reason = FUNCTION_REASONS[name]
+    assert len(reason) > 40
+    with pytest.raises(MissingRuleError, match=f"numpy.{name} cannot take a traced value"):
+        fad.grad(lambda x: x.__array_function__(getattr(np, name), (), (x,), {}))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.put(x, [0], 1.0),
+        lambda x: np.copyto(np.zeros(3), x),
+        lambda x: np.putmask(np.zeros(3), x > 0, x),
+        lambda x: np.place(x, x > 0, [1.0]),
+        lambda x: np.fill_diagonal(x, 1.0),
+        lambda x: np.put_along_axis(np.zeros(3), np.array([0]), x[:1], 0),
+        lambda x: np.add.at(x, [0], 1.0),
+        lambda x: np.multiply.at(np.zeros(3), [0], x[0]),
+    ],
+)
+def test_functions_that_write_in_place_are_refused(call):
+    with pytest.raises(MissingRuleError, match="changes its array in place"):
+        fad.grad(call)(np.ones(3))
+
+
+def test_every_method_of_every_ufunc_is_decided():
+    undecided = []
+    for name, ufunc in PUBLIC.items():
+        if not isinstance(ufunc, np.ufunc) or ufunc.signature is not None:
+            continue
+        wanted = ["at"]
+        if ufunc.nin == 2 and ufunc.nout == 1:
+            wanted += ["reduce", "accumulate", "reduceat", "outer"]
+        undecided += [f"{name}.{m}" for m in wanted if (ufunc, m) not in UFUNC_METHODS and (ufunc, m) not in REFUSED]
+    assert undecided == []
+
+
+def test_a_missing_rule_names_the_nearest_function_that_has_one():
+    def cumsums(x):
+        return x
+
+    cumsums.__name__ = "cumsums"
+    with pytest.raises(MissingRuleError, match=r"The nearest with a rule: .*numpy\.cumsum"):
+        fad.grad(lambda x: x.__array_function__(cumsums, (), (x,), {}))(np.ones(3))
+    assert suggest("no_such_thing_at_all") == ""
+
+
+# --- methods and attributes of arrays ------------------------------------------------------------------------------
+
+METHODS_LATER = {"argsort", "argpartition"}
+# Python's own machinery, and protocols that a traced array must not answer (they would hand out bare numbers).
+DUNDERS = {
+    "__array_finalize__", "__array_interface__", "__array_priority__", "__array_struct__", "__array_wrap__",
+    "__class_getitem__", "__contains__", "__delitem__", "__getstate__", "__setstate__",
+    "__iadd__", "__iand__", "__ifloordiv__", "__ilshift__", "__imatmul__", "__imod__", "__imul__", "__ior__",
+    "__ipow__",
+    "__irshift__", "__isub__", "__itruediv__", "__ixor__",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(dir(np.ndarray)) - METHODS_LATER))
+def test_a_traced_array_has_every_method_and_attribute_of_ndarray_or_refuses_it_with_a_reason(name):
+    if name in DUNDERS:
+        assert name not in vars(Tracer)
+        return
+    assert hasattr(Tracer, name) or name in Tracer.__slots__
+
+
+@pytest.mark.parametrize("name", sorted(METHOD_REASONS))
+def test_a_refused_method_says_why(name):
+    with pytest.raises(MissingRuleError, match=name.strip("_")):
+        fad.grad(lambda x: getattr(x, name)())(np.ones(3))
+
+
+@pytest.mark.parametrize("name", sorted(ATTRIBUTE_REASONS))
+def test_a_refused_attribute_says_why_and_hasattr_answers_no(name):
+    with pytest.raises(MissingRuleError, match=name):
+        fad.grad(lambda x: getattr(x, name))(np.ones(3))
+    np.testing.assert_array_equal(
+        fad.grad(lambda x: x.sum() * (2.0 if hasattr(x, name) else 1.0))(np.ones(3)), np.ones(3)
+    )
+
+
+METHOD_CALLS = [
+    ("T", lambda x: x.T), ("mT", lambda x: x.mT), ("flat", lambda x: x.flat[3]),
+    ("real", lambda x: x.real), ("imag", lambda x: x.imag + x),
+    ("astype", lambda x: x.astype(complex).real), ("copy", lambda x: x.copy()),
+    ("choose", lambda x: np.choose(x > 0, [x, 2 * x])), ("clip", lambda x: x.clip(-1, 1)),
+    ("compress", lambda x: x.compress([True, False, True], axis=0)), ("conj", lambda x: x.conj()),
+    ("diagonal", lambda x: x.diagonal(1)), ("flatten", lambda x: x.flatten()), ("ravel", lambda x: x.ravel("F")),
+    ("repeat", lambda x: x.repeat(2, axis=1)), ("reshape", lambda x: x.reshape(2, -1)),
+    ("round", lambda x: x.round(1) * x),
+    ("searchsorted", lambda x: x[0].searchsorted(0.1) * x), ("squeeze", lambda x: x[:, :1].squeeze(1)),
+    ("swapaxes", lambda x: x.swapaxes(0, 1)), ("take", lambda x: x.take([0, 2], axis=1)),
+    ("transpose", lambda x: x.transpose(1, 0)), ("view", lambda x: x.view()),
+    ("to_device", lambda x: x.to_device("cpu")),
+    ("nonzero", lambda x: x[x.nonzero()]), ("tolist", lambda x: x.tolist()[1][0]), ("item", lambda x: x * x.size),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "call"), METHOD_CALLS, ids=[n for n, _ in METHOD_CALLS])
+def test_a_method_gives_what_ndarrays_method_gives(name, call):
+    x = np.sort(np.linspace(-1.0, 1.0, 12) + 0.01).reshape(3, 4)
+    value, pullback = fad.vjp(call, x)
+    np.testing.assert_allclose(value, call(x), rtol=1e-12)
+    tangent = np.cos(np.arange(12.0)).reshape(3, 4)
+    pushed = fad.jvp(call, (x,), (tangent,))[1]
+    ct = np.sin(1.0 + np.arange(value.size)).reshape(value.shape)
+    np.testing.assert_allclose(np.sum(ct * pushed), np.sum(pullback(ct)[0] * tangent), rtol=1e-12)
+
+
+def test_pickling_a_traced_value_is_refused():
+    import pickle
+
+    with pytest.raises(fad.errors.TracerConversionError, match="pickled"):
+        fad.grad(lambda x: pickle.loads(pickle.dumps(x)))(1.0)
+
+
+# --- fad.numpy -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(np.__all__) - MODULES))
+def test_fad_numpy_has_every_name_of_numpy(name):
+    thing = getattr(np, name)
+    if not inspect.ismodule(thing):
+        assert hasattr(fnp, name)
+    if not callable(thing):
+        assert getattr(fnp, name) is thing
+
+
+def test_an_operation_is_the_public_function_itself():
+    assert fnp.sin is fad.ops.elementwise.sin
+    assert fnp.sin is REGISTRY["sin"]
+    assert fnp.linalg.__name__ == "fad.numpy.linalg"
+    assert fnp.fft.__name__ == "fad.numpy.fft"
+    assert fnp.float32 is np.float32
+
+
+def test_functions_that_numpy_does_not_dispatch_take_traced_values_in_fad_numpy():
+    grad = fad.grad
+    assert grad(lambda x: fnp.array([x, 1.0, x * x]).sum())(3.0) == 7.0
+    assert grad(lambda x: fnp.array([[x, 1.0], [2.0, x]], dtype="float32").sum())(3.0) == 2.0
+    assert grad(lambda x: fnp.asarray([x, x])[1])(3.0) == 1.0
+    assert grad(lambda x: fnp.full((2, 3), x).sum())(3.0) == 6.0
+    assert grad(lambda x: fnp.full_like(np.ones(4), x).sum())(3.0) == 4.0
+    assert grad(lambda x: fnp.arange(x, x + 3.0)[2])(3.0) == 1.0
+    assert grad(lambda x: fnp.pad(np.ones(2), 1, constant_values=x).sum())(3.0) == 2.0
+    assert grad(lambda x: fnp.stack([[x, 1.0], [x, x]]).sum())(3.0) == 3.0
+    assert grad(lambda x: fnp.fromfunction(lambda i: i * x, (3,)).sum())(3.0) == 3.0
+    np.testing.assert_array_equal(fad.vmap(lambda i: fnp.take(np.arange(5.0), i))(np.array([3, 1])), [3.0, 1.0])
+
+
+def test_at_updates_a_copy_of_a_plain_array_with_a_traced_value():
+    plain = np.zeros(3)
+    assert fad.grad(lambda x: (fnp.at(plain)[1].set(x) ** 2).sum())(3.0) == 6.0
+    np.testing.assert_array_equal(plain, np.zeros(3))
+
+
+def test_a_traced_array_names_fad_numpy_as_its_array_namespace():
+    assert fad.grad(lambda x: x.__array_namespace__().sum(x))(np.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_fad_numpy_has_no_random_and_says_where_it_is():
+    with pytest.raises(AttributeError, match=r"fad\.random"):
+        fnp.random  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        fnp.no_such_name  # noqa: B018
+
+
+def test_plain_arguments_go_to_numpy_itself():
+    x = np.arange(6.0).reshape(2, 3)
+    assert type(fnp.reshape(x, 6)) is np.ndarray
+    assert fnp.concatenate([x, x]).shape == (4, 3)
+    assert fnp.ravel(x).base is x.base
