@@ -41,3 +41,27 @@ bench: .venv-bench/.bench
 
 clean:
 	rm -rf $(VENV) .venv-bench .venv-matrix build dist
+
+# Python 3.11 to 3.13 as far as they are installed, with the newest NumPy, and the oldest NumPy on the oldest Python.
+MATRIX = python3.11 python3.12 python3.13
+test-matrix:
+	@for python in $(MATRIX); do \
+	  $$python -c '' 2>/dev/null || { echo "$$python is not installed"; continue; }; \
+	  echo "== $$python, newest NumPy"; \
+	  test -d .venv-matrix/$$python || $$python -m venv .venv-matrix/$$python; \
+	  .venv-matrix/$$python/bin/pip install -q -e '.[test]' || exit 1; \
+	  .venv-matrix/$$python/bin/python -m pytest -n 2 || exit 1; \
+	done
+	@echo "== $(PYTHON), NumPy 2.0"
+	@test -d .venv-matrix/oldest || $(PYTHON) -m venv .venv-matrix/oldest
+	@.venv-matrix/oldest/bin/pip install -q -e '.[test]' 'numpy==2.0.*' 'scipy<1.15'
+	@.venv-matrix/oldest/bin/python -m pytest -n 2
+
+$(VENV)/.docs: pyproject.toml
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -e '.[docs,scipy]'
+	touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"

@@ -1,0 +1,33 @@
+"""Sphinx configuration: ``make docs`` builds the pages into docs/_build/html."""
+
+import contextlib
+import io
+import runpy
+from pathlib import Path
+
+project = "fad"
+copyright = "2026, the fad developers"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
+html_theme = "furo"
+html_title = "fad"
+nb_execution_mode = "off"
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+exclude_patterns = ["_build", "generated/README.md"]
+# The design notes quote shapes of code, not cross-references.
+suppress_warnings = ["myst.xref_missing", "docutils"]
+
+
+def _write_operations():
+    """Write the matrix of operations from the registry, so that the page cannot be out of date."""
+    here = Path(__file__).parent / "generated"
+    here.mkdir(exist_ok=True)
+    module = runpy.run_module("fad.ops.__main__", run_name="operations")
+    with contextlib.redirect_stdout(io.StringIO()):
+        text = module["table"](markdown=True)
+    (here / "operations.md").write_text(f"# Every operation and where its rules come from\n\n{text}\n")
+
+
+_write_operations()
