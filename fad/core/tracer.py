@@ -257,13 +257,18 @@ class Trace:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
         raise TracerConversionError(
             f"a traced value inside {self.kind} was about to become a plain Python number, without its derivative "
-            "(float(x), x.item(), math.sin(x)). Use x itself and NumPy's functions (np.sin for math.sin); "
+            "(float(x), x.item(), math.sin(x), out[i] = x). Use x itself and NumPy's functions (np.sin for math.sin); "
+            "to store into an array, out = out.at[i].set(x) with out made by fad.numpy; "
             "for the bare number, float(fad.stop_gradient(x))"
         )
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
         return _stop(x.value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
+        raise TypeError("x.trace() of a traced array: write np.trace(x)")
 
     def check_alive(self) -> None:
         if self.dead:

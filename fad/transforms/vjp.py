@@ -100,7 +100,7 @@ class VJPTrace(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
         if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
-            b = as_operand(b)
+            b = as_operand(b, (x,))
             if b is NotImplemented:
                 return b
         if prim.partials is None:
@@ -119,7 +119,7 @@ class VJPTrace(Trace):
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
         if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
-            a = as_operand(a)
+            a = as_operand(a, (y,))
             if a is NotImplemented:
                 return a
         if prim.partials is None:
@@ -196,7 +196,7 @@ class VJPTrace(Trace):
                 parents.append(x.info)
             else:
                 if type(x) is not np.ndarray and type(x) is not Tracer:
-                    x = as_operand(x)
+                    x = as_operand(x, args)
                     if x is NotImplemented:
                         return x
                 values.append(x)

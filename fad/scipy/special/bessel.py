@@ -1,0 +1,318 @@
+"""Bessel functions of every kind, with the derivative in the argument; in the order where there is one in closed form.
+
+The recurrence ``C' = (C_{v-1} - C_{v+1}) / 2`` is used rather than the one that divides by the argument,
+so that the derivatives at 0 are right.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.special as sc
+
+from fad.core.samples import call
+from fad.scipy.special.build import previous, real_only, special, special_multi
+from fad.scipy.special.quadrature import ive_order, kve_order
+from fad.errors import DerivativeError
+
+_ORDER = "the order of a Bessel function has no derivative in closed form"
+
+
+def _samples(low=0.3, high=6.0, orders=(0.5, 2.0, 3.7)):
+    def draw(s):
+        xs = [call(v, s.real(3, 4, low=low, high=high)) for v in orders]
+        return [*xs, call(1.5, s.real(low=low, high=high))]
+
+    return draw
+
+
+# --- of a real or complex order ---------------------------------------------------------------------------------------
+
+
+def _both(v, x, function):
+    """Return (C_{v-1} - C_{v+1}) / 2."""
+    return 0.5 * (function(v - 1.0, x) - function(v + 1.0, x))
+
+
+jv = special("jv", _ORDER, lambda _z, v, x: _both(v, x, sc.jv), samples=_samples(), complex=True)
+jn = jv
+yv = special("yv", _ORDER, lambda _z, v, x: _both(v, x, sc.yv), samples=_samples(), complex=True)
+hankel1 = special("hankel1", _ORDER, lambda _z, v, x: _both(v, x, sc.hankel1), samples=_samples(), complex=True)
+hankel2 = special("hankel2", _ORDER, lambda _z, v, x: _both(v, x, sc.hankel2), samples=_samples(), complex=True)
+hankel1e = special(
+    "hankel1e", _ORDER, lambda z, v, x: _both(v, x, sc.hankel1e) - 1j * z, samples=_samples(), complex=True
+)
+hankel2e = special(
+    "hankel2e", _ORDER, lambda z, v, x: _both(v, x, sc.hankel2e) + 1j * z, samples=_samples(), complex=True
+)
+
+
+def _jve(_z, v, x):
+    real_only("jve", x)
+    return _both(v, x, sc.jve)
+
+
+def _yve(_z, v, x):
+    real_only("yve", x)
+    return _both(v, x, sc.yve)
+
+
+jve = special("jve", _ORDER, _jve, samples=_samples())
+yve = special("yve", _ORDER, _yve, samples=_samples())
+
+
+def _positive_argument(name, x):
+    if x.dtype.kind == "c":
+        raise DerivativeError(
+            f"scipy.special.{name} of complex numbers has no derivative in its order that fad could give, only of real "
+            "positive ones. Keep the order constant (fad.stop_gradient)"
+        )
+
+
+def _kv_order(_z, v, x):
+    _positive_argument("kv", x)
+    return np.exp(-x) * kve_order(v, x)
+
+
+def _kve_order(_z, v, x):
+    _positive_argument("kve", x)
+    return kve_order(v, x)
+
+
+def _iv_order(_z, v, x):
+    _positive_argument("iv", x)
+    return np.exp(x) * ive_order(v, x)
+
+
+def _ive_order(_z, v, x):
+    _positive_argument("ive", x)
+    return ive_order(v, x)
+
+
+def _ive_slope(z, v, x):
+    real_only("ive", x)
+    return 0.5 * (sc.ive(v - 1.0, x) + sc.ive(v + 1.0, x)) - np.sign(x) * z
+
+
+_MODIFIED = ((0.2, 3.0), (0.3, 6.0))
+kv = special(
+    "kv", _kv_order, lambda _z, v, x: -0.5 * (sc.kv(v - 1.0, x) + sc.kv(v + 1.0, x)), domain=_MODIFIED, complex=True
+)
+kve = special(
+    "kve", _kve_order, lambda z, v, x: z - 0.5 * (sc.kve(v - 1.0, x) + sc.kve(v + 1.0, x)), domain=_MODIFIED, complex=True
+)
+iv = special(
+    "iv", _iv_order, lambda _z, v, x: 0.5 * (sc.iv(v - 1.0, x) + sc.iv(v + 1.0, x)), domain=_MODIFIED, complex=True
+)
+ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED)
+
+
+# --- of integer order -------------------------------------------------------------------------------------------------
+
+
+def _yn(_z, n, x):
+    lower = np.where(n == 0, -sc.yn(1, x), sc.yn(previous(n), x))  # Y_{-1} = -Y_1
+    return 0.5 * (lower - sc.yn(n + 1, x))
+
+
+def _kn(_z, n, x):
+    return -0.5 * (sc.kn(abs(n - 1), x) + sc.kn(n + 1, x))
+
+
+def _integer_samples(s):
+    return [call(2, s.real(3, 4, low=0.3, high=6.0)), call(s.ints(0, 4, (4,)), s.real(4, low=0.3, high=6.0))]
+
+
+yn = special("yn", "an integer order", _yn, integers=(0,), samples=_integer_samples)
+kn = special("kn", "an integer order", _kn, integers=(0,), samples=_integer_samples)
+
+_AWAY = (0.3, 8.0)
+j0 = special("j0", lambda _z, x: -sc.j1(x), domain=(-8.0, 8.0))
+j1 = special("j1", lambda _z, x: 0.5 * (sc.j0(x) - sc.jv(2.0, x)), domain=(-8.0, 8.0))
+y0 = special("y0", lambda _z, x: -sc.y1(x), domain=_AWAY)
+y1 = special("y1", lambda z, x: sc.y0(x) - z / x, domain=_AWAY)
+i0 = special("i0", lambda _z, x: sc.i1(x), domain=(-4.0, 4.0))
+i1 = special("i1", lambda _z, x: 0.5 * (sc.i0(x) + sc.iv(2.0, x)), domain=(-4.0, 4.0))
+i0e = special("i0e", lambda z, x: sc.i1e(x) - np.sign(x) * z, domain=(0.3, 4.0))
+i1e = special("i1e", lambda z, x: 0.5 * (sc.i0e(x) + sc.ive(2.0, x)) - np.sign(x) * z, domain=(0.3, 4.0))
+k0 = special("k0", lambda _z, x: -sc.k1(x), domain=_AWAY)
+k1 = special("k1", lambda z, x: -sc.k0(x) - z / x, domain=_AWAY)
+k0e = special("k0e", lambda z, x: z - sc.k1e(x), domain=_AWAY)
+k1e = special("k1e", lambda z, x: z - sc.k0e(x) - z / x, domain=_AWAY)
+
+# --- spherical --------------------------------------------------------------------------------------------------------
+
+
+def _spherical(name, lower_sign, upper_sign):
+    """Make a spherical Bessel function: f_n' = (+-n f_{n-1} +- (n+1) f_{n+1}) / (2n + 1)."""
+    function = getattr(sc, name)
+
+    def forward(n, z):
+        y = function(n, z)
+        return y.astype(z.dtype) if getattr(z, "dtype", y.dtype) != y.dtype else y
+
+    def partial(_y, n, z):
+        low, high = prim(previous(n), z), prim(n + 1, z)
+        return (lower_sign * n * low + upper_sign * (n + 1) * high) / (2 * n + 1)
+
+    prim = special(
+        name, "an integer order", partial, numpy=forward, integers=(0,), complex=True,
+        samples=lambda s: [call(2, s.real(3, 4, low=0.5, high=6.0)), call(s.ints(0, 4, (4,)), s.real(4, low=0.5, high=6.0))],
+    )  # fmt: skip
+
+    def public(n, z, derivative=False):
+        z = z if hasattr(z, "dtype") else np.asarray(z, dtype=float)[()]
+        n = n if type(n) is int else np.asarray(n)
+        return partial(None, n, z) if derivative else prim(n, z)
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = f"Return scipy.special.{name} of integer order n, or its derivative in z."
+    return public
+
+
+spherical_jn = _spherical("spherical_jn", 1.0, -1.0)
+spherical_yn = _spherical("spherical_yn", 1.0, -1.0)
+spherical_in = _spherical("spherical_in", 1.0, 1.0)
+spherical_kn = _spherical("spherical_kn", -1.0, -1.0)
+
+# --- derivatives of any order, as functions ----------------------------------------------------------------------------
+
+
+def _nth(function, sign, outer):
+    """Return the n-th derivative as a function (v, z, n): a binomial sum of neighbouring orders (DLMF 10.6.7)."""
+
+    def derivative(v, z, n=1):
+        if int(n) != n or n < 0:
+            raise ValueError("the order of the derivative must be a non-negative integer")
+        n = int(n)
+        terms = [math.comb(n, k) * sign**k * function(v - n + 2.0 * k, z) for k in range(n + 1)]
+        return (outer / 2.0) ** n * sum(terms[1:], terms[0])
+
+    derivative.__name__ = derivative.__qualname__ = f"{function.__name__}p"
+    derivative.__doc__ = f"Return the n-th derivative in z of scipy.special.{function.__name__}(v, z)."
+    return derivative
+
+
+jvp = _nth(sc.jv, -1.0, 1.0)
+yvp = _nth(sc.yv, -1.0, 1.0)
+ivp = _nth(sc.iv, 1.0, 1.0)
+kvp = _nth(sc.kv, 1.0, -1.0)
+h1vp = _nth(sc.hankel1, -1.0, 1.0)
+h2vp = _nth(sc.hankel2, -1.0, 1.0)
+
+# --- Kelvin: ber + i bei = J_0(x exp(3 pi i / 4)), ker + i kei = K_0(x exp(pi i / 4)) -----------------------------------
+
+_KEI = complex(math.sqrt(0.5), math.sqrt(0.5))
+_BEI = complex(-math.sqrt(0.5), math.sqrt(0.5))
+
+
+def _second_ber(x):
+    z = x * _BEI
+    return 0.5j * (sc.jv(0.0, z) - sc.jv(2.0, z))
+
+
+def _second_ker(x):
+    z = x * _KEI
+    return 0.5j * (sc.kv(0.0, z) + sc.kv(2.0, z))
+
+
+ber = special("ber", lambda _z, x: sc.berp(x), domain=(0.3, 5.0))
+bei = special("bei", lambda _z, x: sc.beip(x), domain=(0.3, 5.0))
+ker = special("ker", lambda _z, x: sc.kerp(x), domain=(0.3, 5.0))
+kei = special("kei", lambda _z, x: sc.keip(x), domain=(0.3, 5.0))
+berp = special("berp", lambda _z, x: np.real(_second_ber(x)), domain=(0.3, 5.0))
+beip = special("beip", lambda _z, x: np.imag(_second_ber(x)), domain=(0.3, 5.0))
+kerp = special("kerp", lambda _z, x: np.real(_second_ker(x)), domain=(0.3, 5.0))
+keip = special("keip", lambda _z, x: np.imag(_second_ker(x)), domain=(0.3, 5.0))
+
+
+def _points(low, high):
+    return lambda s: [call(s.real(3, 4, low=low, high=high)), call(s.real(low=low, high=high))]
+
+
+kelvin = special_multi(
+    "kelvin", lambda zs, x: (zs[2], zs[3], _second_ber(x), _second_ker(x)), results=4, samples=_points(0.3, 5.0)
+)
+
+# --- Airy -------------------------------------------------------------------------------------------------------------
+
+airy = special_multi(
+    "airy", lambda zs, x: (zs[1], x * zs[0], zs[3], x * zs[2]), results=4, samples=_points(-3.0, 3.0), complex=True
+)
+
+
+def _airye(zs, x):
+    real_only("airye", x)
+    a, ap, b, bp = zs
+    root = np.sqrt(np.maximum(x, 0.0))  # the scaling of Bi is 1 for x < 0, and Ai's has no real value there
+    return ap + root * a, x * a + root * ap, bp - root * b, x * b - root * bp
+
+
+airye = special_multi("airye", _airye, results=4, samples=_points(0.3, 3.0))
+
+
+def _itairy(_zs, x):
+    up, down = sc.airy(x), sc.airy(-x)
+    return up[0], up[2], down[0], down[2]
+
+
+itairy = special_multi("itairy", _itairy, results=4, samples=_points(0.3, 3.0))
+
+# --- integrals of Bessel functions --------------------------------------------------------------------------------------
+
+_SMALL = [(-1.0) ** k / (4.0**k * math.factorial(k) ** 2) for k in range(1, 14)]
+
+
+def _drop(value, x, alternating):
+    """Return (1 - J_0(x)) / x or (I_0(x) - 1) / x, by the power series for small x."""
+    near = np.abs(x) < 1.5
+    u = np.where(near, x, np.ones_like(x))
+    total = 0.0
+    for c in reversed(_SMALL):
+        total = total * (u * u) + (-c if alternating else abs(c))
+    far = np.where(near, np.ones_like(x), x)
+    return np.where(near, total * u, (value - 1.0) * (-1.0 if alternating else 1.0) / far)
+
+
+itj0y0 = special_multi("itj0y0", lambda _zs, x: (sc.j0(x), sc.y0(x)), results=2, samples=_points(0.3, 6.0))
+iti0k0 = special_multi("iti0k0", lambda _zs, x: (sc.i0(x), sc.k0(x)), results=2, samples=_points(0.3, 4.0))
+it2j0y0 = special_multi(
+    "it2j0y0", lambda _zs, x: (_drop(sc.j0(x), x, True), -sc.y0(x) / x), results=2, samples=_points(0.3, 6.0), order=1
+)
+it2i0k0 = special_multi(
+    "it2i0k0", lambda _zs, x: (_drop(sc.i0(x), x, False), -sc.k0(x) / x), results=2, samples=_points(0.3, 4.0), order=1
+)
+besselpoly = special(
+    "besselpoly", lambda _z, a, power, v: sc.besselpoly(a, power + 1.0, v - 1.0) - sc.besselpoly(a, power + 1.0, v + 1.0),
+    "the exponent", "the order", samples=lambda s: [call(s.real(3, 4, low=0.3, high=3.0), 1.0, 3.0)],
+)  # fmt: skip
+
+# --- Struve -----------------------------------------------------------------------------------------------------------
+
+
+def _struve_term(v, x):
+    return (0.5 * x) ** v * sc.rgamma(v + 1.5) / math.sqrt(math.pi)
+
+
+struve = special(
+    "struve", _ORDER, lambda _z, v, x: 0.5 * (sc.struve(v - 1.0, x) - sc.struve(v + 1.0, x) + _struve_term(v, x)),
+    samples=_samples(),
+)  # fmt: skip
+modstruve = special(
+    "modstruve", _ORDER, lambda _z, v, x: 0.5 * (sc.modstruve(v - 1.0, x) + sc.modstruve(v + 1.0, x) + _struve_term(v, x)),
+    samples=_samples(high=4.0),
+)  # fmt: skip
+itstruve0 = special("itstruve0", lambda _z, x: sc.struve(0.0, x), domain=(0.3, 6.0))
+it2struve0 = special("it2struve0", lambda _z, x: -sc.struve(0.0, x) / x, domain=(0.3, 6.0))
+itmodstruve0 = special("itmodstruve0", lambda _z, x: sc.modstruve(0.0, x), domain=(0.3, 4.0))
+wright_bessel = special(
+    "wright_bessel", "its first parameter", "its second parameter",
+    lambda _z, a, b, x: sc.wright_bessel(a, b + a, x), samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],
+)  # fmt: skip
+if hasattr(sc, "log_wright_bessel"):
+    log_wright_bessel = special(
+        "log_wright_bessel", "its first parameter", "its second parameter",
+        lambda z, a, b, x: np.exp(sc.log_wright_bessel(a, b + a, x) - z),
+        samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],
+    )  # fmt: skip

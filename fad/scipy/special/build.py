@@ -1,0 +1,253 @@
+"""How a SciPy ufunc becomes an operation: constructors that the rooms of special functions share.
+
+A partial derivative is ``(z, *xs) -> dz/dx``, as for all elementwise operations. In its place may stand a string, which
+says why there is none: asking for it is then an error that tells so, never a zero.
+Rules call SciPy's own ufuncs, which dispatch on traced values; so they need no import of each other, and can be
+differentiated and batched again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+
+from fad.core.archetypes import align, elementwise, fit, spread
+from fad.core.primitive import Nary, answer, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer
+from fad.errors import DerivativeError
+from fad.transforms.jvp import jvp
+
+_NUMBERS = (bool, int, float)
+
+
+def special(
+    name: str,
+    *partials: Callable | str | None,
+    numpy: Any = None,
+    integers: tuple = (),
+    answers: tuple = (),
+    order: int = 2,
+    **slots: Any,
+) -> Any:
+    """Make an elementwise operation of a SciPy function from its partial derivatives.
+
+    `integers` numbers the operands that stay Python integers: SciPy has a loop of its own for them.
+    `order` is the highest order to which the derivatives are defined on the samples.
+    """
+    numpy = numpy or getattr(sc, name)
+    arity = len(partials)
+    rules = [_refusal(name, k, arity, p) if isinstance(p, str) else p for k, p in enumerate(partials)]
+    if arity > 1:
+        rules = [_of_arrays(p, arity, integers) for p in rules]
+    prim = elementwise(f"special.{name}", *rules, numpy=numpy, answers=answers, **slots)
+    prim.extra["order"] = order
+    _document(prim, name, partials)
+    return prim
+
+
+def special_multi(name: str, *partials: Callable | str, results: int, numpy: Any = None, **slots: Any) -> Any:
+    """Make an operation with several results: each partial is ``(zs, *xs) -> (dz/dx, ...)``, one per result."""
+    numpy = numpy or getattr(sc, name)
+    arity = len(partials)
+    rules = tuple(_refusal(name, k, arity, p) if isinstance(p, str) else p for k, p in enumerate(partials))
+    integers = slots.pop("integers", ())
+    order = slots.pop("order", 2)
+    slots.setdefault("complex", False)
+    rules = tuple(_weak_operands(p, integers) for p in rules)
+
+    def push(tangents, ys, xs, params):
+        totals: list = [None] * results
+        for t, rule in zip(tangents, rules, strict=True):
+            if t is not None:
+                for i, d in enumerate(rule(ys, *xs)):
+                    totals[i] = t * d if totals[i] is None else totals[i] + t * d
+        return tuple(None if total is None else spread(total, y) for total, y in zip(totals, ys, strict=True))
+
+    def pull(k, cts, ys, *xs):
+        total = None
+        for ct, d in zip(cts, rules[k](ys, *xs), strict=True):
+            total = ct * d if total is None else total + ct * d
+        return fit(total, xs[k].shape, xs[k].dtype)
+
+    prim = Nary(f"special.{name}", numpy, jvp=push, vjp=pull, multi=True, numpy=(numpy,), archetype="special", **slots)
+    prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
+    prim.extra["order"] = order
+    _document(prim, name, partials)
+    register(prim)
+    answer(prim.numpy, prim)
+    return prim
+
+
+def _document(prim: Any, name: str, partials: tuple) -> None:
+    missing = [f"argument {k} ({p})" for k, p in enumerate(partials) if isinstance(p, str)]
+    prim.doc = f"scipy.special.{name} on arrays and traced values." + (
+        f" No derivative in {', '.join(missing)}: asking for it raises DerivativeError." if missing else ""
+    )
+
+
+def _refusal(name: str, k: int, arity: int, reason: str) -> Callable:
+    def refuse(*_):
+        raise DerivativeError(
+            f"scipy.special.{name} has no derivative that fad could give in its argument {k} ({reason}). "
+            "Keep that argument constant (fad.stop_gradient), or give the function a rule with fad.custom_jvp"
+        )
+
+    refuse.__signature__ = _signature(["_z", *[f"_x{i}" for i in range(arity)]])
+    return refuse
+
+
+def _signature(names: list) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(n, kind) for n in names])
+
+
+def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callable | None:
+    """Let a partial see Python numbers in the precision of the result, and give its value in that precision."""
+    if partial is None:
+        return None
+    seen = [not p.startswith("_") for p in inspect.signature(partial).parameters]
+    rule = _weak_operands(partial, integers)
+
+    def converted(z, *xs):
+        d = rule(z, *xs)
+        return _narrow(d, z.dtype)
+
+    names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
+    converted.__signature__ = _signature(["z", *names])
+    return converted
+
+
+def _narrow(d: Any, dtype: np.dtype) -> Any:
+    """Bring a derivative that was computed in double precision back to the precision of the result."""
+    kind = getattr(getattr(d, "dtype", None), "kind", "")
+    if kind == "f" and dtype.kind == "c":
+        dtype = np.finfo(dtype).dtype
+    return d.astype(dtype) if kind == dtype.kind and d.dtype != dtype else d
+
+
+def _weak_operands(partial: Callable, integers: tuple) -> Callable:
+    def rule(z, *xs):
+        dtype = (z[0] if type(z) is tuple else z).dtype
+        return partial(z, *[strong(x, dtype) if i not in integers else x for i, x in enumerate(xs)])
+
+    return rule
+
+
+def strong(x: Any, dtype: np.dtype) -> Any:
+    """Return a Python number as a NumPy scalar of the real precision of `dtype`, and anything else as it is."""
+    if type(x) not in _NUMBERS:
+        return x
+    return (np.finfo(dtype).dtype if dtype.kind == "c" else dtype).type(x)
+
+
+# --- partials made from other functions ----------------------------------------------------------------------------
+
+
+def through(function: Callable, k: int) -> Callable:
+    """Return the partial derivative in operand `k` of a function written in differentiable operations."""
+    arity = len(inspect.signature(function).parameters)
+
+    def partial(z, *xs):
+        def along(x):
+            return function(*xs[:k], x, *xs[k + 1 :])
+
+        x = xs[k] if type(xs[k]) is not np.ndarray or xs[k].dtype.kind in "fc" else xs[k].astype(float)
+        return jvp(along, (x,), (np.ones_like(x),))[1]
+
+    partial.__signature__ = _signature(["z", *[f"x{i}" for i in range(arity)]])
+    return partial
+
+
+def chain(function: Callable) -> tuple:
+    """Return all partial derivatives of a function written in differentiable operations."""
+    return tuple(through(function, k) for k in range(len(inspect.signature(function).parameters)))
+
+
+def inverse(function_partials: tuple, solved: int, given: int) -> tuple:
+    """Return the partials of an inverse function by the implicit function theorem.
+
+    The function ``F(x_0 .. x_n)`` has the partials given (a string where there is none). Its inverse solves
+    ``F = p`` for operand number `solved`; among the operands of the inverse, p stands at position `given`,
+    the others in their order.
+    """
+    arity = len(function_partials)
+    places = [i for i in range(arity) if i != solved]
+    places.insert(given, solved)  # the place of operand j of the inverse in F; the place `solved` is p's
+    slope = function_partials[solved]
+    if isinstance(slope, str):
+        return (slope,) * arity
+    rules: list = []
+    for j in range(arity):
+        own = function_partials[places[j]]
+        rules.append(_implicit(own, slope, places, solved, j == given) if not isinstance(own, str) else own)
+    return tuple(rules)
+
+
+def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_value: bool) -> Callable:
+    def partial(z, *xs):
+        point: list = [None] * len(xs)
+        for place, x in zip(places, xs, strict=True):
+            point[place] = x
+        p, point[solved] = point[solved], z
+        along = slope(p, *point)
+        return 1.0 / along if is_value else -own(p, *point) / along
+
+    partial.__signature__ = _signature(["z", *[f"x{i}" for i in range(len(places))]])
+    return partial
+
+
+# --- small tools of rules -----------------------------------------------------------------------------------------
+
+
+def drawn(s: Any, *domains: tuple) -> list:
+    """Draw samples for an operation of many operands: alike, broadcast, scalar, and each a Python number once."""
+    n = len(domains)
+    shapes = [[(3, 4)] * n, [()] * n, [(3, 1), (4,), *[()] * (n - 2)]]
+    calls = [[s.real(*d, low=a, high=b) for d, (a, b) in zip(ds, domains, strict=True)] for ds in shapes]
+    for k, (a, b) in enumerate(domains):
+        args = [s.real(3, low=low, high=high) for low, high in domains]
+        args[k] = a + 0.37 * (b - a)
+        calls.append(args)
+    return [call(*args) for args in calls]
+
+
+def number(x: Any) -> Any:
+    """Return the plain numbers behind a value, for choosing how many terms a sum needs."""
+    while type(x) is Tracer:
+        x = x.value
+    return np.asarray(x)
+
+
+def real_only(name: str, x: Any) -> None:
+    """Raise if the derivative of a function that is not holomorphic was asked at complex numbers."""
+    if x.dtype.kind == "c":
+        raise DerivativeError(
+            f"scipy.special.{name} of complex numbers is not complex-differentiable: its scaling takes a real part. "
+            "Use the function without the exponential scaling, or real arguments"
+        )
+
+
+def previous(n: Any) -> Any:
+    """Return n - 1, and 0 for n == 0, where the factor n makes the term vanish."""
+    return n - 1 + (n == 0)
+
+
+def polynomial(x: Any, coefficients: list) -> Any:
+    """Evaluate a polynomial by Horner's rule, coefficients from the constant on."""
+    total = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
+
+
+def branch(condition: Any, if_true: Callable, if_false: Callable, x: Any, safe_true: float, safe_false: float) -> Any:
+    """Choose between two formulas, each evaluated only where it is meant to hold, and at a safe point elsewhere."""
+    safe_true, safe_false = strong(safe_true, x.dtype), strong(safe_false, x.dtype)
+    return np.where(
+        condition, if_true(np.where(condition, x, safe_true)), if_false(np.where(condition, safe_false, x))
+    )

@@ -1,0 +1,169 @@
+"""Distribution functions and their inverses in every argument, by the incomplete gamma and beta functions.
+
+Each distribution function is written once in terms of gammainc and betainc; the chain rule gives its partials,
+and the implicit function theorem those of the inverses. A count that SciPy rounds down has no derivative.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.special as sc
+
+from fad.core.samples import call
+from fad.scipy.special.build import chain, inverse, special
+from fad.scipy.special.gamma import beta_density
+from fad.scipy.special.quadrature import betainc_second
+
+_COUNT = "a number of events, which is an integer"
+_P = (0.1, 0.9)
+
+
+def _counts(*ranges):
+    """Draw samples with whole numbers first, then probabilities."""
+
+    def draw(s):
+        return [
+            call(*[r if type(r) is float else s.real(3, 4, low=r[0], high=r[1]) for r in ranges]),
+            call(*[r if type(r) is float else s.real(low=r[0], high=r[1]) for r in ranges]),
+        ]
+
+    return draw
+
+
+# --- chi square, gamma, Poisson ------------------------------------------------------------------------------------------
+
+_chi = chain(lambda v, x: sc.gammainc(0.5 * v, 0.5 * x))
+_chi_upper = chain(lambda v, x: sc.gammaincc(0.5 * v, 0.5 * x))
+chdtr = special("chdtr", *_chi, domain=((0.7, 6.0), (0.5, 8.0)))
+chdtrc = special("chdtrc", *_chi_upper, domain=((0.7, 6.0), (0.5, 8.0)))
+chdtri = special("chdtri", *inverse(_chi_upper, 1, 1), domain=((0.7, 6.0), _P))
+chdtriv = special("chdtriv", *inverse(_chi, 0, 0), domain=(_P, (0.5, 6.0)))
+
+_gamma = chain(lambda a, b, x: sc.gammainc(b, a * x))
+_gamma_upper = chain(lambda a, b, x: sc.gammaincc(b, a * x))
+_GDTR = ((0.5, 2.0), (0.7, 4.0), (0.3, 3.0))
+gdtr = special("gdtr", *_gamma, domain=_GDTR)
+gdtrc = special("gdtrc", *_gamma_upper, domain=_GDTR)
+gdtria = special("gdtria", *inverse(_gamma, 0, 0), domain=(_P, (0.7, 4.0), (0.3, 3.0)))
+gdtrib = special("gdtrib", *inverse(_gamma, 1, 1), domain=((0.5, 2.0), _P, (0.3, 3.0)))
+gdtrix = special("gdtrix", *inverse(_gamma, 2, 2), domain=((0.5, 2.0), (0.7, 4.0), _P))
+
+_poisson = chain(lambda k, m: sc.gammaincc(k + 1.0, m))
+
+
+def _poisson_density(_z, k, m):
+    return np.exp(sc.xlogy(np.floor(k), m) - m - sc.gammaln(np.floor(k) + 1.0))
+
+
+pdtr = special("pdtr", _COUNT, lambda z, k, m: -_poisson_density(z, k, m), samples=_counts(3.0, (0.5, 6.0)))
+pdtrc = special("pdtrc", _COUNT, _poisson_density, samples=_counts(3.0, (0.5, 6.0)))
+pdtri = special("pdtri", _COUNT, lambda z, k, y: -1.0 / _poisson_density(y, k, z), samples=_counts(3.0, _P))
+pdtrik = special("pdtrik", *inverse(_poisson, 0, 0), domain=(_P, (2.0, 8.0)))
+
+# --- beta, binomial, F -------------------------------------------------------------------------------------------------
+
+_beta = chain(lambda a, b, x: sc.betainc(a, b, x))
+btdtria = special("btdtria", *inverse(_beta, 0, 0), domain=(_P, (0.7, 4.0), _P))
+btdtrib = special("btdtrib", *inverse(_beta, 1, 1), domain=((0.7, 4.0), _P, _P))
+
+_binomial = chain(lambda k, n, p: sc.betaincc(k + 1.0, n - k, p))
+
+
+def _binomial_density(_z, k, n, p):
+    k = np.floor(k)
+    last = k >= n
+    return np.where(last, 0.0, beta_density(k + 1.0, np.where(last, 1.0, n - k), p))
+
+
+_BINOMIAL = _counts(2.0, 5.0, _P)
+bdtr = special("bdtr", _COUNT, _COUNT, lambda z, k, n, p: -_binomial_density(z, k, n, p), samples=_BINOMIAL)
+bdtrc = special("bdtrc", _COUNT, _COUNT, _binomial_density, samples=_BINOMIAL)
+bdtri = special("bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), samples=_BINOMIAL)
+bdtrik = special("bdtrik", *inverse(_binomial, 0, 0), domain=((0.3, 0.8), (6.0, 9.0), (0.3, 0.7)))
+bdtrin = special("bdtrin", *inverse(_binomial, 1, 1), domain=((2.0, 4.0), (0.2, 0.8), (0.3, 0.7)))
+
+_negative_binomial = chain(lambda k, n, p: sc.betainc(n, k + 1.0, p))
+
+
+def _negative_density(_z, k, n, p):
+    return beta_density(n, np.floor(k) + 1.0, p)
+
+
+nbdtr = special("nbdtr", _COUNT, _COUNT, _negative_density, samples=_BINOMIAL)
+nbdtrc = special("nbdtrc", _COUNT, _COUNT, lambda z, k, n, p: -_negative_density(z, k, n, p), samples=_BINOMIAL)
+nbdtri = special("nbdtri", _COUNT, _COUNT, lambda z, k, n, y: 1.0 / _negative_density(y, k, n, z), samples=_BINOMIAL)
+nbdtrik = special("nbdtrik", *inverse(_negative_binomial, 0, 0), domain=((0.4, 0.8), (3.0, 6.0), (0.3, 0.6)))
+nbdtrin = special("nbdtrin", *inverse(_negative_binomial, 1, 1), domain=((2.0, 5.0), (0.2, 0.8), (0.3, 0.6)))
+
+_f = chain(lambda n, d, x: sc.betainc(0.5 * n, 0.5 * d, n * x / (n * x + d)))
+_f_upper = chain(lambda n, d, x: sc.betainc(0.5 * d, 0.5 * n, d / (n * x + d)))
+_F = ((1.5, 6.0), (1.5, 6.0), (0.3, 4.0))
+fdtr = special("fdtr", *_f, domain=_F)
+fdtrc = special("fdtrc", *_f_upper, domain=_F)
+fdtri = special("fdtri", *inverse(_f, 2, 2), domain=((1.5, 6.0), (1.5, 6.0), _P))
+fdtridfd = special("fdtridfd", *inverse(_f, 1, 1), domain=((1.5, 6.0), (0.72, 0.8), (2.5, 3.0)))
+
+# --- Student's t ---------------------------------------------------------------------------------------------------------
+
+
+def _t_density(_z, df, t):
+    norm = np.exp(sc.gammaln(0.5 * df + 0.5) - sc.gammaln(0.5 * df))
+    return norm / np.sqrt(math.pi * df) * (1.0 + t * t / df) ** (-0.5 * (df + 1.0))
+
+
+def _t_freedom(z, df, t):
+    # 1/2 + sign(t)/2 betainc(1/2, df/2, y) with y = t^2 / (df + t^2); the chain rule's second term is -t / (2 df) density.
+    y = t * t / (df + t * t)
+    return np.sign(t) * 0.25 * betainc_second(0.5 + 0.0 * df, 0.5 * df, y) - 0.5 * t / df * _t_density(z, df, t)
+
+
+_student = (_t_freedom, _t_density)
+stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)))
+stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P))
+stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.76, 0.82), (0.9, 1.0)))
+
+# --- non-central: in the argument, and for chi square in the shift ----------------------------------------------------
+
+_FREEDOM = "degrees of freedom of a non-central distribution"
+
+
+def _shifted_chi_density(x, df, shift):
+    root = np.sqrt(shift * x)
+    half = 0.5 * df - 1.0
+    log_power = 0.5 * half * (np.log(x) - np.log(shift))
+    return 0.5 * np.exp(log_power - 0.5 * (np.sqrt(x) - np.sqrt(shift)) ** 2) * sc.ive(half, root)
+
+
+_noncentral = (
+    lambda _z, x, df, shift: _shifted_chi_density(x, df, shift),
+    _FREEDOM,
+    lambda _z, x, df, shift: -_shifted_chi_density(x, df + 2.0, shift),
+)
+chndtr = special("chndtr", *_noncentral, samples=_counts((0.5, 8.0), 3.5, (0.4, 3.0)))
+chndtrix = special("chndtrix", *inverse(_noncentral, 0, 0), samples=_counts(_P, 3.5, (0.4, 3.0)))
+chndtrinc = special("chndtrinc", *inverse(_noncentral, 2, 2), samples=_counts((4.0, 8.0), 3.5, (0.3, 0.45)))
+
+# --- Kolmogorov and Smirnov --------------------------------------------------------------------------------------------
+
+_TERMS = np.arange(1.0, 40.0)
+_ODD = 2.0 * np.arange(0.0, 12.0) + 1.0
+
+
+def _kolmogorov_density(_z, x):
+    """Return the derivative of the survival function: by its theta series, or for small x by the one dual to it."""
+    small = x < 1.0
+    high = np.where(small, 1.0, x)[..., None]
+    low = np.where(small, x, 1.0)[..., None]
+    signs = np.where(_TERMS % 2 == 0, 1.0, -1.0)
+    far = 8.0 * (signs * _TERMS**2 * high * np.exp(-2.0 * (_TERMS * high) ** 2)).sum(-1)
+    c = (_ODD * math.pi) ** 2 / 8.0
+    terms = np.exp(-c / (low * low)) * (2.0 * c / (low * low) - 1.0) / (low * low)
+    near = -math.sqrt(2.0 * math.pi) * terms.sum(-1)
+    return np.where(small, near, far).astype(x.dtype)
+
+
+kolmogorov = special("kolmogorov", _kolmogorov_density, domain=(0.4, 2.0))
+kolmogi = special("kolmogi", lambda z, p: 1.0 / _kolmogorov_density(p, z), domain=(0.05, 0.95))
+

@@ -1,0 +1,141 @@
+"""Solutions of differential equations that SciPy returns with their derivative: Mathieu, parabolic cylinder, spheroidal.
+
+The derivative of the second result follows from the differential equation itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.special as sc
+
+from fad.core.samples import call
+from fad.scipy.special.build import special, special_multi
+
+_DEGREE = math.pi / 180
+_ORDER = "an integer order"
+_Q = "the parameter q of a Mathieu function"
+
+# --- Mathieu ------------------------------------------------------------------------------------------------------------
+
+_ANGLES = np.arange(64) * (360.0 / 64)
+
+
+def _mean(function):
+    """Return the derivative in q of a characteristic value: the mean of 2 cos(2x) under the squared function."""
+
+    def partial(_a, m, q):
+        y = function(m[..., None] if hasattr(m, "ndim") else m, q[..., None], _ANGLES)[0]
+        weight = 2.0 * np.cos(2.0 * _DEGREE * _ANGLES)
+        return ((weight * y * y).sum(-1) / (y * y).sum(-1)).astype(q.dtype)
+
+    return partial
+
+
+def _values(s):
+    return [call(2.0, s.real(3, 4, low=0.2, high=5.0)), call(1.0, s.real(low=0.2, high=5.0))]
+
+
+mathieu_a = special("mathieu_a", _ORDER, _mean(sc.mathieu_cem), samples=_values, order=1)
+mathieu_b = special("mathieu_b", _ORDER, _mean(sc.mathieu_sem), samples=_values, order=1)
+
+
+def _angular(value):
+    # x is in degrees, the derivative that SciPy returns is in radians.
+    def partial(zs, m, q, x):
+        y, slope = zs
+        return _DEGREE * slope, -_DEGREE * (value(m, q) - 2.0 * q * np.cos(2.0 * _DEGREE * x)) * y
+
+    return partial
+
+
+def _radial(value):
+    def partial(zs, m, q, x):
+        y, slope = zs
+        return slope, (value(m, q) - 2.0 * q * np.cosh(2.0 * x)) * y
+
+    return partial
+
+
+def _mathieu(name, partial, low, high):
+    return special_multi(
+        name, _ORDER, _Q, partial, results=2,
+        samples=lambda s: [call(2.0, 1.5, s.real(3, 4, low=low, high=high)), call(1.0, 0.7, s.real(low=low, high=high))],
+    )  # fmt: skip
+
+
+mathieu_cem = _mathieu("mathieu_cem", _angular(sc.mathieu_a), 10.0, 80.0)
+mathieu_sem = _mathieu("mathieu_sem", _angular(sc.mathieu_b), 10.0, 80.0)
+mathieu_modcem1 = _mathieu("mathieu_modcem1", _radial(sc.mathieu_a), 0.2, 1.2)
+mathieu_modcem2 = _mathieu("mathieu_modcem2", _radial(sc.mathieu_a), 0.2, 1.2)
+mathieu_modsem1 = _mathieu("mathieu_modsem1", _radial(sc.mathieu_b), 0.2, 1.2)
+mathieu_modsem2 = _mathieu("mathieu_modsem2", _radial(sc.mathieu_b), 0.2, 1.2)
+
+# --- parabolic cylinder --------------------------------------------------------------------------------------------------
+
+_CYLINDER = "the order of a parabolic cylinder function"
+
+
+def _cylinder(name, potential, order):
+    return special_multi(
+        name, _CYLINDER, lambda zs, v, x: (zs[1], potential(v, x) * zs[0]), results=2,
+        samples=lambda s: [call(order, s.real(3, 4)), call(order, s.real())],
+    )  # fmt: skip
+
+
+pbdv = _cylinder("pbdv", lambda v, x: 0.25 * x * x - v - 0.5, 1.5)
+pbvv = _cylinder("pbvv", lambda v, x: 0.25 * x * x - v - 0.5, 1.5)
+pbwa = _cylinder("pbwa", lambda a, x: a - 0.25 * x * x, 0.8)
+
+# --- spheroidal wave functions ---------------------------------------------------------------------------------------------
+
+_SPHEROIDAL = "a parameter of a spheroidal wave function"
+
+
+def _prolate(value, m, c, x, zs):
+    y, slope = zs
+    return slope, (2.0 * x * slope - (value - c * c * x * x - m * m / (1.0 - x * x)) * y) / (1.0 - x * x)
+
+
+def _oblate_angular(value, m, c, x, zs):
+    y, slope = zs
+    return slope, (2.0 * x * slope - (value + c * c * x * x - m * m / (1.0 - x * x)) * y) / (1.0 - x * x)
+
+
+def _oblate_radial(value, m, c, x, zs):
+    y, slope = zs
+    return slope, ((value - c * c * x * x - m * m / (1.0 + x * x)) * y - 2.0 * x * slope) / (1.0 + x * x)
+
+
+def _spheroidal(name, equation, value, low, high):
+    plain = special_multi(
+        name, *[_SPHEROIDAL] * 3, lambda zs, m, n, c, x: equation(value(m, n, c), m, c, x, zs), results=2,
+        samples=lambda s: [call(1.0, 2.0, 1.3, s.real(3, low=low, high=high))],
+    )  # fmt: skip
+    given = special_multi(
+        f"{name}_cv", *[_SPHEROIDAL] * 4, lambda zs, m, n, c, cv, x: equation(cv, m, c, x, zs), results=2,
+        samples=lambda s: [call(1.0, 2.0, 1.3, float(value(1.0, 2.0, 1.3)), s.real(3, low=low, high=high))],
+    )  # fmt: skip
+    return plain, given
+
+
+pro_ang1, pro_ang1_cv = _spheroidal("pro_ang1", _prolate, sc.pro_cv, 0.1, 0.8)
+pro_rad1, pro_rad1_cv = _spheroidal("pro_rad1", _prolate, sc.pro_cv, 1.3, 3.0)
+pro_rad2, pro_rad2_cv = _spheroidal("pro_rad2", _prolate, sc.pro_cv, 1.3, 3.0)
+obl_ang1, obl_ang1_cv = _spheroidal("obl_ang1", _oblate_angular, sc.obl_cv, 0.1, 0.8)
+obl_rad1, obl_rad1_cv = _spheroidal("obl_rad1", _oblate_radial, sc.obl_cv, 0.3, 3.0)
+obl_rad2, obl_rad2_cv = _spheroidal("obl_rad2", _oblate_radial, sc.obl_cv, 0.3, 3.0)
+
+# --- the arithmetic-geometric mean -----------------------------------------------------------------------------------------
+
+
+def _agm(z, a, b):
+    # M(a, b) = pi s / (4 K(m)), s = a + b, m = ((a - b) / s)^2.
+    s = a + b
+    m = ((a - b) / s) ** 2
+    slope = sc.elliprd(0.0, 1.0, 1.0 - m) / 6.0
+    return z / s - z * slope / sc.ellipk(m) * 4.0 * (a - b) * b / (s * s * s)
+
+
+agm = special("agm", _agm, lambda z, a, b: _agm(z, b, a), domain=(0.4, 3.0))
