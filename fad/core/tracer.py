@@ -258,7 +258,7 @@ class Trace:
         raise TracerConversionError(
             f"a traced value inside {self.kind} was about to become a plain Python number, without its derivative "
             "(float(x), x.item(), math.sin(x), out[i] = x). Use x itself and NumPy's functions (np.sin for math.sin); "
-            "to store into an array, out = out.at[i].set(x) with out made by fad.numpy; "
+            "to store into an array, out = fad.numpy.at(out)[i].set(x); "
             "for the bare number, float(fad.stop_gradient(x))"
         )
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fad.core.archetypes import align, cast, fit, install_operator
-from fad.core.primitive import Binary, answer, register
+from fad.core.options import refuse_options, refuse_out
+from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.einsum import contract_p
+from fad.ops.reduction import as_array, as_scalar
+from fad.ops.structural import normalize_axes, normalize_axis
 
 # --- matmul --------------------------------------------------------------------------------------------------------
 
@@ -33,6 +40,8 @@ def _matmul_right(ct, z, x, y):
         return fit(x[:, None] * ct[..., None, :], y.shape, ct.dtype) if y.ndim > 1 else x * ct
     if y.ndim == 1:
         return fit((_t(x) @ ct[..., None])[..., 0], y.shape, ct.dtype)
+    if y.ndim == 2 and x.size and ct.size:  # one large product instead of a sum of many
+        return x.reshape((-1, x.shape[-1])).T @ ct.reshape((-1, ct.shape[-1]))
     return fit(_t(x) @ ct, y.shape, ct.dtype)
 
 
@@ -92,3 +101,200 @@ matmul = register(
 )
 answer(np.matmul, matmul)
 install_operator(matmul, "@")
+
+
+# --- products of two arrays, written as matmul or einsum ------------------------------------------------------------
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _pair(x: Any, y: Any) -> tuple:
+    return as_array(x), as_array(y)
+
+
+def _dot_samples(s):
+    return [
+        call(s.real(3, 4), s.real(4, 2)),
+        call(s.real(4), s.real(4)),
+        call(s.real(), s.real(3)),
+        call(s.real(2, 3, 4), s.real(5, 4, 2)),
+        call(s.real(2, 4), s.real(4)),
+    ]
+
+
+@public(np.dot, methods=("dot",), samples=_dot_samples)
+def dot(a, b, out=None):
+    """Return the dot product: the last axis of `a` against the second last of `b`."""
+    refuse_out(out)
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return matmul(a, b)
+    return np.tensordot(a, b, (-1, -2 if b.ndim > 1 else -1))
+
+
+@public(
+    np.vdot, samples=lambda s: [call(s.real(4), s.real(4)), call(s.real(2, 3), s.real(2, 3)), call(s.real(), s.real())]
+)
+def vdot(a, b, /):
+    """Return the dot product of two arrays as vectors, the first conjugated."""
+    a, b = _pair(a, b)
+    return matmul(np.conjugate(a.reshape((a.size,))), b.reshape((b.size,)))
+
+
+@public(np.inner, samples=lambda s: [
+    call(s.real(4), s.real(4)), call(s.real(3, 4), s.real(2, 4)), call(s.real(2, 3, 4), s.real(4)),
+    call(s.real(), s.real(3)),
+])  # fmt: skip
+def inner(a, b, /):
+    """Return the product summed over the last axes of both arrays."""
+    a, b = _pair(a, b)
+    return a * b if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
+
+
+@public(np.outer, np.linalg.outer, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(), s.real(2))])
+def outer(a, b, out=None):
+    """Return the products of all elements of one vector with all of another."""
+    refuse_out(out)
+    a, b = _pair(a, b)
+    return a.reshape((a.size, 1)) * b.reshape((1, b.size))
+
+
+@public(np.tensordot, samples=lambda s: [
+    call(s.real(2, 3, 4), s.real(3, 4, 5)), call(s.real(2, 3), s.real(4, 2), (0, 1)), call(s.real(2), s.real(3), 0),
+    call(s.real(2, 3, 4), s.real(4, 2), axes=([0, 2], [1, 0])), call(s.real(2, 3), s.real(2, 3), 2)
+])  # fmt: skip
+def tensordot(a, b, axes=2):
+    """Sum products over the given axes of both arrays: the last and first `axes`, or two lists of axes."""
+    a, b = _pair(a, b)
+    if hasattr(axes, "__index__"):
+        n = int(axes)
+        of_a, of_b = tuple(range(a.ndim - n, a.ndim)), tuple(range(n))
+    else:
+        of_a, of_b = (
+            normalize_axes(tuple(np.atleast_1d(k).tolist()), x.ndim) for k, x in zip(axes, (a, b), strict=True)
+        )
+    if len(of_a) != len(of_b) or [a.shape[i] for i in of_a] != [b.shape[i] for i in of_b]:
+        raise ValueError(f"shape-mismatch for sum: {a.shape} over axes {of_a}, and {b.shape} over axes {of_b}")
+    names_a = _ALPHABET[: a.ndim]
+    names_b = list(_ALPHABET[a.ndim : a.ndim + b.ndim])
+    for i, j in zip(of_a, of_b, strict=True):
+        names_b[j] = names_a[i]
+    names_b = "".join(names_b)
+    result = "".join(c for c in names_a + names_b if (c in names_a) != (c in names_b))
+    y = bind(contract_p, a, b, a=names_a, b=names_b, result=result)
+    return y if result else y.reshape((1,)).reshape(())  # NumPy gives a 0-d array here, no scalar
+
+
+answer(np.linalg.tensordot, lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))
+
+
+def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
+    """Return dot products of vectors along an axis, the first conjugated; other axes broadcast."""
+    refuse_options("vecdot", options)
+    x1, x2 = _pair(x1, x2)
+    x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    return np.einsum("...i,...i->...", np.conjugate(x1), x2)
+
+
+def _matvec(x1, x2, /, **options):
+    """Return products of matrices and vectors; other axes broadcast."""
+    refuse_options("matvec", options)
+    return np.einsum("...ij,...j->...i", *_pair(x1, x2))
+
+
+def _vecmat(x1, x2, /, **options):
+    """Return products of conjugated vectors and matrices; other axes broadcast."""
+    refuse_options("vecmat", options)
+    x1, x2 = _pair(x1, x2)
+    return np.einsum("...i,...ij->...j", np.conjugate(x1), x2)
+
+
+vecdot = public(np.vecdot, name="vecdot", samples=lambda s: [
+    call(s.real(3, 4), s.real(3, 4)), call(s.real(4), s.real(4)), call(s.real(2, 1, 4), s.real(3, 4)),
+    call(s.real(4, 3), s.real(4, 3), axis=0)])(_vecdot)  # fmt: skip
+answer(np.linalg.vecdot, _vecdot)
+if hasattr(np, "matvec"):
+    matvec = public(np.matvec, name="matvec", samples=lambda s: [
+        call(s.real(3, 4), s.real(4)), call(s.real(2, 3, 4), s.real(5, 1, 4))])(_matvec)  # fmt: skip
+    vecmat = public(np.vecmat, name="vecmat", samples=lambda s: [
+        call(s.real(3), s.real(3, 4)), call(s.real(5, 1, 3), s.real(2, 3, 4))])(_vecmat)  # fmt: skip
+answer(np.linalg.matmul, matmul)
+
+
+@public(np.kron, samples=lambda s: [
+    call(s.real(2, 3), s.real(3, 2)), call(s.real(2), s.real(3)), call(s.real(2), s.real(2, 2)),
+    call(s.real(), s.real(3)),
+])  # fmt: skip
+def kron(a, b):
+    """Return the Kronecker product."""
+    a, b = _pair(a, b)
+    n = a.ndim if a.ndim > b.ndim else b.ndim
+    left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
+    wide = a.reshape(_joined((d, 1) for d in left)) * b.reshape(_joined((1, d) for d in right))
+    return wide.reshape(tuple(d * e for d, e in zip(left, right, strict=True)))
+
+
+def _joined(parts: Any) -> tuple:
+    """Join tuples into one."""
+    return tuple(d for part in parts for d in part)
+
+
+@public(np.trace, samples=lambda s: [
+    call(s.real(3, 4)), call(s.real(3, 4), 1), call(s.real(2, 3, 3), axis1=1, axis2=-1)])  # fmt: skip
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Return the sum of a diagonal."""
+    refuse_out(out)
+    line = np.diagonal(as_array(a), offset, axis1, axis2)
+    return np.sum(line, axis=-1, dtype=dtype)
+
+
+@public(np.linalg.trace, name="linalg.trace", samples=lambda s: [call(s.real(2, 3, 3), offset=-1)])
+def _linalg_trace(x, /, *, offset=0, dtype=None):
+    """Return the sums of the diagonals of the matrices in the last two axes."""
+    return trace(x, offset, -2, -1, dtype)
+
+
+def _component(x, i):
+    return x[..., i]
+
+
+@public(np.cross, samples=lambda s: [
+    call(s.real(3), s.real(3)), call(s.real(4, 3), s.real(3)), call(s.real(3, 4), s.real(3, 4), axis=0),
+    call(s.real(3, 4), s.real(4, 3), axisa=0, axisc=0)])  # fmt: skip
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """Return the cross product of vectors of three (or two) components."""
+    a, b = _pair(a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a = np.moveaxis(a, normalize_axis(axisa, a.ndim), -1)
+    b = np.moveaxis(b, normalize_axis(axisb, b.ndim), -1)
+    n, m = a.shape[-1], b.shape[-1]
+    if n not in (2, 3) or m not in (2, 3):
+        raise ValueError(
+            f"incompatible dimensions for cross product (dimension must be 2 or 3), but they are {n} and {m}"
+        )
+    third = _component(a, 0) * _component(b, 1) - _component(a, 1) * _component(b, 0)
+    if n == m == 2:
+        return third
+    zero = np.zeros_like(third)
+    first, second = zero, zero
+    if m == 3:
+        first, second = _component(a, 1) * _component(b, 2), -_component(a, 0) * _component(b, 2)
+    if n == 3:
+        first = first - _component(a, 2) * _component(b, 1)
+        second = second + _component(a, 2) * _component(b, 0)
+    return np.moveaxis(np.stack([first, second, third], axis=-1), -1, axisc)
+
+
+@public(np.linalg.cross, name="linalg.cross", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])
+def _linalg_cross(x1, x2, /, *, axis=-1):
+    """Return the cross product of vectors of three components."""
+    x1, x2 = _pair(x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {x1.shape[axis]} and {x2.shape[axis]} dimensional instead."
+        )
+    return cross(x1, x2, axis=axis)

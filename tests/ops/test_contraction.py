@@ -1,0 +1,87 @@
+"""Contractions: einsum in every form, and the products written in it."""
+
+import numpy as np
+import pytest
+
+import fad
+
+
+def _random_einsum(rng):
+    """Draw subscripts and operands: repeated letters, unit axes, ellipses, implicit and explicit results."""
+    letters = "abcde"[: rng.integers(1, 6)]
+    sizes = {c: int(rng.integers(1, 4)) for c in letters}
+    dots = rng.random() < 0.3
+    terms, operands = [], []
+    for _ in range(rng.integers(1, 5)):
+        term = "".join(rng.choice(list(letters), rng.integers(0, 4)))
+        own: dict = {}
+        shape = tuple(own.setdefault(c, sizes[c] if rng.random() > 0.15 else 1) for c in term)
+        if dots and rng.random() < 0.7:
+            at, width = int(rng.integers(0, len(term) + 1)), int(rng.integers(0, 3))
+            term, shape = term[:at] + "..." + term[at:], shape[:at] + (2, 3)[2 - width :] + shape[at:]
+        terms.append(term)
+        operands.append(rng.standard_normal(shape))
+    subscripts = ",".join(terms)
+    if rng.random() < 0.7:
+        used = [c for c in letters if c in subscripts]
+        result = "".join(rng.permutation(used)[: rng.integers(0, len(used) + 1)]) if used else ""
+        subscripts += "->" + ("..." if "." in subscripts else "") + result
+    return subscripts, operands
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_einsum_of_traced_operands_equals_numpys_whatever_the_subscripts(seed):
+    subscripts, operands = _random_einsum(np.random.default_rng(seed))
+    f = lambda *xs: np.einsum(subscripts, *xs)
+    try:
+        wanted = f(*operands)
+    except ValueError:
+        with pytest.raises(ValueError, match="einsum"):
+            fad.jvp(f, tuple(operands), tuple(operands))
+        return
+    value, tangent = fad.jvp(f, tuple(operands), tuple(operands))
+    np.testing.assert_allclose(value, wanted, atol=1e-12)
+    np.testing.assert_allclose(tangent, len(operands) * wanted, atol=1e-12)  # homogeneous: Euler's identity
+    ct = np.ones_like(wanted)
+    back = fad.vjp(f, *operands)[1](ct)
+    for x, g in zip(operands, back, strict=True):
+        np.testing.assert_allclose(np.sum(x * g), np.sum(wanted), atol=1e-11)
+
+
+def test_a_long_chain_is_multiplied_in_a_good_order():
+    # In the order written, the intermediate of the first two operands would hold 10**10 numbers.
+    n = 100_000
+    u, v, w = np.ones(n), np.ones(n), np.ones(n)
+    g = fad.grad(lambda u: np.einsum("i,j,j->", u, v, w))(u)
+    np.testing.assert_array_equal(g, np.full(n, float(n)))
+
+
+def test_errors_of_shapes_are_numpys():
+    x = np.ones((2, 3))
+    for f in (
+        lambda x: np.einsum("ij,jk", x, x),
+        lambda x: np.tensordot(x, x, 1),
+        lambda x: x @ x,
+        lambda x: np.dot(x, x),
+    ):
+        with pytest.raises(ValueError, match=r"mismatch|size"):
+            fad.grad(lambda x, f=f: np.sum(f(x)))(x)
+
+
+def test_products_of_mixed_precision_give_each_operand_a_cotangent_of_its_own_dtype():
+    a, b = np.ones((2, 3), "f4"), np.ones((3, 2), "c16")
+    for f in (np.matmul, np.dot, lambda a, b: np.einsum("ij,jk", a, b), lambda a, b: np.tensordot(a, b, 1)):
+        y, pull = fad.vjp(f, a, b)
+        ga, gb = pull(np.ones_like(y))
+        assert (y.dtype, ga.dtype, gb.dtype) == ("c16", "f4", "c16")
+
+
+def test_batched_matrices_times_one_matrix_give_its_cotangent_by_one_product():
+    x, w = np.random.default_rng(0).standard_normal((5, 4, 3)), np.ones((3, 2))
+    g = fad.grad(lambda w: np.sum(np.sin(x @ w)))(w)
+    np.testing.assert_allclose(g, np.einsum("bij,bik->jk", x, np.cos(x @ w)))
+
+
+def test_the_trace_method_says_what_to_write():
+    with pytest.raises(TypeError, match=r"np\.trace"):
+        fad.grad(lambda x: x.trace())(np.eye(2))
