@@ -8,6 +8,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
+from fad.backends import backend_of
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Tracer, same_structure
@@ -21,8 +22,11 @@ from fad.errors import (
 _NUMBERS = (bool, int, float, complex)
 
 
-def as_operand(x: Any) -> Any:
-    """Return the constant operand of an operation as an array or number; NotImplemented if it is neither."""
+def as_operand(x: Any, beside: Any = ()) -> Any:
+    """Return the constant operand of an operation as an array or number; NotImplemented if it is neither.
+
+    Raises BackendMismatchError if it lives elsewhere than the traced operands `beside` it.
+    """
     kind = type(x)
     if kind is Tracer or kind in _NUMBERS or isinstance(x, np.generic):
         return x
@@ -35,11 +39,19 @@ def as_operand(x: Any) -> Any:
         return as_operand(x)
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
-            f"a {kind.__name__} met a traced value; fad takes plain arrays: np.asarray(x), or x.filled() if it is masked"
+            f"a {kind.__name__} met a traced value; fad takes plain arrays: "
+            "np.asarray(x), or x.filled() if it is masked"
         )
     if backend_or_none(x) is not None:
+        backend_of(x, *[_innermost(other) for other in beside])
         return x
     return NotImplemented
+
+
+def _innermost(x: Any) -> Any:
+    while type(x) is Tracer:
+        x = x.value
+    return x
 
 
 def as_primal(x: Any, what: str = "the argument") -> Any:
@@ -108,9 +120,10 @@ def check_like(given: list, expected: list, what: str) -> list:
         if t.shape != x.shape:
             raise ShapeMismatchError(f"{what} must have the shape {x.shape} of its value, but has {t.shape}")
         if t.dtype != x.dtype:
-            if not weak:
+            if not weak or (t.dtype.kind == "c" and x.dtype.kind != "c"):
                 raise DtypeMismatchError(
-                    f"{what} must have the dtype {x.dtype} of its value, but has {t.dtype}: write t.astype({str(x.dtype)!r})"
+                    f"{what} must have the dtype {x.dtype} of its value, but has {t.dtype}: "
+                    f"write t.astype({str(x.dtype)!r})"
                 )
             t = t.astype(x.dtype)
         out.append(t)

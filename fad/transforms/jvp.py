@@ -35,7 +35,7 @@ class JVPTrace(Trace):
                 values.append(x.value)
                 tangents.append(x.info)
             else:
-                x = as_operand(x)
+                x = as_operand(x, args)
                 if x is NotImplemented:
                     return x
                 values.append(x)

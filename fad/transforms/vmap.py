@@ -66,7 +66,7 @@ class BatchTrace(Trace):
                 values.append(x.value)
                 batched.append(True)
             else:
-                x = as_operand(x)
+                x = as_operand(x, args)
                 if x is NotImplemented:
                     return x
                 values.append(x)
@@ -330,6 +330,8 @@ def _prefix(axes: Any, whole: Any, what: str) -> list:
     if isinstance(axes, dict) and isinstance(whole, dict) and axes.keys() == whole.keys():
         return [a for key in sorted(whole) for a in _prefix(axes[key], whole[key], what)]
     found = tree.leaves(axes, is_leaf=lambda a: a is None)
+    if not all(a is None or isinstance(a, (int, np.integer)) for a in found):
+        raise BatchingError(f"{what} of vmap must be made of ints and None, but has {axes!r}")
     if tree.structure(axes, is_leaf=lambda a: a is None) == tree.structure(whole, is_leaf=lambda a: a is None):
         return [a for a, x in zip(found, tree.leaves(whole, is_leaf=lambda x: x is None), strict=True) if x is not None]
     raise BatchingError(
