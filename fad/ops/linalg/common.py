@@ -116,6 +116,8 @@ def hermitian_part(a: Any, uplo: str = "L") -> Any:
     NumPy reads one triangle. Of a matrix that is Hermitian the derivative is taken among the Hermitian matrices, so
     that its gradient is one too; of any other, that of the triangle.
     """
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, but the shape is {a.shape}")
     if bool(bind(_hermitian_p, stop_gradient(a))):
         return 0.5 * (a + h(a))
     inner = np.tril(a, -1) if uplo == "L" else np.triu(a, 1)

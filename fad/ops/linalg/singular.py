@@ -226,7 +226,8 @@ def lstsq(a, b, rcond=None):
     dtype = np.result_type(a.dtype, b.dtype)
     residuals = np.zeros_like(x, shape=(0,), dtype=np.zeros((), dtype).real.dtype)
     if m > n and bool(rank == n):
-        residuals = np.sum(np.abs(b - a @ x) ** 2, 0, keepdims=b.ndim == 1)
+        rest = b - a @ x
+        residuals = np.sum((rest * conj(rest)).real, 0, keepdims=b.ndim == 1)
     return x, residuals, rank, s
 
 

@@ -1,0 +1,84 @@
+"""The whole contract for decompositions whose vectors are known up to a phase: through what does not depend on it."""
+
+import numpy as np
+import pytest
+
+from fad.testing import call, contract
+
+
+def h(x):
+    return np.conjugate(np.swapaxes(x, -1, -2))
+
+
+def hermitian(x):
+    return x + h(x)
+
+
+def definite(x):
+    return x @ h(x) + 2.0 * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def square(s):
+    return [call(s.real(3, 3)), call(s.real(2, 3, 3)), call(s.real(1, 1))]
+
+
+def shapes(s):
+    return [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3)), call(s.real(2, 3, 2))]
+
+
+def exponential(x, **options):
+    w, v = np.linalg.eigh(hermitian(x), **options)
+    return (v * np.exp(-0.3 * w)[..., None, :]) @ h(v)
+
+
+def weighted(y):
+    """Return the projectors on the columns of y, summed with different weights."""
+    k = np.arange(1.0, y.shape[-1] + 1).astype(y.real.dtype)
+    return (y * k) @ h(y)
+
+
+def by_svd(x, full=False):
+    u, s, vh = np.linalg.svd(x, full_matrices=full)
+    k = s.shape[-1]
+    return (u[..., :k] * np.sin(s)[..., None, :]) @ vh[..., :k, :]
+
+
+def by_eig(x):
+    w, v = np.linalg.eig(x)
+    return (v * np.exp(0.3 * w)[..., None, :]) @ np.linalg.inv(v)
+
+
+FUNCTIONS = {
+    "eigvalsh": (lambda x: np.linalg.eigvalsh(hermitian(x)), square),
+    "eigvalsh, upper triangle": (lambda x: np.linalg.eigvalsh(hermitian(x), "U"), square),
+    "eigh, a function of the matrix": (exponential, square),
+    "eigh, upper triangle": (lambda x: exponential(x, UPLO="U"), square),
+    "eigh, projectors": (lambda x: weighted(np.linalg.eigh(hermitian(x)).eigenvectors), square),
+    "svd, a function of the matrix": (by_svd, shapes),
+    "svd, full": (lambda x: by_svd(x, full=True), shapes),
+    "svd, values": (lambda x: np.linalg.svd(x, compute_uv=False), shapes),
+    "svd, left projectors": (lambda x: weighted(np.linalg.svd(x, full_matrices=False).U), shapes),
+    "svd, right projectors": (lambda x: weighted(h(np.linalg.svd(x, full_matrices=False).Vh)), shapes),
+    "svd, hermitian": (lambda x: np.linalg.svd(hermitian(x), hermitian=True).S, square),
+    "svd, hermitian, rebuilt": (
+        lambda x: weighted(np.linalg.svd(hermitian(x), hermitian=True).U),
+        lambda s: [call(s.real(3, 3))],
+    ),
+    "pinv, hermitian": (lambda x: np.linalg.pinv(hermitian(x), hermitian=True), lambda s: [call(s.real(2, 2))]),
+    "cholesky": (lambda x: np.linalg.cholesky(definite(x)), square),
+    "cholesky, upper": (lambda x: np.linalg.cholesky(definite(x), upper=True), square),
+    "eig, a function of the matrix": (
+        by_eig,
+        lambda s: [call(np.diag(np.arange(3.0)).astype(s.dtype) + 0.1 * s.real(3, 3)), call(0.1 * s.real(1, 1))],
+    ),
+    "qr, complete": (
+        lambda x: np.linalg.qr(x, "complete")[0][..., :2] @ np.linalg.qr(x, "complete")[1][..., :2, :],
+        lambda s: [call(s.real(4, 2))],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(FUNCTIONS))
+def test_functions_of_decompositions_pass_the_contract(what):
+    function, samples = FUNCTIONS[what]
+    contract(function, samples=samples)

@@ -1,0 +1,353 @@
+"""Repeated eigenvalues, repeated and zero singular values, singular matrices: exact derivatives, warnings, errors."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import DerivativeError, GaugeDependenceWarning
+
+RNG = np.random.default_rng(7)
+C = RNG.normal(size=(3, 3))
+Q = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+U3 = np.linalg.qr(RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)))[0]
+
+
+def hermitian(q, *w):
+    a = (q * np.array(w)) @ q.conj().T
+    return 0.5 * (a + a.conj().T)
+
+
+REPEATED = {
+    "identity": np.eye(3),
+    "zero": np.zeros((3, 3)),
+    "one pair": hermitian(Q, 1.0, 1.0, 2.5),
+    "a pair of zeros": hermitian(Q, 0.0, 0.0, -1.5),
+    "a pair nearly equal": hermitian(Q, 1.0, 1.0 + 1e-10, 2.5),
+    "no pair": hermitian(Q, 1.0, 2.0, -1.5),
+    "complex": hermitian(U3, 1.0, 1.0, 2.5),
+    "complex identity": np.eye(3, dtype=complex),
+}
+
+
+def h(x):
+    return np.conjugate(np.swapaxes(x, -1, -2))
+
+
+def half(a):
+    return 0.5 * (a + h(a))
+
+
+def loss(m):
+    return np.sum(C * m).real
+
+
+def cube_by_eigh(a):
+    w, v = np.linalg.eigh(a)
+    return loss((v * w**3) @ h(v))
+
+
+def cube(a):
+    a = half(a)
+    return loss(a @ a @ a)
+
+
+def rebuilt(a):
+    w, v = np.linalg.eigh(a)
+    return loss((v * w) @ h(v))
+
+
+def power_sum_by_eigh(a):
+    w = np.linalg.eigvalsh(a)
+    return np.sum(w**4)
+
+
+def power_sum(a):
+    a = half(a)
+    return np.trace(a @ a @ a @ a).real
+
+
+PAIRS = {
+    "the cube of the matrix": (cube_by_eigh, cube),
+    "the matrix rebuilt": (rebuilt, lambda a: loss(half(a))),
+    "a sum of powers of eigenvalues": (power_sum_by_eigh, power_sum),
+}
+
+
+def close(got, wanted, tolerance=1e-10):
+    assert got.shape == wanted.shape
+    assert got.dtype == wanted.dtype
+    assert np.abs(got - wanted).max() <= tolerance * max(1.0, np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("where", list(REPEATED))
+@pytest.mark.parametrize("what", list(PAIRS))
+def test_functions_of_a_hermitian_matrix_have_exact_gradients_at_repeated_eigenvalues(what, where):
+    by_eigh, direct = PAIRS[what]
+    a = REPEATED[where]
+    close(fad.grad(by_eigh)(a), fad.grad(direct)(a))
+    t = RNG.normal(size=(3, 3)).astype(a.dtype)
+    close(fad.jvp(by_eigh, (a,), (t,))[1], fad.jvp(direct, (a,), (t,))[1])
+
+
+@pytest.mark.parametrize("where", [k for k in REPEATED if "complex" not in k])
+@pytest.mark.parametrize("what", list(PAIRS))
+def test_second_and_third_derivatives_are_exact_at_repeated_eigenvalues(what, where):
+    by_eigh, direct = PAIRS[what]
+    a = REPEATED[where]
+    close(fad.hessian(by_eigh)(a), fad.hessian(direct)(a), 1e-9)
+    t = RNG.normal(size=(3, 3))
+
+    def third(f):
+        return fad.jvp(lambda x: fad.jvp(fad.grad(f), (x,), (t,))[1], (a,), (t,))[1]
+
+    close(third(by_eigh), third(direct), 1e-6)
+
+
+def test_values_at_repeated_eigenvalues_are_numpys():
+    a = REPEATED["one pair"]
+    value, _ = fad.value_and_grad(cube_by_eigh)(a)
+    assert abs(value - cube_by_eigh(a)) <= 1e-14 * abs(value)
+
+
+def test_a_batch_may_hold_matrices_with_and_without_repeated_eigenvalues():
+    stack = np.stack([REPEATED[k] for k in ("identity", "no pair", "one pair", "zero")])
+    close(fad.vmap(fad.grad(cube_by_eigh))(stack), fad.vmap(fad.grad(cube))(stack))
+    close(fad.grad(lambda x: np.sum(fad.vmap(cube_by_eigh)(x)))(stack), fad.vmap(fad.grad(cube))(stack))
+
+
+def test_stacks_of_matrices_with_repeated_eigenvalues():
+    stack = np.stack([REPEATED[k] for k in ("identity", "no pair", "one pair", "zero")])
+
+    def f(x):
+        w, v = np.linalg.eigh(x)
+        return np.sum(C * ((v * w[..., None, :] ** 3) @ h(v)))
+
+    close(fad.grad(f)(stack), fad.vmap(fad.grad(cube))(stack))
+
+
+def test_a_projector_on_the_space_of_a_repeated_eigenvalue_has_exact_derivatives():
+    a = hermitian(Q, 1.0, 1.0, 2.5)
+
+    def by_eigh(x):
+        v = np.linalg.eigh(x).eigenvectors[:, :2]
+        return loss(v @ v.T)
+
+    def direct(x):  # the other space belongs to a simple eigenvalue
+        v = np.linalg.eigh(x).eigenvectors
+        return loss(np.eye(3) - v[:, 2:] @ v[:, 2:].T)
+
+    close(fad.grad(by_eigh)(a), fad.grad(direct)(a))
+    close(fad.hessian(by_eigh)(a), fad.hessian(direct)(a), 1e-9)
+
+
+@pytest.mark.parametrize("where", ["identity", "one pair"])
+def test_a_loss_that_depends_on_the_choice_of_eigenvectors_warns(where):
+    a = REPEATED[where]
+    with pytest.warns(GaugeDependenceWarning, match="repeated values"):
+        g = fad.grad(lambda x: np.sum(C * np.linalg.eigh(x).eigenvectors))(a)
+    assert np.isfinite(g).all()
+
+
+def test_a_second_eigendecomposition_of_what_the_first_gave():
+    a = hermitian(Q, 1.0, 1.0, 2.5)
+
+    def root(x):
+        w, v = np.linalg.eigh(x)
+        return (v * np.sqrt(w)) @ v.T
+
+    def fourth(x):
+        return loss(root(root(x)))
+
+    def direct(x):
+        w, v = np.linalg.eigh(x)
+        return loss((v * w**0.25) @ v.T)
+
+    close(fad.grad(fourth)(a), fad.grad(direct)(a), 1e-9)
+
+
+# --- singular values -----------------------------------------------------------------------------------------------
+
+MATRICES = {
+    "identity": np.eye(3),
+    "zero": np.zeros((3, 3)),
+    "rank 1": np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 0.5]),
+    "orthogonal": Q,
+    "tall, equal values": np.vstack([np.eye(2), np.zeros((2, 2))]),
+    "wide, equal values": np.vstack([np.eye(2), np.zeros((2, 2))]).T,
+    "tall, rank 1": np.outer([1.0, 2.0, 3.0, 4.0], [1.0, -1.0]),
+    "no repeated value": RNG.normal(size=(3, 3)),
+    "complex unitary": U3,
+    "complex, rank 1": np.outer(U3[0], U3[1]),
+}
+
+
+def weights(a):
+    return np.cos(np.arange(a.size)).reshape(a.shape)
+
+
+def rebuilt_by_svd(a):
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return np.sum(weights(a) * ((u * s) @ vh)).real
+
+
+def cubed_by_svd(a):
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return np.sum(weights(a) * ((u * s**3) @ vh)).real
+
+
+SVD_PAIRS = {
+    "the matrix rebuilt": (rebuilt_by_svd, lambda a: np.sum(weights(a) * a).real),
+    "an odd power of singular values": (cubed_by_svd, lambda a: np.sum(weights(a) * (a @ h(a) @ a)).real),
+    "the sum of squares": (
+        lambda a: np.sum(np.linalg.svd(a, compute_uv=False) ** 2),
+        lambda a: np.sum(a.real**2 + a.imag**2),
+    ),
+    "the sum of fourth powers": (
+        lambda a: np.sum(np.linalg.svdvals(a) ** 4),
+        lambda a: np.sum((a @ h(a)).real ** 2 + (a @ h(a)).imag ** 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("where", list(MATRICES))
+@pytest.mark.parametrize("what", list(SVD_PAIRS))
+def test_functions_of_singular_values_have_exact_derivatives_at_repeated_and_zero_ones(what, where):
+    by_svd, direct = SVD_PAIRS[what]
+    a = MATRICES[where]
+    close(fad.grad(by_svd)(a), fad.grad(direct)(a))
+    if a.dtype.kind == "f":
+        close(fad.hessian(by_svd)(a), fad.hessian(direct)(a), 1e-8)
+
+
+def test_the_nuclear_norm_is_smooth_at_repeated_singular_values():
+    for a in (np.eye(3), 2.0 * Q, np.vstack([np.eye(2), np.zeros((1, 2))])):
+        u, _, vh = np.linalg.svd(a, full_matrices=False)
+        close(fad.grad(lambda x: np.linalg.norm(x, "nuc"))(a), u @ vh)
+        close(fad.grad(lambda x: np.sum(np.linalg.svd(x, full_matrices=False)[1]))(a), u @ vh)
+
+
+def test_the_polar_factor_at_equal_singular_values():
+    def polar(a):
+        u, _, vh = np.linalg.svd(a)
+        return np.sum(C * (u @ vh))
+
+    # Near an orthogonal matrix the polar factor of Q + t E moves by Q skew(Q^T E).
+    skew = 0.5 * (Q.T @ C - C.T @ Q)
+    close(fad.grad(polar)(Q), Q @ skew)
+
+
+def test_a_loss_that_depends_on_the_choice_of_singular_vectors_warns():
+    with pytest.warns(GaugeDependenceWarning):
+        fad.grad(lambda a: np.sum(C * np.linalg.svd(a)[0]))(np.eye(3))
+
+
+def test_full_matrices_give_projectors_on_the_null_space():
+    a = RNG.normal(size=(4, 2))
+    m = RNG.normal(size=(4, 4))
+
+    def by_svd(x):
+        rest = np.linalg.svd(x)[0][:, 2:]
+        return np.sum(m * (rest @ rest.T))
+
+    def by_qr(x):
+        rest = np.linalg.qr(x, mode="complete")[0][:, 2:]
+        return np.sum(m * (rest @ rest.T))
+
+    def direct(x):
+        return np.sum(m * (np.eye(4) - x @ np.linalg.solve(x.T @ x, x.T)))
+
+    for f in (by_svd, by_qr):
+        close(fad.grad(f)(a), fad.grad(direct)(a))
+        close(fad.hessian(f)(a), fad.hessian(direct)(a))
+
+
+# --- eigenvalues of general matrices ---------------------------------------------------------------------------------
+
+
+def test_functions_of_a_general_matrix_are_exact_at_repeated_eigenvalues():
+    s = RNG.normal(size=(3, 3))
+
+    def by_eig(a):
+        w, v = np.linalg.eig(a)
+        return np.sum(C * ((v * w**3) @ np.linalg.inv(v))).real
+
+    for a in (np.eye(3), s @ np.diag([1.0, 1.0, 2.0]) @ np.linalg.inv(s)):
+        close(fad.grad(by_eig)(a), fad.grad(lambda x: np.sum(C * (x @ x @ x)))(a), 1e-8)
+
+
+def test_eigenvalues_of_a_jordan_block_have_no_derivative():
+    with pytest.raises(DerivativeError, match="no basis of eigenvectors"):
+        fad.grad(lambda a: np.linalg.eigvals(a)[0].real)(np.array([[1.0, 1.0], [0.0, 1.0]]))
+
+
+# --- determinants --------------------------------------------------------------------------------------------------
+
+
+def leibniz(a):
+    return (
+        a[0, 0] * (a[1, 1] * a[2, 2] - a[1, 2] * a[2, 1])
+        - a[0, 1] * (a[1, 0] * a[2, 2] - a[1, 2] * a[2, 0])
+        + a[0, 2] * (a[1, 0] * a[2, 1] - a[1, 1] * a[2, 0])
+    )
+
+
+@pytest.mark.parametrize(
+    "a",
+    [np.zeros((3, 3)), MATRICES["rank 1"], np.arange(9.0).reshape(3, 3), np.diag([1.0, 0.0, 0.0]), np.eye(3), C],
+    ids=["zero", "rank 1", "rank 2", "diagonal", "identity", "regular"],
+)
+def test_det_of_singular_matrices_is_exact_to_third_order(a):
+    close(fad.grad(np.linalg.det)(a), fad.grad(leibniz)(a))
+    close(fad.hessian(np.linalg.det)(a), fad.hessian(leibniz)(a))
+    t = C + 1.0
+
+    def third(f):
+        return fad.jvp(lambda x: fad.jvp(fad.grad(f), (x,), (t,))[1], (a,), (t,))[1]
+
+    close(third(np.linalg.det), third(leibniz), 1e-8)
+
+
+def test_det_of_a_stack_with_a_singular_matrix():
+    stack = np.stack([C, np.arange(9.0).reshape(3, 3), np.eye(3)])
+    wanted = fad.vmap(fad.grad(leibniz))(stack)
+    close(fad.grad(lambda a: np.sum(np.linalg.det(a)))(stack), wanted)
+    close(fad.vmap(fad.grad(np.linalg.det))(stack), wanted)
+
+
+# --- what bad input gets ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "f", [np.linalg.inv, lambda a: np.linalg.solve(a, np.ones(2)), lambda a: np.linalg.slogdet(a)[1]]
+)
+def test_a_singular_matrix_raises_as_in_numpy(f):
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        fad.grad(lambda a: np.sum(f(a)))(np.ones((2, 2)))
+
+
+def test_a_matrix_that_is_not_positive_definite_raises_as_in_numpy():
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        fad.grad(lambda a: np.sum(np.linalg.cholesky(a)))(-np.eye(2))
+
+
+def test_qr_of_dependent_columns_has_no_derivative():
+    with pytest.raises(DerivativeError, match="linearly dependent"):
+        fad.grad(lambda a: np.sum(np.linalg.qr(a).R))(np.ones((3, 2)))
+
+
+def test_qr_in_raw_mode_is_refused_for_traced_arrays_only():
+    assert len(np.linalg.qr(np.eye(2), mode="raw")) == 2
+    with pytest.raises(TypeError, match="raw"):
+        fad.grad(lambda a: np.sum(np.linalg.qr(a, mode="raw")[0]))(np.eye(2))
+
+
+def test_a_matrix_that_is_not_square_raises_as_in_numpy():
+    for f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, lambda a: np.linalg.eigh(a)[0]):
+        with pytest.raises(np.linalg.LinAlgError, match="square"):
+            fad.grad(lambda a, f=f: np.sum(f(a)))(np.ones((2, 3)))
+
+
+def test_norms_at_zero_have_gradient_zero():
+    zero = np.zeros((2, 3))
+    for f in (np.linalg.norm, lambda a: np.sum(np.linalg.norm(a, axis=1)), lambda a: np.linalg.norm(a, "fro")):
+        assert not fad.grad(f)(zero).any()
