@@ -1,4 +1,4 @@
-"""Functions of a variable: interpolation, unwrapping, polynomials by their coefficients, the Bessel function i0."""
+"""Functions of a variable: interpolation, unwrapping, the Bessel function i0."""
 
 from __future__ import annotations
 
@@ -78,76 +78,6 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     change = np.where(np.abs(step) < discont, 0.0, wrapped - step)
     shift = np.concatenate((np.zeros_like(plain[..., :1]), np.cumsum(change, axis=-1)), axis=-1)
     return p + np.moveaxis(shift, -1, axis).astype(p.dtype)
-
-
-# --- polynomials by their coefficients, the highest power first ---------------------------------------------------
-
-
-@public(
-    np.polyval,
-    samples=lambda s: [call(s.real(4), s.real(3, 2)), call(s.real(1), s.real()), call([1.0, s.real()], s.real(3))],
-)
-def polyval(p, x):
-    """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule."""
-    p, x = as_array(p), as_array(x)
-    y = np.zeros_like(x)
-    for i in range(p.shape[0]):
-        y = y * x + p[i]
-    return y
-
-
-def _same_length(a, b):
-    a, b = np.atleast_1d(as_array(a)), np.atleast_1d(as_array(b))
-    n = max(a.size, b.size)
-    return np.pad(a, (n - a.size, 0)), np.pad(b, (n - b.size, 0))
-
-
-@public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
-def polyadd(a1, a2):
-    """Add two polynomials."""
-    a, b = _same_length(a1, a2)
-    return a + b
-
-
-@public(np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))])
-def polysub(a1, a2):
-    """Subtract two polynomials."""
-    a, b = _same_length(a1, a2)
-    return a - b
-
-
-@public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
-def polymul(a1, a2):
-    """Multiply two polynomials."""
-    a, b = np.atleast_1d(as_array(a1)), np.atleast_1d(as_array(a2))
-    rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
-    return np.sum(np.stack(rows), axis=0)
-
-
-@public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
-def polyder(p, m=1):
-    """Return the coefficients of the m-th derivative of a polynomial."""
-    p = as_array(p)
-    if m < 0:
-        raise ValueError("Order of derivative must be positive (see polyint)")
-    for _ in range(m):
-        p = p[:-1] * np.arange(p.size - 1, 0, -1)
-    return p
-
-
-@public(np.polyint, samples=lambda s: [call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 0)])
-def polyint(p, m=1, k=None):
-    """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration."""
-    p = as_array(p)
-    if m < 0:
-        raise ValueError("Order of integral must be positive (see polyder)")
-    k = np.zeros(max(m, 1)) if k is None else np.atleast_1d(as_array(k))
-    k = np.broadcast_to(k, (m,)) if k.size == 1 else k
-    if k.size < m:
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    for i in range(m):
-        p = np.concatenate((p / np.arange(p.size, 0, -1), k[i : i + 1]))
-    return p
 
 
 # --- i0 ----------------------------------------------------------------------------------------------------------

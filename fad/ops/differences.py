@@ -7,6 +7,7 @@ import numpy as np
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
+from fad.ops.arranging import having
 from fad.ops.reduction import as_array, sum_p
 from fad.ops.scans import cut
 from fad.ops.structural import normalize_axes, normalize_axis
@@ -132,7 +133,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     return found[0] if len(axes) == 1 else tuple(found)
 
 
-@public(np.trapezoid, samples=lambda s: [
+@public(np.trapezoid, *having("trapz"), samples=lambda s: [
     call(s.real(5)), call(s.real(3, 4), dx=0.5, axis=0), call(s.real(3, 4), np.array([0.0, 1.0, 1.5, 3.0])),
     call(s.real(3, 4), s.real(3, 4))])  # fmt: skip
 def trapezoid(y, x=None, dx=1.0, axis=-1):

@@ -1,4 +1,4 @@
-"""Functions mapped over the axes of an array: apply_along_axis, apply_over_axes."""
+"""Functions mapped over the axes of an array, and the windows that slide along them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.ops.structural import as_array, normalize_axis
+from fad.core.tracer import REFUSED
+from fad.ops.structural import as_array, as_shape, normalize_axis
 
 
 @public(
@@ -45,3 +46,37 @@ def apply_over_axes(func, a, axes):
                 raise ValueError("function is not returning an array of the correct shape")
         value = result
     return value
+
+
+_windows = np.lib.stride_tricks.sliding_window_view
+
+
+@public(
+    _windows,
+    samples=lambda s: [
+        call(s.real(6), 3),
+        call(s.real(4, 5), (2, 3)),
+        call(s.real(4, 5), 2, axis=-1),
+        call(s.real(5), (2, 2), axis=(0, 0)),
+    ],
+)
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    """Return every window of a shape in an array: the windows' own axes stand at the end."""
+    x, window = as_array(x), as_shape(window_shape)
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if len(axes) != len(window):
+        raise ValueError(f"window_shape {window} must give one size for each of the axes {axes}")
+    for i, size in zip(axes, window, strict=True):
+        i = normalize_axis(i, x.ndim)
+        n = x.shape[i] - size + 1
+        if size < 0 or n < 1:
+            raise ValueError("window shape cannot be larger than input array shape, nor negative")
+        windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
+        x = np.moveaxis(windows, i + 1, -1)
+    return x
+
+
+REFUSED[np.lib.stride_tricks.as_strided] = (
+    "it reads memory, and a traced array's memory is not its value; write x[i] with an array of places, "
+    "np.broadcast_to or np.lib.stride_tricks.sliding_window_view"
+)

@@ -20,6 +20,9 @@ _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or re
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
 _BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
 _DATES = "it works on dates, which have no derivative"
+_COUNTS = (
+    "counts have no derivative; for sums of weights write np.bincount(i, weights), i the bin numbers of np.digitize"
+)
 _MATRIX = "np.matrix is an array subclass of old; write np.asarray, np.atleast_2d or np.block"
 
 # name in numpy -> why it cannot take a traced value, and what to write instead
@@ -40,6 +43,7 @@ FUNCTION_REASONS = {
     "from_dlpack": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
     "einsum_path": "it plans a product without computing it; give it arrays of the same shapes",
     "isfortran": "the layout of a traced array in memory cannot be seen",
+    **dict.fromkeys(("histogram2d", "histogramdd"), _COUNTS),
     "sort_complex": "it returns complex numbers for any input; write np.sort(x.astype(complex))",
 }
 
@@ -55,9 +59,11 @@ METHOD_REASONS = {
     "put": "it works in place; write x.ravel().at[i].set(v).reshape(x.shape)",
     "setfield": "it works in place; write x = x.at[i].set(v)",
     "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
+    "itemset": "it works in place; write x = x.at[i].set(v)",
+    "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
     "setflags": _MEMORY + ", and traced arrays are never changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
-    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), _BYTES),
+    **dict.fromkeys(("tobytes", "tostring", "tofile", "dump", "dumps"), _BYTES),
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
     "__dlpack_device__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",
 }

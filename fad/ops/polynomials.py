@@ -1,0 +1,169 @@
+"""Polynomials by their coefficients, the highest power first, as ``numpy.polyval`` and its kin have them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import outcome
+from fad.errors import MissingRuleError
+from fad.ops.indexing import At
+from fad.ops.structural import as_array
+
+
+@public(
+    np.polyval,
+    samples=lambda s: [call(s.real(4), s.real(3, 2)), call(s.real(1), s.real()), call([1.0, s.real()], s.real(3))],
+)
+def polyval(p, x):
+    """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule."""
+    p, x = as_array(p), as_array(x)
+    y = np.zeros_like(x)
+    for i in range(p.shape[0]):
+        y = y * x + p[i]
+    return y
+
+
+def _same_length(a, b):
+    a, b = np.atleast_1d(as_array(a)), np.atleast_1d(as_array(b))
+    n = max(a.size, b.size)
+    return np.pad(a, (n - a.size, 0)), np.pad(b, (n - b.size, 0))
+
+
+@public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
+def polyadd(a1, a2):
+    """Add two polynomials."""
+    a, b = _same_length(a1, a2)
+    return a + b
+
+
+@public(np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))])
+def polysub(a1, a2):
+    """Subtract two polynomials."""
+    a, b = _same_length(a1, a2)
+    return a - b
+
+
+@public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
+def polymul(a1, a2):
+    """Multiply two polynomials."""
+    a, b = np.atleast_1d(as_array(a1)), np.atleast_1d(as_array(a2))
+    rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
+    return np.sum(np.stack(rows), axis=0)
+
+
+@public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
+def polyder(p, m=1):
+    """Return the coefficients of the m-th derivative of a polynomial."""
+    p = as_array(p)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    for _ in range(m):
+        p = p[:-1] * np.arange(p.size - 1, 0, -1)
+    return p
+
+
+@public(np.polyint, samples=lambda s: [call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 0)])
+def polyint(p, m=1, k=None):
+    """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration."""
+    p = as_array(p)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = np.zeros(max(m, 1)) if k is None else np.atleast_1d(as_array(k))
+    k = np.broadcast_to(k, (m,)) if k.size == 1 else k
+    if k.size < m:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    for i in range(m):
+        p = np.concatenate((p / np.arange(p.size, 0, -1), k[i : i + 1]))
+    return p
+
+
+@public(
+    np.polydiv,
+    samples=lambda s: [
+        call(np.array([1.0, 2.5, -1.0, 0.5]), np.array([2.0, 1.0])),
+        call(np.array([1.0, 2.0]), np.array([0.5, 1.0, 2.0])),
+        call(np.array([1.0, -2.0, 3.0]), [2.0]),
+    ],
+)
+def polydiv(u, v):
+    """Divide one polynomial by another; returns quotient and remainder."""
+    u, v = (np.atleast_1d(as_array(a)) for a in (u, v))
+    dtype = np.result_type(u[:1] + v[:1], 1.0)
+    r, v = u.astype(dtype), v.astype(dtype)
+    n, scale = v.size, 1.0 / v[0]
+    quotient = []
+    for k in range(u.size - n + 1):
+        quotient.append(scale * r[k])
+        r = At(r)[k : k + n].add(-quotient[-1] * v)
+    q = np.stack(quotient) if quotient else np.zeros_like(r, shape=(1,))
+    zero = outcome(np.abs(r) <= 1e-8)
+    first = next((i for i in range(r.size - 1) if not zero[i]), r.size - 1)
+    return q, r[first:]
+
+
+@public(
+    np.poly, samples=lambda s: [call(s.real(3)), call(s.real(1)), call(s.real(0)), call(s.real(2, 2))], complex=False
+)
+def poly(seq_of_zeros):
+    """Return the coefficients of the polynomial with the given roots, or the characteristic polynomial of a matrix."""
+    zeros = np.atleast_1d(as_array(seq_of_zeros))
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.size:
+        zeros = np.linalg.eigvals(zeros)
+    elif zeros.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if not zeros.size:
+        return 1.0
+    a = np.ones_like(zeros, shape=(1,))
+    for z in zeros:
+        a = np.pad(a, (0, 1)) - np.pad(a * z, (1, 0))
+    if a.dtype.kind == "c":
+        plain = outcome(zeros)
+        if (np.sort(plain) == np.sort(plain.conjugate())).all():
+            return a.real
+    return a
+
+
+@public(
+    np.roots,
+    samples=lambda s: [call(np.array([1.0, -3.0, 2.2, -0.3])), call(s.positive(2)), call([2.0, -1.0, 0.0])],
+    complex=False,
+)
+def roots(p):
+    """Return the roots of a polynomial: the eigenvalues of its companion matrix."""
+    p = np.atleast_1d(as_array(p))
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    found = np.flatnonzero(outcome(p != 0))
+    if not found.size:
+        return np.zeros_like(p, shape=(0,))
+    trailing = p.size - int(found[-1]) - 1
+    p = p[int(found[0]) : int(found[-1]) + 1]
+    n = p.size - 1
+    if n == 0:
+        return np.zeros_like(p, shape=(trailing,))
+    companion = np.concatenate(((-p[1:] / p[0])[None], np.eye(n - 1, n, dtype=p.dtype)))
+    return np.concatenate((np.linalg.eigvals(companion), np.zeros_like(p, shape=(trailing,))))
+
+
+@public(
+    np.polyfit,
+    samples=lambda s: [call(s.real(6), s.real(6), 2), call(s.real(5), s.real(5, 2), 1, w=s.positive(5))],
+    complex=False,
+)
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients."""
+    if full or cov:
+        raise MissingRuleError(
+            "numpy.polyfit of traced values does not take full=True or cov=True; use np.linalg.lstsq"
+        )
+    x, y = as_array(x) + 0.0, as_array(y) + 0.0
+    rcond = x.shape[0] * np.finfo(x.dtype).eps.item() if rcond is None else rcond
+    lhs, rhs = np.vander(x, int(deg) + 1), y
+    if w is not None:
+        w = as_array(w) + 0.0
+        lhs, rhs = lhs * w[:, None], rhs * (w[:, None] if y.ndim == 2 else w)
+    scale = np.sqrt(np.sum(lhs * lhs, axis=0))
+    c = np.linalg.lstsq(lhs / scale, rhs, rcond)[0]
+    return c / (scale[:, None] if c.ndim == 2 else scale)
