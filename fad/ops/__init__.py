@@ -2,12 +2,12 @@
 
 from fad.ops import asking, elementwise, activation  # noqa: I001  (the order of the floor: a room may import earlier rooms)
 from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation
-from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves, polynomials
-from fad.ops import linalg
+from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
+from fad.ops import linalg, polynomials, histograms
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [
     "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding",
     "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences", "statistics", "einsum",
-    "predicates", "mapping", "curves", "linalg", "refused",
+    "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "refused",
 ]  # fmt: skip

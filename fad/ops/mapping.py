@@ -6,7 +6,6 @@ import numpy as np
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import REFUSED
 from fad.ops.structural import as_array, as_shape, normalize_axis
 
 
@@ -74,9 +73,3 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
         x = np.moveaxis(windows, i + 1, -1)
     return x
-
-
-REFUSED[np.lib.stride_tricks.as_strided] = (
-    "it reads memory, and a traced array's memory is not its value; write x[i] with an array of places, "
-    "np.broadcast_to or np.lib.stride_tricks.sliding_window_view"
-)
