@@ -1,10 +1,36 @@
 """Layers, losses and models. Thin: no differentiation happens here."""
 
-from fad.nn import functional as functional
-from fad.nn import init as init
-from fad.nn.activations import ReLU
+from fad.nn import functional, init
+from fad.nn.activations import (
+    ELU,
+    GELU,
+    SELU,
+    Flatten,
+    Identity,
+    LeakyReLU,
+    LogSoftmax,
+    Mish,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
+from fad.nn.attention import MultiheadAttention
 from fad.nn.containers import Sequential
 from fad.nn.init import seed
 from fad.nn.linear import Linear
-from fad.nn.losses import LabelError, cross_entropy
+from fad.nn.lookup import Dropout, Embedding
+from fad.nn.losses import LabelError
 from fad.nn.module import Buffer, Module, Parameter, StateDictError
+from fad.nn.normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
+from fad.nn.recurrent import GRU, LSTM
+
+__all__ = [
+    "ELU", "GELU", "GRU", "LSTM", "SELU", "BatchNorm1d", "BatchNorm2d", "Buffer", "Dropout", "Embedding", "Flatten",
+    "Identity", "LabelError", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "Mish", "Module",
+    "MultiheadAttention", "Parameter", "RMSNorm", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid", "Softmax",
+    "Softplus", "StateDictError", "Tanh", "functional", "init", "seed",
+]  # fmt: skip

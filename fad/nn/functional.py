@@ -1,26 +1,144 @@
-"""Activations and layers as functions, in PyTorch's names."""
+"""Activations, layers and losses as functions, in PyTorch's names."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
+from fad import random
+from fad.core.archetypes import elementwise
+from fad.core.tracer import Tracer, bind
 from fad.nn.fused import affine, log_softmax_p, relu, softmax_p
-from fad.nn.losses import cross_entropy
+from fad.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_similarity,
+    cross_entropy,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+)
+from fad.ops.activation import sigmoid
 from fad.ops.structural import normalize_axis
 
-__all__ = ["cross_entropy", "linear", "log_softmax", "relu", "softmax"]
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "dropout", "elu",
+    "embedding", "gaussian_nll_loss", "gelu", "glu", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "mse_loss", "nll_loss", "normalize", "one_hot",
+    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softplus", "softsign", "tanh",
+]  # fmt: skip
+
+# --- elementwise activations ---------------------------------------------------------------------------------------
+
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+_slow_cdf = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)), otypes=[float])
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """Return ``x @ weight.T + bias``: x of shape (..., in), weight (out, in), bias (out,), result (..., out).
+def _normal_cdf(x):
+    try:
+        from scipy.special import ndtr
+    except ImportError:
+        return _slow_cdf(x).astype(x.dtype)
+    return ndtr(x)
 
-    >>> linear(np.ones(2), np.array([[1.0, 2.0]]), np.array([0.5]))
-    array([3.5])
+
+normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf)
+
+
+def tanh(x: Any) -> Any:
+    """Return the hyperbolic tangent."""
+    return np.tanh(x)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+    """Return x where it is positive, else `negative_slope` times x.
+
+    >>> leaky_relu(np.array([-1.0, 1.0]))
+    array([-0.01,  1.  ])
     """
-    return x @ weight.T if bias is None else bind(affine, x, weight, bias)
+    return np.where(x > 0.0, x, negative_slope * x)
+
+
+def relu6(x: Any) -> Any:
+    """Return x clipped to [0, 6]."""
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Return x clipped to [min_val, max_val], flat outside and on the ends."""
+    inside = (x > min_val) & (x < max_val)
+    return np.where(inside, x, np.clip(_values(x), min_val, max_val))
+
+
+def _values(x: Any) -> Any:
+    from fad.core.tracer import stop_gradient
+
+    return stop_gradient(x)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """Return x where it is positive, else ``alpha (exp(x) - 1)``."""
+    return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
+
+
+def selu(x: Any) -> Any:
+    """Return the self-normalising ELU (Klambauer et al., 2017)."""
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + exp(x)) without overflow.
+
+    >>> softplus(np.array([0.0, 1000.0]))
+    array([6.93147181e-01, 1.00000000e+03])
+    """
+    return np.logaddexp(x, 0.0)
+
+
+def log_sigmoid(x: Any) -> Any:
+    """Return the logarithm of the logistic function, without underflow."""
+    return -np.logaddexp(-x, 0.0)
+
+
+def softsign(x: Any) -> Any:
+    """Return x / (1 + |x|)."""
+    return x / (1.0 + np.abs(x))
+
+
+def silu(x: Any) -> Any:
+    """Return x times the logistic function of x, also called swish."""
+    return x * sigmoid(x)
+
+
+def mish(x: Any) -> Any:
+    """Return x tanh(softplus(x))."""
+    return x * np.tanh(softplus(x))
+
+
+def gelu(x: Any, approximate: str = "none") -> Any:
+    """Return x times the normal distribution function of x; ``approximate="tanh"`` is the usual approximation of it."""
+    if approximate == "none":
+        return x * normal_cdf(x)
+    if approximate == "tanh":
+        return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+    raise ValueError(f"approximate must be 'none' or 'tanh', not {approximate!r}")
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """Return the first half of x along an axis, times the logistic function of the second half."""
+    a, b = np.split(x, 2, axis=axis)
+    return a * sigmoid(b)
+
+
+# --- over an axis --------------------------------------------------------------------------------------------------
 
 
 def softmax(x: Any, axis: int = -1) -> Any:
@@ -39,3 +157,105 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     array([-1000.,     0.])
     """
     return bind(log_softmax_p, x, axis=normalize_axis(axis, x.ndim))
+
+
+def normalize(x: Any, axis: int = -1, eps: float = 1e-12) -> Any:
+    """Return x divided by its Euclidean norm along an axis, or by `eps` where that is larger."""
+    return x / np.maximum(np.linalg.norm(x, axis=axis, keepdims=True), eps)
+
+
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axes: int = 1) -> Any:
+    """Return x with mean 0 and variance 1 over its last `axes` axes, times weight, plus bias."""
+    over = tuple(range(-axes, 0))
+    centred = x - np.mean(x, axis=over, keepdims=True)
+    y = centred / np.sqrt(np.mean(centred * centred, axis=over, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1) -> Any:
+    """Return x divided by the root of its mean square over its last `axes` axes, times weight.
+
+    `eps` is by default the spacing of the dtype at 1, as in PyTorch.
+    """
+    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    y = x / np.sqrt(np.mean(x * x, axis=tuple(range(-axes, 0)), keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+# --- layers --------------------------------------------------------------------------------------------------------
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    """Return ``x @ weight.T + bias``: x of shape (..., in), weight (out, in), bias (out,), result (..., out).
+
+    >>> linear(np.ones(2), np.array([[1.0, 2.0]]), np.array([0.5]))
+    array([3.5])
+    """
+    if x.ndim == 0 or x.shape[-1] != weight.shape[-1]:
+        raise ValueError(
+            f"linear: the last axis of the input, of shape {x.shape}, must be the {weight.shape[-1]} input features "
+            f"of the weight, of shape {weight.shape}"
+        )
+    return x @ weight.T if bias is None else bind(affine, x, weight, bias)
+
+
+def embedding(indices: Any, weight: Any) -> Any:
+    """Return the rows of `weight` at whole numbers: shape (*indices.shape, width)."""
+    plain = indices if hasattr(indices, "dtype") else np.asarray(indices)
+    check_indices(plain, len(weight))
+    return weight[plain]
+
+
+def check_indices(indices: Any, n: int) -> None:
+    """Raise IndexError unless all are whole numbers in 0 ... n - 1: a negative one would silently mean another row."""
+    while type(indices) is Tracer:
+        indices = indices.value
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"an embedding is looked up by whole numbers, not {indices.dtype}")
+    if indices.size and (indices.min() < 0 or indices.max() >= n):
+        raise IndexError(f"indices must lie in 0 ... {n - 1}, but range from {indices.min()} to {indices.max()}")
+
+
+def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
+    """Return an array with a last axis of `num_classes`: 1 at the label, 0 elsewhere.
+
+    >>> one_hot(np.array([2, 0]), 3)
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
+    check_indices(labels, num_classes)
+    return (labels[..., None] == np.arange(num_classes)).astype(dtype)
+
+
+def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+    """Return x with each element set to 0 with probability p, and the others divided by 1 - p.
+
+    A pure function of the random key: the same key drops the same elements.
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"p is a probability, not {p}")
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return x * 0.0
+    keep = random.uniform(key, x.shape, np.float32) >= p
+    return np.where(keep, x * (1.0 / (1.0 - p)), 0.0)
+
+
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+    """Return softmax(query keyᵀ / √d) value: shapes (..., L, d), (..., S, d), (..., S, v) -> (..., L, v).
+
+    `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.
+    """
+    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
+    if is_causal:
+        mask = _causal(*scores.shape[-2:])
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    return softmax(scores) @ value
+
+
+def _causal(rows: int, columns: int) -> np.ndarray:
+    return np.arange(rows)[:, None] >= np.arange(columns)

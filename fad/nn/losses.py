@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from fad.core.tracer import Tracer, bind
 from fad.errors import FadError, ShapeMismatchError
-from fad.nn.fused import cross_entropy_p
+from fad.nn.fused import cross_entropy_p, log_softmax_p
 from fad.ops.structural import normalize_axis
 
 
@@ -26,7 +27,7 @@ class LabelError(FadError, ValueError):
     """
 
 
-def check_labels(labels: Any, classes: int) -> None:
+def check_labels(labels: Any, classes: int, ignore_index: int | None = None) -> None:
     """Raise LabelError unless labels are integers in range. Looks at the plain values behind traced labels."""
     while type(labels) is Tracer:
         labels = labels.value
@@ -35,9 +36,11 @@ def check_labels(labels: Any, classes: int) -> None:
             f"class numbers must be integers, but have dtype {labels.dtype}: write labels.astype(int). "
             "Class probabilities must have the shape of the logits"
         )
+    if ignore_index is not None:
+        labels = labels[labels != ignore_index]
     if not labels.size:
-        raise LabelError("no labels: the mean over an empty batch is not defined")
-    low, high = labels.min(), labels.max()
+        raise LabelError("there are no labels to take a loss over: the batch is empty, or all were to be ignored")
+    low, high = np.minimum.reduce(labels, axis=None), np.maximum.reduce(labels, axis=None)
     if low < 0 or high >= classes:
         raise LabelError(
             f"class numbers must lie in 0 ... {classes - 1} for {classes} classes, but range from {low} to {high}. "
@@ -56,15 +59,41 @@ def reduced(rows: Any, reduction: str) -> Any:
     raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
 
 
-def cross_entropy(input: Any, target: Any, *, reduction: str = "mean", axis: int | None = None) -> Any:
+def _same_shape(name: str, x: Any, y: Any) -> None:
+    if np.shape(x) != np.shape(y):
+        raise ShapeMismatchError(
+            f"{name} needs a prediction and a target of one shape, but they have {np.shape(x)} and {np.shape(y)}; "
+            "broadcasting them would take a mean over pairs that do not belong together"
+        )
+
+
+# --- classes -------------------------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    axis: int | None = None,
+) -> Any:
     """Return the negative logarithm of the softmax probability of the right class.
 
     Parameters
     ----------
     input : array
         Logits; the classes are along `axis`: by default axis 1, or 0 if there is only one.
-    target : integer array
-        Class numbers, of the shape of `input` without that axis.
+    target : array
+        Class numbers, of the shape of `input` without that axis; or class probabilities, of the shape of `input`.
+    weight : array of shape (classes,), optional
+        A weight for each class; the mean is then a weighted one.
+    ignore_index : int, optional
+        Rows with this label count for nothing.
+    label_smoothing : float
+        How much of each target to spread evenly over all classes.
 
     Raises
     ------
@@ -74,13 +103,158 @@ def cross_entropy(input: Any, target: Any, *, reduction: str = "mean", axis: int
     np.float64(1.3862943611198906)
     """
     target = target if hasattr(target, "dtype") else np.asarray(target)
-    axis = normalize_axis((1 if input.ndim > 1 else 0) if axis is None else axis, input.ndim)
     shape = input.shape
+    axis = normalize_axis((1 if len(shape) > 1 else 0) if axis is None else axis, len(shape))
+    logits = input if axis == len(shape) - 1 else np.moveaxis(input, axis, -1)
+    if target.shape == shape and target.dtype.kind == "f":
+        target = target if axis == len(shape) - 1 else np.moveaxis(target, axis, -1)
+        return _soft_cross_entropy(logits, target, weight, reduction, label_smoothing)
     if target.shape != shape[:axis] + shape[axis + 1 :]:
         raise ShapeMismatchError(
             f"cross_entropy with logits of shape {shape} and classes along axis {axis} needs labels of shape "
             f"{shape[:axis] + shape[axis + 1 :]}, but they have {target.shape}"
         )
-    check_labels(target, shape[axis])
-    logits = input if axis == input.ndim - 1 else np.moveaxis(input, axis, -1)
-    return bind(cross_entropy_p, logits, target, reduction=reduction, lanes=0)
+    if weight is None and ignore_index is None and not label_smoothing:
+        if reduction not in ("mean", "sum", "none"):
+            reduced(input, reduction)
+        check_labels(target, shape[axis])
+        return bind(cross_entropy_p, logits, target, reduction=reduction, lanes=0)
+    logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
+    return _picked_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _soft_cross_entropy(logits, target, weight, reduction, smoothing):
+    classes = logits.shape[-1]
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / classes
+    logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
+    rows = -np.sum((logs if weight is None else logs * weight) * target, axis=-1)
+    return reduced(rows, reduction)
+
+
+def _picked_loss(logs, target, weight, ignore_index, reduction, smoothing):
+    classes = logs.shape[-1]
+    check_labels(target, classes, ignore_index)
+    used = np.ones_like(target, dtype=bool) if ignore_index is None else target != ignore_index
+    safe = np.where(used, target, 0)
+    weights = np.ones_like(logs, shape=(classes,)) if weight is None else weight
+    mine = np.where(used, weights[safe], 0.0)
+    rows = -np.take_along_axis(logs, safe[..., None], axis=-1)[..., 0] * mine
+    if smoothing:
+        spread = -np.sum(logs * weights, axis=-1) * used
+        rows = (1.0 - smoothing) * rows + smoothing / classes * spread
+    if reduction == "mean":
+        return np.sum(rows) / np.sum(mine)
+    return reduced(rows, reduction)
+
+
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Return minus the logarithmic probability of the right class; the classes are along axis 1 (0 if the only one).
+
+    >>> nll_loss(np.log(np.array([[0.5, 0.5]])), np.array([1]))
+    np.float64(0.6931471805599453)
+    """
+    target = target if hasattr(target, "dtype") else np.asarray(target)
+    axis = 1 if input.ndim > 1 else 0
+    if target.shape != input.shape[:axis] + input.shape[axis + 1 :]:
+        raise ShapeMismatchError(f"nll_loss with input {input.shape} does not fit labels of shape {target.shape}")
+    return _picked_loss(np.moveaxis(input, axis, -1), target, weight, ignore_index, reduction, 0.0)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, *, pos_weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """Return -t log σ(x) - (1 - t) log(1 - σ(x)), exact for large |x|; `pos_weight` multiplies the first term.
+
+    >>> binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([0.0, 1.0]))
+    np.float64(0.34657359027997264)
+    """
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    negative = np.logaddexp(-input, 0.0)  # -log σ(x)
+    if pos_weight is None:
+        rows = (1.0 - target) * input + negative
+    else:
+        rows = (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * negative
+    return reduced(rows if weight is None else rows * weight, reduction)
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+    """Return -t log p - (1 - t) log(1 - p) of probabilities p; the logarithms are at least -100, as in PyTorch."""
+    _same_shape("binary_cross_entropy", input, target)
+    rows = -(target * np.maximum(np.log(input), -100.0) + (1.0 - target) * np.maximum(np.log1p(-input), -100.0))
+    return reduced(rows if weight is None else rows * weight, reduction)
+
+
+def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """Return log(1 + exp(-t x)) for targets t of -1 and 1."""
+    _same_shape("soft_margin_loss", input, target)
+    return reduced(np.logaddexp(-target * input, 0.0), reduction)
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """Return the squared difference.
+
+    >>> mse_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    np.float64(2.0)
+    """
+    _same_shape("mse_loss", input, target)
+    difference = input - target
+    return reduced(difference * difference, reduction)
+
+
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """Return the absolute difference."""
+    _same_shape("l1_loss", input, target)
+    return reduced(np.abs(input - target), reduction)
+
+
+def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = "mean") -> Any:
+    """Return d²/2 where the difference d is at most `delta`, and ``delta (|d| - delta/2)`` beyond."""
+    _same_shape("huber_loss", input, target)
+    d = np.abs(input - target)
+    return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str = "mean") -> Any:
+    """Return :func:`huber_loss` divided by its `delta`, here called `beta`; with beta 0 the absolute difference."""
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    return huber_loss(input, target, delta=beta, reduction=reduction) / beta
+
+
+def gaussian_nll_loss(
+    input: Any, target: Any, var: Any, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    """Return minus the logarithm of a normal density of mean `input` and variance `var` at `target`."""
+    _same_shape("gaussian_nll_loss", input, target)
+    var = np.maximum(var, eps)
+    difference = input - target
+    rows = 0.5 * (np.log(var) + difference * difference / var)
+    return reduced(rows + 0.5 * math.log(2.0 * math.pi) if full else rows, reduction)
+
+
+def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str = "mean") -> Any:
+    """Return t (log t - x) of a target t and logarithmic probabilities x; ``"batchmean"`` divides by the first axis."""
+    _same_shape("kl_div", input, target)
+    if log_target:
+        rows = np.exp(target) * (target - input)
+    else:
+        positive = target > 0.0
+        rows = np.where(positive, target * (np.log(np.where(positive, target, 1.0)) - input), 0.0)
+    return np.sum(rows) / float(rows.shape[0]) if reduction == "batchmean" else reduced(rows, reduction)
+
+
+def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+    """Return the cosine of the angle between x and y along an axis."""
+    norms = np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)
+    return np.sum(x * y, axis=axis) / np.maximum(norms, eps)

@@ -19,9 +19,11 @@ from fad import tree
 from fad.core import effects
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import FadError
+from fad.transforms.vmap import BatchTrace
 
-# Names in a module's __dict__ that are machinery: buffers, whose they are, frozen names, and the cached layout.
-_RESERVED = ("_buffers", "_home", "_frozen", "_layout")
+# Names in a module's __dict__ that are machinery: buffers, the model they belong to, those not to be saved,
+# frozen names, and the cached layout.
+_RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout")
 _CONTAINERS = (list, tuple, dict)
 
 
@@ -56,12 +58,16 @@ class Parameter:
 
 
 class Buffer:
-    """Marks an attribute as a buffer: saved with the model, changed by the layer itself, never differentiated."""
+    """Marks an attribute as a buffer: saved with the model, changed by the layer itself, never differentiated.
 
-    __slots__ = ("data",)
+    One that is not `persistent` is left out of ``state_dict()``, as in PyTorch; ``state_dict(everything=True)`` has it.
+    """
 
-    def __init__(self, data: Any):
+    __slots__ = ("data", "persistent")
+
+    def __init__(self, data: Any, persistent: bool = True):
         self.data = data if hasattr(data, "dtype") else np.asarray(data)
+        self.persistent = persistent
 
 
 def _is_array(x: Any) -> bool:
@@ -138,6 +144,8 @@ class Module:
         kind = type(value)
         if kind is Buffer:
             self._add_buffer(name, value.data)
+            if not value.persistent:
+                fields["_transient"] = fields.get("_transient", frozenset()) | {name}
             return
         buffers = fields.get("_buffers")
         if buffers is not None and name in buffers:
@@ -279,16 +287,21 @@ class Module:
 
     # --- state ------------------------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return copies of all parameters and buffers by dotted name, in PyTorch's names, order and layouts."""
+    def state_dict(self, everything: bool = False) -> dict[str, Any]:
+        """Return copies of all parameters and buffers by dotted name, in PyTorch's names, order and layouts.
+
+        With `everything`, also what PyTorch does not have and resuming bit for bit needs: Dropout's keys and counters.
+        """
         out: dict[str, Any] = {}
         for prefix, module in self.named_modules():
             dot = f"{prefix}." if prefix else ""
             for name, holder, key in module._places():
                 if not isinstance(holder[key], Module):
                     out[dot + name] = np.array(holder[key]) if type(holder[key]) is np.ndarray else holder[key].copy()
+            transient = () if everything else module.__dict__.get("_transient", ())
             for name, value in module.__dict__.get("_buffers", {}).items():
-                out[dot + name] = value.copy()
+                if name not in transient:
+                    out[dot + name] = value.copy()
         return out
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Module:
@@ -307,12 +320,18 @@ class Module:
             that lists everything which does not fit; the model is then as it was.
         """
         places = {name: (holder, key) for name, holder, key in self._entries()}
+        optional = set()
         for prefix, module in self.named_modules():
             for name in module.__dict__.get("_buffers", {}):
-                places[f"{prefix}.{name}" if prefix else name] = (module.__dict__["_buffers"], name)
+                full = f"{prefix}.{name}" if prefix else name
+                places[full] = (module.__dict__["_buffers"], name)
+                if name in module.__dict__.get("_transient", ()):
+                    optional.add(full)
         values = {name: np.asarray(x) for name, x in state.items() if name in places}
-        wrong = [] if not strict else [f"missing: {name}" for name in places if name not in state]
-        wrong += [] if not strict else [f"unexpected: {name}" for name in state if name not in places]
+        wrong = []
+        if strict:
+            wrong += [f"missing: {name}" for name in places if name not in state and name not in optional]
+            wrong += [f"unexpected: {name}" for name in state if name not in places]
         for name, x in values.items():
             old = places[name][0][places[name][1]]
             if x.shape != old.shape:
@@ -330,6 +349,12 @@ class Module:
             else:
                 holder[key] = x.astype(holder[key].dtype)
         return self
+
+    def copy_buffers(self, other: Module) -> None:
+        """Take over the buffers of a model of the same structure."""
+        for mine, theirs in zip(self.modules(), other.modules(), strict=True):
+            if "_buffers" in mine.__dict__:
+                mine.__dict__["_buffers"].update(theirs.__dict__["_buffers"])
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -360,10 +385,11 @@ def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, A
 def _plain(value: Any) -> Any:
     """Return the plain array that a buffer gets: of a batched value, the mean over the lanes."""
     while type(value) is Tracer:
+        lanes = isinstance(value.trace, BatchTrace)
         value = value.value
-        if value.dtype.kind in "fc":
+        if lanes and value.dtype.kind in "fc":
             value = np.add.reduce(value, axis=0) / len(value)
-        else:
+        elif lanes:
             value = value[0]
     return value
 

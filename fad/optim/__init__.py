@@ -1,5 +1,13 @@
-"""Optimisers and schedules."""
+"""Optimisers, schedules, and what belongs to a training loop."""
 
-from fad.optim.rules import SGD, Adam
+from fad.optim import schedules
+from fad.optim.gradients import EMA, clip_by_global_norm, clip_by_value, global_norm
+from fad.optim.lbfgs import LBFGS
+from fad.optim.optimizer import Optimizer
+from fad.optim.rules import SGD, Adagrad, Adam, AdamW, Lion, RMSProp
+from fad.optim.training import History, NonFiniteLossError, check_finite, fit
 
-__all__ = ["SGD", "Adam"]
+__all__ = [
+    "EMA", "LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "History", "Lion", "NonFiniteLossError", "Optimizer", "RMSProp",
+    "check_finite", "clip_by_global_norm", "clip_by_value", "fit", "global_norm", "schedules",
+]  # fmt: skip

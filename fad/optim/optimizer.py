@@ -1,9 +1,9 @@
 """What all optimisers share: a rule written once, as a pure function, and two ways to run it.
 
 A rule ``(g, p, slots, t, lr) -> (p_step, slots)`` says what to subtract from the parameters. The pure way (`init`,
-`update`) applies it leaf by leaf, and is itself differentiable. The stateful way (`step`) lays all gradients of one dtype in one
-vector, so that a model of many small arrays costs as few calls as one large array, and goes through it in pieces
-that stay in the cache.
+`update`) applies it leaf by leaf, and is itself differentiable. The stateful way (`step`) lays all gradients of
+one dtype in one vector, so that a model of many small arrays costs as few calls as one large array, and goes through
+it in pieces that stay in the cache.
 """
 
 from __future__ import annotations

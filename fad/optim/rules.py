@@ -88,3 +88,118 @@ class Adam(Optimizer):
         # lr m̂ / (√v̂ + eps), with the corrections drawn into two numbers
         root = (1.0 - b**t) ** 0.5
         return (lr * root / (1.0 - a**t)) * m / (np.sqrt(v) + self.eps * root), (m, v)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay, ``p -= lr weight_decay p`` (I. Loshchilov and F. Hutter, ICLR 2019)."""
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Schedule = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ):
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+    def rule(self, g, p, slots, t, lr):
+        step, slots = self.direction(g, slots, t, lr)
+        return (step + (lr * self.weight_decay) * p if self.weight_decay else step), slots
+
+
+class RMSProp(Optimizer):
+    """The gradient divided by the root of a running mean of g², with optional momentum; `centered` subtracts the mean².
+
+    >>> w = np.array([1.0])
+    >>> RMSProp(w, lr=0.01).step(np.array([2.0])); w
+    array([0.9])
+    """
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Schedule = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+    ):
+        self.alpha = alpha
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.momentum = momentum
+        self.centered = centered
+        self.slots = 1 + bool(momentum) + centered
+        self.reads_parameters = bool(weight_decay)
+        super().__init__(params, lr)
+
+    def rule(self, g, p, slots, t, lr):
+        if self.weight_decay:
+            g = g + self.weight_decay * p
+        v, *rest = slots
+        v = self.alpha * v + (1.0 - self.alpha) * (g * g)
+        new = [v]
+        if self.centered:
+            mean = self.alpha * rest.pop(0) + (1.0 - self.alpha) * g
+            new.append(mean)
+            v = v - mean * mean
+        step = g / (np.sqrt(v) + self.eps)
+        if self.momentum:
+            step = self.momentum * rest[0] + step
+            new.append(step)
+        return lr * step, tuple(new)
+
+
+class Adagrad(Optimizer):
+    """The gradient divided by the root of the sum of all g² so far (J. Duchi et al., JMLR 2011)."""
+
+    slots = 1
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Schedule = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+    ):
+        self.lr_decay = lr_decay
+        self.weight_decay = weight_decay
+        self.initial_accumulator_value = initial_accumulator_value
+        self.eps = eps
+        self.reads_parameters = bool(weight_decay)
+        super().__init__(params, lr)
+
+    def rule(self, g, p, slots, t, lr):
+        if self.weight_decay:
+            g = g + self.weight_decay * p
+        total = slots[0] + g * g
+        start = self.initial_accumulator_value  # the slots start at zero; this is added where they are read
+        return (lr / (1.0 + (t - 1) * self.lr_decay)) * g / (np.sqrt(total + start) + self.eps), (total,)
+
+
+class Lion(Optimizer):
+    """The sign of a running mean of the gradient, with decoupled weight decay (X. Chen et al., 2023)."""
+
+    slots = 1
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Schedule = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+    ):
+        self.betas = betas
+        self.weight_decay = weight_decay
+        self.reads_parameters = bool(weight_decay)
+        super().__init__(params, lr)
+
+    def rule(self, g, p, slots, t, lr):
+        a, b = self.betas
+        m = slots[0]
+        step = np.sign(a * m + (1.0 - a) * g)
+        return lr * (step + self.weight_decay * p if self.weight_decay else step), (b * m + (1.0 - b) * g,)

@@ -1,0 +1,67 @@
+"""Attention of several heads, in PyTorch's names and layouts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fad import random
+from fad.nn import functional as F
+from fad.nn import init
+from fad.nn.linear import Linear
+from fad.nn.module import Module
+
+
+class MultiheadAttention(Module):
+    """Attention in `num_heads` heads: query (batch, L, embed), key and value (batch, S, embed) -> (batch, L, embed).
+
+    ``in_proj_weight`` (3 embed, embed) holds the weights for queries, keys and values, ``out_proj`` is a Linear.
+    The batch comes first, as with PyTorch's ``batch_first=True``; inputs without it are one example.
+
+    >>> MultiheadAttention(8, 2, key=0)(np.ones((3, 5, 8))).shape
+    (3, 5, 8)
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, bias: bool = True, *, key: Any = None, dtype: Any = None):
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim={embed_dim} must be a multiple of num_heads={num_heads}")
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        k1, k2 = random.split(init.next_key(key))
+        bound = math.sqrt(6.0 / (4 * embed_dim))  # Glorot's, as in PyTorch
+        self.in_proj_weight = init.uniform(k1, (3 * embed_dim, embed_dim), -bound, bound, dtype)
+        self.in_proj_bias = init.zeros(3 * embed_dim, dtype) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias, key=k2, dtype=dtype)
+        if bias:
+            self.out_proj.bias = init.zeros(embed_dim, dtype)
+
+    def forward(
+        self, query: Any, key: Any = None, value: Any = None, mask: Any = None, *, is_causal: bool = False
+    ) -> Any:
+        """Attend; without key and value, to the query itself. `mask` and `is_causal` as in the function
+        `scaled_dot_product_attention`; a mask has a shape that broadcasts to (batch, heads, L, S)."""
+        if query.shape[-1] != self.embed_dim:
+            raise ValueError(f"MultiheadAttention of width {self.embed_dim} got an input of shape {query.shape}")
+        if key is None:
+            n = self.embed_dim
+            together = F.linear(query, self.in_proj_weight, self.in_proj_bias)
+            q, k, v = (together[..., i * n : (i + 1) * n] for i in range(3))
+        else:
+            value = key if value is None else value
+            q, k, v = (self._project(x, i) for i, x in enumerate((query, key, value)))
+        y = F.scaled_dot_product_attention(*map(self._heads, (q, k, v)), mask, is_causal=is_causal)
+        y = y.swapaxes(-2, -3)
+        return self.out_proj(y.reshape(*y.shape[:-2], self.embed_dim))
+
+    def _project(self, x: Any, i: int) -> Any:
+        part = slice(i * self.embed_dim, (i + 1) * self.embed_dim)
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[part]
+        return F.linear(x, self.in_proj_weight[part], bias)
+
+    def _heads(self, x: Any) -> Any:
+        return np.swapaxes(x.reshape(*x.shape[:-1], self.num_heads, self.embed_dim // self.num_heads), -2, -3)
+
+    def extra_repr(self) -> str:
+        return f"{self.embed_dim}, {self.num_heads}"

@@ -1,0 +1,64 @@
+"""Layers that look things up or leave things out: Embedding and Dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import random
+from fad.nn import functional as F
+from fad.nn import init
+from fad.nn.module import Buffer, Module
+
+
+class Embedding(Module):
+    """A table of vectors: whole numbers of any shape in, (*shape, embedding_dim) out; weight (num, dim) ~ N(0, 1).
+
+    >>> Embedding(10, 3, key=0)(np.array([1, 4])).shape
+    (2, 3)
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, key: Any = None, dtype: Any = None):
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.weight = init.normal(init.next_key(key), (num_embeddings, embedding_dim), dtype=dtype)
+
+    def forward(self, indices: Any) -> Any:
+        return F.embedding(indices, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+class Dropout(Module):
+    """In training mode, set each element to 0 with probability p and divide the others by 1 - p.
+
+    The layer keeps a random key and counts its calls, both in buffers that ``state_dict(everything=True)`` saves.
+    A key may also be given in the call. Under ``vmap`` every lane drops the same elements, unless each
+    lane is given a key of its own.
+
+    >>> layer = Dropout(0.5, key=0)
+    >>> sorted(set(layer(np.ones(100)).tolist()))
+    [0.0, 2.0]
+    >>> layer.eval()(np.ones(2))
+    array([1., 1.])
+    """
+
+    def __init__(self, p: float = 0.5, *, key: Any = None):
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"p is a probability, not {p}")
+        self.p = p
+        self.key = Buffer(init.next_key(key), persistent=False)
+        self.calls = Buffer(np.array(0), persistent=False)
+
+    def forward(self, x: Any, *, key: Any = None) -> Any:
+        if not self.training or self.p == 0.0:
+            return x
+        if key is None:
+            key = random.fold_in(self.key, self.calls)
+            self.calls = self.calls + 1
+        return F.dropout(x, self.p, key=key)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

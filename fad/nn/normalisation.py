@@ -1,0 +1,166 @@
+"""Layers that bring activations to a common scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.nn import functional as F
+from fad.nn import init
+from fad.nn.module import Buffer, Module
+
+
+class BatchNorm(Module):
+    """What the batch normalisations share: see `BatchNorm1d` and `BatchNorm2d`.
+
+    In training mode the statistics of the batch are used, and averaged into the buffers ``running_mean`` and
+    ``running_var`` (the latter with n - 1, as in PyTorch); in evaluation mode the averages are used.
+    Under ``vmap`` the buffers get the mean of what the lanes found. `momentum` None is a plain average over batches.
+    """
+
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        dtype: Any = None,
+    ):
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = init.ones(num_features, dtype) if affine else None
+        self.bias = init.zeros(num_features, dtype) if affine else None
+        self.track_running_stats = track_running_stats
+        if track_running_stats:
+            self.running_mean = Buffer(init.zeros(num_features, dtype))
+            self.running_var = Buffer(init.ones(num_features, dtype))
+            self.num_batches_tracked = Buffer(np.array(0))
+
+    def forward(self, x: Any) -> Any:
+        if x.ndim not in self.ranks or x.shape[1] != self.num_features:
+            raise ValueError(
+                f"{type(self).__name__} of {self.num_features} features needs an input of "
+                f"{' or '.join(map(str, self.ranks))} axes with {self.num_features} on axis 1, not shape {x.shape}"
+            )
+        along = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training or not self.track_running_stats:
+            mean, var = self._measure(x)
+        else:
+            mean, var = self.running_mean, self.running_var
+        scale = 1.0 / np.sqrt(var + self.eps)
+        y = (x - mean.reshape(along)) * (scale if self.weight is None else scale * self.weight).reshape(along)
+        return y if self.bias is None else y + self.bias.reshape(along)
+
+    def _measure(self, x: Any) -> tuple:
+        over = (0, *range(2, x.ndim))
+        n = x.size // x.shape[1]
+        if n < 2:
+            raise ValueError(f"BatchNorm in training mode needs more than one value per feature, not input {x.shape}")
+        mean = np.mean(x, axis=over)
+        centred = x - mean.reshape((1, -1) + (1,) * (x.ndim - 2))
+        var = np.mean(centred * centred, axis=over)
+        if self.training and self.track_running_stats:
+            count = self.num_batches_tracked + 1
+            share = 1.0 / float(count) if self.momentum is None else self.momentum
+            self.num_batches_tracked = count
+            self.running_mean = _averaged(self.running_mean, mean, share)
+            self.running_var = _averaged(self.running_var, var * (n / (n - 1)), share)
+        return mean, var
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+def _averaged(old: Any, new: Any, share: float) -> Any:
+    out = (1.0 - share) * old + share * new
+    return out if out.dtype == old.dtype else out.astype(old.dtype)
+
+
+class BatchNorm1d(BatchNorm):
+    """Batch normalisation of (batch, features) or (batch, features, length).
+
+    >>> layer = BatchNorm1d(2)
+    >>> layer(np.array([[0.0, 1.0], [2.0, 5.0]])).round(2)
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    >>> layer.running_mean
+    array([0.1, 0.3])
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """Batch normalisation of (batch, channels, height, width)."""
+
+    ranks = (4,)
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last axes, of shape `normalized_shape`, times weight, plus bias.
+
+    >>> LayerNorm(2)(np.array([[1.0, 3.0]])).round(2)
+    array([[-1.,  1.]])
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        dtype: Any = None,
+    ):
+        self.normalized_shape = _as_shape(normalized_shape)
+        self.eps = eps
+        self.weight = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
+        self.bias = init.zeros(self.normalized_shape, dtype) if elementwise_affine and bias else None
+
+    def forward(self, x: Any) -> Any:
+        _check_last(self, x)
+        return F.layer_norm(x, self.weight, self.bias, self.eps, len(self.normalized_shape))
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """x divided by the root of its mean square over the last axes, times weight; see `functional.rms_norm`."""
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        *,
+        dtype: Any = None,
+    ):
+        self.normalized_shape = _as_shape(normalized_shape)
+        self.eps = eps
+        self.weight = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
+
+    def forward(self, x: Any) -> Any:
+        _check_last(self, x)
+        return F.rms_norm(x, self.weight, self.eps, len(self.normalized_shape))
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _check_last(layer: Any, x: Any) -> None:
+    n = len(layer.normalized_shape)
+    if x.shape[-n:] != layer.normalized_shape:
+        raise ValueError(
+            f"{type(layer).__name__} of shape {layer.normalized_shape} needs an input that ends with it, not {x.shape}"
+        )

@@ -1,0 +1,166 @@
+"""Recurrent layers: LSTM and GRU, in PyTorch's names, gate order and layouts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fad import random
+from fad.nn import functional as F
+from fad.nn import init
+from fad.nn.module import Module
+
+
+class Recurrent(Module):
+    """What LSTM and GRU share: layers, directions, and the loop over time.
+
+    The input has shape (length, batch, features), or (batch, length, features) with `batch_first`; or
+    (length, features).
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        bidirectional: bool = False,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.bidirectional = bidirectional
+        self.names = tuple(
+            f"_l{layer}{way}" for layer in range(num_layers) for way in (("", "_reverse") if bidirectional else ("",))
+        )
+        bound = 1.0 / math.sqrt(hidden_size)
+        rows = self.gates * hidden_size
+        keys = iter(random.split(init.next_key(key), 4 * len(self.names)))
+        for i, name in enumerate(self.names):
+            width = input_size if i < self.directions else hidden_size * self.directions
+            shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+            for part, shape in shapes.items():
+                if bias or not part.startswith("bias"):
+                    setattr(self, part + name, init.uniform(next(keys), shape, -bound, bound, dtype))
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+    def _run(self, x: Any, starts: list) -> tuple[Any, list]:
+        """Run all layers over x of shape (length, batch, features), from one state per layer and direction."""
+        ends = []
+        for layer in range(self.num_layers):
+            outs = []
+            for way in range(self.directions):
+                i = layer * self.directions + way
+                ys, end = self._over_time(x, starts[i], self.names[i], reverse=way == 1)
+                outs.append(ys)
+                ends.append(end)
+            x = outs[0] if len(outs) == 1 else np.concatenate(outs, axis=-1)
+        return x, ends
+
+    def _over_time(self, x: Any, state: Any, name: str, reverse: bool) -> tuple[Any, Any]:
+        # The inputs' share of the gates needs no loop: one product for all times.
+        inputs = F.linear(x, getattr(self, "weight_ih" + name), getattr(self, "bias_ih" + name, None))
+        weight, bias = getattr(self, "weight_hh" + name), getattr(self, "bias_hh" + name, None)
+        times = range(len(x) - 1, -1, -1) if reverse else range(len(x))
+        outs = []
+        for t in times:
+            state, out = self.cell(inputs[t], state, weight, bias)
+            outs.append(out)
+        return np.stack(outs[::-1] if reverse else outs), state
+
+    def cell(self, inputs: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
+        """Return (new state, output) of one step."""
+        raise NotImplementedError
+
+    def _enter(self, x: Any) -> tuple[Any, bool]:
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__} needs an input of shape (length, batch, {self.input_size}) or "
+                f"(length, {self.input_size}), not {x.shape}"
+            )
+        single = x.ndim == 2
+        if single:
+            x = x[:, None]
+        elif self.batch_first:
+            x = x.swapaxes(0, 1)
+        return x, single
+
+    def _leave(self, y: Any, single: bool) -> Any:
+        return y[:, 0] if single else y.swapaxes(0, 1) if self.batch_first else y
+
+    def _start(self, x: Any, given: Any, single: bool) -> list:
+        if given is None:
+            zeros = np.zeros_like(x, shape=(x.shape[1], self.hidden_size))
+            return [zeros] * len(self.names)
+        return [h[None] if single else h for h in given]
+
+
+class LSTM(Recurrent):
+    """Long short-term memory: gates i, f, g, o; ``c' = σ(f) c + σ(i) tanh(g)``, ``h' = σ(o) tanh(c')``.
+
+    Returns ``(output, (h, c))``: the last layer's h at all times, and the final states of all layers and directions.
+
+    >>> out, (h, c) = LSTM(3, 5, key=0)(np.ones((7, 2, 3)))
+    >>> out.shape, h.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
+
+    gates = 4
+
+    def cell(self, inputs, state, weight, bias):
+        h, c = state
+        n = self.hidden_size
+        gates = inputs + F.linear(h, weight, bias)
+        i, f, g, o = (gates[..., k * n : (k + 1) * n] for k in range(4))
+        c = F.sigmoid(f) * c + F.sigmoid(i) * np.tanh(g)
+        h = F.sigmoid(o) * np.tanh(c)
+        return (h, c), h
+
+    def forward(self, x: Any, state: Any = None) -> tuple:
+        x, single = self._enter(x)
+        h, c = (None, None) if state is None else state
+        starts = list(zip(self._start(x, h, single), self._start(x, c, single), strict=True))
+        y, ends = self._run(x, starts)
+        h, c = (np.stack([e[k] for e in ends]) for k in (0, 1))
+        return self._leave(y, single), ((h[:, 0], c[:, 0]) if single else (h, c))
+
+
+class GRU(Recurrent):
+    """Gated recurrent unit: gates r, z, n; ``n = tanh(x_n + σ(r) h_n)``, ``h' = (1 - σ(z)) n + σ(z) h``.
+
+    Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
+    """
+
+    gates = 3
+
+    def cell(self, inputs, state, weight, bias):
+        n = self.hidden_size
+        hidden = F.linear(state, weight, bias)
+        r = F.sigmoid(inputs[..., :n] + hidden[..., :n])
+        z = F.sigmoid(inputs[..., n : 2 * n] + hidden[..., n : 2 * n])
+        new = np.tanh(inputs[..., 2 * n :] + r * hidden[..., 2 * n :])
+        h = new + z * (state - new)
+        return h, h
+
+    def forward(self, x: Any, state: Any = None) -> tuple:
+        x, single = self._enter(x)
+        y, ends = self._run(x, self._start(x, state, single))
+        h = np.stack(ends)
+        return self._leave(y, single), (h[:, 0] if single else h)

@@ -1,0 +1,72 @@
+"""What is done with gradients and weights around an optimiser's step: clipping, and averages of weights."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+
+
+def global_norm(grads: Any) -> Any:
+    """Return the Euclidean norm of all leaves together.
+
+    >>> global_norm([np.array([3.0]), np.array([4.0])])
+    np.float64(5.0)
+    """
+    return np.sqrt(sum(np.sum((g * np.conj(g)).real) for g in tree.leaves(grads)))
+
+
+def clip_by_global_norm(grads: Any, max_norm: float) -> tuple[Any, Any]:
+    """Return ``(gradients, norm)``: all leaves scaled by one factor so that their norm together is at most `max_norm`.
+
+    Raises FloatingPointError if the norm is not finite: no factor would mend that.
+
+    >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    ([array([0.6]), array([0.8])], np.float64(5.0))
+    """
+    norm = global_norm(grads)
+    if not np.isfinite(norm):
+        raise FloatingPointError(
+            f"the norm of the gradient is {norm}, which cannot be clipped; fad.debug.nans finds the cause"
+        )
+    if norm <= max_norm:
+        return grads, norm
+    factor = max_norm / float(norm)
+    return tree.map(lambda g: g * factor, grads), norm
+
+
+def clip_by_value(grads: Any, limit: float) -> Any:
+    """Return the gradients with each element brought into [-limit, limit]."""
+    return tree.map(lambda g: np.clip(g, -limit, limit), grads)
+
+
+class EMA:
+    """An exponential moving average of a model's weights; ``ema.model`` is an independent model that holds it.
+
+    ``ema.update()`` after each step: ``average = decay average + (1 - decay) weights``; buffers are copied.
+
+    >>> w = [np.array([0.0])]
+    >>> ema = EMA(w, decay=0.5)
+    >>> w[0] += 1.0
+    >>> ema.update()
+    >>> ema.model
+    [array([0.5])]
+    """
+
+    def __init__(self, model: Any, decay: float = 0.999):
+        if not 0.0 <= decay <= 1.0:
+            raise ValueError(f"decay must lie in [0, 1], not {decay}")
+        self.source = model
+        self.model = copy.deepcopy(model)
+        self.decay = decay
+
+    def update(self) -> None:
+        """Take the source's present weights into the average."""
+        for mean, x in zip(tree.leaves(self.model), tree.leaves(self.source), strict=True):
+            mean *= self.decay
+            mean += (1.0 - self.decay) * x
+        if hasattr(self.model, "copy_buffers"):
+            self.model.copy_buffers(self.source)
