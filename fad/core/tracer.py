@@ -12,6 +12,7 @@ What `info` means is the trace's business: a tape position (vjp), a tangent (jvp
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -113,7 +114,7 @@ class Tracer:
         return self.trace.concrete(self, int)
 
     def __index__(self) -> int:
-        return self.trace.concrete(self, _as_index)
+        return self.trace.concrete(self, operator.index)
 
     def __float__(self) -> float:
         return self.trace.number(self, float)
@@ -175,10 +176,6 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
-
-
-def _as_index(x: Any) -> int:
-    return x.__index__()
 
 
 def _load(ufunc: np.ufunc) -> Callable | None:

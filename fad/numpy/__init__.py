@@ -17,10 +17,10 @@ import numpy as _np
 
 from fad.core.tracer import Tracer as _Tracer
 from fad.numpy.surface import namespace as _namespace
-from fad.ops.taking import at, put_along_axis
+from fad.ops.taking import at as _at
+from fad.ops.taking import put_along_axis as _put_along_axis
 
-globals().update(_namespace(_np))
-globals().update(at=at, put_along_axis=put_along_axis)
+globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis)
 _OWN = ("annotations", "importlib", "Any", "surface")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 

@@ -96,15 +96,22 @@ def vander(x, N=None, increasing=False):
     return np.stack(columns if increasing else columns[::-1], axis=1)
 
 
+def _check_matrix(arr):
+    if arr.ndim != 2:
+        raise ValueError(f"input array must be 2-d, but has {arr.ndim} axes")
+
+
 @public(np.tril_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
 def tril_indices_from(arr, k=0):
     """Return the indices of the lower triangle of a matrix, as plain arrays."""
+    _check_matrix(arr)
     return np.tril_indices(arr.shape[-2], k=k, m=arr.shape[-1])
 
 
 @public(np.triu_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
 def triu_indices_from(arr, k=0):
     """Return the indices of the upper triangle of a matrix, as plain arrays."""
+    _check_matrix(arr)
     return np.triu_indices(arr.shape[-2], k=k, m=arr.shape[-1])
 
 

@@ -76,7 +76,7 @@ def _batched_call(f, x, parts, flags, batch_x):
     return fad.vmap(on_lane, in_axes=(0 if batch_x else None, 0), axis_size=SIZE)(x, lanes)
 
 
-EXAMPLES = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+EXAMPLES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 
 
 @EXAMPLES
