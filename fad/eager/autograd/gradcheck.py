@@ -1,0 +1,102 @@
+"""Comparing gradients with finite differences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.eager.autograd.gradients import as_list, grad
+from fad.eager.records import BackwardError
+from fad.eager.tensor import Tensor
+from fad.errors import GradientCheckError
+
+
+class GradcheckError(GradientCheckError, RuntimeError):
+    """A gradient differs from finite differences; the message says of which output with respect to which input."""
+
+
+def gradcheck(
+    func: Callable, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+) -> bool:
+    """Compare the gradients of a function with central differences, for every input that requires grad.
+
+    Inputs should be float64: in float32 differences are too coarse, and a warning says so.
+
+    Returns True; on a difference raises GradcheckError, or returns False if not `raise_exception`.
+
+    >>> import fad.eager as torch
+    >>> gradcheck(torch.sin, torch.tensor([0.3], dtype=torch.float64, requires_grad=True))
+    True
+    """
+    xs = as_list(inputs)
+    checked = [i for i, x in enumerate(xs) if isinstance(x, Tensor) and x.requires_grad]
+    if not checked:
+        raise BackwardError("gradcheck needs at least one input that requires grad")
+    for i in checked:
+        if xs[i].dtype not in (np.float64, np.complex128):
+            warnings.warn(f"input {i} of gradcheck has dtype {xs[i].dtype}; finite differences need float64", stacklevel=2)
+    try:
+        for k, y in enumerate(as_list(func(*xs))):
+            if isinstance(y, Tensor) and y.requires_grad:
+                _compare(func, xs, checked, k, y, eps, atol, rtol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _compare(func: Callable, xs: list, checked: list, k: int, y: Tensor, eps: float, atol: float, rtol: float) -> None:
+    for i in checked:
+        x = xs[i]
+        columns = _numerical(func, xs, i, k, eps)
+        for j in range(y.value.size):
+            unit = np.zeros(y.value.size, y.dtype)
+            unit[j] = 1
+            (g,) = grad(y, x, Tensor(unit.reshape(y.shape)), retain_graph=True, allow_unused=True)
+            row = np.zeros(x.value.size) if g is None else g.detach().value.reshape(-1)
+            expected = columns[:, j]
+            if not np.allclose(row, expected, rtol, atol):
+                raise GradcheckError(
+                    f"the gradient of element {j} of output {k} with respect to input {i} is {row}, "
+                    f"but finite differences give {expected}"
+                )
+
+
+def _numerical(func: Callable, xs: list, i: int, k: int, eps: float) -> np.ndarray:
+    """Return the derivatives of output `k` with respect to each element of input `i`, one row per element."""
+    x = xs[i].detach().value
+    rows = []
+    for place in np.ndindex(x.shape):
+        sides = []
+        for sign in (1, -1):
+            moved = np.array(x)
+            moved[place] += sign * eps
+            y = as_list(func(*xs[:i], Tensor(moved).requires_grad_(), *xs[i + 1 :]))[k]
+            sides.append(y.detach().value.reshape(-1))
+        rows.append((sides[0] - sides[1]) / (2 * eps))
+    return np.array(rows).reshape(x.size, -1)
+
+
+def gradgradcheck(func: Callable, inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
+    """Compare second derivatives with differences of the first ones; options as in :func:`gradcheck`."""
+    xs = as_list(inputs)
+    outputs = [y for y in as_list(func(*xs)) if y.requires_grad]
+    rng = np.random.default_rng(0)
+    vs = (
+        [Tensor(np.asarray(rng.standard_normal(y.shape)).astype(y.dtype)).requires_grad_() for y in outputs]
+        if grad_outputs is None
+        else as_list(grad_outputs)
+    )
+    n = len(xs)
+
+    def first(*args):
+        ins = [x for x in args[:n] if isinstance(x, Tensor) and x.requires_grad]
+        ys = [y for y in as_list(func(*args[:n])) if y.requires_grad]
+        found = grad(ys, ins, list(args[n:]), create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(first, [*xs, *vs], **options)

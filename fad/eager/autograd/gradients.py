@@ -1,0 +1,88 @@
+"""``autograd.grad`` and ``autograd.backward``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.eager.records import BackwardError
+from fad.eager.tensor import Tensor, owned, run_backward, wrap
+
+
+def as_list(x: Any) -> list:
+    return [x] if isinstance(x, Tensor) or x is None else list(x)
+
+
+def _gradients(given: Any, n: int) -> list:
+    return [None] * n if given is None else as_list(given)
+
+
+def backward(
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """Run one backward pass from several tensors at once, adding into the leaves; as ``Tensor.backward``."""
+    tensors = as_list(tensors)
+    leaves = None if inputs is None else as_list(inputs)
+    run_backward(tensors, _gradients(grad_tensors, len(tensors)), retain_graph, create_graph, leaves)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple:
+    """Return the sum of gradients of `outputs` with respect to each of `inputs`, as a tuple; no ``.grad`` is touched.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of them
+        Inputs may be leaves or computed tensors.
+    grad_outputs : Tensor or sequence of them, optional
+        What to multiply the Jacobians with; may be left out (or None) for single numbers.
+    retain_graph, create_graph : bool
+        As in ``Tensor.backward``.
+    allow_unused : bool
+        Return None for an input that the outputs do not depend on, instead of raising.
+    materialize_grads : bool
+        Return zeros there.
+
+    Raises
+    ------
+    BackwardError
+        For an input that does not require grad, or that is not used.
+
+    >>> import fad.eager as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> (g,) = grad(x**3, x, create_graph=True)
+    >>> grad(g, x)
+    (tensor(18.),)
+    """
+    outputs, inputs = as_list(outputs), as_list(inputs)
+    for x in inputs:
+        if x.node is None:
+            raise BackwardError(
+                "a gradient was asked with respect to a tensor that does not require grad: call x.requires_grad_() "
+                "before it is used"
+            )
+    found = run_backward(outputs, _gradients(grad_outputs, len(outputs)), retain_graph, create_graph, inputs, capture=True)
+    taken: set = set()
+    result = []
+    for i, (x, ct) in enumerate(zip(inputs, found, strict=True)):
+        if ct is not None:
+            result.append(wrap(ct if type(ct) is Tracer else owned(ct, taken)))
+        elif materialize_grads:
+            result.append(Tensor(np.zeros_like(x.value)))
+        elif allow_unused:
+            result.append(None)
+        else:
+            raise BackwardError(
+                f"input {i} of autograd.grad was not used to compute the outputs. "
+                "Pass allow_unused=True to get None for it, or materialize_grads=True for zeros"
+            )
+    return tuple(result)

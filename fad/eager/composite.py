@@ -1,0 +1,61 @@
+"""`composite`: one node of the graph for a function written in several operations; its derivative is `fad.vjp` of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast
+from fad.core.cotangent import densify
+from fad.core.tracer import Tracer
+from fad.eager.engine import Pullback, _outside, call_record, lift, output
+from fad.eager.mode import is_grad_enabled
+from fad.eager.tensor import Tensor, wrap
+from fad.transforms.vjp import vjp
+
+def composite(name: str, fun: Callable, *operands: Any) -> Any:
+    """Run a function of arrays on tensors as one node, named as PyTorch names it."""
+    values = [x.value if isinstance(x, Tensor) else x for x in operands]
+    nodes = [x.node if isinstance(x, Tensor) else None for x in operands]
+    tracked = [i for i, n in enumerate(nodes) if n is not None]
+    if not tracked or not is_grad_enabled():
+        return wrap(fun(*values))
+    if any(type(v) is Tracer for v in values) and not _outside(values, nodes):
+        return wrap(fun(*map(lift, values, nodes)))
+
+    def of_tracked(*some):
+        full = list(values)
+        for i, x in zip(tracked, some, strict=True):
+            full[i] = x
+        return fun(*full)
+
+    y, pull = vjp(of_tracked, *[values[i] for i in tracked])
+    several = type(y) is tuple
+
+    def plain(g, rec):
+        return _spread(pull(_filled(g, y)), tracked, len(values))
+
+    def traced(g, rec, lifted):
+        _, again = vjp(of_tracked, *[lifted(values[i], nodes[i]) for i in tracked])
+        return _spread(again(_filled(g, y)), tracked, len(values))
+
+    saved = (*values, *y, y) if several else tuple(values)
+    rec = call_record(name, nodes, Pullback(plain, traced, saved), several)
+    if not several:
+        return Tensor(y, rec)
+    return tuple(Tensor(v, output(rec, i)) for i, v in enumerate(y))
+
+
+def _filled(g: Any, y: Any) -> Any:
+    if type(y) is not tuple:
+        return cast(densify(g), y.dtype)
+    return tuple(np.zeros_like(v) if c is None else c for c, v in zip(g, y, strict=True))
+
+
+def _spread(found: tuple, tracked: list, n: int) -> list:
+    out: list = [None] * n
+    for i, c in zip(tracked, found, strict=True):
+        out[i] = c
+    return out

@@ -1,0 +1,456 @@
+"""Functions and methods of tensors in PyTorch's names and signatures. Each runs NumPy's or fad's own operation.
+
+The names shadow Python's own (`sum`, `max`, `abs`), so what needs those stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.eager.composite import composite
+from fad.eager.operators import convert, matmul, run
+from fad.eager.records import is_leaf, note_view
+from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
+from fad.errors import ShapeMismatchError
+from fad.nn import fused
+from fad.ops import activation
+from fad.ops import elementwise as e
+from fad.ops.indexing import getitem_p, is_basic, split_index
+from fad.ops.reduction import logsumexp as _logsumexp
+from fad.ops.reduction import sum_p
+from fad.ops.structural import normalize_axes, normalize_axis, reshape_p, transpose_p
+
+# --- elementwise --------------------------------------------------------------------------------------------------
+
+sin, cos, tan, exp, log, log2, log10, log1p, expm1, exp2, sqrt, tanh, sinh, cosh, square, reciprocal, neg = (
+    BY_PRIMITIVE[p]
+    for p in (
+        e.sin, e.cos, e.tan, e.exp, e.log, e.log2, e.log10, e.log1p, e.expm1, e.exp2, e.sqrt, e.tanh, e.sinh, e.cosh,
+        e.square, e.reciprocal, e.negative,
+    )
+)  # fmt: skip
+asin, acos, atan, floor, ceil, isnan, isinf, isfinite, logical_not, trunc, round_ = (
+    BY_PRIMITIVE[p]
+    for p in (e.arcsin, e.arccos, e.arctan, e.floor, e.ceil, e.isnan, e.isinf, e.isfinite, e.logical_not, e.trunc, e.rint)
+)
+mul, div, pow, maximum, minimum, atan2, fmod, remainder = (
+    BY_PRIMITIVE[p]
+    for p in (e.multiply, e.divide, e.power, e.maximum, e.minimum, e.arctan2, e.fmod, e.remainder)
+)
+eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor = (
+    BY_PRIMITIVE[p]
+    for p in (
+        e.equal, e.not_equal, e.less, e.less_equal, e.greater, e.greater_equal, e.logical_and, e.logical_or, e.logical_xor
+    )
+)  # fmt: skip
+
+
+def _unary_as(name: str, fun: Callable) -> Callable:
+    def call(input):
+        return composite(name, fun, input)
+
+    call.__doc__ = f"Apply {name.removesuffix('Backward0').lower()} to each element."
+    return call
+
+
+abs = Tensor.__abs__
+sign = _unary_as("SignBackward0", np.sign)
+rsqrt = _unary_as("RsqrtBackward0", lambda x: 1.0 / np.sqrt(x))
+sigmoid, relu = BY_PRIMITIVE[activation.sigmoid], BY_PRIMITIVE[fused.relu]
+
+
+def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """Return ``input + alpha * other``."""
+    return input + (other if alpha == 1 else alpha * other)
+
+
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """Return ``input - alpha * other``."""
+    return input - (other if alpha == 1 else alpha * other)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Limit each element to ``[min, max]``; outside, the derivative is zero."""
+
+    def limited(x, low, high):
+        x = x if low is None else np.where(x < low, np.zeros_like(x) + low, x)
+        return x if high is None else np.where(x > high, np.zeros_like(x) + high, x)
+
+    return composite("ClampBackward0", limited, input, min, max)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """Choose from `input` where the condition holds, else from `other`; alone, return the indices where it holds."""
+    if input is None:
+        return tuple(Tensor(i) for i in np.nonzero(condition.value))
+    input, other = (x if isinstance(x, Tensor) else x for x in (input, other))
+    return composite("WhereBackward0", np.where, condition, input, other)
+
+
+# --- reductions ---------------------------------------------------------------------------------------------------
+
+
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the sum over `dim`, an axis or several; over all if None."""
+    x = input if dtype is None else convert(input, np.dtype(dtype))
+    x = x if x.dtype.kind in "fc" else Tensor(x.value.astype(int64))
+    return run(sum_p, x, axis=normalize_axes(dim if type(dim) is not list else tuple(dim), x.ndim), keepdims=keepdim)
+
+
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the mean over `dim`, an axis or several; over all if None."""
+    axis = normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
+    return composite("MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input)
+
+
+def _spread_of(name: str, function: Callable) -> Callable:
+    def reduced(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        ddof = int(unbiased) if correction is None else correction
+        axis = None if dim is None else normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
+        return composite(name, lambda x: function(x, axis, ddof=ddof, keepdims=keepdim), input)
+
+    reduced.__doc__ = f"Return NumPy's {function.__name__} over `dim`, with n - 1 in the denominator unless told otherwise."
+    return reduced
+
+
+var = _spread_of("VarBackward0", np.var)
+std = _spread_of("StdBackward0", np.std)
+
+
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the product over an axis, or over all elements."""
+    return composite("ProdBackward0", lambda x: np.prod(x, dim, keepdims=keepdim), input)
+
+
+Extreme = namedtuple("Extreme", "values indices")
+
+
+def _extreme(name: str, function: Callable, arg: Callable, pair: Any) -> Callable:
+    def reduced(input, dim=None, keepdim=False):
+        if isinstance(dim, Tensor):
+            return pair(input, dim)
+        y = composite(f"{name}Backward{int(dim is None)}", lambda x: function(x, dim, keepdims=keepdim), input)
+        return y if dim is None else Extreme(y, Tensor(arg(input.value, dim, keepdims=keepdim)))
+
+    reduced.__doc__ = f"Return the {name.lower()}imum; over `dim`, with its indices; of two tensors, element by element."
+    return reduced
+
+
+max = _extreme("Max", np.max, np.argmax, maximum)
+min = _extreme("Min", np.min, np.argmin, minimum)
+amax = lambda input, dim=None, keepdim=False: composite("AmaxBackward0", lambda x: np.max(x, dim, keepdims=keepdim), input)
+amin = lambda input, dim=None, keepdim=False: composite("AminBackward0", lambda x: np.min(x, dim, keepdims=keepdim), input)
+
+
+def _flat(function: Callable) -> Callable:
+    def reduced(input, dim=None, keepdim=False):
+        return wrap(np.asarray(function(input.value, dim, keepdims=keepdim)))
+
+    reduced.__doc__ = f"Return NumPy's {function.__name__}; it has no derivative."
+    return reduced
+
+
+argmax, argmin, any, all = _flat(np.argmax), _flat(np.argmin), _flat(np.any), _flat(np.all)
+
+
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the Euclidean norm, or the p-norm, of all elements or along `dim`; its derivative at zero is zero."""
+    if p in ("fro", 2, 2.0, None):
+        fun = lambda x: np.linalg.norm(x if dim is not None else x.reshape(-1), axis=dim, keepdims=keepdim)
+    elif p in (1, float("inf"), -float("inf")):
+        how = {1: np.sum, float("inf"): np.max}.get(p, np.min)
+        fun = lambda x: how(np.abs(x), axis=dim, keepdims=keepdim)
+    else:
+        fun = lambda x: np.sum(np.abs(x) ** p, axis=dim, keepdims=keepdim) ** (1.0 / p)
+    return composite("LinalgVectorNormBackward0", fun, input)
+
+
+def cumsum(input: Tensor, dim: int) -> Tensor:
+    """Return the running sum along an axis."""
+    return composite("CumsumBackward0", lambda x: np.cumsum(x, dim), input)
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Return log(sum(exp(x))) over `dim`, without overflow."""
+    return composite("LogsumexpBackward0", lambda x: _logsumexp(x, dim, keepdims=keepdim), input)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have one shape and equal elements."""
+    return input.shape == other.shape and bool(np.all(input.value == other.value))
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Compare element by element, within tolerances."""
+    return Tensor(np.isclose(input.value, other.value, rtol, atol, equal_nan))
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Tell whether all elements agree within tolerances."""
+    return bool(np.allclose(input.value, other.value, rtol, atol, equal_nan))
+
+
+# --- shapes -------------------------------------------------------------------------------------------------------
+
+
+def _viewed(y: Tensor, x: Tensor) -> Tensor:
+    """Remember a tracked result that may share memory with a computed tensor, in case that is changed in place."""
+    if y.node is not None and not is_leaf(x.node) and type(y.value) is np.ndarray:
+        note_view(y)
+    return y
+
+
+def _sizes(shape: tuple) -> tuple:
+    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """Return the elements in another shape, in which one -1 is worked out; a view where that is possible."""
+    shape, n = _sizes(shape), 1
+    for d in shape:
+        n *= d if d != -1 else 1
+    size = input.value.size
+    if (shape.count(-1) == 1 and (n == 0 or size % n)) or (-1 not in shape and n != size) or shape.count(-1) > 1:
+        raise ShapeMismatchError(f"a tensor of shape {tuple(input.shape)} has {size} elements, which do not fit {shape}")
+    return _viewed(run(reshape_p, input, shape=tuple(size // n if d == -1 else int(d) for d in shape)), input)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join the axes from `start_dim` to `end_dim` into one."""
+    if not input.ndim:
+        return reshape(input, 1)
+    a, b = normalize_axis(start_dim, input.ndim), normalize_axis(end_dim, input.ndim)
+    n = 1
+    for d in input.shape[a : b + 1]:
+        n *= d
+    return reshape(input, *input.shape[:a], n, *input.shape[b + 1 :])
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Reorder the axes."""
+    return _viewed(run(transpose_p, input, axes=normalize_axes(_sizes(dims), input.ndim)), input)
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Exchange two axes."""
+    axes = list(range(input.ndim))
+    i, j = normalize_axis(dim0, input.ndim), normalize_axis(dim1, input.ndim)
+    axes[i], axes[j] = j, i
+    return permute(input, *axes)
+
+
+def t(input: Tensor) -> Tensor:
+    """Transpose a matrix; leave a vector as it is."""
+    return input if input.ndim < 2 else transpose(input, 0, 1)
+
+
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Remove axes of length one: all, or those named that have it."""
+    dims = range(input.ndim) if dim is None else normalize_axes(dim, input.ndim)
+    return reshape(input, tuple(d for i, d in enumerate(input.shape) if i not in dims or d != 1))
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """Insert an axis of length one."""
+    i = normalize_axis(dim, input.ndim + 1)
+    return reshape(input, (*input.shape[:i], 1, *input.shape[i:]))
+
+
+def expand(input: Tensor, *sizes: Any) -> Tensor:
+    """Repeat an axis of length one without copying; -1 leaves an axis as it is."""
+    sizes = _sizes(sizes)
+    lead = len(sizes) - input.ndim
+    shape = tuple(input.shape[i - lead] if d == -1 else d for i, d in enumerate(sizes))
+    return through_numpy("ExpandBackward0", lambda x: np.broadcast_to(x, shape), input)
+
+
+def through_numpy(name: str, fun: Callable, *operands: Any) -> Any:
+    """Run a function as one node, on a copy of what it returns if that is read-only."""
+    y = composite(name, fun, *operands)
+    if type(y.value) is np.ndarray and not y.value.flags.writeable:
+        y.value = y.value.copy()
+    return y
+
+
+def broadcast_to(input: Tensor, shape: Any) -> Tensor:
+    """Repeat along new or unit axes, to a shape."""
+    return expand(input, *shape)
+
+
+def repeat(input: Tensor, *sizes: Any) -> Tensor:
+    """Tile a tensor."""
+    return composite("RepeatBackward0", lambda x: np.tile(x, _sizes(sizes)), input)
+
+
+def cat(tensors: Any, dim: int = 0) -> Tensor:
+    """Join tensors along an axis."""
+    return composite("CatBackward0", lambda *xs: np.concatenate(xs, dim), *tensors)
+
+
+def stack(tensors: Any, dim: int = 0) -> Tensor:
+    """Join tensors along a new axis."""
+    return composite("StackBackward0", lambda *xs: np.stack(xs, dim), *tensors)
+
+
+def split(input: Tensor, size: Any, dim: int = 0) -> tuple:
+    """Cut along an axis into parts of one size (the last may be smaller), or of the sizes given."""
+    n = input.shape[dim]
+    sizes = [size] * (n // size) + ([n % size] if n % size else []) if isinstance(size, int) else list(size)
+    cuts = np.cumsum(sizes)[:-1].tolist()
+    return composite("SplitBackward0", lambda x: tuple(np.split(x, cuts, dim)), input)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
+    """Cut along an axis into so many parts."""
+    return split(input, -(-input.shape[dim] // chunks), dim)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple:
+    """Return the slices along an axis."""
+    return tuple(permute(input, dim, *(i for i in range(input.ndim) if i != dim % input.ndim)))
+
+
+def _getitem(self: Tensor, index: Any) -> Tensor:
+    index = _plain_index(index)
+    if is_basic(index):
+        y = run(getitem_p, self, template=index if type(index) is tuple else (index,))
+        y._base = self, index
+        return _viewed(y, self)
+    template, arrays = split_index(index)
+    return run(getitem_p, self, *arrays, template=template)
+
+
+def _plain_index(index: Any) -> Any:
+    if type(index) is tuple:
+        return tuple(map(_plain_index, index))
+    return index.value if isinstance(index, Tensor) else index
+
+
+Tensor.__getitem__ = _getitem
+
+# --- products -----------------------------------------------------------------------------------------------------
+
+mm = mv = bmm = dot = matmul
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Return all products of the elements of two vectors."""
+    return unsqueeze(input, 1) * vec2
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Return a sum of products, in Einstein's notation."""
+    return composite("EinsumBackward0", lambda *xs: np.einsum(equation, *xs), *operands)
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return ``input + mat1 @ mat2``."""
+    return input + mat1 @ mat2
+
+
+# --- copies, dtypes -------------------------------------------------------------------------------------------------
+
+
+def clone(input: Tensor) -> Tensor:
+    """Return a copy, through which gradients flow."""
+    return composite("CloneBackward0", lambda x: x * 1.0 if type(x) is Tracer else np.array(x), input)
+
+
+def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+    """Return the tensor in another dtype; devices other than the host's memory are refused."""
+    for x in args:
+        if isinstance(x, Tensor):
+            dtype = x.dtype
+        elif isinstance(x, (np.dtype, type)):
+            dtype = x
+        else:
+            device = x
+    if device is not None and str(device).partition(":")[0] != "cpu":
+        raise ValueError(f"the eager face keeps tensors in host memory; there is no device {device!r}")
+    return self if dtype is None else convert(self, np.dtype(dtype))
+
+
+def _to(dtype: str) -> Callable:
+    return lambda self: convert(self, np.dtype(dtype))
+
+
+def softmax(input: Tensor, dim: int = -1) -> Tensor:
+    """Return exp(x) / sum(exp(x)) along an axis."""
+    return run(fused.softmax_p, input, axis=normalize_axis(dim, input.ndim))
+
+
+def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
+    """Return the logarithm of the softmax along an axis."""
+    return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: float) -> Tensor:
+    """Put a value where the mask holds."""
+    return composite("MaskedFillBackward0", lambda x, m: np.where(m, value, x).astype(x.dtype), input, mask)
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Take along an axis, one index for each result."""
+    return composite("GatherBackward0", lambda x, i: np.take_along_axis(x, i, dim), input, index)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Take whole slices along an axis."""
+    return composite("IndexSelectBackward0", lambda x, i: np.take(x, i, dim), input, index)
+
+
+def _numpy_as(name: str, fun: Callable) -> Callable:
+    return lambda input, *args, **kwargs: composite(name, lambda x: fun(x, *args, **kwargs), input)
+
+
+tril, triu, diag, flip = (
+    _numpy_as("TrilBackward0", np.tril), _numpy_as("TriuBackward0", np.triu), _numpy_as("DiagonalBackward0", np.diag),
+    _numpy_as("FlipBackward0", np.flip),
+)  # fmt: skip
+
+_METHODS = """sin cos tan exp log log2 log10 log1p expm1 exp2 sqrt tanh sinh cosh square reciprocal neg asin acos atan floor
+ceil isnan isinf isfinite logical_not trunc mul div pow maximum minimum atan2 fmod remainder eq ne lt le gt ge logical_and
+logical_or logical_xor abs sign rsqrt sigmoid relu add sub clamp sum mean var std prod max min amax amin argmax argmin any
+all norm cumsum logsumexp equal isclose allclose reshape flatten permute transpose t squeeze unsqueeze expand repeat split
+chunk unbind matmul mm mv bmm dot outer clone to softmax log_softmax masked_fill gather index_select tril triu diag
+flip""".split()
+for _name in _METHODS:
+    setattr(Tensor, _name, globals()[_name])
+Tensor.view = reshape
+Tensor.round = round_
+Tensor.ravel = flatten
+Tensor.absolute = abs
+Tensor.T = property(lambda self: permute(self, tuple(range(self.ndim))[::-1]))
+Tensor.mT = property(lambda self: transpose(self, -1, -2))
+Tensor.float, Tensor.double, Tensor.long, Tensor.int, Tensor.bool, Tensor.half = map(
+    _to, ("float32", "float64", "int64", "int32", "bool", "float16")
+)
+Tensor.type = lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype))
+Tensor.cpu = Tensor.contiguous = lambda self: self
+Tensor.view_as = Tensor.reshape_as = lambda self, other: reshape(self, *other.shape)
+Tensor.expand_as = lambda self, other: expand(self, *other.shape)
+Tensor.type_as = lambda self, other: convert(self, other.dtype)
+Tensor.size = lambda self, dim=None: self.shape if dim is None else self.shape[dim]
+Tensor.dim = Tensor.ndimension = lambda self: self.ndim
+Tensor.numel = Tensor.nelement = lambda self: self.value.size
+Tensor.is_floating_point = lambda self: self.dtype.kind == "f"
+Tensor.is_complex = lambda self: self.dtype.kind == "c"
+Tensor.is_contiguous = lambda self: self.value.flags.c_contiguous
+Tensor.element_size = lambda self: self.dtype.itemsize
+Tensor.data_ptr = lambda self: self.detach().value.ctypes.data
+Tensor.new_tensor = lambda self, data: Tensor(np.array(data, dtype=self.dtype))
+Tensor.real = property(lambda self: composite("RealBackward0", np.real, self))
+Tensor.imag = property(lambda self: composite("ImagBackward0", np.imag, self))
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool"}
+    return f"torch.{names.get(dtype.name, dtype.name.title())}Tensor"
+
+
+__all__ = [*_METHODS, "addmm", "broadcast_to", "cat", "einsum", "stack", "where"]

@@ -1,0 +1,176 @@
+"""Changes in place. The memory is really overwritten, as PyTorch does it, so everything that shares it sees the change.
+
+A change is refused on a leaf that requires grad, and on a view, whose base would not know. Elsewhere it is one more
+operation of the history. Every change is noted with its line: a backward pass that needs the old values will say so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.eager import functions as f
+from fad.eager.composite import composite
+from fad.eager.engine import GENERAL
+from fad.eager.mode import is_grad_enabled
+from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, root, user_frame
+from fad.eager.tensor import Tensor
+from fad.errors import ShapeMismatchError
+from fad.ops.indexing import set_p, split_index
+from fad.ops.structural import astype_p
+
+
+def _refuse_leaf(x: Tensor) -> None:
+    if is_grad_enabled() and x.node is not None and x.node[0] == LEAF:
+        raise InPlaceError(
+            "a leaf that requires grad was to be changed in place, and its gradient would have no meaning. "
+            "To update a parameter, write the change under `with torch.no_grad():`; "
+            "to compute with it, write it out of place (y = x + 1)"
+        )
+
+
+def _refuse_view(x: Tensor) -> None:
+    """A tracked change of memory that another tensor sees as well would be missing from that one's history.
+
+    A slice knows the tensor it was taken from, and tells it; other views cannot.
+    """
+    above = _above(x)
+    if above is not None:
+        _refuse_leaf(above[0])
+        _refuse_view(above[0])
+        return
+    value = x.value
+    if type(value) is np.ndarray and type(value.base) is np.ndarray and sys.getrefcount(value.base) > 2:
+        raise InPlaceError(
+            "a view of another tensor was to be changed in place by a tracked operation, of which the other's history "
+            "would not know. Change the other one through an index (x[i] = v), or work on a copy: y.clone()"
+        )
+
+
+def _above(x: Tensor) -> Any:
+    """Return ``(tensor, index)`` that a slice was taken from, if it still shows that tensor's memory."""
+    above = getattr(x, "_base", None)
+    return above if above is not None and root(above[0].value) is root(x.value) else None
+
+
+def _set_history(x: Tensor, node: Any) -> None:
+    """Give a tensor a new record, and the tensor that it is a slice of one that says so."""
+    x.node = node
+    above = _above(x)
+    if above is not None:
+        _set_history(above[0], _assignment(above[0], above[1], x.value, node))
+
+
+def _writable(x: Tensor) -> Any:
+    if type(x.value) is Tracer:
+        raise InPlaceError(
+            "inside a transform tensors cannot be changed in place. Write it out of place: y = x + 1 for x += 1, "
+            "torch.where(mask, v, x) for x[mask] = v"
+        )
+    if isinstance(x.value, np.generic):
+        x.value = np.asarray(x.value)
+    if not x.value.flags.writeable:
+        raise InPlaceError("this tensor shares memory that cannot be written (a read-only array): use x.clone()")
+    return x.value
+
+
+def replace(x: Tensor, new: Tensor) -> Tensor:
+    """Write the value of `new` into the memory of `x`, and give `x` its history."""
+    target = _writable(x)
+    if new.value.shape != target.shape:
+        raise ShapeMismatchError(
+            f"a change in place must keep the shape {tuple(x.shape)}, but the result has shape {tuple(new.shape)}"
+        )
+    if new.node is not None:
+        _refuse_view(x)
+        new = new if new.dtype == x.dtype else f.run(astype_p, new, dtype=x.dtype)
+    if not np.can_cast(new.value.dtype, target.dtype, "same_kind"):
+        raise TypeError(f"a result of dtype {new.dtype} cannot be written into a tensor of dtype {x.dtype}")
+    np.copyto(target, new.value, casting="same_kind")
+    note_change(target, except_for=x)
+    if is_grad_enabled() and (new.node is not None or not is_leaf(x.node)):
+        _set_history(x, new.node)
+    return x
+
+
+def _in_place(out_of_place: Any) -> Any:
+    def method(self, *args, **kwargs):
+        _refuse_leaf(self)
+        new = out_of_place(self, *args, **kwargs)
+        return new if new is NotImplemented else replace(self, new)
+
+    method.__doc__ = f"Do `{out_of_place.__name__}` in place, and return the tensor."
+    return method
+
+
+for _name in ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu",
+              "clamp", "abs", "reciprocal", "floor", "ceil", "square", "rsqrt", "masked_fill", "fmod", "remainder"):  # fmt: skip
+    setattr(Tensor, f"{_name}_", _in_place(getattr(f, _name)))
+for _symbol in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
+    setattr(Tensor, f"__i{_symbol}__", _in_place(getattr(Tensor, f"__{_symbol}__")))
+
+
+def assign(self: Tensor, index: Any, v: Any) -> None:
+    """``x[index] = v``."""
+    _refuse_leaf(self)
+    index = f._plain_index(index)
+    target = _writable(self)
+    value = v.value if isinstance(v, Tensor) else v
+    node = v.node if isinstance(v, Tensor) else None
+    tracked = is_grad_enabled() and (node is not None or not is_leaf(self.node))
+    if type(value) is Tracer:
+        raise InPlaceError("a value traced by a transform cannot be written into a tensor: use torch.where or torch.cat")
+    if tracked:
+        _refuse_view(self)
+    target[index] = value
+    note_change(target, except_for=self)
+    if tracked:
+        _set_history(self, _assignment(self, index, value, node))
+
+
+def _assignment(x: Tensor, index: Any, value: Any, node: Any) -> list:
+    """Return the record of an assignment. Its rule reads shapes and dtypes only, so it keeps stand-ins of no size."""
+    template, arrays = split_index(index)
+    place = x.value[index]
+    frame = user_frame(3)
+    value_like = _stand_in(place.shape, np.asarray(value).dtype if node is not None else x.dtype)
+    operands = (_stand_in(x.value.shape, x.dtype), value_like, *arrays)
+    nodes = [x.node, _broadcast_node(node, value, place.shape), *(None for _ in arrays)]
+    return [GENERAL, next(births), None, set_p, frame.f_code, frame.f_lasti, nodes, None, operands, {"template": template}]
+
+
+def _broadcast_node(node: Any, value: Any, shape: tuple) -> Any:
+    if node is None or np.shape(value) == shape:
+        return node
+    lead = np.ndim(value) - len(shape)  # superfluous unit axes in front
+    v = Tensor(value, node)
+    v = f.reshape(v, np.shape(value)[lead:]) if lead > 0 else v
+    return composite("ExpandBackward0", lambda a: np.broadcast_to(a, shape), v).node
+
+
+def _stand_in(shape: tuple, dtype: Any) -> np.ndarray:
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Put one value everywhere, and return the tensor."""
+    assign(self, Ellipsis, value)
+    return self
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Put zeros everywhere, and return the tensor."""
+    return fill_(self, 0)
+
+
+def copy_(self: Tensor, src: Any) -> Tensor:
+    """Take over the elements of another tensor, and return this one."""
+    assign(self, Ellipsis, src)
+    return self
+
+
+Tensor.__setitem__ = assign
+Tensor.fill_, Tensor.zero_, Tensor.copy_ = fill_, zero_, copy_

@@ -1,0 +1,11 @@
+"""Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
+
+from fad.eager.nn import functional, init, utils
+from fad.eager.nn.layers import *  # noqa: F403  (the layers of fad.nn, each adapted by one line)
+from fad.eager.nn.layers import __all__ as _layers
+from fad.eager.nn.losses import *  # noqa: F403
+from fad.eager.nn.losses import __all__ as _losses
+from fad.eager.nn.module import Module, ModuleList, Sequential
+from fad.eager.tensor import Parameter
+
+__all__ = [*_layers, *_losses, "Module", "ModuleList", "Parameter", "Sequential", "functional", "init", "utils"]

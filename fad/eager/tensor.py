@@ -1,0 +1,473 @@
+"""``Tensor``: a value and the record that it came from. Everything about shapes and numbers is the value's business."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.cotangent import densify
+from fad.core.primitive import Primitive
+from fad.core.tracer import UFUNCS, Tracer
+from fad.eager.engine import EAGER, EagerTrace, Sweep, lift
+from fad.eager.mode import is_grad_enabled, no_grad
+from fad.eager.node import Handle, Node, node_of
+from fad.eager.records import BIRTH, HOOKS, LEAF, BackwardError, is_leaf, new_leaf, note_change
+from fad.eager.show import show
+from fad.errors import FadError, IntegerInputError, NonScalarOutputError, ShapeMismatchError, TracerConversionError
+
+float32 = np.dtype("float32")
+int64 = np.dtype("int64")
+
+
+class RequiresGradError(FadError, RuntimeError):
+    """A tensor that requires grad was to become a plain array, which would lose its history.
+
+    Wrong::
+
+        plt.plot(x, y)          # x requires grad
+
+    Right::
+
+        plt.plot(x.detach(), y.detach())
+    """
+
+
+class Size(tuple):
+    """A shape; prints as PyTorch's."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def numel(self) -> int:
+        n = 1
+        for d in self:
+            n *= d
+        return n
+
+
+class Tensor:
+    """An array with a history; made by :func:`fad.eager.tensor` and its kin, and by operations on tensors."""
+
+    __slots__ = ("value", "node", "_grad", "_kept", "_base", "__weakref__")
+
+    def __init__(self, value: Any, node: Any = None):
+        self.value = value
+        self.node = node
+
+    # --- what it says of itself -----------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self.value.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Switch recording on or off for a leaf, and return the tensor.
+
+        Raises IntegerInputError for integers and booleans, BackwardError if a computed tensor is switched off.
+        """
+        if requires_grad:
+            if self.node is None:
+                if self.value.dtype.kind not in "fc":
+                    raise IntegerInputError(
+                        f"only floating-point and complex tensors can require grad, but this one has dtype {self.dtype}. "
+                        "Write torch.tensor(3.0) for torch.tensor(3), or x.float()"
+                    )
+                self.node = new_leaf(self)
+        elif not is_leaf(self.node):
+            raise BackwardError(
+                "requires_grad can be switched off on leaves only, and this tensor was computed. "
+                "Use y.detach() for a tensor without history"
+            )
+        else:
+            self.node = None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return is_leaf(self.node)
+
+    @property
+    def grad_fn(self) -> Node | None:
+        return None if is_leaf(self.node) else node_of(self.node)
+
+    # --- gradients --------------------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        try:
+            return self._grad
+        except AttributeError:
+            if not is_leaf(self.node) and not self.retains_grad:
+                warnings.warn(
+                    "the .grad of a tensor that is not a leaf was read. It is filled in only if y.retain_grad() was "
+                    "called before backward(); for a leaf, read the leaf's",
+                    stacklevel=2,
+                )
+            return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is None:
+            if hasattr(self, "_grad"):
+                del self._grad
+        elif value.shape != self.shape:
+            raise ShapeMismatchError(f"the gradient of a tensor of shape {self.shape} cannot have shape {value.shape}")
+        else:
+            self._grad = value
+
+    @property
+    def retains_grad(self) -> bool:
+        return hasattr(self, "_kept")
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a computed tensor in ``.grad`` as well; nothing to do for a leaf."""
+        if self.node is None:
+            raise BackwardError("retain_grad() needs a tensor that requires grad")
+        if not is_leaf(self.node) and not self.retains_grad:
+            self._kept = add_hook(self.node, lambda g, t=weakref.ref(self): _keep(t(), g))
+
+    def register_hook(self, hook: Callable) -> Handle:
+        """Call ``hook(grad)`` when this tensor's gradient is known; what it returns, if not None, replaces it.
+
+        Returns a handle whose ``remove()`` takes the hook away.
+        """
+        if self.node is None:
+            raise BackwardError("register_hook() needs a tensor that requires grad")
+        return add_hook(self.node, lambda g: _hooked(hook, g))
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the derivatives of this tensor to the ``.grad`` of every leaf that it depends on.
+
+        Parameters
+        ----------
+        gradient : Tensor, optional
+            What to multiply the Jacobian with from the left; may be left out for a single number.
+        retain_graph : bool, optional
+            Keep the saved values for another pass; by default if `create_graph`.
+        create_graph : bool
+            Record the pass itself, for higher derivatives.
+        inputs : Tensor or sequence of them, optional
+            The leaves to add to, instead of all.
+
+        Raises
+        ------
+        NonScalarOutputError, BackwardError
+        """
+        leaves = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        run_backward([self], [gradient], retain_graph, create_graph, leaves)
+
+    # --- without history ----------------------------------------------------------------------------------------------
+
+    def detach(self) -> Tensor:
+        """Return a tensor without history that shares this one's memory."""
+        if isinstance(self.value, np.generic):
+            self.value = np.asarray(self.value)
+        return Tensor(self.value)
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, new: Tensor) -> None:
+        self.value = new.value
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor itself off its history, and return it."""
+        self.node = None
+        return self
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """Return the value as an array that shares memory.
+
+        Raises RequiresGradError if the tensor requires grad, unless `force`.
+        """
+        if self.node is not None and not force:
+            raise RequiresGradError(
+                "a tensor that requires grad was to become a NumPy array, which has no history. "
+                "Write x.detach().numpy(), or x.detach() where an array is expected"
+            )
+        return np.asarray(self.detach().value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.node is not None and not is_grad_enabled() and not is_leaf(self.node):
+            return self.detach().__array__(dtype, copy)
+        if type(self.value) is Tracer:
+            raise TracerConversionError(
+                "a tensor inside a transform was about to become a plain NumPy array, without its derivative. "
+                "Use the tensor itself, or fad.stop_gradient(x) for the bare numbers"
+            )
+        x = self.numpy()
+        return x if dtype is None and not copy else np.array(x, dtype=dtype, copy=True if copy is None else copy)
+
+    def item(self) -> Any:
+        """Return the one element as a Python number."""
+        if self.value.size != 1:
+            raise NonScalarOutputError(
+                f"item() needs a tensor of one element, but this one has shape {self.shape}: use tolist()"
+            )
+        return self.value.item() if self.value.ndim == 0 else self.value.reshape(()).item()
+
+    def tolist(self) -> Any:
+        return self.value.tolist()
+
+    def __bool__(self) -> bool:
+        if self.value.size != 1:
+            raise ValueError(
+                f"the truth value of a tensor of shape {self.shape} is ambiguous: use x.any() or x.all()"
+            )
+        return bool(self.value if self.value.ndim == 0 else self.value.reshape(()))
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        return self.item().__index__()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __len__(self) -> int:
+        if not self.value.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.value.shape[0]
+
+    def __iter__(self):
+        if not self.value.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(self.value.shape[0]))
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        notes = []
+        if not is_leaf(self.node):
+            notes = [f"grad_fn=<{node_of(self.node).name()}>"]
+        elif self.node is not None:
+            notes = ["requires_grad=True"]
+        if type(self.value) is Tracer:
+            return f"tensor({self.value!r})"
+        return show(np.asarray(self.value), notes)
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        if not is_leaf(self.node):
+            raise BackwardError("only leaves can be deep-copied; write y.detach().clone()")
+        new = type(self)(np.array(self.value))
+        new.requires_grad_(self.requires_grad)
+        memo[id(self)] = new
+        if hasattr(self, "_grad"):
+            new._grad = self._grad.__deepcopy__(memo)
+        return new
+
+    # --- NumPy's protocols ------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is not None:
+            raise TracerConversionError("out= is not for tensors: write y = np.sin(x), or y.copy_(np.sin(x))")
+        operation = BY_PRIMITIVE.get(UFUNCS.get(ufunc)) if method == "__call__" and not kwargs else None
+        return operation(*inputs) if operation else through(getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        return through(func, args, kwargs)
+
+
+class Parameter(Tensor):
+    """A leaf that a module learns: ``nn.Parameter(torch.randn(3))`` requires grad and is found by ``parameters()``."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any = None, requires_grad: bool = True):
+        super().__init__(data.value if isinstance(data, Tensor) else np.asarray(data))
+        if requires_grad:
+            self.requires_grad_()
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
+# Primitive -> the function on tensors that runs it, filled by `fad.eager.operators`.
+BY_PRIMITIVE: dict[Primitive, Callable] = {}
+
+
+def _keep(t: Tensor | None, g: Any) -> None:
+    if t is not None:
+        t._grad = wrap(g if type(g) is Tracer else np.array(g))
+
+
+def add_hook(rec: list, hook: Callable) -> Handle:
+    if rec[HOOKS] is None:
+        rec[HOOKS] = {}
+    return Handle(rec[HOOKS], hook)
+
+
+def _hooked(hook: Callable, g: Any) -> Any:
+    new = hook(wrap(g))
+    return None if new is None else lowered(new)
+
+
+# --- in and out of transforms ---------------------------------------------------------------------------------------
+
+
+def lowered(x: Any) -> Any:
+    """Return what stands for a tensor in a transform or in NumPy: a tracer of the eager trace if it has a history."""
+    if not isinstance(x, Tensor):
+        return x
+    return lift(x.value, x.node) if x.node is not None and is_grad_enabled() else x.value
+
+
+def wrap(x: Any) -> Any:
+    """Return a tensor for an array or tracer, with its history if it is one of the eager trace."""
+    if type(x) is Tracer:
+        return Tensor(x.value, x.info) if isinstance(x.trace, EagerTrace) else Tensor(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return Tensor(x)
+    if type(x) in (tuple, list):
+        return type(x)(map(wrap, x))
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(wrap, x))
+    return x
+
+
+def _lowered_all(x: Any) -> Any:
+    if type(x) in (list, tuple):
+        return type(x)(map(_lowered_all, x))
+    return lowered(x)
+
+
+def through(func: Callable, args: tuple, kwargs: dict) -> Any:
+    """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
+    return wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()}))
+
+
+for _cls in (Tensor, Parameter):
+    tree.register_node(_cls, lambda t: ((lowered(t),), None), lambda _, children: _rebuilt(children[0]))
+
+
+def _rebuilt(x: Any) -> Any:
+    return wrap(x) if type(x) is Tracer or isinstance(x, (np.ndarray, np.generic)) else x
+
+
+# --- backward -----------------------------------------------------------------------------------------------------
+
+
+def run_backward(
+    outputs: list, gradients: list, retain_graph: bool | None, create_graph: bool, inputs: list | None, capture: bool = False
+) -> list:
+    """Run one backward pass; return the cotangents of `inputs` if `capture`, else add into the leaves."""
+    keep = create_graph if retain_graph is None else retain_graph
+    wanted = None if inputs is None else {_wanted(x)[BIRTH] for x in inputs}
+    sweep = Sweep(keep, wanted)
+    foreign = any(type(y.value) is Tracer for y in outputs)
+    trace = (EagerTrace() if foreign else EAGER) if create_graph else None
+    given = []
+    for y, gradient in zip(outputs, gradients, strict=True):
+        ct = _seed(y, gradient, trace)
+        given.append(ct)
+        sweep.seed(y.node, ct)
+    if trace is None:
+        with no_grad():  # hooks and custom functions record nothing
+            sweep.run()
+    else:
+        sweep.run_traced(lambda v, r: lift(v, r, trace))
+    if capture:
+        return [sweep.found.get(x.node[BIRTH]) for x in inputs]
+    taken = {id(base(g)) for g in given}
+    pairs = sweep.leaves if inputs is None else [(x.node, sweep.found.get(x.node[BIRTH])) for x in inputs]
+    for rec, ct in pairs:
+        if ct is not None:
+            _add_to_leaf(rec, densify(ct), taken)
+    return []
+
+
+def _wanted(x: Tensor) -> list:
+    if x.node is None:
+        raise BackwardError("a gradient was asked with respect to a tensor that does not require grad: x.requires_grad_()")
+    return x.node
+
+
+def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
+    if y.node is None:
+        raise BackwardError(
+            "backward() on a tensor that does not require grad and has no history. Something it depends on must be made "
+            "with requires_grad=True, outside no_grad() and without detach()"
+        )
+    if gradient is None:
+        if y.value.size != 1:
+            raise NonScalarOutputError(
+                f"the gradient of a tensor of shape {tuple(y.shape)} needs a vector to multiply the Jacobian with: "
+                "write y.backward(torch.ones_like(y)) or y.sum().backward()"
+            )
+        return np.ones_like(y.value)[()] if isinstance(y.value, np.generic) else np.ones_like(y.value)
+    if not isinstance(gradient, Tensor):
+        gradient = Tensor(np.asarray(gradient, dtype=y.dtype))
+    if gradient.shape != y.shape:
+        raise ShapeMismatchError(
+            f"the gradient given to backward() must have the shape {tuple(y.shape)} of the tensor, not {tuple(gradient.shape)}"
+        )
+    value = gradient.value if gradient.dtype == y.dtype else gradient.value.astype(y.dtype)
+    return value if trace is None or gradient.node is None else lift(value, gradient.node, trace)
+
+
+def base(x: Any) -> Any:
+    while type(x) is np.ndarray and x.base is not None:
+        x = x.base
+    return x
+
+
+def owned(ct: Any, taken: set) -> Any:
+    """Return a cotangent as an array that shares memory with nothing."""
+    if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
+        ct = ct.copy()
+    elif isinstance(ct, np.generic):
+        ct = np.asarray(ct)
+    taken.add(id(ct))
+    return ct
+
+
+def _add_to_leaf(rec: list, ct: Any, taken: set) -> None:
+    leaf = rec[6]() if rec[0] == LEAF else None
+    if leaf is None:
+        return
+    old = getattr(leaf, "_grad", None)
+    if old is None:
+        leaf._grad = wrap(owned(ct, taken))
+    elif type(ct) is Tracer or old.node is not None or type(old.value) is not np.ndarray:
+        leaf._grad = wrap(lowered(old) + ct)
+    else:
+        old.value += ct
+        note_change(old.value)
