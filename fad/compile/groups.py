@@ -1,0 +1,145 @@
+"""Fusion: which operations become one loop.
+
+Every value has a level, and a group of fused operations has one: all that it reads was computed on lower levels, or in
+the group itself. An elementwise operation joins the group of an operand if its shape is the group's and that stays true.
+Running the steps by level is then a right order, found in one pass over the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fad.compile.llvm.templates import template, working_type
+from fad.compile.passes import use_counts
+from fad.core.graph import GUARD, Equation, Graph
+
+VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
+MOST_NODES, MOST_OPERANDS = 48, 24
+
+
+class Step:
+    """One step of a program; `kind` is "loop", "sum", "matmul", "guard", "view" or "call"."""
+
+    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands")
+
+    def __init__(self, kind: str, level: int, number: int, eq: Equation, shape: tuple = ()):
+        self.kind = kind
+        self.level = level
+        self.number = number
+        self.equations = [eq]
+        self.templates: list[str] = []
+        self.shape = shape
+        self.members: set[int] = set(eq.outs)
+        self.operands: set[int] = set(eq.ins)
+
+
+def plan_steps(graph: Graph) -> list[Step]:
+    """Return the steps of a program in an order in which they can be run."""
+    level: dict[int, int] = dict.fromkeys([*graph.inputs, *graph.constants], -1)
+    group: dict[int, Step] = {}
+    steps: list[Step] = []
+    last_guard = -1
+    for number, eq in enumerate(graph.equations):
+        lowest = max((level[i] for i in eq.ins), default=-1)
+        text = None if eq.prim is GUARD else template(graph, eq, graph.constants)
+        if text is not None and 0 not in graph.types[eq.outs[0]].shape:
+            step = _join(graph, eq, level, group)
+            if step is None:
+                step = Step("loop", lowest + 1, number, eq, graph.types[eq.outs[0]].shape)
+                steps.append(step)
+            step.templates.append(text)
+            group[eq.outs[0]] = step
+        else:
+            kind = _kind(graph, eq)
+            at = lowest if kind == "view" else lowest + 1
+            if kind in ("guard", "call"):
+                at = max(at, last_guard + (kind == "call"))
+            step = Step(kind, at, number, eq)
+            steps.append(step)
+            if kind == "guard":
+                last_guard = at
+        for o in eq.outs:
+            level[o] = step.level
+    steps.sort(key=lambda s: (s.level, s.kind == "view", s.number))
+    return _fuse_sums(graph, steps, group)
+
+
+def _kind(graph: Graph, eq: Equation) -> str:
+    if eq.prim is GUARD:
+        return "guard"
+    out = graph.types[eq.outs[0]]
+    if eq.prim.name in VIEWS and (eq.prim.name != "getitem" or _is_basic(eq.params["template"])):
+        return "view"
+    if out.dtype.name in ("float64", "float32"):
+        same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
+        if eq.prim.name == "sum_over" and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
+            return "sum"
+        ranks = [len(graph.types[i].shape) for i in eq.ins]
+        if eq.prim.name == "matmul" and same and all(1 <= r <= 2 for r in ranks) and max(ranks) == 2:
+            return "matmul"
+    return "call"
+
+
+def _is_basic(index: tuple) -> bool:
+    return all(type(p) is not str for p in index)
+
+
+def _join(graph: Graph, eq: Equation, level: dict, group: dict) -> Step | None:
+    """Put an operation into the group of one of its operands if all others come from below; return the group."""
+    shape = graph.types[eq.outs[0]].shape
+    best = None
+    for i in eq.ins:
+        step = group.get(i)
+        if step is not None and step.shape == shape and (best is None or step.level > best.level):
+            best = step
+    if best is None or len(best.equations) >= MOST_NODES:
+        return None
+    for i in eq.ins:
+        if i not in best.members and level[i] >= best.level:
+            return None
+    if len(best.operands | set(eq.ins)) > MOST_OPERANDS:
+        return None
+    best.equations.append(eq)
+    best.members.update(eq.outs)
+    best.operands.update(eq.ins)
+    return best
+
+
+def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[Step]:
+    """Let a sum take in the loop that computes its operand, where nothing else needs what that loop computes."""
+    counts = use_counts(graph)
+    gone: set[int] = set()
+    for step in steps:
+        if step.kind != "sum":
+            continue
+        x = step.equations[0].ins[0]
+        loop = group.get(x)
+        if loop is None or counts.get(x) != 1 or id(loop) in gone:
+            continue
+        if any(escapes(graph, loop, o, counts) for o in loop.members if o != x):
+            continue
+        gone.add(id(loop))
+        step.equations = [*loop.equations, step.equations[0]]
+        step.templates = loop.templates
+        step.operands = loop.operands
+    return [s for s in steps if id(s) not in gone]
+
+
+def escapes(graph: Graph, step: Step, value: int, counts: dict[int, int]) -> bool:
+    """Tell whether a value that a group computes is needed outside it."""
+    inside = sum(eq.ins.count(value) for eq in step.equations if eq.outs[0] in step.members)
+    return counts.get(value, 0) > inside
+
+
+def node_facts(graph: Graph, eq: Equation, text: str) -> tuple[str, list[int], bool]:
+    """Return a node's working type, the operands that its template reads, and whether it selects."""
+    read = [k for k in range(len(eq.ins)) if f"{{{k}}}" in text]
+    return working_type(graph, eq), read, eq.prim.name == "where_select"
+
+
+def shown(steps: list[Step]) -> dict[str, Any]:
+    """Count the steps of each kind."""
+    found: dict[str, Any] = {}
+    for s in steps:
+        found[s.kind] = found.get(s.kind, 0) + 1
+    return found

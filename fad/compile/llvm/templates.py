@@ -1,0 +1,139 @@
+"""From an operation's `lower` template, ``"sin({0})"`` or ``"({0} * {1})"``, to instructions.
+
+The template is Python's own expression syntax, so Python parses it; the operands are names x0, x1, ...
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from typing import Any
+
+import numpy as np
+
+from fad.compile.llvm.emit import BOOL, F32, F64, I64, LLVM_TYPE, REAL, TYPED, Emitter, constant
+from fad.core.graph import NUMBER, Equation, Graph
+
+# Templates of operations whose rooms give none.
+MORE = {
+    "less": "({0} < {1})", "less_equal": "({0} <= {1})", "greater": "({0} > {1})", "greater_equal": "({0} >= {1})",
+    "equal": "({0} == {1})", "not_equal": "({0} != {1})", "isnan": "({0} != {0})", "floor": "floor({0})",
+    "ceil": "ceil({0})", "trunc": "trunc({0})", "rint": "rint({0})", "logical_not": "(not {0})", "log2": "log2({0})",
+    "logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "copysign": "copysign({0}, {1})",
+    "where_select": "({1} if {0} else {2})", "convert": "{0}", "copy": "{0}",
+    "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
+}  # fmt: skip
+_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan"}
+_LOGICAL = {"logical_not", "logical_and", "logical_or"}
+_BOOLEAN_OPERANDS = {"bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "invert": "(not {0})"}
+_POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
+
+
+def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
+    """Return the template of an elementwise equation, or None if it has none that kernels can compute."""
+    name = eq.prim.name.removeprefix("python_")
+    if eq.prim.multi or len(eq.outs) != 1 or (eq.params and name != "convert"):
+        return None
+    out = LLVM_TYPE.get(graph.types[eq.outs[0]].dtype.name)
+    ins = [LLVM_TYPE.get(graph.types[i].dtype.name) for i in eq.ins]
+    if out is None or None in ins:
+        return None
+    if name == "power":
+        exponent = constants.get(eq.ins[1])
+        return _POWERS.get(float(exponent)) if np.size(exponent) == 1 and exponent is not None and out in "double float" \
+            else None
+    if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
+        return _BOOLEAN_OPERANDS[name]
+    text = eq.prim.lower or MORE.get(name)
+    if text is None:
+        return None
+    if name in _COMPARING or name in _LOGICAL or name == "where_select":
+        return text
+    if name == "convert":
+        return text if not (out == I64 and ins[0] != BOOL and ins[0] != I64) else None
+    if out == BOOL or (out == I64 and not _integer_safe(text)):
+        return None
+    return text if _known(text) else None
+
+
+@functools.cache
+def _parsed(text: str, arity: int) -> ast.expr:
+    return ast.parse(text.format(*[f"x{k}" for k in range(arity)]), mode="eval").body
+
+
+@functools.cache
+def _known(text: str) -> bool:
+    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
+    calls = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    return all(name in REAL or name in TYPED for name in calls)
+
+
+@functools.cache
+def _integer_safe(text: str) -> bool:
+    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
+    return not any(isinstance(n, (ast.Call, ast.Div, ast.Pow)) for n in ast.walk(tree))
+
+
+def working_type(graph: Graph, eq: Equation) -> str:
+    """Return the type in which an operation computes: its result's, or for a comparison its operands' common one."""
+    name = eq.prim.name
+    if name in _COMPARING:
+        strong = [graph.types[i].dtype for i in eq.ins if graph.types[i].kind != NUMBER]
+        every = [graph.types[i].dtype for i in eq.ins]
+        wide = np.result_type(*(strong or every))
+        if wide.kind in "ib" and any(d.kind == "f" for d in every):
+            wide = np.dtype(float)
+        elif wide.kind == "b" and any(d.kind == "i" for d in every):
+            wide = np.dtype(np.int64)
+        return LLVM_TYPE[wide.name]
+    if name in _LOGICAL or name in _BOOLEAN_OPERANDS:
+        return BOOL
+    return LLVM_TYPE[graph.types[eq.outs[0]].dtype.name]
+
+
+def emit(e: Emitter, text: str, operands: list[tuple[str, str]], work: str, selects: bool) -> str:
+    """Emit a template; `operands` are (name, type). With `selects`, operand 0 is a condition and keeps its type."""
+    named = {}
+    for k, (name, kind) in enumerate(operands):
+        named[f"x{k}"] = e.cast(name, kind, BOOL if selects and k == 0 else work)
+    return _Walk(e, named, work).value(_parsed(text, len(operands)))
+
+
+class _Walk:
+    def __init__(self, e: Emitter, named: dict[str, str], work: str):
+        self.e = e
+        self.named = named
+        self.work = work
+
+    def value(self, n: Any) -> str:
+        e, t = self.e, self.work
+        if isinstance(n, ast.Name):
+            return self.named[n.id]
+        if isinstance(n, ast.Constant):
+            return constant(n.value, t)
+        if isinstance(n, ast.BinOp):
+            a, b = self.value(n.left), self.value(n.right)
+            how = {ast.Add: e.add, ast.Sub: e.sub, ast.Mult: e.mul, ast.Div: e.div}[type(n.op)]
+            return how(a, b, t)
+        if isinstance(n, ast.UnaryOp):
+            if isinstance(n.op, ast.Not):
+                return e.new(f"xor i1 {self.value(n.operand)}, true")
+            if isinstance(n.operand, ast.Constant):
+                return constant(-n.operand.value, t)
+            return e.neg(self.value(n.operand), t)
+        if isinstance(n, ast.Compare):
+            symbol = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+            return e.compare(symbol[type(n.ops[0])], self.value(n.left), self.value(n.comparators[0]), t)
+        if isinstance(n, ast.BoolOp):
+            a, b = map(self.value, n.values)
+            return e.new(f"{'and' if isinstance(n.op, ast.And) else 'or'} i1 {a}, {b}")
+        if isinstance(n, ast.IfExp):
+            return e.select(self.value(n.test), self.value(n.body), self.value(n.orelse), t)
+        return self._call(n.func.id, [self.value(a) for a in n.args])
+
+    def _call(self, name: str, args: list[str]) -> str:
+        e, t = self.e, self.work
+        if name in TYPED:
+            return TYPED[name](e, *args, t)
+        wide = [e.cast(a, t, F64) for a in args]
+        return e.cast(REAL[name](e, *wide), F64, t) if t == F32 else REAL[name](e, *wide)

@@ -1,0 +1,61 @@
+"""Every registered operation, jitted with each lowering, gives what it gives without jit; so do its derivatives."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fad
+from fad import tree
+from fad.compile.lowering import has_llvm, using
+from fad.core.primitive import REGISTRY
+from fad.testing.cases import cases
+from fad.transforms.jit import jit
+
+LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
+SAMPLED = [name for name, operation in REGISTRY.items() if operation.samples is not None]
+
+
+def agrees(got, wanted):
+    got, got_tree = tree.flatten(got)
+    wanted, wanted_tree = tree.flatten(wanted)
+    assert got_tree == wanted_tree
+    for a, b in zip(got, wanted, strict=True):
+        if not isinstance(b, (np.ndarray, np.generic)):
+            assert a == b  # a Python bool may come back as NumPy's
+            continue
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        single = b.dtype in (np.float32, np.complex64)
+        np.testing.assert_allclose(a, b, rtol=1e-4 if single else 1e-10, atol=1e-5 if single else 1e-11)
+
+
+@pytest.mark.parametrize("lowering", LOWERINGS)
+@pytest.mark.parametrize("name", SAMPLED)
+def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
+    operation = REGISTRY[name]
+    with warnings.catch_warnings(), using(lowering), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for dtype in (np.float64, np.float32):
+            for case in cases(operation, dtype):
+                fast = jit(lambda *xs, case=case: case.call(case.function, *xs))
+                for _ in range(3):
+                    agrees(fast(*case.operands), case.call(case.function, *case.operands))
+                if case.diff and dtype is np.float64:
+                    _pullback_agrees(case)
+
+
+def _pullback_agrees(case):
+    def pull(*xs):
+        def smooth(*some):
+            full = list(xs)
+            for k, x in zip(case.diff, some, strict=True):
+                full[k] = x
+            return case.smooth(*full)
+
+        ys, back = fad.vjp(smooth, *[xs[k] for k in case.diff])
+        return back(tree.map(np.ones_like, ys)) if ys else ()
+
+    wanted = pull(*case.operands)
+    fast = jit(pull)
+    for _ in range(2):
+        agrees(fast(*case.operands), wanted)
