@@ -166,8 +166,8 @@ def known() -> dict[str, str]:
 def suggest(name: str) -> str:
     """Return a sentence with the nearest functions that have a rule, or nothing.
 
-    >>> suggest("nancumsums")
-    'The nearest with a rule: numpy.nancumsum. '
+    >>> suggest("moveaxes")
+    'The nearest with a rule: numpy.moveaxis. '
     """
     names = known()
     near = difflib.get_close_matches(name.split(".")[-1], names, n=3, cutoff=0.75)
