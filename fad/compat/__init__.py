@@ -1,0 +1,1 @@
+"""Doors for people who come from another library."""

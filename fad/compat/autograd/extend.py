@@ -1,0 +1,244 @@
+"""autograd's way to give a function its own rules: ``primitive``, ``defvjp``, ``defjvp`` and their kin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.spec import ShapeDtypeStruct, spec_of
+from fad.core.tracer import Tracer, stop_gradient
+from fad.errors import CustomRuleError
+from fad.transforms.check import as_value, zeros_like
+from fad.transforms.custom import Call
+
+__all__ = [
+    "Box", "VSpace", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums",
+    "notrace_primitive", "primitive", "vspace",
+]  # fmt: skip
+
+Box = Tracer
+
+
+class primitive:
+    """Make a function opaque: its derivative comes from ``defvjp`` or ``defjvp``, never from looking inside.
+
+    >>> @primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    >>> import fad
+    >>> fad.grad(cube)(2.0)
+    np.float64(12.0)
+    """
+
+    def __init__(self, fun: Callable):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vjps: Callable | None = None  # (argnums, ans, args, kwargs) -> (g -> cotangents)
+        self.jvps: Callable | None = None  # (argnums, gs, ans, args, kwargs) -> tangent
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        nums = [i for i, a in enumerate(args) if any(type(x) is Tracer for x in tree.leaves(a))]
+        if not nums:
+            return self.fun(*args, **kwargs)
+        if self.vjps is None and self.jvps is None:
+            raise CustomRuleError(f"the primitive {self.__name__} has no rule: give it one with defvjp or defjvp")
+        return _PrimitiveCall(self, args, kwargs, nums).run()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+class _PrimitiveCall:
+    """One call of a primitive with traced arguments: `nums` are their positions."""
+
+    def __init__(self, prim: primitive, args: tuple, kwargs: dict, nums: list):
+        self.prim = prim
+        self.args = args
+        self.kwargs = kwargs
+        self.nums = nums
+        self.chosen_tree: Any = None
+        self.out_tree: Any = None
+
+    def run(self) -> Any:
+        xs, self.chosen_tree = tree.flatten([self.args[i] for i in self.nums])
+        prim = self.prim
+        call = Call(
+            prim.__name__,
+            self.forward,
+            self.jvp if prim.jvps else None,
+            self.fwd if prim.vjps else None,
+            self.bwd if prim.vjps else None,
+        )
+        ys = call(*[as_value(x, f"an argument of {prim.__name__}") for x in xs])
+        return tree.unflatten(self.out_tree, ys)
+
+    def merged(self, xs: Any) -> tuple:
+        full = list(self.args)
+        for i, a in zip(self.nums, tree.unflatten(self.chosen_tree, xs), strict=True):
+            full[i] = a
+        return tuple(full)
+
+    def forward(self, *xs):
+        ys, self.out_tree = tree.flatten(self.prim(*self.merged(xs), **self.kwargs))
+        return [as_value(y, f"the value of {self.prim.__name__}") for y in ys]
+
+    def fwd(self, *xs):
+        ys = self.forward(*xs)
+        return ys, (ys, list(xs))
+
+    def bwd(self, res, cts):
+        ys, xs = res
+        args = self.merged(xs)
+        vjp = self.prim.vjps(tuple(self.nums), tree.unflatten(self.out_tree, ys), args, self.kwargs)
+        found = vjp(tree.unflatten(self.out_tree, cts))
+        leaves = tree.leaves([_zero(args[i]) if c is None else c for i, c in zip(self.nums, found, strict=True)])
+        return [_fit(c, x) for c, x in zip(leaves, xs, strict=True)]
+
+    def jvp(self, xs, ts):
+        ys = self.forward(*xs)
+        tangents = tree.unflatten(self.chosen_tree, ts)
+        ans = tree.unflatten(self.out_tree, ys)
+        t = self.prim.jvps(tuple(self.nums), tangents, ans, self.merged(xs), self.kwargs)
+        return ys, [_fit(c, y) for c, y in zip(tree.leaves(t), ys, strict=True)]
+
+
+def _zero(x: Any) -> Any:
+    return tree.map(lambda v: zeros_like(as_value(v)), x)
+
+
+def _fit(c: Any, x: Any) -> Any:
+    c = as_value(c, "a derivative")
+    if c.shape != x.shape:
+        raise CustomRuleError(f"a rule gave a derivative of shape {c.shape} for a value of shape {x.shape}")
+    return c if c.dtype == x.dtype else c.astype(x.dtype)
+
+
+def notrace_primitive(fun: Callable) -> Callable:
+    """Make a function that is evaluated on plain values: its derivative is zero.
+
+    >>> import fad
+    >>> fad.grad(lambda x: x * notrace_primitive(np.floor)(x))(2.5)
+    np.float64(2.0)
+    """
+
+    @functools.wraps(fun)
+    def plain(*args, **kwargs):
+        return fun(*stop_gradient(args), **stop_gradient(kwargs))
+
+    return plain
+
+
+def defvjp(fun: primitive, *vjpmakers: Callable | None, argnums: Any = None) -> None:
+    """Give reverse rules, one per argument: ``vjpmaker(ans, *args, **kwargs) -> (g -> cotangent)``; None is zero."""
+    makers = dict(zip(argnums if argnums is not None else range(len(vjpmakers)), vjpmakers, strict=True))
+
+    def vjps(nums, ans, args, kwargs):
+        for n in nums:
+            if n not in makers:
+                raise CustomRuleError(f"the primitive {fun.__name__} has no VJP for its argument number {n}")
+        pulls = [makers[n](ans, *args, **kwargs) if makers[n] else None for n in nums]
+        return lambda g: tuple(None if pull is None else pull(g) for pull in pulls)
+
+    fun.vjps = vjps
+
+
+def defvjp_argnums(fun: primitive, vjpmaker: Callable) -> None:
+    """Give one reverse rule for all: ``vjpmaker(argnums, ans, args, kwargs) -> (g -> tuple of cotangents)``."""
+    fun.vjps = vjpmaker
+
+
+def defvjp_argnum(fun: primitive, vjpmaker: Callable) -> None:
+    """Give one reverse rule by number: ``vjpmaker(argnum, ans, args, kwargs) -> (g -> cotangent)``."""
+
+    def vjps(nums, ans, args, kwargs):
+        pulls = [vjpmaker(n, ans, args, kwargs) for n in nums]
+        return lambda g: tuple(pull(g) for pull in pulls)
+
+    fun.vjps = vjps
+
+
+def defjvp(fun: primitive, *jvps: Any, argnums: Any = None) -> None:
+    """Give forward rules, one per argument: ``jvp(g, ans, *args, **kwargs) -> tangent``.
+
+    None is zero, and ``"same"`` says that the function is linear in that argument.
+    """
+    rules = dict(zip(argnums if argnums is not None else range(len(jvps)), jvps, strict=True))
+
+    def one(n, g, ans, args, kwargs):
+        if n not in rules:
+            raise CustomRuleError(f"the primitive {fun.__name__} has no JVP for its argument number {n}")
+        if rules[n] is None:
+            return None
+        if rules[n] == "same":
+            return fun(*args[:n], g, *args[n + 1 :], **kwargs)
+        return rules[n](g, ans, *args, **kwargs)
+
+    fun.jvps = _summed(one)
+
+
+def _summed(one: Callable) -> Callable:
+    def jvps(nums, gs, ans, args, kwargs):
+        terms = [one(n, g, ans, args, kwargs) for n, g in zip(nums, gs, strict=True)]
+        terms = [t for t in terms if t is not None]
+        return functools.reduce(tree.add, terms) if terms else _zero(ans)
+
+    return jvps
+
+
+def defjvp_argnums(fun: primitive, jvpmaker: Callable) -> None:
+    """Give one forward rule for all: ``jvpmaker(argnums, gs, ans, args, kwargs) -> tangent``."""
+    fun.jvps = jvpmaker
+
+
+def defjvp_argnum(fun: primitive, jvpmaker: Callable) -> None:
+    """Give one forward rule by number: ``jvpmaker(argnum, g, ans, args, kwargs) -> tangent``."""
+    fun.jvps = _summed(jvpmaker)
+
+
+class VSpace:
+    """What autograd knows of a value: its shape and dtype, zeros, ones, a basis and random members."""
+
+    def __init__(self, value: Any):
+        self._like = tree.map(spec_of, value)
+        leaves = tree.leaves(self._like)
+        self.size = sum(s.size for s in leaves)
+        self.iscomplex = any(s.dtype.kind == "c" for s in leaves)
+        if type(self._like) is ShapeDtypeStruct:
+            self.shape, self.dtype, self.ndim = self._like.shape, self._like.dtype, self._like.ndim
+
+    def zeros(self) -> Any:
+        """Return the zero of the space."""
+        return tree.map(lambda s: np.zeros(s.shape, s.dtype)[()], self._like)
+
+    def ones(self) -> Any:
+        """Return the member all of whose entries are one."""
+        return tree.map(lambda s: np.ones(s.shape, s.dtype)[()], self._like)
+
+    def randn(self) -> Any:
+        """Return a random member, normally distributed."""
+        return tree.map(lambda s: np.random.randn(*s.shape).astype(s.dtype)[()], self._like)
+
+    def standard_basis(self) -> Any:
+        """Yield the unit vectors."""
+        flat, unravel = tree.ravel(self.zeros())
+        return (unravel(row) for row in np.eye(flat.size, dtype=flat.dtype))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is VSpace and self._like == other._like
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+
+def vspace(value: Any) -> VSpace:
+    """Return the space that a value belongs to.
+
+    >>> vspace(np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return VSpace(value)

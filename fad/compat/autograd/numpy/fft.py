@@ -1,0 +1,11 @@
+"""autograd.numpy.fft: the names of numpy.fft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fad.numpy as _fnp
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_fnp.fft, name)

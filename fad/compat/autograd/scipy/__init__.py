@@ -1,0 +1,1 @@
+"""autograd.scipy: the parts of SciPy that autograd wraps."""

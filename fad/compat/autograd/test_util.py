@@ -1,0 +1,58 @@
+"""autograd.test_util: checking derivatives against finite differences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.compat.autograd.operators import _nary
+from fad.testing import check_grads as _check_grads
+
+__all__ = ["check_equivalent", "check_grads", "combo_check"]
+
+
+@_nary
+def check_grads(f: Callable, x: Any, modes: Any = None, order: int = 2) -> None:
+    """Return a function of the arguments of `f` that raises unless its derivatives agree with finite differences.
+
+    Parameters
+    ----------
+    f : callable
+    argnum : int or tuple of int
+        The arguments to differentiate.
+    modes : list of "fwd" and "rev"
+        By default both.
+    order : int
+        Up to which derivative to check.
+
+    >>> check_grads(np.sin, order=2)(0.3)
+    """
+    _check_grads(f, (x,), order=order, modes=("fwd", "rev") if modes is None else tuple(modes))
+
+
+def combo_check(fun: Callable, *check_args: Any, **check_kwargs: Any) -> Callable:
+    """Return a function that checks every combination of the positional arguments and keyword arguments it is given.
+
+    >>> combo_check(np.power, (0, 1), order=1)([2.0, 3.0], [1.0, 2.0])
+    """
+
+    def check(*choices, **named):
+        for args in itertools.product(*choices):
+            for values in itertools.product(*named.values()):
+                check_grads(fun, *check_args, **check_kwargs)(*args, **dict(zip(named, values, strict=True)))
+
+    return check
+
+
+def check_equivalent(x: Any, y: Any) -> None:
+    """Raise unless two values have the same structure and nearly the same numbers.
+
+    >>> check_equivalent([1.0], [1.0 + 1e-9])
+    """
+    assert tree.structure(x) == tree.structure(y), f"{tree.structure(x)} is not {tree.structure(y)}"
+    for a, b in zip(tree.leaves(x), tree.leaves(y), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)

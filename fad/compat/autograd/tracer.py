@@ -1,0 +1,19 @@
+"""autograd.tracer's public names."""
+
+from __future__ import annotations
+
+from fad.compat.autograd.extend import notrace_primitive, primitive
+from fad.core.tracer import Tracer, stop_gradient
+
+__all__ = ["getval", "isbox", "notrace_primitive", "primitive"]
+
+getval = stop_gradient
+
+
+def isbox(x: object) -> bool:
+    """Tell whether a value is being traced.
+
+    >>> isbox(1.0)
+    False
+    """
+    return type(x) is Tracer

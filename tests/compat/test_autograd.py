@@ -1,0 +1,214 @@
+"""Programs written for HIPS autograd run by changing their imports."""
+
+import numpy as onp
+import pytest
+
+import fad.compat.autograd.numpy as np
+import fad.compat.autograd.numpy.random as npr
+from fad.compat import autograd
+from fad.compat.autograd import (
+    deriv,
+    elementwise_grad,
+    grad,
+    grad_and_aux,
+    grad_named,
+    hessian,
+    hessian_tensor_product,
+    holomorphic_grad,
+    jacobian,
+    make_ggnvp,
+    make_hvp,
+    make_jvp,
+    make_vjp,
+    multigrad_dict,
+    tensor_jacobian_product,
+    value_and_grad,
+)
+from fad.compat.autograd.extend import (
+    defjvp,
+    defjvp_argnums,
+    defvjp,
+    defvjp_argnums,
+    notrace_primitive,
+    primitive,
+    vspace,
+)
+from fad.compat.autograd.misc import flatten
+from fad.compat.autograd.misc.optimizers import adam, rmsprop, sgd
+from fad.compat.autograd.test_util import check_grads
+from fad.errors import CustomRuleError
+
+X = onp.array([0.3, -0.7, 1.1])
+
+
+def f(x):
+    return np.sum(np.sin(x) * x**2)
+
+
+def exact(x):
+    return onp.cos(x) * x**2 + 2 * x * onp.sin(x)
+
+
+def test_a_neural_network_written_for_autograd_learns():
+    def init(scale, sizes, rs):
+        return [(scale * rs.randn(m, n), scale * rs.randn(n)) for m, n in zip(sizes[:-1], sizes[1:], strict=True)]
+
+    def predict(params, inputs):
+        for W, b in params:
+            outputs = np.dot(inputs, W) + b
+            inputs = np.tanh(outputs)
+        return outputs
+
+    rs = npr.RandomState(0)
+    inputs = np.linspace(-2, 2, num=40).reshape((40, 1))
+    targets = np.sin(2 * inputs)
+
+    def objective(params, t):
+        return np.mean((predict(params, inputs) - targets) ** 2)
+
+    params = init(0.5, [1, 16, 1], rs)
+    trained = adam(grad(objective), params, step_size=0.02, num_iters=400)
+    assert objective(trained, 0) < 0.05 * objective(params, 0)
+
+
+@pytest.mark.parametrize(("optimizer", "step"), [(sgd, 0.1), (rmsprop, 0.01), (adam, 0.05)])
+def test_an_optimizer_finds_the_minimum_of_a_bowl_in_nested_parameters(optimizer, step):
+    def bowl(params, i):
+        return np.sum((params["a"] - 1.0) ** 2) + (params["b"] + 2.0) ** 2
+
+    found = optimizer(grad(bowl), {"a": np.zeros(2), "b": 0.0}, step_size=step, num_iters=800)
+    assert onp.allclose(found["a"], 1.0, atol=2e-2)
+    assert onp.allclose(found["b"], -2.0, atol=2e-2)
+
+
+def test_the_operators_agree_with_the_derivative_by_hand():
+    assert onp.allclose(grad(f)(X), exact(X))
+    value, g = value_and_grad(f)(X)
+    assert onp.allclose(value, f(X))
+    assert onp.allclose(g, exact(X))
+    assert onp.allclose(elementwise_grad(np.sin)(X), onp.cos(X))
+    assert onp.allclose(deriv(np.sin)(0.3), onp.cos(0.3))
+    assert onp.allclose(jacobian(np.sin)(X), onp.diag(onp.cos(X)))
+    assert onp.allclose(holomorphic_grad(lambda z: z**3)(1j), -3.0)
+
+
+def test_products_with_the_hessian_agree_with_the_hessian():
+    H, v = hessian(f)(X), onp.array([1.0, 2.0, -1.0])
+    assert onp.allclose(hessian_tensor_product(f)(X, v), H @ v)
+    hvp, g = make_hvp(f)(X)
+    assert onp.allclose(hvp(v), H @ v)
+    assert onp.allclose(g, exact(X))
+    assert onp.allclose(tensor_jacobian_product(np.sin)(X, v), v * onp.cos(X))
+    A = onp.array([[1.0, 2.0, 0.5], [0.0, 1.0, -1.0]])
+    assert onp.allclose(make_ggnvp(lambda x: np.dot(A, x))(X)(v), A.T @ A @ v)
+
+
+def test_make_vjp_and_make_jvp_return_what_autograd_returns():
+    vjp, y = make_vjp(lambda x, w: x * w, 1)(2.0, 3.0)
+    assert (vjp(1.0), y) == (2.0, 6.0)
+    assert make_jvp(lambda x: x**2)(3.0)(1.0) == (9.0, 6.0)
+
+
+def test_arguments_are_picked_by_number_and_by_name():
+    def g(x, y, z=2.0):
+        return x * y**2 * z
+
+    assert grad(g, 1)(3.0, 4.0) == 48.0
+    assert grad(g, (0, 1))(3.0, 4.0) == (32.0, 48.0)
+    assert grad_named(g, "y")(3.0, 4.0) == 48.0
+    assert dict(multigrad_dict(g)(3.0, 4.0)) == {"x": 32.0, "y": 48.0, "z": 48.0}
+    assert grad_and_aux(lambda x: (x**2, {"aux": x}))(3.0) == (6.0, {"aux": 3.0})
+
+
+def test_integers_count_as_floats_and_one_element_as_a_scalar():
+    assert grad(lambda x: x**2)(3) == 6.0
+    assert onp.array_equal(grad(lambda x: np.array([1.0, 2.0]).reshape(1, 2) @ x)(np.ones((2, 1))), [[1.0], [2.0]])
+
+
+def test_an_output_of_many_elements_is_refused():
+    with pytest.raises(TypeError, match="jacobian"):
+        grad(np.sin)(X)
+
+
+def test_a_primitive_takes_its_derivative_from_defvjp_at_every_order():
+    @primitive
+    def logsumexp(x):
+        top = onp.max(x)
+        return top + onp.log(onp.sum(onp.exp(x - top)))
+
+    def maker(ans, x):
+        return lambda g: g * np.exp(x - ans)
+
+    defvjp(logsumexp, maker)
+    weights = onp.exp(X) / onp.exp(X).sum()
+    assert onp.allclose(grad(logsumexp)(X), weights)
+    assert onp.allclose(hessian(logsumexp)(X), onp.diag(weights) - onp.outer(weights, weights))
+    check_grads(logsumexp, modes=["rev"], order=2)(X)
+
+
+def test_a_primitive_takes_its_derivative_from_defjvp():
+    @primitive
+    def scaled(x, factor):
+        return x * factor
+
+    defjvp(scaled, "same", lambda g, ans, x, factor: g * x)
+    assert onp.allclose(make_jvp(lambda x: scaled(x, 3.0))(X)(X)[1], 3.0 * X)
+    assert grad(scaled, 1)(2.0, 5.0) == 2.0
+
+
+def test_rules_for_all_arguments_at_once_are_taken():
+    @primitive
+    def times(x, y):
+        return x * y
+
+    defvjp_argnums(times, lambda nums, ans, args, kwargs: lambda g: tuple(g * args[1 - n] for n in nums))
+    defjvp_argnums(
+        times, lambda nums, gs, ans, args, kw: sum(g * args[1 - n] for n, g in zip(nums, gs, strict=True))
+    )
+    assert grad(times, (0, 1))(2.0, 5.0) == (5.0, 2.0)
+    assert make_jvp(times, 1)(2.0, 5.0)(1.0) == (10.0, 2.0)
+
+
+def test_a_primitive_without_a_rule_says_so():
+    @primitive
+    def bare(x):
+        return x
+
+    with pytest.raises(CustomRuleError, match="defvjp"):
+        grad(bare)(1.0)
+
+
+def test_a_notrace_primitive_has_derivative_zero():
+    floor = notrace_primitive(onp.floor)
+    assert grad(lambda x: floor(x) * x)(2.5) == 2.0
+
+
+def test_a_vspace_knows_zeros_ones_and_a_basis():
+    space = vspace(onp.ones((2, 2)))
+    assert space.shape == (2, 2)
+    assert onp.array_equal(onp.stack(list(space.standard_basis())).reshape(4, 4), onp.eye(4))
+
+
+def test_flatten_gives_a_vector_and_the_way_back():
+    flat, unflatten = flatten({"w": onp.ones((2, 2)), "b": (1.0, onp.zeros(3))})
+    assert flat.shape == (8,)
+    assert unflatten(2 * flat)["b"][0] == 2.0
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["grad", "elementwise_grad", "jacobian", "hessian", "make_jvp", "make_vjp"])
+def test_an_operator_agrees_with_autograd_itself(name):
+    theirs = pytest.importorskip("autograd", reason="HIPS autograd is not installed")
+    import autograd.numpy as anp
+
+    def program(m):
+        return lambda x: m.sum(m.tanh(m.outer(x, x)) * m.cos(x)) + m.dot(x, x) ** 2
+
+    ours_fn, theirs_fn = getattr(autograd, name)(program(np)), getattr(theirs, name)(program(anp))
+    if name == "make_jvp":
+        ours, expected = ours_fn(X)(X), theirs_fn(X)(X)
+    elif name == "make_vjp":
+        ours, expected = ours_fn(X)[0](1.0), theirs_fn(X)[0](1.0)
+    else:
+        ours, expected = ours_fn(X), theirs_fn(X)
+    assert onp.allclose(ours[1] if name == "make_jvp" else ours, expected[1] if name == "make_jvp" else expected)
