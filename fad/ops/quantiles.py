@@ -1,0 +1,293 @@
+"""Order statistics: median, percentile, quantile by every method of NumPy's, and their versions that leave NaN out.
+
+A quantile is an interpolation between two elements of the sorted array. The thirteen methods are those of
+R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996), and four more
+of NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fad.core.options import refuse_out
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import Tracer, outcome
+from fad.ops.indexing import pick
+from fad.ops.reduction import as_array, as_scalar, is_true
+from fad.ops.sorting import sorted_with_order
+from fad.ops.statistics import warn_if
+from fad.ops.structural import normalize_axes
+
+# --- where between the sorted elements a quantile lies --------------------------------------------------------------
+
+# alpha and beta of Hyndman and Fan's family of continuous methods
+_FAMILY = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3.0, 1 / 3.0),
+    "normal_unbiased": (3 / 8.0, 3 / 8.0),
+}
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "linear", "lower", "higher", "midpoint", "nearest",
+    *_FAMILY,
+)  # fmt: skip
+
+
+def _rounded(index: Any, lower: Any) -> Any:
+    """Return the integer at or above an index: its floor where `lower` says so, else the next; at least 0."""
+    floor = np.floor(index)
+    return np.maximum(np.where(lower(index - floor, floor), floor, floor + 1.0), 0.0)
+
+
+def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
+    """Return the fractional place of a quantile among n sorted elements, and how to interpolate.
+
+    The second is None for the fractional part itself, or a function of ``(fraction, place)``.
+    """
+    if method == "linear":
+        return (n - 1) * q, None
+    if method in _FAMILY:
+        alpha, beta = _FAMILY[method]
+        return n * q + (alpha + q * (1 - alpha - beta)) - 1, None
+    if method == "averaged_inverted_cdf":
+        return n * q - 1, lambda fraction, place: np.where(fraction == 0, 0.5, 1.0)
+    if method == "midpoint":
+        place = 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q))
+        return place, lambda fraction, place: np.where(place % 1 == 0, 0.0, 0.5)
+    if method == "inverted_cdf":
+        place = _rounded(n * q - 1, lambda fraction, floor: fraction == 0)
+    elif method == "closest_observation":
+        place = _rounded(n * q - 1.5, lambda fraction, floor: (fraction == 0) & (floor % 2 == 1))
+    else:
+        place = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}[method]((n - 1) * q)
+    return place, lambda fraction, place: 0.0
+
+
+# --- quantiles of a sorted array ------------------------------------------------------------------------------------
+
+
+def _taken(s: Any, places: Any) -> Any:
+    """Take from the last axis of a sorted array, at places given as a vector, or per row."""
+    return pick(s, (Ellipsis, places)) if places.ndim == 1 else np.take_along_axis(s, places, -1)
+
+
+def _interpolated(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
+    """Return quantiles of an array sorted along its last axis, of which the first n elements count; q a vector."""
+    place, rule = _position(method, n, q)
+    last = n - 1
+    floor = np.floor(place)
+    low = np.where(place < 0, 0, np.where(place >= last, last, floor)).astype(np.intp)
+    high = np.where(place < 0, 0, np.where(place >= last, last, floor + 1)).astype(np.intp)
+    a = _taken(s, low)
+    if rule is not None:
+        weight = rule(place - floor, place)
+        if type(weight) is float:
+            return a
+    else:
+        weight = place - floor
+    weight = weight.astype(s.dtype) if weak else weight
+    b = _taken(s, high)
+    # From the nearer end, as NumPy does.
+    far = weight >= 0.5
+    return np.where(far, b, a) + (b - a) * np.where(far, weight - 1, weight)
+
+
+def _weighted(s: Any, w: Any, q: Any) -> Any:
+    """Return quantiles of a sorted array by its weighted cumulative distribution; flat in the weights."""
+    cdf = np.cumsum(w, axis=-1)
+    cdf = cdf / cdf[..., -1:]
+    if outcome(np.any(np.isnan(cdf[..., -1]))):
+        raise ValueError("Weights included NaN, inf or were all zero.")
+    cdf = np.where(cdf == 0, -1.0, cdf)  # leading weights of zero are never chosen
+    places = np.sum(cdf[..., None] < q, axis=-2)
+    return np.take_along_axis(s, np.minimum(places, s.shape[-1] - 1), -1)
+
+
+def _poisoned(y: Any, bad: Any) -> Any:
+    """Return NaN for the rows that hold one."""
+    return y if type(bad) is not Tracer and not bad.any() else np.where(bad, np.nan, y)
+
+
+def _as_rows(a: Any, axes: tuple) -> Any:
+    """Move the axes to reduce to the end, as one."""
+    rest = tuple(i for i in range(a.ndim) if i not in axes)
+    a = a.transpose(rest + axes)
+    return a.reshape((*a.shape[: len(rest)], math.prod(a.shape[len(rest) :])))
+
+
+def _check(a: Any, q: Any, method: str, weights: Any, name: str, top: str) -> None:
+    if a.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    if method not in METHODS:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {METHODS}")
+    if not outcome(np.all((q >= 0) & (q <= 1))):
+        raise ValueError(f"{name}s must be in the range {top}")
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        if outcome(np.any(weights < 0)):
+            raise ValueError("Weights must be non-negative.")
+
+
+def _weights_like(a, axes, weights):
+    if weights.shape == a.shape:
+        return weights
+    if len(axes) != 1 or weights.ndim != 1 or weights.shape[0] != a.shape[axes[0]]:
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    return np.broadcast_to(weights.reshape(tuple(-1 if i == axes[0] else 1 for i in range(a.ndim))), a.shape)
+
+
+def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quantile", top="[0, 1]", scale=None):
+    refuse_out(out)
+    a = as_array(a)
+    weak = isinstance(q, (int, float)) and a.dtype.kind == "f"
+    q = as_array(q)
+    q = q / scale if scale is not None else q
+    weights = None if weights is None else as_array(weights)
+    _check(a, q, method, weights, name, top)
+    if q.ndim > 1:
+        raise ValueError("q must be a scalar or 1d")
+    axes = normalize_axes(axis, a.ndim)
+    rows = _as_rows(a if a.dtype.kind == "f" else a.astype(float), axes)
+    spread = lambda w: _as_rows(_weights_like(a, axes, w), axes)
+    y = _of_rows(rows, q.reshape((q.size,)), method, weak, skip_nan, weights, spread)
+    y = np.moveaxis(y, -1, 0)
+    shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape)) if keepdims else y.shape[1:]
+    return as_scalar(y.reshape(q.shape + shape))
+
+
+def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
+    """Return the quantiles of every row."""
+    s, order = sorted_with_order(rows, rows.ndim - 1)
+    missing = np.isnan(s)
+    if not skip_nan:
+        if weights is None:
+            y = _interpolated(s, s.shape[-1], q, method, weak)
+        else:
+            y = _weighted(s, _sorted_weights(spread(weights), order), q)
+        return _poisoned(y, missing[..., -1:])
+    count = np.sum(~missing, axis=-1, keepdims=True)
+    none = count == 0
+    warn_if(none, "All-NaN slice encountered")
+    if weights is not None:
+        w = np.where(missing, 0.0, _sorted_weights(spread(weights), order))
+        return _weighted(s, np.where(none, 1.0, w), q)
+    return _interpolated(np.where(missing & ~none, 0.0, s), np.maximum(count, 1), q, method, weak)
+
+
+def _sorted_weights(w, order):
+    return np.take_along_axis(w, order, -1).astype(float)
+
+
+# --- NumPy's names --------------------------------------------------------------------------------------------------
+
+
+def _sample_quantile(s):
+    each = [call(s.real(3, 7), 0.4, axis=1, method=m) for m in METHODS]
+    return [
+        *each,
+        call(s.real(3, 4), 0.3),
+        call(s.real(3, 5), np.array([0.1, 0.75]), axis=0, keepdims=True),
+        call(s.real(2, 3, 4), [0.0, 1.0], axis=(0, 2)),
+        call(s.real(3, 5), 0.37, axis=1, method="inverted_cdf", weights=np.array([0.5, 1.0, 0.0, 2.0, 1.0])),
+    ]
+
+
+def _sample_percentile(s):
+    return [call(s.real(3, 7), 40), call(s.real(3, 5), np.array([13.0, 75.0]), axis=1, method="hazen", keepdims=True)]
+
+
+def _holes(s, *shape):
+    x = s.real(*shape)
+    x.reshape(-1)[1] = np.nan
+    return x
+
+
+def _sample_nan_quantile(s):
+    return [
+        call(_holes(s, 3, 5), 0.4),
+        call(_holes(s, 3, 5), 0.33, axis=1),
+        call(_holes(s, 3, 6), np.array([0.1, 0.77]), axis=1, keepdims=True),
+        call(_holes(s, 3, 6), 0.4, axis=1, method="median_unbiased"),
+    ]
+
+
+def _sample_nan_percentile(s):
+    return [call(_holes(s, 3, 5), 40), call(_holes(s, 3, 5), np.array([33.0, 60.0]), axis=1)]
+
+
+@public(np.quantile, samples=_sample_quantile, complex=False, constants=("weights",))
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+    """Return quantiles over axes, by any of NumPy's methods; the continuous ones are differentiable in `q` too."""
+    return _quantile(a, q, axis, out, method, keepdims, weights, False)
+
+
+@public(np.percentile, samples=_sample_percentile, complex=False)
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+    """Return quantiles given in percent."""
+    return _quantile(a, q, axis, out, method, keepdims, weights, False, "Percentile", "[0, 100]", 100)
+
+
+@public(np.nanquantile, samples=_sample_nan_quantile, complex=False)
+def nanquantile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None
+):
+    """Return quantiles over axes, leaving NaN out."""
+    return _quantile(a, q, axis, out, method, is_true(keepdims), weights, True)
+
+
+@public(np.nanpercentile, samples=_sample_nan_percentile, complex=False)
+def nanpercentile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None
+):
+    """Return quantiles given in percent, leaving NaN out."""
+    return _quantile(a, q, axis, out, method, is_true(keepdims), weights, True, "Percentile", "[0, 100]", 100)
+
+
+def _middle(a, axis, out, keepdims, skip_nan):
+    refuse_out(out)
+    a = as_array(a)
+    axes = normalize_axes(axis, a.ndim)
+    rows = _as_rows(a if a.dtype.kind in "fc" else a.astype(float), axes)
+    n = rows.shape[-1]
+    if n == 0:
+        return np.mean(a, axis=axis, keepdims=keepdims)
+    s = sorted_with_order(rows, rows.ndim - 1)[0]
+    missing = np.isnan(s)
+    if skip_nan:
+        count = np.sum(~missing, axis=-1, keepdims=True)
+        warn_if(count == 0, "All-NaN slice encountered")
+        low, high = np.maximum(count - 1, 0) // 2, count // 2
+        pair = np.take_along_axis(s, np.concatenate([low, high], axis=-1), -1)
+        y = 0.5 * (pair[..., 0] + pair[..., 1])
+    else:
+        y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
+        y = _poisoned(y, missing[..., -1])
+    shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
+    return y.reshape(shape) if keepdims else as_scalar(y)
+
+
+def _sample_median(s):
+    return [
+        call(s.real(3, 4)), call(s.real(3, 4), axis=1), call(s.real(2, 3, 3), axis=(0, -1), keepdims=True),
+        call(s.real(5)),
+    ]  # fmt: skip
+
+
+@public(np.median, samples=_sample_median)
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """Return the median over axes: the middle element, or the mean of the two in the middle."""
+    return _middle(a, axis, out, keepdims, False)
+
+
+@public(np.nanmedian, samples=lambda s: [
+    call(_holes(s, 3, 4)), call(_holes(s, 3, 4), axis=1), call(_holes(s, 3, 5), axis=1, keepdims=True)
+])  # fmt: skip
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=np._NoValue):
+    """Return the median over axes, leaving NaN out."""
+    return _middle(a, axis, out, is_true(keepdims), True)

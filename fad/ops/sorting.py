@@ -1,0 +1,198 @@
+"""Sorting: sort, partition and top_k carry derivatives along; argsort, argpartition and lexsort are flat.
+
+Sorting is a permutation that is constant nearby: a flat order, and a linear operation that permutes by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import flat
+from fad.core.primitive import Primitive, public, register
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.reduction import as_array, shift_axes
+from fad.ops.scans import cut, flattened
+from fad.ops.structural import normalize_axis
+
+# --- orders --------------------------------------------------------------------------------------------------------
+
+
+def _flat_along(name: str, forward: Any, samples: Any) -> Primitive:
+    prim = flat(
+        name, forward, batch=lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params)), samples=samples
+    )
+    return prim
+
+
+argsort_p = _flat_along(
+    "order_along",
+    lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind),
+    lambda s: [call(s.real(3, 4), axis=1, kind=None), call(s.real(5), axis=0, kind="stable")],
+)
+argpartition_p = _flat_along(
+    "partial_order_along",
+    lambda x, *, axis, kth: np.argpartition(x, kth, axis=axis),
+    lambda s: [call(s.real(3, 5), axis=1, kth=2)],
+)
+
+
+def _permute_pair() -> tuple:
+    """Make the two operations that permute along an axis by an order, and back by it: each is the other's transpose."""
+
+    def place(x, order, *, axis):
+        out = np.empty_like(x)
+        np.put_along_axis(out, order, x, axis)
+        return out
+
+    permute = Primitive("permute_along", lambda x, order, *, axis: np.take_along_axis(x, order, axis))
+    back = Primitive("permute_back_along", place)
+    for prim, other in ((permute, back), (back, permute)):
+        _fill(prim, other)
+    return permute, back
+
+
+def _fill(prim: Primitive, other: Primitive) -> None:
+    prim.jvp = lambda tangents, y, xs, params: bind(prim, tangents[0], xs[1], **params)
+    prim.vjp = (lambda ct, y, x, order, axis: bind(other, ct, order, axis=axis), None)
+    prim.batch = lambda size, batched, xs, params: bind(prim, *_all_lanes(size, batched, xs), **shift_axes(params))
+    prim.samples = lambda s: [
+        call(s.real(3, 4), np.argsort(s.real(3, 4), axis=1), axis=1),
+        call(s.real(4), np.array([2, 0, 3, 1]), axis=0),
+    ]
+    prim.archetype = "linear"
+    register(prim)
+
+
+def _all_lanes(size, batched, xs):
+    return [x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
+
+
+permute_p, permute_back_p = _permute_pair()
+
+
+def _kind(kind: Any, order: Any, stable: Any) -> Any:
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+    return "stable" if stable else kind
+
+
+def _ordered(a: Any, axis: Any) -> tuple[Any, int]:
+    a, axis = flattened(a, axis)
+    if a.ndim == 0:
+        raise np.exceptions.AxisError(axis, 0)
+    return a, axis
+
+
+def sorted_with_order(a: Any, axis: int, kind: Any = None) -> tuple[Any, Any]:
+    """Return an array sorted along an axis, and the order that sorts it."""
+    order = bind(argsort_p, a, axis=axis, kind=kind)
+    return bind(permute_p, a, order, axis=axis), order
+
+
+def _sample_sort(s):
+    return [
+        call(s.real(3, 4)),
+        call(s.real(3, 4), axis=0),
+        call(s.real(2, 3), axis=None),
+        call(s.real(5), kind="stable"),
+    ]
+
+
+@public(np.sort, samples=_sample_sort)
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """Return a sorted copy along an axis, or of the flattened array."""
+    a, axis = _ordered(a, axis)
+    return sorted_with_order(a, axis, _kind(kind, order, stable))[0]
+
+
+@public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    """Return the places of the sorted elements; integers, and so flat."""
+    a, axis = _ordered(a, axis)
+    return bind(argsort_p, a, axis=axis, kind=_kind(kind, order, stable))
+
+
+def _kth(kth: Any) -> Any:
+    return kth if isinstance(kth, int) else tuple(int(k) for k in kth) if np.ndim(kth) else int(kth)
+
+
+def _sample_partition(s):
+    return [
+        call(s.real(3, 5), 2),
+        call(s.real(5), (1, 3)),
+        call(s.real(4, 3), 1, axis=0),
+        call(s.real(2, 3), 3, axis=None),
+    ]
+
+
+@public(np.partition, samples=_sample_partition)
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    """Return a copy in which the elements numbered `kth` stand where sorting would put them."""
+    a, axis = _ordered(a, axis)
+    _kind(None, order, None)
+    return bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis)
+
+
+@public(np.argpartition, flat=True, methods=("argpartition",), samples=_sample_partition)
+def argpartition(a, kth, axis=-1, kind="introselect", order=None):
+    """Return the places of the partitioned elements; integers, and so flat."""
+    a, axis = _ordered(a, axis)
+    _kind(None, order, None)
+    return bind(argpartition_p, a, axis=axis, kth=_kth(kth))
+
+
+lexsort_p = flat(
+    "lexical_order",
+    lambda *keys, axis: np.lexsort(keys, axis=axis),
+    batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),
+    samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
+)
+
+
+@public(np.lexsort, flat=True, samples=lambda s: [
+    call((s.real(6), s.ints(0, 2, (6,)))), call([s.real(2, 3), s.real(2, 3)], axis=0)])  # fmt: skip
+def lexsort(keys, axis=-1):
+    """Return the order that sorts by the last key, ties by the one before it, and so on; flat."""
+    keys = [as_array(k) for k in keys]
+    return bind(lexsort_p, *keys, axis=normalize_axis(axis, keys[0].ndim))
+
+
+@public(samples=lambda s: [call(s.real(3, 6), 2), call(s.real(5), 3), call(s.real(4, 3), 2, axis=0)])
+def top_k(x, k, axis=-1):
+    """Return the `k` largest elements along an axis, largest first, and their places.
+
+    Parameters
+    ----------
+    x : array
+    k : int
+        At most the size of the axis.
+    axis : int
+
+    Returns
+    -------
+    (values, indices)
+        Arrays with `k` elements along `axis`; of equal elements the first come first. The indices are flat.
+
+    Raises
+    ------
+    ValueError
+        if there are fewer than `k` elements.
+
+    Examples
+    --------
+    >>> top_k(np.array([1.0, 4.0, 2.0]), 2)
+    (array([4., 2.]), array([1, 2]))
+    """
+    x = as_array(x)
+    axis = normalize_axis(axis, x.ndim)
+    n = x.shape[axis]
+    if not 0 <= k <= n:
+        raise ValueError(f"top_k was asked for k={k} elements of an axis of size {n}: k must be from 0 to {n}")
+    # Sorted backwards, so that reversing gives the largest first and the first of equals first.
+    backwards = cut(x, axis, None, None, -1)
+    places = n - 1 - cut(bind(argsort_p, backwards, axis=axis, kind="stable"), axis, None, None, -1)
+    places = cut(places, axis, 0, k)
+    return np.take_along_axis(x, places, axis), places

@@ -1,0 +1,109 @@
+"""Sorting, order statistics and sets: values carry derivatives, orders are flat."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.ops.quantiles import METHODS
+from fad.ops.sorting import top_k
+
+RNG = np.random.default_rng(0)
+X = RNG.permutation(15).reshape(3, 5) / 7.0
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_the_derivative_of_sort_is_its_permutation(axis):
+    w = np.arange(15.0).reshape(np.sort(X, axis=axis).shape)
+    g = fad.grad(lambda x: np.sum(np.sort(x, axis=axis) * w))(X)
+    order = np.argsort(np.argsort(X, axis=axis), axis=axis) if axis is not None else np.argsort(np.argsort(X.ravel()))
+    wanted = w[order].reshape(3, 5) if axis is None else np.take_along_axis(w, order, axis)
+    np.testing.assert_array_equal(g, wanted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_quantiles_by_every_method_equal_numpys_wherever_they_fall(method, n):
+    x = RNG.standard_normal((n, 3))
+    q = np.concatenate([np.linspace(0, 1, 21), np.arange(n + 1) / n])
+    got, _ = fad.jvp(lambda x: np.quantile(x, q, axis=0, method=method), (x,), (x,))
+    np.testing.assert_allclose(got, np.quantile(x, q, axis=0, method=method), atol=1e-14)
+    holes = np.where(RNG.random((n, 3)) < 0.3, np.nan, x)
+    holes[0] = x[0]
+    got, t = fad.jvp(lambda x: np.nanquantile(x, q, axis=0, method=method), (holes,), (np.ones_like(x),))
+    np.testing.assert_allclose(got, np.nanquantile(holes, q, axis=0, method=method), atol=1e-14)
+    np.testing.assert_allclose(t, 1.0)  # shifting all samples shifts every quantile
+
+
+def test_weighted_quantiles_equal_numpys():
+    w = np.array([[0.0, 1.0, 2.0, 0.5, 3.0]] * 3)
+    q = np.linspace(0, 1, 11)
+    for weights in (w, w[0]):
+        f = lambda x, w=weights: np.quantile(x, q, axis=1, method="inverted_cdf", weights=w)
+        y, t = fad.jvp(f, (X,), (np.ones_like(X),))
+        np.testing.assert_array_equal(y, f(X))
+        np.testing.assert_array_equal(t, 1.0)
+
+
+def test_a_quantile_is_differentiable_in_its_level():
+    x = np.sort(X.ravel())
+    slope = fad.grad(lambda q: np.quantile(x, q))(0.33)
+    i = int(0.33 * 14)
+    np.testing.assert_allclose(slope, 14 * (x[i + 1] - x[i]))
+
+
+def test_nan_in_a_row_makes_its_median_nan_as_in_numpy():
+    x = X.copy()
+    x[1, 2] = np.nan
+    y, _ = fad.jvp(lambda x: np.median(x, axis=1), (x,), (np.ones_like(x),))
+    np.testing.assert_array_equal(y, np.median(x, axis=1))
+    y = fad.vmap(np.median)(x)
+    np.testing.assert_array_equal(y, np.median(x, axis=1))
+    g = fad.grad(lambda x: np.sum(np.nanmedian(x, axis=1)))(x)
+    assert g[1, 2] == 0
+    assert g.sum() == 3
+
+
+def test_bad_quantiles_are_refused_with_numpys_errors():
+    for bad in (
+        lambda x: np.quantile(x, 1.5),
+        lambda x: np.percentile(x, -1),
+        lambda x: np.quantile(x, 0.5, method="no"),
+    ):
+        with pytest.raises(ValueError, match=r"range|not a valid method"):
+            fad.grad(bad)(X)
+    with pytest.raises(TypeError, match="real numbers"):
+        fad.jvp(lambda x: np.quantile(x, 0.5), (X + 0j,), (X + 0j,))
+
+
+def test_top_k_gives_the_first_of_equal_elements_first():
+    x = np.array([[2.0, 5.0, 5.0, 1.0], [0.0, -1.0, 0.0, 0.0]])
+    values, places = top_k(x, 2)
+    np.testing.assert_array_equal(values, [[5, 5], [0, 0]])
+    np.testing.assert_array_equal(places, [[1, 2], [0, 2]])
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(top_k(x, 1)[0]))(x), [[0, 1, 0, 0], [1, 0, 0, 0]])
+    np.testing.assert_array_equal(fad.vmap(lambda row: top_k(row, 2)[1])(x), places)
+    with pytest.raises(ValueError, match="k must be from 0 to 4"):
+        top_k(x, 5)
+
+
+def test_the_first_of_equal_elements_carries_the_derivative_of_unique():
+    x = np.array([3.0, 1.0, 3.0, 2.0, 1.0])
+    np.testing.assert_array_equal(
+        fad.grad(lambda x: np.sum(np.unique(x) * np.array([1.0, 10, 100])))(x), [100, 1, 0, 10, 0]
+    )
+    y, pull = fad.vjp(lambda x: np.unique(x, return_inverse=True)[0], x)
+    np.testing.assert_array_equal(y, [1, 2, 3])
+    np.testing.assert_array_equal(pull(np.ones(3))[0], [1, 1, 0, 1, 0])
+
+
+def test_unique_gives_places_inverse_and_counts_as_numpy_does():
+    x = np.array([[3.0, 1.0, np.nan], [2.0, np.nan, 1.0]])
+    for options in ({}, {"equal_nan": False}, {"axis": 1}):
+        found = fad.vjp(lambda x, options=options: np.unique(x, True, True, True, **options), x)[0]
+        for got, want in zip(found, np.unique(x, True, True, True, **options), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_sorting_in_place_is_refused():
+    with pytest.raises(TypeError, match=r"np\.sort"):
+        fad.grad(lambda x: x.sort() or x[0])(np.ones(3))
