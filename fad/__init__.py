@@ -24,6 +24,7 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 from fad import data, nn, numpy, optim, random  # noqa: E402, I001  (the floors above; last, because they stand on all of these)
+from fad.files import load, save  # noqa: E402
 
 remat = checkpoint
 __version__ = "0.1.0"
@@ -31,6 +32,6 @@ __version__ = "0.1.0"
 __all__ = [
     "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "data", "device_get",
     "device_put", "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "nn", "numpy", "ops", "optim", "random",
-    "remat", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "nn", "numpy", "ops", "optim",
+    "random", "remat", "save", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
 ]  # fmt: skip

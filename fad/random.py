@@ -179,6 +179,103 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return np.sqrt(-2.0 * np.log1p(-u)) * np.cos((2.0 * np.pi) * v)
 
 
+def randint(key: Any, shape: Any, minval: int, maxval: int) -> Any:
+    """Return whole numbers (int64) uniform in minval ... maxval - 1.
+
+    >>> set(randint(key(0), (50,), 2, 4).tolist()) == {2, 3}
+    True
+    """
+    span = int(maxval) - int(minval)
+    if not 0 < span <= 1 << 32:
+        raise ValueError(f"randint needs minval < maxval, at most 2**32 apart, not {minval} and {maxval}")
+    # The high word of a product with 64 random bits: the bias is below 2**-32.
+    high, low = bits(key, (2, *_shape(shape))).astype(np.uint64)
+    whole = high * np.uint64(span) + ((low * np.uint64(span)) >> _SHIFT)
+    return (whole >> _SHIFT).astype(np.int64) + int(minval)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """Return booleans, true with probability p; p broadcasts to `shape`, by default its own.
+
+    >>> bernoulli(key(0), 1.0, (2,))
+    array([ True,  True])
+    """
+    shape = np.shape(p) if shape is None else _shape(shape)
+    return _unit(key, shape, np.dtype(np.float64))[0] < p
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers of the exponential distribution of mean 1; multiply by the mean."""
+    return -np.log1p(-uniform(key, shape, dtype))
+
+
+def _open_unit(key: Any, shape: Any, dtype: Any) -> Any:
+    """Return uniform numbers strictly between 0 and 1: the middles of the cells of `uniform`."""
+    dtype = _dtype(dtype)
+    return uniform(key, shape, dtype) + (2.0**-54 if dtype.itemsize >= 8 else 2.0**-25)
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers of the standard Gumbel distribution."""
+    return -np.log(-np.log(_open_unit(key, shape, dtype)))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers of the standard logistic distribution."""
+    u = _open_unit(key, shape, dtype)
+    return np.log(u) - np.log1p(-u)
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers of the standard Laplace distribution."""
+    u = _open_unit(key, shape, dtype) - 0.5
+    return -np.sign(u) * np.log1p(-2.0 * np.abs(u))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers of the standard Cauchy distribution."""
+    return np.tan(np.pi * (_open_unit(key, shape, dtype) - 0.5))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return -1 and 1 with equal probability."""
+    return (2.0 * (bits(key, shape) & np.uint32(1)) - 1.0).astype(_dtype(dtype))
+
+
+def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtype: Any = None) -> Any:
+    """Return standard normal numbers that lie in [lower, upper], by the inverse distribution function; needs SciPy.
+
+    Differentiable in both ends.
+    """
+    from fad.scipy.special import ndtr, ndtri
+
+    a, b = ndtr(lower), ndtr(upper)
+    return np.clip(ndtri(a + (b - a) * _open_unit(key, shape, dtype)), lower, upper).astype(_dtype(dtype))
+
+
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return normal vectors of a mean (n,) and covariance (n, n): shape (*shape, n); differentiable in both.
+
+    >>> multivariate_normal(key(0), np.zeros(2), np.eye(2), (5,)).shape
+    (5, 2)
+    """
+    z = normal(key, (*_shape(shape), mean.shape[-1]), dtype)
+    return mean + z @ np.linalg.cholesky(cov).T
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
+    """Return class numbers drawn with probabilities softmax(logits) along an axis.
+
+    `shape` is the shape of the result, by default that of `logits` without the axis, to which it must broadcast.
+
+    >>> categorical(key(0), np.array([0.0, -np.inf]), shape=(3,))
+    array([0, 0, 0])
+    """
+    logits = np.moveaxis(logits, axis, -1)
+    shape = logits.shape[:-1] if shape is None else _shape(shape)
+    return np.argmax(logits + gumbel(key, (*shape, logits.shape[-1])), axis=-1)
+
+
 def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """Return a random permutation of ``arange(x)`` if x is a whole number, else of the entries of x along an axis.
 
@@ -190,3 +287,139 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     high, low = bits(key, (2, n)).astype(np.uint64)
     order = np.argsort((high << _SHIFT) | low)
     return order if whole else np.take(x, order, axis=axis)
+
+
+def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+    """Return entries of an array (or of ``arange(a)``) drawn at random, with probabilities p if given.
+
+    >>> sorted(choice(key(0), 3, (3,), replace=False).tolist())
+    [0, 1, 2]
+    """
+    whole = isinstance(a, (int, np.integer))
+    n = int(a) if whole else a.shape[axis]
+    shape = _shape(shape)
+    size = _size(shape)
+    if not replace and size > n:
+        raise ValueError(f"{size} different entries cannot be drawn from {n}: use replace=True")
+    if replace:
+        i = randint(key, shape, 0, n) if p is None else categorical(key, np.log(p), shape=shape)
+    elif p is None:
+        i = permutation(key, n)[:size].reshape(shape)
+    else:  # the largest of log p + Gumbel noise are a draw without replacement
+        i = np.argsort(-(np.log(p) + gumbel(key, (n,))))[:size].reshape(shape)
+    return i if whole else np.take(a, i, axis=axis)
+
+
+# --- the gamma family ----------------------------------------------------------------------------------------------
+
+
+def _gamma(key, a):
+    """Draw by the rejection of G. Marsaglia and W. Tsang (ACM TOMS 26, 2000): key (..., 2), a (..., *shape)."""
+    lead = key.shape[:-1]
+    a = np.broadcast_to(a, a.shape)
+    shape = a.shape[len(lead) :]
+    d = np.where(a < 1.0, a + 1.0, a) - 1.0 / 3.0
+    c = 1.0 / np.sqrt(9.0 * d)
+    out, waiting = np.zeros_like(d), np.ones_like(d, dtype=bool)
+    for attempt in range(1, 200):
+        here = _fold(key, np.full_like(key[..., 0], attempt, dtype=np.int64), purpose=_FOLD)
+        u, w, log_u = (_from_words(here, shape, i) for i in range(3))
+        z = np.sqrt(-2.0 * np.log(u)) * np.cos((2.0 * np.pi) * w)
+        v = (1.0 + c * z) ** 3
+        good = v > 0.0
+        v = np.where(good, v, 1.0)
+        good &= np.log(log_u) < 0.5 * z * z + d - d * v + d * np.log(v)
+        out = np.where(waiting & good, d * v, out)
+        waiting &= ~good
+        if not waiting.any():
+            break
+    # An a below 1 is raised by 1 and the number multiplied by u^(1/a).
+    boost = _from_words(_fold(key, np.zeros_like(key[..., 0], dtype=np.int64), purpose=_FOLD), shape, 0)
+    return np.where(a < 1.0, out * boost ** (1.0 / a), out).astype(a.dtype)
+
+
+def _from_words(key, shape, stream):
+    """Return uniform numbers strictly between 0 and 1 from plain keys (..., 2): (..., *shape)."""
+    n = _size(shape)
+    words = _words(key, n=2 * n, purpose=16 + stream).astype(np.uint64)
+    whole = (words[..., :n] << np.uint64(20)) | (words[..., n:] >> np.uint64(12))
+    return (whole.astype(np.float64) * 2.0**-52 + 2.0**-53).reshape((*key.shape[:-1], *shape))
+
+
+def _gamma_jvp(tangents, y, xs, params):
+    # P(a, x) stays as it is when a moves: dx/da = -(dP/da) / (dP/dx) (Figurnov et al., NeurIPS 2018).
+    from fad.scipy.special import gammainc, gammaln
+
+    _, a = xs
+    density = np.exp((a - 1.0) * np.log(y) - y - gammaln(a))
+    slope = gammainc.partials[0](gammainc(a, y), a, y)
+    return (-slope / density * tangents[1]).astype(y.dtype)
+
+
+gamma_p = register(
+    Primitive(
+        "random_gamma", _gamma, jvp=_gamma_jvp, complex=False,
+        batch=lambda size, batched, xs, params: bind(gamma_p, *_spread(size, batched, xs), **params),
+        samples=lambda s: [call(np.array([k, 2], np.uint32), s.positive(*shape)) for k, shape in ((1, (3,)), (3, ()))],
+    )
+)  # fmt: skip
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Return numbers of the gamma distribution of shape parameter a and scale 1; differentiable in a (needs SciPy).
+
+    >>> gamma(key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    a = _parameter(a, shape, dtype)
+    return bind(gamma_p, as_key(key), a)
+
+
+def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
+    dtype = _dtype(dtype or getattr(a, "dtype", None))
+    a = a.astype(dtype) if hasattr(a, "dtype") else np.asarray(a, dtype)
+    return a if shape is None else np.broadcast_to(a, _shape(shape))
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Return numbers of the beta distribution; differentiable in a and b (needs SciPy)."""
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b)) if shape is None else shape
+    k1, k2 = split(key)
+    x, y = gamma(k1, a, shape, dtype), gamma(k2, b, shape, dtype)
+    return x / (x + y)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return probability vectors of the Dirichlet distribution: (*shape, n); differentiable in alpha (needs SciPy)."""
+    x = gamma(key, alpha, (*_shape(shape), *np.shape(alpha)), dtype)
+    return x / np.sum(x, axis=-1, keepdims=True)
+
+
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Return numbers of Student's t distribution of `df` degrees of freedom; differentiable in df (needs SciPy)."""
+    shape = np.shape(df) if shape is None else _shape(shape)
+    k1, k2 = split(key)
+    return normal(k1, shape, dtype) * np.sqrt(0.5 * df / gamma(k2, 0.5 * df, shape, dtype))
+
+
+def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
+    """Return whole numbers (int64) of the Poisson distribution of mean `lam`, which has no derivative.
+
+    Up to a mean of 64 by the distribution function, in pieces of the mean: a sum of Poisson numbers is Poisson.
+    """
+    shape = np.shape(lam) if shape is None else _shape(shape)
+    lam = np.broadcast_to(np.asarray(lam, float), shape)
+    if np.any(lam < 0) or not np.all(np.isfinite(lam)):
+        raise ValueError("the mean of a Poisson distribution must be finite and not negative")
+    pieces = max(1, int(np.ceil(np.max(lam, initial=0.0) / 64.0)))
+    u = _unit(key, shape, np.dtype(float), pieces)
+    part = lam / pieces
+    term = np.exp(-part) * np.ones_like(u)
+    total, count = term.copy(), np.zeros_like(u, dtype=np.int64)
+    k = 0
+    while np.any(above := (u > total) & (term > 0.0) | (u > total) & (k < part)):
+        count += above
+        k += 1
+        term = term * part / k
+        total += term
+    return np.sum(count, axis=0)

@@ -115,7 +115,8 @@ def test_attention_agrees_with_torch(causal):
 
 
 ACTIVATIONS = [
-    "relu", "relu6", "elu", "selu", "leaky_relu", "silu", "mish", "gelu", "softplus", "softsign", "tanh", "sigmoid", "hardtanh",
+    "relu", "relu6", "elu", "selu", "leaky_relu", "silu", "mish", "gelu", "softplus", "softsign", "tanh", "sigmoid",
+    "hardtanh",
 ]  # fmt: skip
 
 
@@ -141,7 +142,9 @@ LOSSES = {
     "cross entropy of images": ("cross_entropy", real(2, 4, 3), (LABELS.reshape(2, 3),), {}),
     "cross entropy, weights": ("cross_entropy", real(6, 4), (LABELS, WEIGHT), {}),
     "cross entropy, ignored": ("cross_entropy", real(6, 4), (SPARSE, WEIGHT), {"ignore_index": -100}),
-    "cross entropy, smooth": ("cross_entropy", real(6, 4), (SPARSE, WEIGHT), {"ignore_index": -100, "label_smoothing": 0.1}),
+    "cross entropy, smooth": (
+        "cross_entropy", real(6, 4), (SPARSE, WEIGHT), {"ignore_index": -100, "label_smoothing": 0.1}
+    ),
     "cross entropy, soft": ("cross_entropy", real(6, 4), (PROBABILITIES, WEIGHT), {"label_smoothing": 0.2}),
     "nll": ("nll_loss", np.log(PROBABILITIES), (LABELS, WEIGHT), {}),
     "mse": ("mse_loss", real(6, 4), (real(6, 4),), {}),
@@ -149,7 +152,9 @@ LOSSES = {
     "huber": ("huber_loss", real(6, 4), (real(6, 4),), {"delta": 0.7}),
     "smooth l1": ("smooth_l1_loss", real(6, 4), (real(6, 4),), {"beta": 0.7}),
     "bce": ("binary_cross_entropy", rng.uniform(0.1, 0.9, 6), (rng.uniform(0, 1, 6),), {}),
-    "bce with logits": ("binary_cross_entropy_with_logits", real(6), (rng.uniform(0, 1, 6),), {"pos_weight": np.array(2.0)}),
+    "bce with logits": (
+        "binary_cross_entropy_with_logits", real(6), (rng.uniform(0, 1, 6),), {"pos_weight": np.array(2.0)}
+    ),
     "gaussian nll": ("gaussian_nll_loss", real(6), (real(6), rng.uniform(0.5, 2, 6)), {"full": True}),
     "kl": ("kl_div", np.log(PROBABILITIES), (PROBABILITIES[::-1].copy(),), {"reduction": "batchmean"}),
     "soft margin": ("soft_margin_loss", real(6), (np.sign(real(6)),), {}),

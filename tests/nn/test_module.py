@@ -66,7 +66,8 @@ def test_lists_and_dictionaries_of_modules_and_arrays_are_parameters():
     model = Model()
     names = [n for n, _ in model.named_parameters()]
     assert names == [
-        "scales.0", "layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias", "heads.a.weight", "heads.a.bias",
+        "scales.0", "layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias",
+        "heads.a.weight", "heads.a.bias",
     ]  # fmt: skip
     g = fad.grad(loss)(model, X)
     assert g.layers[1].weight.shape == (3, 3)
@@ -354,7 +355,7 @@ def test_a_parameter_of_integers_is_refused():
         def __init__(self):
             self.n = nn.Parameter(np.arange(3))
 
-    with pytest.raises(TypeError, match="nn.Buffer"):
+    with pytest.raises(TypeError, match=r"nn\.Buffer"):
         Wrong()
 
 
