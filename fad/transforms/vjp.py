@@ -108,7 +108,8 @@ class VJPTrace(Trace):
         a = x.value
         z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
         partial = prim.partials[0]
-        if kind is float and partial is not None:  # a Python number changes neither shape nor dtype
+        # A Python number changes neither shape nor dtype, but for some ufuncs of SciPy that widen beside one.
+        if kind is float and partial is not None and z.dtype is a.dtype:
             keep_z, keep_a, _ = prim.keep[0]
             tape = self.tape
             out = Tracer(z, self, len(tape))

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.special as sc
 
 from fad.core.samples import call
-from fad.scipy.special.build import previous, real_only, special, special_multi
-from fad.scipy.special.quadrature import ive_order, kve_order
 from fad.errors import DerivativeError
+from fad.scipy.special.build import previous, real_only, special, special_multi, strong
+from fad.scipy.special.quadrature import ive_order, kve_order
 
 _ORDER = "the order of a Bessel function has no derivative in closed form"
 
@@ -257,7 +257,8 @@ def _itairy(_zs, x):
     return up[0], up[2], down[0], down[2]
 
 
-itairy = special_multi("itairy", _itairy, results=4, samples=_points(0.3, 3.0))
+# SciPy itself has seven digits of these integrals beyond 1.
+itairy = special_multi("itairy", _itairy, results=4, samples=_points(0.1, 0.8))
 
 # --- integrals of Bessel functions --------------------------------------------------------------------------------------
 
@@ -303,9 +304,9 @@ modstruve = special(
     "modstruve", _ORDER, lambda _z, v, x: 0.5 * (sc.modstruve(v - 1.0, x) + sc.modstruve(v + 1.0, x) + _struve_term(v, x)),
     samples=_samples(high=4.0),
 )  # fmt: skip
-itstruve0 = special("itstruve0", lambda _z, x: sc.struve(0.0, x), domain=(0.3, 6.0))
-it2struve0 = special("it2struve0", lambda _z, x: -sc.struve(0.0, x) / x, domain=(0.3, 6.0))
-itmodstruve0 = special("itmodstruve0", lambda _z, x: sc.modstruve(0.0, x), domain=(0.3, 4.0))
+itstruve0 = special("itstruve0", lambda _z, x: sc.struve(strong(0.0, x.dtype), x), domain=(0.3, 6.0))
+it2struve0 = special("it2struve0", lambda _z, x: -sc.struve(strong(0.0, x.dtype), x) / x, domain=(0.3, 6.0))
+itmodstruve0 = special("itmodstruve0", lambda _z, x: sc.modstruve(strong(0.0, x.dtype), x), domain=(0.3, 4.0))
 wright_bessel = special(
     "wright_bessel", "its first parameter", "its second parameter",
     lambda _z, a, b, x: sc.wright_bessel(a, b + a, x), samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],

@@ -25,8 +25,8 @@ def _counts(*ranges):
 
     def draw(s):
         return [
-            call(*[r if type(r) is float else s.real(3, 4, low=r[0], high=r[1]) for r in ranges]),
-            call(*[r if type(r) is float else s.real(low=r[0], high=r[1]) for r in ranges]),
+            call(*[r if type(r) is not tuple else s.real(3, 4, low=r[0], high=r[1]) for r in ranges]),
+            call(*[r if type(r) is not tuple else s.real(low=r[0], high=r[1]) for r in ranges]),
         ]
 
     return draw
@@ -77,10 +77,10 @@ def _binomial_density(_z, k, n, p):
     return np.where(last, 0.0, beta_density(k + 1.0, np.where(last, 1.0, n - k), p))
 
 
-_BINOMIAL = _counts(2.0, 5.0, _P)
-bdtr = special("bdtr", _COUNT, _COUNT, lambda z, k, n, p: -_binomial_density(z, k, n, p), samples=_BINOMIAL)
-bdtrc = special("bdtrc", _COUNT, _COUNT, _binomial_density, samples=_BINOMIAL)
-bdtri = special("bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), samples=_BINOMIAL)
+_BINOMIAL = _counts(2.0, 5, _P)
+bdtr = special("bdtr", _COUNT, _COUNT, lambda z, k, n, p: -_binomial_density(z, k, n, p), integers=(1,), samples=_BINOMIAL)
+bdtrc = special("bdtrc", _COUNT, _COUNT, _binomial_density, integers=(1,), samples=_BINOMIAL)
+bdtri = special("bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), integers=(1,), samples=_BINOMIAL)
 bdtrik = special("bdtrik", *inverse(_binomial, 0, 0), domain=((0.3, 0.8), (6.0, 9.0), (0.3, 0.7)))
 bdtrin = special("bdtrin", *inverse(_binomial, 1, 1), domain=((2.0, 4.0), (0.2, 0.8), (0.3, 0.7)))
 
@@ -122,7 +122,7 @@ def _t_freedom(z, df, t):
 _student = (_t_freedom, _t_density)
 stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)))
 stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P))
-stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.76, 0.82), (0.9, 1.0)))
+stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.93, 0.95), (2.0, 2.3)))
 
 # --- non-central: in the argument, and for chi square in the shift ----------------------------------------------------
 

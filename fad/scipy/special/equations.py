@@ -10,12 +10,29 @@ import math
 import numpy as np
 import scipy.special as sc
 
+from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.scipy.special.build import special, special_multi
 
 _DEGREE = math.pi / 180
 _ORDER = "an integer order"
 _Q = "the parameter q of a Mathieu function"
+
+
+
+def _in_double(ufunc):
+    """Return the function computed in double precision: SciPy's single precision loops give NaN, or never end."""
+
+    def forward(*xs, **options):
+        dtype = np.result_type(*xs)
+        ys = ufunc(np.asarray(xs[0], dtype=float), *[np.asarray(x, dtype=float)[()] for x in xs[1:]], **options)
+        if dtype != np.float32:
+            return ys
+        return tuple(y.astype(dtype) for y in ys) if type(ys) is tuple else ys.astype(dtype)
+
+    forward.__name__ = ufunc.__name__
+    return forward
+
 
 # --- Mathieu ------------------------------------------------------------------------------------------------------------
 
@@ -59,10 +76,15 @@ def _radial(value):
 
 
 def _mathieu(name, partial, low, high):
-    return special_multi(
-        name, _ORDER, _Q, partial, results=2,
+    ufunc = getattr(sc, name)
+    prim = special_multi(
+        name, _ORDER, _Q, partial, results=2, numpy=_in_double(ufunc),
         samples=lambda s: [call(2.0, 1.5, s.real(3, 4, low=low, high=high)), call(1.0, 0.7, s.real(low=low, high=high))],
     )  # fmt: skip
+    answer(ufunc, prim)
+    return prim
+
+
 
 
 mathieu_cem = _mathieu("mathieu_cem", _angular(sc.mathieu_a), 10.0, 80.0)
@@ -93,6 +115,10 @@ pbwa = _cylinder("pbwa", lambda a, x: a - 0.25 * x * x, 0.8)
 _SPHEROIDAL = "a parameter of a spheroidal wave function"
 
 
+# SciPy's radial functions of the second kind lose all digits on parts of their domain, so nothing is built on them.
+_UNRELIABLE = "SciPy's values of it are not accurate enough"
+
+
 def _prolate(value, m, c, x, zs):
     y, slope = zs
     return slope, (2.0 * x * slope - (value - c * c * x * x - m * m / (1.0 - x * x)) * y) / (1.0 - x * x)
@@ -108,24 +134,42 @@ def _oblate_radial(value, m, c, x, zs):
     return slope, ((value - c * c * x * x - m * m / (1.0 + x * x)) * y - 2.0 * x * slope) / (1.0 + x * x)
 
 
+def _eigenvalue(name):
+    return special(
+        name, *[_SPHEROIDAL] * 3, numpy=_in_double(getattr(sc, name)), answers=(getattr(sc, name),),
+        samples=lambda s: [call(1.0, 2.0, 1.3)],
+    )  # fmt: skip
+
+
+pro_cv = _eigenvalue("pro_cv")
+obl_cv = _eigenvalue("obl_cv")
+
+
 def _spheroidal(name, equation, value, low, high):
+    reliable = equation is not None
     plain = special_multi(
-        name, *[_SPHEROIDAL] * 3, lambda zs, m, n, c, x: equation(value(m, n, c), m, c, x, zs), results=2,
-        samples=lambda s: [call(1.0, 2.0, 1.3, s.real(3, low=low, high=high))],
+        name, *[_SPHEROIDAL] * 3,
+        (lambda zs, m, n, c, x: equation(value(m, n, c), m, c, x, zs)) if reliable else _UNRELIABLE, results=2,
+        numpy=_in_double(getattr(sc, name)),
+        samples=lambda s: [call(1.0, 2.0, 1.3, s.real(3, low=low, high=high) if reliable else 1.7)],
     )  # fmt: skip
     given = special_multi(
-        f"{name}_cv", *[_SPHEROIDAL] * 4, lambda zs, m, n, c, cv, x: equation(cv, m, c, x, zs), results=2,
-        samples=lambda s: [call(1.0, 2.0, 1.3, float(value(1.0, 2.0, 1.3)), s.real(3, low=low, high=high))],
+        f"{name}_cv", *[_SPHEROIDAL] * 4,
+        (lambda zs, m, n, c, cv, x: equation(cv, m, c, x, zs)) if reliable else _UNRELIABLE, results=2,
+        numpy=_in_double(getattr(sc, f"{name}_cv")),
+        samples=lambda s: [call(1.0, 2.0, 1.3, float(value(1.0, 2.0, 1.3)), s.real(3, low=low, high=high) if reliable else 1.7)],
     )  # fmt: skip
+    answer(getattr(sc, name), plain)
+    answer(getattr(sc, f"{name}_cv"), given)
     return plain, given
 
 
-pro_ang1, pro_ang1_cv = _spheroidal("pro_ang1", _prolate, sc.pro_cv, 0.1, 0.8)
-pro_rad1, pro_rad1_cv = _spheroidal("pro_rad1", _prolate, sc.pro_cv, 1.3, 3.0)
-pro_rad2, pro_rad2_cv = _spheroidal("pro_rad2", _prolate, sc.pro_cv, 1.3, 3.0)
-obl_ang1, obl_ang1_cv = _spheroidal("obl_ang1", _oblate_angular, sc.obl_cv, 0.1, 0.8)
-obl_rad1, obl_rad1_cv = _spheroidal("obl_rad1", _oblate_radial, sc.obl_cv, 0.3, 3.0)
-obl_rad2, obl_rad2_cv = _spheroidal("obl_rad2", _oblate_radial, sc.obl_cv, 0.3, 3.0)
+pro_ang1, pro_ang1_cv = _spheroidal("pro_ang1", _prolate, pro_cv, 0.1, 0.8)
+pro_rad1, pro_rad1_cv = _spheroidal("pro_rad1", _prolate, pro_cv, 1.3, 3.0)
+pro_rad2, pro_rad2_cv = _spheroidal("pro_rad2", None, pro_cv, 1.3, 3.0)
+obl_ang1, obl_ang1_cv = _spheroidal("obl_ang1", _oblate_angular, obl_cv, 0.1, 0.8)
+obl_rad1, obl_rad1_cv = _spheroidal("obl_rad1", _oblate_radial, obl_cv, 0.3, 3.0)
+obl_rad2, obl_rad2_cv = _spheroidal("obl_rad2", None, obl_cv, 0.3, 3.0)
 
 # --- the arithmetic-geometric mean -----------------------------------------------------------------------------------------
 

@@ -91,9 +91,9 @@ lpmv = special(
 
 def _sph_forward(n, m, theta, phi):
     """Evaluate the spherical harmonics in numpy's complex type of the angles' precision."""
-    y = _scipy_sph(n, m, np.asarray(theta, dtype=float), np.asarray(phi, dtype=float))
-    single = all(getattr(a, "dtype", None) == np.float32 or type(a) in (int, float) for a in (theta, phi))
-    return y.astype(np.complex64) if single and any(hasattr(a, "dtype") for a in (theta, phi)) else y
+    y = _scipy_sph(n, m, theta, phi)
+    single = np.result_type(theta, phi, np.float32) == np.float32
+    return y.astype(np.complex64) if single and y.dtype != np.complex64 else y
 
 
 def _scipy_sph(n, m, theta, phi):
@@ -118,7 +118,7 @@ sph_harm_p = special(
     integers=(0, 1),
     samples=lambda s: [
         call(3, 1, s.real(3, 4, low=0.2, high=2.9), s.real(3, 4)), call(2, -2, s.real(3, 1, low=0.2, high=2.9), s.real(4)),
-        call(s.ints(3, 5, (4,)), s.ints(-2, 3, (4,)), s.real(4, low=0.2, high=2.9), s.real()),
+        call(s.ints(3, 5, (4,)), s.ints(-2, 3, (4,)), s.real(4, low=0.2, high=2.9), s.real(4)),
     ],
 )  # fmt: skip
 

@@ -1,0 +1,69 @@
+"""What the rooms of ``fad.scipy.linalg`` share: SciPy's functions on stacks of matrices, and sample matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from fad.core.archetypes import align
+from fad.core.primitive import public
+from fad.core.tracer import bind
+
+
+def over_stacks(function: Callable, results: int = 1) -> Callable:
+    """Return a function of matrices that runs on each matrix of its operands' stacks, broadcast together."""
+
+    def forward(*xs: Any, **params: Any) -> Any:
+        if all(x.ndim == 2 for x in xs):
+            return function(*xs, **params)
+        lead = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
+        wide = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
+        found = [function(*[x[i] for x in wide], **params) for i in np.ndindex(*lead)]
+        if results == 1:
+            return _restack(found, lead)
+        return tuple(_restack(column, lead) for column in zip(*found, strict=True))
+
+    return forward
+
+
+def _restack(parts: list, lead: tuple) -> Any:
+    y = np.stack(parts)
+    return y.reshape(*lead, *y.shape[1:])
+
+
+def stacked(prim: Callable) -> Callable:
+    """Return the batching rule of an operation whose forward function takes stacks."""
+
+    def batch(size, batched, xs, params):
+        return bind(prim(), *align(batched, xs), **params)
+
+    return batch
+
+
+def scipy_function(name: str, **notes: Any) -> Callable:
+    """Register a function under SciPy's name: plain arguments go to SciPy itself."""
+    return public(getattr(sl, name), name=f"scipy.linalg.{name}", **notes)
+
+
+def is_complex(*xs: Any) -> bool:
+    return any(np.asarray(x).dtype.kind == "c" if not hasattr(x, "dtype") else x.dtype.kind == "c" for x in xs)
+
+
+def double(a: Any) -> Any:
+    """Return an array in double precision: what some of SciPy's functions always give."""
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def definite(s: Any, n: int) -> Any:
+    """Return a sample of a Hermitian positive-definite matrix."""
+    x = s.real(n, n)
+    return x @ np.conjugate(x.T) + 2.0 * np.eye(n, dtype=x.dtype)
+
+
+def regular(s: Any, n: int, shift: float = 5.0) -> Any:
+    """Return a sample of a matrix well away from singular ones, with its eigenvalues near `shift`."""
+    x = s.real(n, n)
+    return x + shift * np.eye(n, dtype=x.dtype)

@@ -1,0 +1,174 @@
+"""Functions of matrices: expm, logm, sqrtm, powers, sines and cosines.
+
+The derivative of f at a in direction e is the upper right block of ``f([[a, e], [0, a]])``
+(Mathias, SIAM J. Matrix Anal. Appl. 17 (1996); Higham, Functions of Matrices, theorem 3.6), which is again a
+function of a matrix: so every order is there, and no eigenvalue needs to be simple.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from fad.core.archetypes import cast
+from fad.core.primitive import Primitive
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.linalg.common import as_array, inexact, t
+from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.equations import sylvester
+
+
+def _block(a: Any, e: Any) -> Any:
+    return np.concatenate([np.concatenate([a, e], -1), np.concatenate([np.zeros_like(a), a], -1)], -2)
+
+
+def _directional(prim: Primitive, a: Any, e: Any, params: dict, dtype: Any) -> Any:
+    """Return the derivative of a matrix function at `a` in direction `e`."""
+    n = a.shape[-1]
+    e = np.broadcast_to(e, np.broadcast_shapes(a.shape, e.shape))
+    return cast(bind(prim, _block(a, e), **params)[..., :n, n:], dtype)
+
+
+def matrix_function(name: str, forward: Any) -> Primitive:
+    """Make a primitive of a function of matrices, from its values alone."""
+    prim = Primitive(
+        name,
+        over_stacks(forward),
+        jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
+        vjp=(lambda ct, y, a, **params: t(_directional(prim, a, t(ct), params, _wide(ct, a))),),
+        batch=stacked(lambda: prim),
+    )
+    return prim
+
+
+def _wide(ct, a):
+    return np.result_type(ct.dtype, a.dtype)
+
+
+def _quietly(function):
+    def forward(a, **params):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = function(a, **params)
+        return y.astype(np.result_type(y.dtype.kind + str(a.real.dtype.itemsize * (2 if y.dtype.kind == "c" else 1))))
+
+    return forward
+
+
+_expm_p = matrix_function("matrix_exponential", sl.expm)
+_logm_p = matrix_function("matrix_logarithm", _quietly(sl.logm))
+_power_p = matrix_function("matrix_real_power", lambda a, *, power: sl.fractional_matrix_power(a, power))
+
+
+def _square(a: Any, name: str) -> Any:
+    a = inexact(as_array(a))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError(f"{name} needs square matrices in the last two axes, but the shape is {a.shape}")
+    return a
+
+
+@scipy_function("expm", samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1))])
+def expm(A):
+    """Return the exponential of square matrices."""
+    return bind(_expm_p, _square(A, "expm"))
+
+
+@scipy_function("expm_frechet", samples=lambda s: [
+    call(double(s.real(3, 3)), double(s.real(3, 3))),
+    call(double(s.real(2, 2)), double(s.real(2, 2)), compute_expm=False)])  # fmt: skip
+def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
+    """Return the exponential of a matrix, and its derivative in direction E."""
+    A, E = (double(_square(x, "expm_frechet")) for x in (A, E))  # SciPy's results are double, always
+    n = A.shape[-1]
+    both = bind(_expm_p, _block(A, E))
+    return (both[..., :n, :n], both[..., :n, n:]) if compute_expm else both[..., :n, n:]
+
+
+@scipy_function("logm", samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))])
+def logm(A):
+    """Return the principal logarithm of a square matrix without eigenvalues on the negative real axis."""
+    return bind(_logm_p, _square(A, "logm"))
+
+
+@scipy_function("fractional_matrix_power", constants=(1,), samples=lambda s: [
+    call(definite(s, 3), 0.3), call(regular(s, 3), -1.5)])  # fmt: skip
+def fractional_matrix_power(A, t):
+    """Return a square matrix to a real power, a plain number; the derivative is that in the matrix."""
+    return bind(_power_p, _square(A, "fractional_matrix_power"), power=float(t))
+
+
+# --- sqrtm: cheaper by a Sylvester equation --------------------------------------------------------------------------
+
+
+_sqrtm_p = Primitive(
+    "matrix_root",
+    over_stacks(_quietly(sl.sqrtm)),
+    jvp=lambda tangents, y, xs, params: cast(sylvester(y, y, tangents[0]), y.dtype),
+    vjp=(lambda ct, y, a: sylvester(t(y), t(y), ct),),
+    batch=stacked(lambda: _sqrtm_p),
+)
+
+
+@scipy_function("sqrtm", samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))])
+def sqrtm(A):
+    """Return the principal square root of a square matrix.
+
+    Its derivative needs a matrix whose eigenvalues are not zero.
+    """
+    return bind(_sqrtm_p, _square(A, "sqrtm"))
+
+
+# --- sines and cosines, from exponentials ----------------------------------------------------------------------------
+
+
+def _both_exponentials(A: Any, name: str) -> tuple:
+    a = 1j * _square(A, name)
+    return bind(_expm_p, a), bind(_expm_p, -a)
+
+
+def _small(s):
+    return [call(0.5 * s.real(3, 3)), call(s.real(1, 1))]
+
+
+@scipy_function("cosm", samples=_small)
+def cosm(A):
+    """Return the cosine of a square matrix."""
+    plus, minus = _both_exponentials(A, "cosm")
+    return cast(0.5 * (plus + minus), as_array(A).dtype)
+
+
+@scipy_function("sinm", samples=_small)
+def sinm(A):
+    """Return the sine of a square matrix."""
+    plus, minus = _both_exponentials(A, "sinm")
+    return cast(-0.5j * (plus - minus), as_array(A).dtype)
+
+
+@scipy_function("tanm", samples=_small)
+def tanm(A):
+    """Return the tangent of a square matrix."""
+    return np.linalg.solve(cosm(A), sinm(A))
+
+
+@scipy_function("coshm", samples=_small)
+def coshm(A):
+    """Return the hyperbolic cosine of a square matrix."""
+    a = _square(A, "coshm")
+    return 0.5 * (bind(_expm_p, a) + bind(_expm_p, -a))
+
+
+@scipy_function("sinhm", samples=_small)
+def sinhm(A):
+    """Return the hyperbolic sine of a square matrix."""
+    a = _square(A, "sinhm")
+    return 0.5 * (bind(_expm_p, a) - bind(_expm_p, -a))
+
+
+@scipy_function("tanhm", samples=_small)
+def tanhm(A):
+    """Return the hyperbolic tangent of a square matrix."""
+    return np.linalg.solve(coshm(A), sinhm(A))

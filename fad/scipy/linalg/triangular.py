@@ -1,0 +1,265 @@
+"""Systems and factors: solve_triangular, cholesky, cho_factor, cho_solve, lu, lu_factor, lu_solve, and banded ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from fad.core.archetypes import cast, fit
+from fad.core.primitive import Primitive
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.ops.linalg.common import as_array, diagonal, h, inexact, known, rule_batch, t
+from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, stacked
+
+# --- triangular systems ----------------------------------------------------------------------------------------------
+
+
+def _part(x, lower, unit):
+    """Return the triangle of a matrix that a triangular solve reads."""
+    return np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
+
+
+def _forward(a, b, *, lower, unit):
+    return sl.solve_triangular(a, b, lower=lower, unit_diagonal=unit)
+
+
+def _jvp(tangents, y, xs, params):
+    da, db = tangents
+    right = None if da is None else -(_part(da, **params) @ y)
+    if db is not None:
+        right = db if right is None else right + db
+    return cast(bind(triangular_p, xs[0], right, **params), y.dtype)
+
+
+def _back(ct, a, lower, unit):
+    return bind(triangular_p, t(a), ct, lower=not lower, unit=unit)
+
+
+def _vjp_matrix(ct, y, a, b, *, lower, unit):
+    return fit(-_part(_back(ct, a, lower, unit) @ t(y), lower, unit), a.shape, a.dtype)
+
+
+def _vjp_right(ct, y, a, b, *, lower, unit):
+    return fit(_back(ct, a, lower, unit), b.shape, b.dtype)
+
+
+triangular_p = Primitive(
+    "triangular_solve", over_stacks(_forward), jvp=_jvp, vjp=(_vjp_matrix, _vjp_right),
+    batch=stacked(lambda: triangular_p),
+)  # fmt: skip
+
+
+def _solve(a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
+    if b.ndim == 1:
+        return bind(triangular_p, a, b[:, None], lower=lower, unit=unit)[..., 0]
+    return bind(triangular_p, a, b, lower=lower, unit=unit)
+
+
+def _transposed(a: Any, trans: Any, lower: bool) -> tuple:
+    """Return a matrix transposed (1, "T") or conjugated too (2, "C"), and which of its triangles counts then."""
+    if trans in (0, "N"):
+        return a, lower
+    if trans in (1, "T"):
+        return t(a), not lower
+    if trans in (2, "C"):
+        return h(a), not lower
+    raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+
+
+@scipy_function("solve_triangular", samples=lambda s: [
+    call(regular(s, 3), s.real(3, 2)), call(regular(s, 3), s.real(3), lower=True),
+    call(regular(s, 3), s.real(3), trans=1), call(regular(s, 3), s.real(3, 1), trans="C", lower=True),
+    call(0.3 * s.real(3, 3), s.real(3), unit_diagonal=True)])  # fmt: skip
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
+    """Solve systems with a triangular matrix, of which only the one triangle is read.
+
+    Raises numpy.linalg.LinAlgError for a zero on the diagonal.
+    """
+    a, lower = _transposed(inexact(as_array(a)), trans, bool(lower))
+    return _solve(a, inexact(as_array(b)), lower, bool(unit_diagonal))
+
+
+# --- cholesky --------------------------------------------------------------------------------------------------------
+
+
+@scipy_function("cholesky", numerical=False, samples=lambda s: [
+    call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    """Return the Cholesky factor: upper with ``a = u^H u``, or lower with ``a = l l^H``.
+
+    The derivative is that among Hermitian matrices.
+    """
+    return np.linalg.cholesky(a, upper=not lower)
+
+
+@scipy_function("cho_factor", numerical=False, samples=lambda s: [
+    call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
+def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+    """Return the Cholesky factor for `cho_solve`, and `lower`; as in SciPy the other triangle is that of `a`."""
+    factor = np.linalg.cholesky(a, upper=not lower)
+    return (factor + (np.triu(a, 1) if lower else np.tril(a, -1))), bool(lower)
+
+
+def _cho_solve_samples(s):
+    return [
+        call((sl.cho_factor(definite(s, 3))[0], False), s.real(3)),
+        call((sl.cho_factor(definite(s, 3), lower=True)[0], True), s.real(3, 2)),
+    ]
+
+
+@scipy_function("cho_solve", samples=_cho_solve_samples)
+def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+    """Solve ``a x = b`` given what `cho_factor` returned for `a`."""
+    c, lower = c_and_lower
+    c, b = as_array(c), inexact(as_array(b))
+    first, second = (c, h(c)) if lower else (h(c), c)
+    return _solve(second, _solve(first, b, True), False)
+
+
+# --- lu --------------------------------------------------------------------------------------------------------------
+
+
+def _lu_rule_jvp(tangents, y, xs, params):
+    low, up = y
+    inner = bind(triangular_p, low, tangents[0], lower=True, unit=True)
+    inner = t(bind(triangular_p, t(up), t(inner), lower=True, unit=False))
+    return low @ np.tril(inner, -1), np.triu(inner) @ up
+
+
+def _lu_rule_vjp(ct, y, a, *known_factors):
+    low, up = y
+    inner = np.tril(t(low) @ ct[0], -1) + np.triu(ct[1] @ t(up))
+    inner = bind(triangular_p, t(low), inner, lower=False, unit=True)
+    return t(bind(triangular_p, up, t(inner), lower=False, unit=False))
+
+
+# Square matrices that need no pivoting, and their factors.
+_lu_rule_p = Primitive(
+    "lu_rule",
+    lambda a, low, up: (low, up),
+    jvp=_lu_rule_jvp,
+    vjp=(_lu_rule_vjp, None, None),
+    batch=rule_batch(lambda: _lu_rule_p),
+    multi=True,
+)
+
+
+def _rows_and_factors(a):
+    rows, low, up = sl.lu(a, p_indices=True)
+    return np.argsort(rows), rows, low, up
+
+
+_lu_known_p = known("lu_known", over_stacks(_rows_and_factors, 4), stacked(lambda: _lu_known_p))
+
+
+def _lu(a: Any) -> tuple:
+    """Return ``(rows, low, up)`` with ``a = (low @ up)[rows]``."""
+    order, rows, low, up = bind(_lu_known_p, a)
+    k = min(a.shape[-2:])
+    a = np.take_along_axis(a, np.broadcast_to(order[..., None], a.shape), axis=-2)
+    l1, u1 = bind(_lu_rule_p, a[..., :k, :k], low[..., :k, :], up[..., :, :k])
+    if a.shape[-2] > k:
+        rest = t(bind(triangular_p, t(u1), t(a[..., k:, :]), lower=True, unit=False))
+        return rows, np.concatenate([l1, rest], -2), u1
+    if a.shape[-1] > k:
+        rest = bind(triangular_p, l1, a[..., k:], lower=True, unit=True)
+        return rows, l1, np.concatenate([u1, rest], -1)
+    return rows, l1, u1
+
+
+def _lu_samples(s):
+    return [
+        call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3)), call(s.real(3, 3), permute_l=True),
+        call(s.real(3, 3), p_indices=True),
+    ]  # fmt: skip
+
+
+@scipy_function("lu", samples=_lu_samples)
+def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
+    """Return permutation, lower and upper factor, ``a = p @ l @ u``; the permutation is constant.
+
+    Raises numpy.linalg.LinAlgError where a leading block has no inverse: the factors have no derivative there.
+    """
+    a = inexact(as_array(a))
+    rows, low, up = _lu(a)
+    if permute_l:
+        return np.take_along_axis(low, np.broadcast_to(rows[..., None], low.shape), axis=-2), up
+    if p_indices:
+        return rows.astype(np.int32), low, up
+    p = (rows[..., :, None] == np.arange(a.shape[-2])).astype(low.real.dtype)
+    return p, low, up
+
+
+_pivots_p = Primitive(
+    "lu_pivots",
+    lambda a: sl.lu_factor(a)[1] if a.ndim == 2 else np.stack([sl.lu_factor(x)[1] for x in a]),
+    flat=True,
+    batch=lambda size, batched, xs, params: np.stack([bind(_pivots_p, x) for x in xs[0]]),
+    archetype="flat",
+)
+
+
+@scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3))])
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    """Return both factors in one matrix, and the pivots, for `lu_solve`."""
+    a = inexact(as_array(a))
+    _, low, up = _lu(a)
+    return np.tril(low, -1) + up, bind(_pivots_p, a)
+
+
+@scipy_function("lu_solve", samples=lambda s: [
+    call(sl.lu_factor(s.real(3, 3)), s.real(3)), call(sl.lu_factor(s.real(3, 3)), s.real(3, 2), trans=1),
+    call(sl.lu_factor(s.real(3, 3)), s.real(3), trans=2)], constants=())  # fmt: skip
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+    """Solve ``a x = b`` given what `lu_factor` returned for `a`."""
+    factors, pivots = lu_and_piv
+    factors, b = as_array(factors), inexact(as_array(b))
+    order = _order(pivots)
+    if trans == 0:
+        return _solve(factors, _solve(factors, b[order], True, True), False)
+    outer, lower = _transposed(factors, trans, False)
+    y = _solve(_transposed(factors, trans, True)[0], _solve(outer, b, lower), False, True)
+    return y[np.argsort(order)]
+
+
+def _order(pivots):
+    """Return the order of rows that a sequence of exchanges leads to."""
+    order = list(range(len(pivots)))
+    for i, p in enumerate(pivots):
+        p = int(p)
+        order[i], order[p] = order[p], order[i]
+    return np.array(order)
+
+
+# --- bands -----------------------------------------------------------------------------------------------------------
+
+
+def _from_bands(ab: Any, low: int, up: int) -> Any:
+    """Return the matrix whose diagonals are stored as rows: ``ab[up + i - j, j] == a[i, j]``."""
+    n = ab.shape[1]
+    i, j = np.indices((n, n))
+    inside = (i - j <= low) & (j - i <= up)
+    return np.where(inside, ab[np.where(inside, up + i - j, 0), j], 0.0)
+
+
+@scipy_function("solve_banded", samples=lambda s: [
+    call((1, 1), s.real(3, 4) + np.array([[0.0], [6.0], [0.0]], s.dtype), s.real(4)),
+    call((0, 1), s.real(2, 3) + np.array([[0.0], [5.0]], s.dtype), s.real(3, 2))])  # fmt: skip
+def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
+    """Solve a system whose matrix is stored by its diagonals, as a dense one."""
+    return np.linalg.solve(_from_bands(as_array(ab), *l_and_u), b)
+
+
+@scipy_function("solveh_banded", numerical=False, samples=lambda s: [
+    call(s.real(2, 4) + np.array([[0.0], [6.0]], s.dtype).real, s.real(4))], complex=False)  # fmt: skip
+def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True):
+    """Solve a system with a Hermitian positive-definite matrix stored by its diagonals, as a dense one."""
+    ab = as_array(ab)
+    n = ab.shape[0] - 1
+    a = _from_bands(ab, n, 0) if lower else _from_bands(ab, 0, n)
+    on = diagonal(a).real
+    inner = np.tril(a, -1) if lower else np.triu(a, 1)
+    return np.linalg.solve(inner + h(inner) + np.diag(on), b)
