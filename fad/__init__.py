@@ -7,6 +7,9 @@ array([0., 1.])
 This file is the table of contents: everything here is defined in the file it is imported from.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fad import backends, config, errors, ops, tree
 from fad.backends import device_get, device_put
 from fad.core.spec import ShapeDtypeStruct
@@ -23,8 +26,11 @@ from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
-from fad import data, nn, numpy, optim, random  # noqa: E402, I001  (the floors above; last, because they stand on all of these)
-from fad.files import load, save  # noqa: E402
+from fad import numpy, scipy  # noqa: E402, I001  (the floors above; last, because they stand on all of these)
+
+if TYPE_CHECKING:
+    from fad import data, nn, optim, random
+    from fad.files import load, save
 
 remat = checkpoint
 __version__ = "0.1.0"
@@ -33,5 +39,18 @@ __all__ = [
     "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "data", "device_get",
     "device_put", "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian",
     "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "nn", "numpy", "ops", "optim",
-    "random", "remat", "save", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+    "random", "remat", "save", "scipy", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
 ]  # fmt: skip
+
+# The training layer is loaded when it is first asked for, so that `import fad` stays quick.
+_LATER = {"data": "data", "nn": "nn", "optim": "optim", "random": "random", "load": "files", "save": "files"}
+
+
+def __getattr__(name: str) -> Any:
+    where = _LATER.get(name)
+    if where is None:
+        raise AttributeError(f"module 'fad' has no attribute {name!r}")
+    module = importlib.import_module(f"fad.{where}")
+    found = module if where == name else getattr(module, name)
+    globals()[name] = found
+    return found

@@ -6,9 +6,21 @@ Each part is loaded when it is first used, since it needs SciPy (``pip install "
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
+from fad.core.tracer import LOADERS
+
 __all__ = ["integrate", "linalg", "optimize", "special", "stats"]
+
+
+def _load_rules(ufunc: Any) -> None:
+    """Bring in the rules of SciPy's ufuncs, the first time that one may have met a traced value."""
+    if "scipy.special" in sys.modules:
+        importlib.import_module("fad.scipy.special")
+
+
+LOADERS.append(_load_rules)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from fad.errors import MissingRuleError
 from fad.ops.linalg.common import as_array, eye_like, h, hermitian_part, inexact, known, rule_batch, t
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
 
-# --- Sylvester and Lyapunov ---------------------------------------------------------------------------------------------
+# --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------
 
 
 def sylvester(a: Any, b: Any, q: Any) -> Any:
@@ -133,7 +133,7 @@ def _plain_only(e: Any, s: Any) -> None:
 
 
 def _riccati_samples(s):
-    return [call(s.real(3, 3), s.real(3, 2), definite(s, 3), definite(s, 2))]
+    return [call(*map(double, (s.real(3, 3), s.real(3, 2), definite(s, 3), definite(s, 2))))]
 
 
 # The solution is that for the Hermitian parts of q and r, which SciPy wants to be Hermitian: no differences at others.
