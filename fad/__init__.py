@@ -10,7 +10,7 @@ This file is the table of contents: everything here is defined in the file it is
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fad import backends, config, errors, ops, tree
+from fad import backends, config, errors, numpy, ops, scipy, tree
 from fad.backends import device_get, device_put
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
@@ -25,8 +25,6 @@ from fad.transforms.record import make_graph
 from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
-
-from fad import numpy, scipy  # noqa: E402, I001  (the floors above; last, because they stand on all of these)
 
 if TYPE_CHECKING:
     from fad import data, nn, optim, random

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import secrets
+import os
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -37,7 +37,7 @@ def next_key(key: Any = None) -> Any:
         return random.as_key(key)
     stream = _stream.get()
     if stream is None:
-        return random.key(secrets.randbits(64))
+        return random.key(int.from_bytes(os.urandom(8), "little"))
     stream[1] += 1
     return random.fold_in(stream[0], stream[1])
 
