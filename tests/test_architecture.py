@@ -32,10 +32,10 @@ FLOORS = [
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.vjp", "transforms.grad", "transforms.jvp",
         "transforms.vmap", "transforms.jacobian", "transforms.linearize", "transforms.checkpoint",
-        "transforms.custom", "transforms.shapes", "transforms.record", "compile.", "transforms.jit",
+        "transforms.custom", "transforms.shapes", "transforms.watched", "transforms.record", "compile.", "transforms.jit",
     ],
     ["control", "random", "numpy.", "scipy."],
-    ["data", "nn.", "optim.", "eager.", "profiler", "debug", "testing.", "compat.", "demo"],
+    ["data", "nn.", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
 

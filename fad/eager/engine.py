@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from contextvars import ContextVar
 from heapq import heappop, heappush
 from typing import Any
 
@@ -23,15 +22,12 @@ from fad.core.tracer import Trace, Tracer, bind
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import (
     BIRTH, BOTH, CALL, GENERAL, HOOKS, KIND, LEAF, MULTI, ONE, OUT, STALE, UNARY,
-    BackwardError, _changed, births, check_unchanged, line, name, parents, user_frame,
+    BackwardError, _changed, births, check_unchanged, label, line, name, parents, saved_in, user_frame,
 )  # fmt: skip
 from fad.errors import FadError
+from fad.transforms import watched
 from fad.transforms.check import as_operand
 from fad.transforms.vjp import accumulate, operand_cotangents
-
-observer: ContextVar[Any] = ContextVar("eager_observer", default=None)
-"""Called as ``observer(rec, run)`` around the rule of every record of a backward pass; anomaly mode sets it."""
-
 
 class MixedLevelsError(FadError, TypeError):
     """A tensor made inside a transform, requiring grad, met one made outside that requires grad as well.
@@ -180,7 +176,7 @@ class Sweep:
 
     def seed(self, rec: list, ct: Any) -> None:
         b = rec[BIRTH]
-        if b in self.cts:
+        if self.cts.get(b) is not None:
             accumulate(self.cts, self.own, b, ct)
         else:
             self.cts[b] = ct
@@ -189,14 +185,13 @@ class Sweep:
 
     def run(self) -> None:
         """Go through the records from the youngest on; values are plain arrays."""
-        watch = observer.get()
-        if watch is not None:
-            return self.run_traced(None, watch)
+        if watched.current.get() is not None:
+            return self.run_traced(None)
         heap, cts, recs, own, keep, wanted = self.heap, self.cts, self.recs, self.own, self.keep, self.wanted
-        while heap:
-            b = -heappop(heap)
-            g = cts.pop(b)
-            rec = recs.pop(b)
+        ndarray = np.ndarray
+        b = -heappop(heap)
+        g, rec = cts.pop(b), recs.pop(b)
+        while True:
             kind = rec[KIND]
             if rec[HOOKS] is not None:
                 g = run_hooks(rec, densify(g))
@@ -204,14 +199,12 @@ class Sweep:
                 if b in wanted:
                     self.found[b] = densify(g)
                 if b <= self.oldest:
-                    break
-            if kind == LEAF:
-                self.leaves.append((rec, g))
-                continue
-            if _changed and kind > 0:
+                    return None
+            if _changed and kind > LEAF:
                 check_unchanged(rec)
             if type(g) is Indexed:
                 g = g.dense()
+            p = None
             if kind == BOTH:
                 _, _, _, _, _, _, p, q, px, py, z, x, y, to_x, to_y = rec
                 if type(g) is Masked:
@@ -227,13 +220,17 @@ class Sweep:
                     d = fit(densify(d), *to_y)
                 if to_x is not None:
                     c = fit(densify(c), *to_x)
-                k = q[1]
-                if k in cts:
-                    accumulate(cts, own, k, d)
-                else:
+                k = q[BIRTH]
+                old = cts.get(k)
+                if old is None:
                     cts[k] = d
                     recs[k] = q
                     heappush(heap, -k)
+                elif type(old) is ndarray and type(d) is ndarray and k not in own:
+                    cts[k] = old + d
+                    own[k] = 1
+                else:
+                    accumulate(cts, own, k, d)
             elif kind == UNARY:
                 _, _, _, _, _, _, p, partial, z, x = rec
                 c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
@@ -251,20 +248,34 @@ class Sweep:
                 if not keep and (z is not None or _is_array(x) or _is_array(y)):
                     rec[KIND] = -ONE
                     rec[8] = rec[9] = rec[10] = None
+            elif kind == LEAF:
+                self.leaves.append((rec, g))
             else:
-                for p, c in self.pull(rec, g, None):
-                    self.seed(p, c)
-                continue
-            j = p[1]
-            if j in cts:
-                accumulate(cts, own, j, c)
-            else:
-                cts[j] = c
-                recs[j] = p
-                heappush(heap, -j)
+                for parent, c in self.pull(rec, g, None):
+                    self.seed(parent, c)
+            if p is not None:
+                j = p[BIRTH]
+                old = cts.get(j)
+                if old is None:
+                    if not heap or j > -heap[0]:  # the youngest of all that wait: its turn is now
+                        b, g, rec = j, c, p
+                        continue
+                    cts[j] = c
+                    recs[j] = p
+                    heappush(heap, -j)
+                elif type(old) is ndarray and type(c) is ndarray and j not in own:
+                    cts[j] = old + c
+                    own[j] = 1
+                else:
+                    accumulate(cts, own, j, c)
+            if not heap:
+                return None
+            b = -heappop(heap)
+            g, rec = cts.pop(b), recs.pop(b)
 
-    def run_traced(self, lifted: Callable | None, watch: Any = None) -> None:
-        """The same, one rule at a time on lifted values: for a graph of the gradient, or under an observer."""
+    def run_traced(self, lifted: Callable | None) -> None:
+        """The same, one rule at a time on lifted values: for a graph of the gradient, or while someone watches."""
+        watcher = watched.current.get()
         while self.heap:
             b = -heappop(self.heap)
             g, rec = densify(self.cts.pop(b)), self.recs.pop(b)
@@ -280,13 +291,30 @@ class Sweep:
                 continue
             if _changed and rec[KIND] > 0:
                 check_unchanged(rec)
-            run = lambda rec=rec, g=g: [(p, densify(c)) for p, c in self.pull(rec, g, lifted)]
-            for p, c in run() if watch is None else watch(rec, g, run):
+            pairs = self._watched(watcher, rec, g, lifted) if watcher is not None else self.pull(rec, g, lifted)
+            for p, c in pairs:
                 j = p[BIRTH]
                 if j in self.cts:
-                    self.cts[j] = self.cts[j] + c
+                    self.cts[j] = self.cts[j] + densify(c)
                 else:
-                    self.seed(p, c)
+                    self.seed(p, densify(c))
+
+    def _watched(self, watcher: watched.Watcher, rec: list, g: Any, lifted: Callable | None) -> list:
+        """Run one rule under the eyes of a watcher."""
+        found: list = []
+
+        def run():
+            found.extend((p, densify(c)) for p, c in self.pull(rec, g, lifted))
+            return [c for _, c in found]
+
+        if rec[KIND] == OUT:
+            run()
+        else:
+            cts = [c for c in (g if type(g) is list else [g]) if c is not None]
+            saved = [x for x in saved_in(rec) if hasattr(x, "dtype")]
+            shape = getattr(watched.plain(cts[0]), "shape", ()) if cts else ()
+            watcher.backward(watched.Note(label(rec), line(rec), shape, saved), cts, run)
+        return found
 
     def pull(self, rec: list, g: Any, lifted: Callable | None) -> list:
         """Apply one record's rule: return (parent, cotangent) for every parent that takes part."""

@@ -166,7 +166,8 @@ def note_view(tensor: Any) -> None:
         refs.append(weakref.ref(tensor))
 
 
-def _saved(rec: list) -> Any:
+def saved_in(rec: list) -> Any:
+    """Return what a record holds on to for its rule."""
     kind = rec[KIND]
     if kind == UNARY:
         return rec[8:10]
@@ -182,7 +183,7 @@ def _saved(rec: list) -> Any:
 
 def check_unchanged(rec: list) -> None:
     """Raise MutationError if a value that a record saved has been overwritten since."""
-    for x in _saved(rec):
+    for x in saved_in(rec):
         if type(x) is not np.ndarray:
             continue
         change = _changed.get(id(root(x)))
@@ -203,6 +204,11 @@ _NAMES = {
     "affine": "Addmm", "softmax_over": "Softmax", "log_softmax_over": "LogSoftmax", "exponential": "Exp",
     "cross_entropy_of_logits": "NllLoss", "square": "Pow", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
 }  # fmt: skip
+
+
+def label(rec: list) -> str:
+    """Return the name of a record's operation, as `fad` calls it where it has one."""
+    return rec[PRIM] if type(rec[PRIM]) is str else getattr(rec[PRIM], "name", name(rec))
 
 
 def name(rec: list) -> str:

@@ -8,6 +8,7 @@ which lie earlier. A record is freed as soon as it is used, unless the pullback 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a c
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 
 
+make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
+"""Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
+
+
 class _Dead:
     """Stands in for the tape of a finished trace."""
 
@@ -58,6 +63,10 @@ class VJPTrace(Trace):
     def finish(self) -> None:
         self.tape = _Dead(self)
         self.dead = True
+
+    def sweep(self, tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
+        """Run the backward sweep; a trace that is watched does it record by record."""
+        sweep(tape, cts, own, stop, keep)
 
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------
 
@@ -493,7 +502,8 @@ class Tape:
     __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
 
     def __init__(self, fun: Callable, primals: tuple, in_tree: Any, leaves: list, has_aux: bool):
-        trace = VJPTrace()
+        make = make_trace.get()
+        trace = VJPTrace() if make is None else make()
         self.trace = trace
         trace.watch = self.watch = Watch(leaves)
         records = trace.tape
@@ -533,7 +543,7 @@ class Tape:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         n = len(self.leaves)
-        sweep(records, slots, bytearray(len(records)), n, keep)
+        trace.sweep(records, slots, bytearray(len(records)), n, keep)
         return settle(slots[:n], self.leaves, cts)
 
 

@@ -1,0 +1,109 @@
+"""Looking into a program while it is differentiated: where a NaN came from, printing values, calling back.
+
+``nans()`` watches every backward pass of a block, of `fad.grad` and of the eager face alike.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import string
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fad import tree
+from fad.core.tracer import Tracer, stop_gradient
+from fad.errors import DerivativeError
+from fad.transforms.watched import Note, Watcher, describe, has_nan, watching
+
+
+class NaNGradientError(DerivativeError):
+    """A backward rule made a NaN out of a cotangent that had none; raised under :func:`fad.debug.nans`.
+
+    The message names the line of the forward call, and the values there. Wrong::
+
+        fad.grad(lambda x: np.sum(np.sqrt(x) * (x > 0)))(np.zeros(3))
+
+    Right: keep the argument away from where the derivative is infinite::
+
+        fad.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(np.where(x > 0, x, 1.0)), 0.0)))(np.zeros(3))
+    """
+
+
+class _NaNs(Watcher):
+    def backward(self, note: Note, cts: list, run: Callable) -> None:
+        clean = not any(map(has_nan, cts))
+        found = run()
+        if clean and any(map(has_nan, found)):
+            raise NaNGradientError(_report(note, cts))
+
+
+def _report(note: Note, cts: list) -> str:
+    lines = [f"the backward rule of {note.name} made the first NaN.", f"  its forward call was at {note.place}"]
+    lines += [f"  it saved: {describe(x)}" for x in note.saved]
+    lines += [f"  the cotangent had: {describe(c)}" for c in cts]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def nans() -> Iterator[None]:
+    """Stop at the first NaN that a backward pass makes, and name the forward line whose rule made it.
+
+    Costs time while it is on, and nothing when it is off. A NaN that comes out of the forward pass is not its business:
+    ``np.errstate(invalid="raise")`` finds those.
+
+    Raises
+    ------
+    NaNGradientError
+        naming the operation, the user's line, and shapes and ranges of what the rule saw.
+
+    >>> import fad, numpy as np
+    >>> with nans(), np.errstate(all="ignore"):
+    ...     fad.grad(lambda x: np.sqrt(x) * 0.0)(0.0)
+    Traceback (most recent call last):
+    fad.debug.NaNGradientError: the backward rule of sqrt made the first NaN.
+    ...
+    """
+    with watching(_NaNs()):
+        yield
+
+
+def print(fmt: str, *args: Any, **kwargs: Any) -> None:
+    """Print values of a running program: `fmt` as for ``str.format``, filled with the numbers behind traced values.
+
+    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its lanes. Differentiation
+    does not see the call.
+
+    >>> import fad
+    >>> def f(x):
+    ...     fad.debug.print("x is {}", x)
+    ...     return x * x
+    >>> fad.grad(f)(3.0)
+    x is 3.0
+    np.float64(6.0)
+    """
+    args, kwargs = tree.map(_numbers, (args, kwargs))
+    builtins.print(string.Formatter().vformat(fmt, args, kwargs))
+
+
+def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
+    """Call ``fun(*args)`` with the plain numbers behind traced values, for its side effects; it returns nothing.
+
+    >>> import fad
+    >>> seen = []
+    >>> def f(x):
+    ...     fad.debug.callback(seen.append, x)
+    ...     return x**2
+    >>> _ = fad.grad(f)(3.0)
+    >>> seen
+    [np.float64(3.0)]
+    """
+    args, kwargs = tree.map(_numbers, (args, kwargs))
+    fun(*args, **kwargs)
+
+
+def _numbers(x: Any) -> Any:
+    x = stop_gradient(x)
+    while type(x) is Tracer:
+        x = x.value
+    return x

@@ -1,0 +1,95 @@
+"""``fad.saved``: what reverse mode keeps between the forward and the backward pass, by operation and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fad.transforms.vjp import vjp
+from fad.transforms.watched import WatchedTrace, Watcher, saved_in, watching
+
+
+class Kept(NamedTuple):
+    """One array that is kept: how large it is, and who keeps it."""
+
+    bytes: int
+    shape: tuple
+    dtype: str
+    operation: str
+    line: str
+
+
+class Saved(list):
+    """The arrays that are kept, each once, the largest first; prints as a table. ``total`` is the sum in bytes."""
+
+    @property
+    def total(self) -> int:
+        return sum(k.bytes for k in self)
+
+    def __str__(self) -> str:
+        rows = [(f"{k.bytes:,}", str(k.shape), k.dtype, k.operation, k.line) for k in self]
+        head = ("bytes", "shape", "dtype", "operation", "line")
+        widths = [max(len(r[i]) for r in (*rows, head)) for i in range(4)]
+        lines = [
+            "  ".join([r[0].rjust(widths[0]), *(r[i].ljust(widths[i]) for i in (1, 2, 3)), r[4]]).rstrip()
+            for r in (head, *rows)
+        ]
+        return "\n".join([*lines, f"{self.total:,} bytes in {len(self)} arrays"])
+
+
+class _Keeper(Watcher):
+    def __init__(self) -> None:
+        self.traces: list[WatchedTrace] = []
+
+    def taped(self, trace: WatchedTrace) -> None:
+        self.traces.append(trace)
+
+
+def saved(fun: Callable) -> Callable:
+    """Return a function that runs `fun` under reverse mode and tells what was kept for the backward pass.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or pytrees of them, as for :func:`fad.vjp`.
+
+    Returns
+    -------
+    callable
+        With the arguments of `fun`; returns a :class:`Saved`: a list of (bytes, shape, dtype, operation, line),
+        the largest first, with ``total`` in bytes. Memory that several operations share is counted once, and the
+        arguments themselves count too, where a rule holds on to them.
+
+    Examples
+    --------
+    >>> found = saved(lambda x: np.sum(np.exp(np.sin(x))))(np.zeros(1000))
+    >>> [(k.operation, k.bytes) for k in found], found.total
+    ([('sin', 8000), ('exp', 8000)], 16000)
+    """
+
+    def measured(*args: Any) -> Saved:
+        keeper = _Keeper()
+        with watching(keeper):
+            vjp(fun, *args)
+        return Saved(sorted(_kept(keeper.traces[-1]), key=lambda k: -k.bytes))
+
+    return measured
+
+
+def _kept(trace: WatchedTrace) -> list[Kept]:
+    found, seen = [], set()
+    for i, record in enumerate(trace.kept):
+        if record is None:
+            continue
+        note = trace.note(i, record)
+        for x in saved_in(record):
+            owner = x
+            while type(owner) is np.ndarray and type(owner.base) is np.ndarray:
+                owner = owner.base
+            if id(owner) not in seen:
+                seen.add(id(owner))
+                size = min(x.nbytes, owner.nbytes)  # a broadcast view is no larger than what it shows
+                found.append(Kept(int(size), tuple(x.shape), str(x.dtype), note.name, note.place))
+    return found
