@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fad.compile.llvm.templates import template, working_type
 from fad.compile.passes import use_counts
 from fad.core.graph import GUARD, Equation, Graph
 
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
+_REAL = (np.dtype(float), np.dtype(np.float32))
 MOST_NODES, MOST_OPERANDS = 48, 24
 
 
@@ -70,7 +73,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
     out = graph.types[eq.outs[0]]
     if eq.prim.name in VIEWS and (eq.prim.name != "getitem" or _is_basic(eq.params["template"])):
         return "view"
-    if out.dtype.name in ("float64", "float32"):
+    if out.dtype in _REAL:
         same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
         if eq.prim.name == "sum_over" and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
             return "sum"
@@ -134,7 +137,7 @@ def escapes(graph: Graph, step: Step, value: int, counts: dict[int, int]) -> boo
 def node_facts(graph: Graph, eq: Equation, text: str) -> tuple[str, list[int], bool]:
     """Return a node's working type, the operands that its template reads, and whether it selects."""
     read = [k for k in range(len(eq.ins)) if f"{{{k}}}" in text]
-    return working_type(graph, eq), read, eq.prim.name == "where_select"
+    return working_type(graph, eq), read, "select(" in text
 
 
 def shown(steps: list[Step]) -> dict[str, Any]:

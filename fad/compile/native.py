@@ -19,12 +19,13 @@ from fad.compile.groups import Step, node_facts, plan_steps, shown
 from fad.compile.llvm import engine
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, dots_text, guard_text, rows_text
-from fad.compile.llvm.kernels import Kernel, Node, kernel_text
+from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
 SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
 MOST_AXES = 4
+_GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 _run_table = None
 
@@ -104,6 +105,7 @@ class _Build:
         self.position = {id(eq): k for k, eq in enumerate(graph.equations)}
         self.escaping: dict[int, set[int]] = {}
         self.layouts: dict[Any, tuple] = {}
+        self.addresses: dict[int, int] = {}
 
     def run(self) -> None:
         self._split_wide()
@@ -228,10 +230,12 @@ class _Build:
         self.raw = raw
 
     def _make_arrays(self) -> None:
+        start = _data(self.arena)
         for i, place in self.places.items():
             if not place.outside:
                 t = self.graph.types[i]
                 self.at[i] = np.ndarray(t.shape, t.dtype, self.arena, place.offset)
+                self.addresses[i] = start + place.offset
         for eq, o in self.views:
             self.at[o] = eq.prim.forward(self.at[eq.ins[0]], **eq.params)
 
@@ -253,9 +257,10 @@ class _Build:
 
     def _address(self, i: int) -> int:
         """Return the address of a value's first element, and remember the word if it is known at each call only."""
-        array = self.at[i]
+        address = self.addresses.get(i)
+        if address is None:
+            address = self.addresses[i] = _data(self.at[i])
         place = self.places.get(self.base[i])
-        address = array.ctypes.data if array.size < 1 or i in self.graph.constants else _data(array)
         if place is not None and place.outside:
             place.slots.append((len(self.words), address - _data(self.at[place.value])))
         return address
@@ -282,7 +287,7 @@ class _Build:
             for new, old in enumerate(read):
                 text = text.replace(f"{{{old}}}", f"{{{new}}}")
             nodes.append(Node(text, tuple(seen[eq.ins[k]] for k in read), work, selects))
-            types.append(LLVM_TYPE[graph.types[eq.outs[0]].dtype.name])
+            types.append(LLVM_TYPE[graph.types[eq.outs[0]].dtype])
             seen[eq.outs[0]] = len(operands) + n
         return tuple(nodes), tuple(types), operands, seen
 
@@ -312,14 +317,15 @@ class _Build:
 
     def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce) -> None:
         graph = self.graph
-        kinds = tuple(LLVM_TYPE[graph.types[i].dtype.name] for i in operands)
+        kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
         modes = tuple(
             _mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True)
         )
         kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce)
-        self._function(kernel.name, lambda: kernel_text(kernel))
+        name, words = facts(kernel)
+        self._function(name, lambda: kernel_text(kernel))
         everything = [*operands, *outs]
-        for word in kernel.words():
+        for word in words:
             if word[0] == "n":
                 self.words.append(extents[word[1]])
             elif word[0] == "p":
@@ -362,7 +368,7 @@ class _Build:
         m, k, n = a.shape[0], a.shape[1], b.shape[1]
         if m * k * n > SMALL_PRODUCT or m * k * n == 0:
             return self._call(eq)
-        t = LLVM_TYPE[self.graph.types[o].dtype.name]
+        t = LLVM_TYPE[self.graph.types[o].dtype]
         size = self.at[o].itemsize
         if b.strides[1] == size or n == 1:
             if n == 1 and (b.strides[0] == size or k == 1) and (a.strides[1] == size or k == 1):
@@ -383,7 +389,7 @@ class _Build:
         t = self.graph.types[i]
         want = eq.params["outcome"]
         position = self.position[id(eq)]
-        if t.shape == () and type(want) in (bool, int) and t.dtype.name in ("bool", "int64"):
+        if t.shape == () and type(want) in (bool, int) and t.dtype in _GUARDED:
             if (t.dtype.kind == "b") == (type(want) is bool):
                 width = 8 if t.dtype.kind == "b" else 64
                 self.guards[len(self.table)] = position

@@ -28,7 +28,7 @@ from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.core.tracer import Tracer
 from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
 from fad.transforms.mutation import fingerprint
-from fad.transforms.record import Foreign, is_traceable, make_graph, record
+from fad.transforms.record import Foreign, is_traceable, make_graph, record, unhurried
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 MAX_PATHS = 32
@@ -54,6 +54,10 @@ class Path:
         ]
 
     def compile(self) -> None:
+        with unhurried():
+            self._compile()
+
+    def _compile(self) -> None:
         graph = optimise(self.graph)
         guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
         self.numbers = {position: n for n, position in enumerate(guards)}

@@ -9,10 +9,12 @@ Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stay
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -174,6 +176,24 @@ def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Rec
 
     Leaves for which `traced` is false go in as they are.
     """
+    with unhurried():
+        return _record(fun, in_tree, leaves, traced)
+
+
+@contextlib.contextmanager
+def unhurried() -> Iterator[None]:
+    """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Recording:
     trace = RecordTrace()
     try:
         given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]

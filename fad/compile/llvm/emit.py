@@ -10,8 +10,10 @@ import math
 import struct
 from collections.abc import Callable
 
+import numpy as np
+
 F64, F32, I64, BOOL = "double", "float", "i64", "i1"
-LLVM_TYPE = {"float64": F64, "float32": F32, "int64": I64, "bool": BOOL}
+LLVM_TYPE = {np.dtype(float): F64, np.dtype(np.float32): F32, np.dtype(np.int64): I64, np.dtype(bool): BOOL}
 BYTES = {F64: 8, F32: 4, I64: 8, BOOL: 1}
 
 

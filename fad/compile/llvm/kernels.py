@@ -6,6 +6,7 @@ its address and the strides (in bytes) that are not known from its mode. So one 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import NamedTuple
 
@@ -39,10 +40,6 @@ class Kernel(NamedTuple):
     outs: tuple[int, ...]  # numbers of values, operands first
     reduce: str = ""
 
-    @property
-    def name(self) -> str:
-        return f"k{hashlib.sha256(repr(tuple(self)).encode()).hexdigest()[:20]}"
-
     def words(self) -> list[tuple[str, int]]:
         """Say what each word of the argument row is: ("n", axis), ("p", k), ("t", k, axis) with operands first."""
         found: list = [("n", d) for d in range(self.rank)]
@@ -56,6 +53,12 @@ class Kernel(NamedTuple):
             found.append(("p", k))
             found += [("t", k, d) for d in range(self.rank - 1) if not (self.reduce == "outer" and d == 0)]
         return found
+
+
+@functools.lru_cache(maxsize=4096)
+def facts(kernel: Kernel) -> tuple[str, list]:
+    """Return a kernel's name, which stands for all that its code depends on, and its words."""
+    return f"k{hashlib.sha256(repr(tuple(kernel)).encode()).hexdigest()[:20]}", kernel.words()
 
 
 def _memory(t: str) -> str:
@@ -147,7 +150,7 @@ def kernel_text(kernel: Kernel) -> str:
     fast = _Writer(kernel, slow=False)
     nest = _nest(fast, "f")
     limited = bool(fast.e.limit)
-    parts = [f"define i32 @{kernel.name}(ptr noalias %A) {{", "entry:", *fast.entry()]
+    parts = [f"define i32 @{facts(kernel)[0]}(ptr noalias %A) {{", "entry:", *fast.entry()]
     if limited:
         parts.append("  %bad = alloca i1\n  store i1 false, ptr %bad")
     parts += nest

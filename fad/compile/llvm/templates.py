@@ -20,12 +20,13 @@ MORE = {
     "equal": "({0} == {1})", "not_equal": "({0} != {1})", "isnan": "({0} != {0})", "floor": "floor({0})",
     "ceil": "ceil({0})", "trunc": "trunc({0})", "rint": "rint({0})", "logical_not": "(not {0})", "log2": "log2({0})",
     "logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "copysign": "copysign({0}, {1})",
-    "where_select": "({1} if {0} else {2})", "convert": "{0}", "copy": "{0}",
+    "convert": "{0}", "copy": "{0}",
     "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
 }  # fmt: skip
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan"}
 _LOGICAL = {"logical_not", "logical_and", "logical_or"}
 _BOOLEAN_OPERANDS = {"bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "invert": "(not {0})"}
+_SELECT = "select({0}, {1}, {2})"
 _POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
 
 
@@ -34,8 +35,8 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     name = eq.prim.name.removeprefix("python_")
     if eq.prim.multi or len(eq.outs) != 1 or (eq.params and name != "convert"):
         return None
-    out = LLVM_TYPE.get(graph.types[eq.outs[0]].dtype.name)
-    ins = [LLVM_TYPE.get(graph.types[i].dtype.name) for i in eq.ins]
+    out = LLVM_TYPE.get(graph.types[eq.outs[0]].dtype)
+    ins = [LLVM_TYPE.get(graph.types[i].dtype) for i in eq.ins]
     if out is None or None in ins:
         return None
     if name == "power":
@@ -47,7 +48,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     text = eq.prim.lower or MORE.get(name)
     if text is None:
         return None
-    if name in _COMPARING or name in _LOGICAL or name == "where_select":
+    if name in _COMPARING or name in _LOGICAL or text == _SELECT:
         return text
     if name == "convert":
         return text if not (out == I64 and ins[0] != BOOL and ins[0] != I64) else None
@@ -85,10 +86,10 @@ def working_type(graph: Graph, eq: Equation) -> str:
             wide = np.dtype(float)
         elif wide.kind == "b" and any(d.kind == "i" for d in every):
             wide = np.dtype(np.int64)
-        return LLVM_TYPE[wide.name]
+        return LLVM_TYPE[wide]
     if name in _LOGICAL or name in _BOOLEAN_OPERANDS:
         return BOOL
-    return LLVM_TYPE[graph.types[eq.outs[0]].dtype.name]
+    return LLVM_TYPE[graph.types[eq.outs[0]].dtype]
 
 
 def emit(e: Emitter, text: str, operands: list[tuple[str, str]], work: str, selects: bool) -> str:
@@ -133,6 +134,8 @@ class _Walk:
 
     def _call(self, name: str, args: list[str]) -> str:
         e, t = self.e, self.work
+        if name == "select":
+            return e.select(*args, t)
         if name in TYPED:
             return TYPED[name](e, *args, t)
         wide = [e.cast(a, t, F64) for a in args]
