@@ -5,7 +5,8 @@ needs no dispatch (``fnp.sin`` *is* the operation), and the one that always work
 ``fnp.array([x, 1.0])``, ``fnp.full(3, x)``, ``fnp.take(table, i)`` with a plain table and a traced ``i``.
 
 Functions that need no rule (dtypes, constants, ``zeros``, ``eye`` …) are NumPy's own. Beyond NumPy's names there are
-``at``, to update a copy of an array, and ``put_along_axis`` returns the changed array instead of changing it in place.
+``at``, to update a copy of an array; ``put_along_axis`` returns the changed array instead of changing it in place, and
+``vectorize`` runs all elements at once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Any
 import numpy as _np
 
 from fad.core.tracer import Tracer as _Tracer
+from fad.numpy.joiners import c_ as _c_
+from fad.numpy.joiners import r_ as _r_
 from fad.numpy.surface import namespace as _namespace
+from fad.numpy.vectorized import vectorize as _vectorize
 from fad.ops.taking import at as _at
 from fad.ops.taking import put_along_axis as _put_along_axis
 
-globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis)
-_OWN = ("annotations", "importlib", "Any", "surface")
+globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis, r_=_r_, c_=_c_, vectorize=_vectorize)
+_OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
 _SUBMODULES = ("linalg", "fft")

@@ -8,9 +8,10 @@ import numpy as np
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import outcome
+from fad.core.tracer import outcome, stop_gradient
 from fad.ops.indexing import At
 from fad.ops.structural import as_array
+from fad.ops.taking import searchsorted
 
 
 @public(
@@ -48,6 +49,8 @@ def _ends(a: Any, range: Any) -> tuple:
             raise ValueError("max must be larger than min in range parameter.")
     else:
         first, last = (np.min(a), np.max(a)) if a.size else (0.0, 1.0)
+    if not np.isfinite(first) or not np.isfinite(last):
+        raise ValueError(f"the range of a histogram must be finite, but it is [{first}, {last}]")
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
@@ -68,17 +71,14 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     """
     a = np.ravel(as_array(a))
     edges = histogram_bin_edges(a, bins, range, weights)
-    plain, borders = outcome(a), outcome(edges)
-    n = borders.size - 1
-    places = np.searchsorted(borders, plain, "right") - 1
-    places = np.where(plain == borders[-1], n - 1, places)
-    inside = np.flatnonzero((plain >= borders[0]) & (plain <= borders[-1]))
-    if weights is None:
-        hist = np.bincount(places[inside], minlength=n)
-    else:
-        weights = np.ravel(as_array(weights))
-        wide = weights.astype(np.result_type(weights, np.float64))
-        hist = At(np.zeros_like(wide, shape=(n,)))[(places[inside],)].add(wide[inside]).astype(weights.dtype)
+    plain, borders = stop_gradient((a, edges))
+    n = edges.size - 1
+    places = np.clip(searchsorted(borders, plain, "right") - 1, 0, n - 1)  # the last bin holds its right edge too
+    inside = (plain >= borders[0]) & (plain <= borders[-1])
+    weights = np.ones_like(plain, dtype=np.intp) if weights is None else np.ravel(as_array(weights))
+    wide = weights if weights.dtype.kind == "i" else weights.astype(np.result_type(weights, np.float64))
+    wide = np.where(inside, wide, np.zeros_like(wide, shape=()))
+    hist = At(np.zeros_like(wide, shape=(n,)))[(places,)].add(wide).astype(weights.dtype)
     if density:
         hist = hist / (edges[1:] - edges[:-1]).astype(np.float64) / np.sum(hist)
     return hist, edges

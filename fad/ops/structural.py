@@ -50,7 +50,7 @@ def _shape(x: Any, shape: tuple) -> tuple:
 
 def as_array(x: Any) -> Any:
     """Return an array or tracer; nested lists that hold tracers are stacked."""
-    if hasattr(x, "dtype"):
+    if type(x) is Tracer or hasattr(x, "dtype"):
         return x
     if type(x) in (list, tuple) and has_tracer(x):
         return stack([as_array(part) for part in x])

@@ -313,11 +313,11 @@ def ix_(*args):
 )
 def bincount(x, /, weights=None, minlength=0):
     """Count how often each non-negative integer occurs, or add up the weights of each; linear in the weights."""
-    x = outcome(as_array(x))
-    if weights is None:
-        return np.bincount(x, minlength=minlength)
-    if x.ndim != 1 or (x.size and x.min() < 0):
+    x = as_array(x)
+    if x.ndim != 1 or (x.size and outcome(np.min(x)) < 0):
         raise ValueError("bincount takes a vector of non-negative integers")
-    n = max(minlength, int(x.max()) + 1 if x.size else 0)
-    weights = as_array(weights).astype(np.float64)
+    n = max(minlength, int(outcome(np.max(x))) + 1 if x.size else 0)
+    weights = np.ones_like(x, dtype=np.intp) if weights is None else as_array(weights).astype(np.float64)
+    if weights.shape != x.shape:
+        raise ValueError("The weights and list don't have the same length.")
     return At(np.zeros_like(weights, shape=(n,)))[(x,)].add(weights)

@@ -148,6 +148,49 @@ def test_gradients_of_batched_indexing_equal_a_loop(index, batch_x):
     np.testing.assert_allclose(got, np.stack(want), rtol=1e-12)
 
 
+@settings(max_examples=80, deadline=None)
+@given(indices(), st.integers(0, 3), st.integers(0, 1000))
+def test_nested_vmaps_of_indexing_and_their_gradients_equal_nested_loops(index, x_level, seed):
+    """Each operand differs between the lanes of the outer vmap (1), of the inner (2), of both (3), or of none (0)."""
+    parts, flags = index
+    rng = np.random.default_rng(seed)
+    levels = [int(rng.integers(1, 4)) for b in flags if b]
+    parts = list(parts)
+    for k, level in zip(np.flatnonzero(flags), levels, strict=True):
+        parts[k] = parts[k][:2] if level == 1 else np.stack([parts[k], parts[k][::-1]]) if level == 3 else parts[k]
+    x = rng.normal(size={0: (), 1: (2,), 2: (SIZE,), 3: (2, SIZE)}[x_level] + SHAPE)
+
+    def lane(v, level, i, j):
+        return {0: lambda: v, 1: lambda: v[i], 2: lambda: v[j], 3: lambda: v[i, j]}[level]()
+
+    def whole(lanes):
+        it = iter(lanes)
+        return tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True))
+
+    def mapped(f):
+        inner = (0 if x_level in (2, 3) else None, [0 if n in (2, 3) else None for n in levels])
+        outer = (0 if x_level in (1, 3) else None, [0 if n in (1, 3) else None for n in levels])
+        return fad.vmap(fad.vmap(f, in_axes=inner, axis_size=SIZE), in_axes=outer, axis_size=2)
+
+    def f(x, lanes):
+        return fad.numpy.at(x)[whole(lanes)].get() ** 2
+
+    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+    grid = [(i, j) for i in range(2) for j in range(SIZE)]
+    rows = [
+        (lane(x, x_level, i, j), whole([lane(v, n, i, j) for v, n in zip(lanes, levels, strict=True)])) for i, j in grid
+    ]
+    if not all(_legal(*row) for row in rows):
+        return
+    got = mapped(f)(x, lanes)
+    np.testing.assert_array_equal(got.reshape(-1, *got.shape[2:]), np.stack([r[i] ** 2 for r, i in rows]))
+    slopes = mapped(lambda x, lanes: fad.grad(lambda x: np.sum(f(x, lanes)))(x))(x, lanes)
+    for slope, (r, i) in zip(slopes.reshape(-1, *SHAPE), rows, strict=True):
+        want = np.zeros(SHAPE)
+        np.add.at(want, i, 2 * r[i])
+        np.testing.assert_allclose(slope, want, rtol=1e-12)
+
+
 def test_a_second_derivative_through_separated_index_arrays_is_right():
     x = np.linspace(0.1, 1.0, 24).reshape(SHAPE)
     i, j = np.array([[0, 1], [1, 1]]), np.array([3, 0])

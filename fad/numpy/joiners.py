@@ -1,0 +1,31 @@
+"""``fad.numpy.r_`` and ``c_``: NumPy's joining brackets, for traced values too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import has_tracer
+from fad.ops.arranging import atleast_1d, column_stack
+from fad.ops.structural import as_array, concatenate
+
+
+class _Joiner:
+    """Brackets that join what stands in them; plain parts are left to NumPy's own object."""
+
+    def __init__(self, numpys: Any, join: Any):
+        self._numpys = numpys
+        self._join = join
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not has_tracer(parts):
+            return self._numpys[key]
+        if any(isinstance(part, str) for part in parts):
+            raise TypeError("a directive such as '0,2' goes with plain arrays only: use concatenate or stack")
+        return self._join([atleast_1d(np.r_[p] if isinstance(p, slice) else as_array(p)) for p in parts])
+
+
+r_ = _Joiner(np.r_, concatenate)
+c_ = _Joiner(np.c_, column_stack)
