@@ -177,6 +177,9 @@ def _cross_entropy_vjp(k, ct, y, z, labels, *, reduction, lanes):
         return p * _weights(ct, z, reduction, lanes)
     p = _softmax(_rows(z), axis=1)
     p[np.arange(len(p)), labels.reshape(-1)] -= 1.0
+    if lanes == 0 and reduction != "none":
+        p *= float(ct) / len(p) if reduction == "mean" else float(ct)
+        return p if z.ndim == 2 else p.reshape(z.shape)
     p = p if z.ndim == 2 else p.reshape(z.shape)
     p *= _weights(ct, z, reduction, lanes)
     return p

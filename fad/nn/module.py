@@ -441,20 +441,76 @@ def _take(module: Module, leaves: list, seen: dict) -> Node:
         layout = fields["_layout"] = Layout(fields)
     node.cls = type(module)
     node.fields = kept = fields.copy()
-    places = []
-    for name in layout.parameters:
-        places.append((name, _leaf(kept[name], leaves, seen)))
-        kept[name] = None
-    node.leaves = places
-    node.children = [(name, _take(fields[name], leaves, seen)) for name in layout.children]
-    frozen = fields.get("_frozen", ())
-    node.containers = [
-        (name, _take_container(fields[name], leaves, seen, name in frozen))
-        for name in layout.containers if fields[name] and _holds(fields[name])
-    ]  # fmt: skip
+    node.leaves = node.children = node.containers = ()
+    if layout.parameters:
+        node.leaves = places = []
+        for name in layout.parameters:
+            value = kept[name]
+            kept[name] = None
+            place = seen.get(id(value))
+            if place is None:
+                place = len(leaves)
+                leaves.append(value)
+                if type(value) is np.ndarray or type(value) is Tracer:
+                    seen[id(value)] = place
+            places.append((name, place))
+    if layout.children:
+        node.children = [(name, _take(fields[name], leaves, seen)) for name in layout.children]
+    if layout.containers:
+        node.containers = _take_containers(fields, layout, leaves, seen)
     if "_buffers" in kept:
         kept["_buffers"] = effects.snapshot(kept["_buffers"])
     return node
+
+
+def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> list:
+    frozen = fields.get("_frozen", ())
+    return [
+        (name, _take_container(fields[name], leaves, seen, name in frozen))
+        for name in layout.containers if fields[name] and _holds(fields[name])
+    ]  # fmt: skip
+
+
+def leaves_of(x: Any) -> list:
+    """Return ``fad.tree.leaves(x)``; of a module without building its structure, which an optimiser does not need."""
+    if not isinstance(x, Module):
+        return tree.leaves(x)
+    leaves: list = []
+    _collect(x, leaves, {})
+    return leaves
+
+
+def _collect(module: Module, leaves: list, seen: dict) -> None:
+    seen[id(module)] = module
+    fields = module.__dict__
+    layout = fields.get("_layout")
+    if layout is None:
+        layout = fields["_layout"] = Layout(fields)
+    for name in layout.parameters:
+        value = fields[name]
+        if id(value) not in seen:
+            leaves.append(value)
+            if type(value) is np.ndarray or type(value) is Tracer:
+                seen[id(value)] = value
+    for name in layout.children:
+        child = fields[name]
+        if id(child) not in seen:
+            _collect(child, leaves, seen)
+    frozen = fields.get("_frozen", ())
+    for name in layout.containers:
+        _collect_container(fields[name], leaves, seen, name in frozen)
+
+
+def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> None:
+    if isinstance(value, Module):
+        if id(value) not in seen:
+            _collect(value, leaves, seen)
+    elif type(value) in _CONTAINERS:
+        for v in value.values() if type(value) is dict else value:
+            _collect_container(v, leaves, seen, frozen)
+    elif not frozen and _is_array(value) and id(value) not in seen:
+        leaves.append(value)
+        seen[id(value)] = value
 
 
 def _leaf(value: Any, leaves: list, seen: dict) -> int:
@@ -507,8 +563,9 @@ def _build(node: Node, leaves: Any, made: dict) -> Module:
     fields.update(node.fields)
     for name, place in node.leaves:
         fields[name] = leaves[place]
-    for name, child in node.children:
-        fields[name] = _build(child, leaves, made)
+    if node.children:
+        for name, child in node.children:
+            fields[name] = _build(child, leaves, made)
     for name, inside in node.containers:
         fields[name] = _build_container(inside, leaves, made)
     if "_buffers" in fields:

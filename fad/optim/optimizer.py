@@ -17,6 +17,7 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import Tracer
 from fad.errors import ShapeMismatchError, TreeMismatchError
+from fad.nn.module import leaves_of
 
 _PIECE = 1 << 15  # elements that a rule handles at once
 Schedule = Callable[[int], float] | float
@@ -59,10 +60,10 @@ class Optimizer:
         """
         groups = self._ready()
         arrays = _arrays(self.params)
-        check_gradients(arrays, tree.leaves(grads), self.params, grads, groups)
+        leaves = leaves_of(grads)
+        check_gradients(arrays, leaves, self.params, grads, groups)
         lr = float(self.rate(self.steps))
         self.steps += 1
-        leaves = tree.leaves(grads)
         for group in groups:
             group.gather(leaves)
             group.run(self, arrays, lr)
@@ -195,7 +196,7 @@ def make_groups(arrays: list, slots: int) -> list[Group]:
 
 def _arrays(params: Any) -> list:
     """Return the leaves of a model, which must be arrays that can be written."""
-    leaves = tree.leaves(params)
+    leaves = leaves_of(params)
     for x in leaves:
         if type(x) is np.ndarray and x.flags.writeable:
             continue
@@ -217,9 +218,9 @@ def check_gradients(ps: list, gs: list, params: Any, grads: Any, groups: list | 
             f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
         )
     for i, (p, g) in enumerate(zip(ps, gs, strict=True)):
-        if p.shape != np.shape(g):
+        if p.shape != g.shape:
             raise ShapeMismatchError(
-                f"leaf {i} of the gradient has shape {np.shape(g)}, but its parameter has {p.shape}. "
+                f"leaf {i} of the gradient has shape {g.shape}, but its parameter has {p.shape}. "
                 f"The parameters are {_describe(params)}; the gradient is {_describe(grads)}"
             )
     if groups is not None and len(ps) != sum(len(group.members) for group in groups):
