@@ -3,8 +3,8 @@
     python benchmarks/overhead.py [--quick]
 
 Every workload is one program, written against a small set of array functions, and run by each library on the same
-numbers. The libraries take turns, so that a machine that changes its speed changes it for all; the table shows the median
-over the turns, and the ratio to hand-written NumPy. JAX runs without jit: this table is about dispatch.
+numbers. The libraries take turns, so that a machine that changes its speed changes it for all; the table shows the
+median over the turns, and the ratio to hand-written NumPy. JAX runs without jit: this table is about dispatch.
 Arrays are small on purpose, but for the MLP. One thread. On CPUs that OpenBLAS does not know,
 ``OPENBLAS_CORETYPE=SKYLAKEX`` may speed NumPy's matrix products up: run it with and without.
 """
@@ -52,7 +52,7 @@ def chain_by_hand(x0):
         xs.append(x), ys.append(y), ts.append(t)
         x = t * y
     g = np.ones_like(x)
-    for y, t in zip(reversed(ys), reversed(ts)):
+    for y, t in zip(reversed(ys), reversed(ts), strict=True):
         gt = g * y * (1 - t * t)
         gy = g * t + gt
         g = gy * 1.01 + gt
@@ -148,9 +148,7 @@ WORKLOADS = {
 
 
 def by_fad():
-    m = SimpleNamespace(
-        tanh=fad_elementwise.tanh, sum=np.sum, sin=fad_elementwise.sin, sigmoid=sigmoid
-    )
+    m = SimpleNamespace(tanh=fad_elementwise.tanh, sum=np.sum, sin=fad_elementwise.sin, sigmoid=sigmoid)
     return _functional(fad.grad, m)
 
 
@@ -231,7 +229,8 @@ def measure():
             makers[name] = load()
         except ImportError:
             print(f"({name} is not installed)")
-    print(f"NumPy {np.__version__}, Python {sys.version.split()[0]}, OPENBLAS_CORETYPE={os.environ.get('OPENBLAS_CORETYPE')}")
+    coretype = os.environ.get("OPENBLAS_CORETYPE")
+    print(f"NumPy {np.__version__}, Python {sys.version.split()[0]}, OPENBLAS_CORETYPE={coretype}")
     table = {}
     for work, (program, params, data, hand, ops) in WORKLOADS.items():
         calls = {

@@ -1,7 +1,7 @@
 """``python -m fad.ops``: the matrix of operations and rules, read off the registry.
 
-Each operation is a line: what kind it is, where its JVP, VJP and batching rule come from (written by hand, filled in by the
-archetype, derived from another rule, or not needed), and the NumPy callables that it answers for.
+Each operation is a line: what kind it is, where its JVP, VJP and batching rule come from (written by hand, filled in by
+the archetype, derived from another rule, or not needed), and the NumPy callables that it answers for.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Programs written for HIPS autograd run by changing their imports."""
 
+import itertools
+
 import numpy as onp
 import pytest
 
@@ -51,7 +53,7 @@ def exact(x):
 
 def test_a_neural_network_written_for_autograd_learns():
     def init(scale, sizes, rs):
-        return [(scale * rs.randn(m, n), scale * rs.randn(n)) for m, n in zip(sizes[:-1], sizes[1:], strict=True)]
+        return [(scale * rs.randn(m, n), scale * rs.randn(n)) for m, n in itertools.pairwise(sizes)]
 
     def predict(params, inputs):
         for W, b in params:

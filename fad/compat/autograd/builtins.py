@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from builtins import dict, isinstance, list, tuple, type
+from builtins import dict, isinstance, list, tuple, type  # noqa: UP029  (this module exists to hold these names)
 
 __all__ = ["dict", "isinstance", "list", "tuple", "type"]

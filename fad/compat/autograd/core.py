@@ -7,5 +7,6 @@ from fad.compat.autograd.operators import _make_vjp as make_vjp
 from fad.compat.autograd.tracer import getval, isbox
 
 __all__ = [
-    "VSpace", "defjvp", "defjvp_argnums", "defvjp", "defvjp_argnums", "getval", "isbox", "make_vjp", "primitive", "vspace",
+    "VSpace", "defjvp", "defjvp_argnums", "defvjp", "defvjp_argnums", "getval", "isbox", "make_vjp", "primitive",
+    "vspace",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.compat.autograd.operators import grad
 
 __all__ = ["flatten", "flatten_func"]
 
@@ -26,7 +25,8 @@ def flatten_func(func: Callable, example: Any) -> tuple[Callable, Callable, Any]
     """Return the function on vectors, the unflattener, and the example as a vector.
 
     >>> f, _, x = flatten_func(lambda p: p[0] * p[1], [2.0, 3.0])
-    >>> grad(f)(x)
+    >>> import fad
+    >>> fad.grad(f)(x)
     array([3., 2.])
     """
     flat, unflatten = flatten(example)
