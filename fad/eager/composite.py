@@ -10,9 +10,10 @@ import numpy as np
 from fad.core.archetypes import cast
 from fad.core.cotangent import densify
 from fad.core.tracer import Tracer
-from fad.eager.engine import Pullback, _outside, call_record, lift, output
+from fad.eager.engine import EagerTrace, Pullback, _outside, call_record, lift, output
 from fad.eager.mode import is_grad_enabled
 from fad.eager.tensor import Tensor, wrap
+from fad.transforms import custom
 from fad.transforms.vjp import vjp
 
 def composite(name: str, fun: Callable, *operands: Any) -> Any:
@@ -41,8 +42,7 @@ def composite(name: str, fun: Callable, *operands: Any) -> Any:
         _, again = vjp(of_tracked, *[lifted(values[i], nodes[i]) for i in tracked])
         return _spread(again(_filled(g, y)), tracked, len(values))
 
-    saved = (*values, *y, y) if several else tuple(values)
-    rec = call_record(name, nodes, Pullback(plain, traced, saved), several)
+    rec = call_record(name, nodes, Pullback(plain, traced, tuple(values), len(y) if several else 1), several)
     if not several:
         return Tensor(y, rec)
     return tuple(Tensor(v, output(rec, i)) for i, v in enumerate(y))
@@ -59,3 +59,13 @@ def _spread(found: tuple, tracked: list, n: int) -> list:
     for i, c in zip(tracked, found, strict=True):
         out[i] = c
     return out
+
+
+def _with_custom_rule(trace: EagerTrace, call: Any, xs: tuple) -> list:
+    """Run a function that has a rule of its own (`fad.custom_vjp`) as one node."""
+    operands = [Tensor(x.value, x.info) if type(x) is Tracer and x.trace is trace else x for x in xs]
+    ys = composite(f"{call.name}Backward", lambda *values: tuple(call(*values)), *operands)
+    return [Tracer(y.value, trace, y.node) if y.node is not None else y.value for y in ys]
+
+
+custom._RULES[EagerTrace] = _with_custom_rule

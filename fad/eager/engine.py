@@ -144,12 +144,13 @@ def output(rec: list, i: int) -> list:
 class Pullback:
     """The backward half of a CALL record: ``plain(cts)`` on arrays, ``traced(cts, lift)`` for a graph of the gradient."""
 
-    __slots__ = ("plain", "traced", "saved")
+    __slots__ = ("plain", "traced", "saved", "count")
 
-    def __init__(self, plain: Callable, traced: Callable, saved: tuple = ()):
+    def __init__(self, plain: Callable | None, traced: Callable | None, saved: tuple = (), count: int = 1):
         self.plain = plain
         self.traced = traced
         self.saved = saved
+        self.count = count  # of results
 
 
 def call_record(name: str, nodes: list, pullback: Pullback, several: bool) -> list:
@@ -343,7 +344,7 @@ class Sweep:
         whole, i = rec[6], rec[7]
         b = whole[BIRTH]
         if b not in self.cts:
-            n = len(whole[7]) if len(whole) == 10 else whole[7].saved[-1]
+            n = len(whole[7]) if len(whole) == 10 else whole[7].count
             self.cts[b], self.recs[b] = [None] * n, whole
             heappush(self.heap, -b)
         slots = self.cts[b]
@@ -378,7 +379,7 @@ def _free(rec: list) -> None:
         if rec[3].saves != "none":
             rec[KIND], rec[7], rec[8] = -kind, len(rec[7]) * (None,) if kind == MULTI else None, ()
     elif kind in (CALL, MULTI):
-        rec[KIND], rec[7] = -kind, Pullback(None, None, rec[7].saved[-1:] if kind == MULTI else ())
+        rec[KIND], rec[7] = -kind, Pullback(None, None, (), rec[7].count)
     elif kind == UNARY:
         if rec[8] is not None or rec[9] is not None:
             rec[KIND] = -kind

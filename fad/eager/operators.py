@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad import profiler
 from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.engine import apply
@@ -115,6 +116,12 @@ def unary(prim: Primitive) -> Callable:
     forward, partial = prim.forward, prim.partials[0]
     kept_y, kept_x = prim.keep[0]
 
+    def swap(new):
+        nonlocal forward
+        forward = new
+
+    profiler.SWAPS.append((prim, swap))
+
     def call(x):
         try:
             v, p = x.value, x.node
@@ -149,6 +156,12 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
     px, py = prim.partials
     (zx, ax, bx), (zy, ay, by) = prim.keep[:2]
     kept_z, kept_a, kept_b = zx or zy, ax or ay, bx or by
+
+    def swap(new):
+        nonlocal forward
+        forward = new
+
+    profiler.SWAPS.append((prim, swap))
 
     def forwards(x, y):
         try:

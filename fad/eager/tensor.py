@@ -37,6 +37,24 @@ class RequiresGradError(FadError, RuntimeError):
     """
 
 
+class ImplicitGradientError(NonScalarOutputError, RuntimeError):
+    """``backward()`` without a vector was called on a tensor that is not one number.
+
+    Wrong::
+
+        (x * x).backward()
+
+    Right::
+
+        (x * x).sum().backward()
+        (x * x).backward(torch.ones_like(x))
+    """
+
+
+class IntegerTensorError(IntegerInputError, RuntimeError):
+    """Integers and booleans cannot require grad. Write ``torch.tensor(3.0)`` for ``torch.tensor(3)``, or ``x.float()``."""
+
+
 class Size(tuple):
     """A shape; prints as PyTorch's."""
 
@@ -90,12 +108,12 @@ class Tensor:
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Switch recording on or off for a leaf, and return the tensor.
 
-        Raises IntegerInputError for integers and booleans, BackwardError if a computed tensor is switched off.
+        Raises IntegerTensorError for integers and booleans, BackwardError if a computed tensor is switched off.
         """
         if requires_grad:
             if self.node is None:
                 if self.value.dtype.kind not in "fc":
-                    raise IntegerInputError(
+                    raise IntegerTensorError(
                         f"only floating-point and complex tensors can require grad, but this one has dtype {self.dtype}. "
                         "Write torch.tensor(3.0) for torch.tensor(3), or x.float()"
                     )
@@ -180,7 +198,7 @@ class Tensor:
 
         Raises
         ------
-        NonScalarOutputError, BackwardError
+        ImplicitGradientError, BackwardError
         """
         leaves = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
         run_backward([self], [gradient], retain_graph, create_graph, leaves)
@@ -428,7 +446,7 @@ def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
         )
     if gradient is None:
         if y.value.size != 1:
-            raise NonScalarOutputError(
+            raise ImplicitGradientError(
                 f"the gradient of a tensor of shape {tuple(y.shape)} needs a vector to multiply the Jacobian with: "
                 "write y.backward(torch.ones_like(y)) or y.sum().backward()"
             )

@@ -136,7 +136,7 @@ class Function:
         plain = lambda gs, rec: pull(gs, rec, lambda t: t.value, False)
         traced = lambda gs, rec, lifted: pull(gs, rec, lambda t: lifted(t.value, t.node), True)
         values = tuple(v for v, _, _ in saved if v is not None)
-        return call_record(f"{cls.__name__}Backward", nodes, Pullback(plain, traced, (*values, outs_like)), True)
+        return call_record(f"{cls.__name__}Backward", nodes, Pullback(plain, traced, values, len(outs)), True)
 
     @classmethod
     def _checked(cls, found: Any, args: list, nodes: list, as_value: Any) -> list:

@@ -33,7 +33,8 @@ def to_dot(tensor: Any) -> str:
     """Return the graph behind a tensor in the DOT language: an arrow points from an operand to its result.
 
     >>> import fad.eager as torch
-    >>> print(to_dot(2 * torch.ones(3, requires_grad=True)))
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> print(to_dot(2 * x))
     digraph {
       n0 [label="MulBackward0"];
       n1 [label="leaf (3,)", shape=box];
