@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from fad import backends, config, errors, numpy, ops, scipy, tree
 from fad.backends import device_get, device_put
+from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
 from fad.transforms.grad import grad, value_and_grad
+from fad.transforms.implicit import custom_linear_solve, custom_root
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
 from fad.transforms.jit import jit, source
 from fad.transforms.jvp import jvp
@@ -34,10 +36,11 @@ remat = checkpoint
 __version__ = "0.1.0"
 
 __all__ = [
-    "ShapeDtypeStruct", "backends", "checkpoint", "config", "custom_jvp", "custom_vjp", "data", "device_get",
-    "device_put", "elementwise_grad", "errors", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "nn", "numpy", "ops", "optim",
-    "random", "remat", "save", "scipy", "source", "stop_gradient", "tree", "value_and_grad", "vhp", "vjp", "vmap",
+    "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp",
+    "data", "device_get", "device_put", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian",
+    "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph",
+    "map", "nn", "numpy", "ops", "optim", "random", "remat", "save", "scan", "scipy", "source", "stop_gradient",
+    "switch", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 # The training layer is loaded when it is first asked for, so that `import fad` stays quick.

@@ -1,0 +1,377 @@
+"""Control flow as functions: cond, switch, while_loop, fori_loop, scan, map, associative_scan, with JAX's signatures.
+
+Ordinary Python ``if`` and ``for`` work in every transform. These functions are for programs written for JAX, for loops
+whose lanes stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
+bounded: `scan` and `fori_loop` keep only some of the states, and compute the others again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Tracer, same_structure, youngest
+from fad.errors import DtypeMismatchError, ShapeMismatchError
+from fad.transforms.checkpoint import checkpoint as _checkpoint
+from fad.transforms.vjp import VJPTrace
+from fad.transforms.vmap import BatchTrace, vmap
+
+_SHORT = 64  # steps up to which reverse mode keeps everything
+_CHOICES = ("sqrt", "binomial", "none")
+
+
+def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
+    """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one of them is run.
+
+    Parameters
+    ----------
+    pred : bool, or an array of one element
+        Under ``vmap``, lanes that disagree are split, and each goes its own way.
+    true_fun, false_fun : callable
+    *operands : arrays or pytrees
+
+    Examples
+    --------
+    >>> import fad
+    >>> fad.grad(lambda x: cond(x > 0, lambda v: v * v, lambda v: -v, x))(3.0)
+    np.float64(6.0)
+    """
+    return true_fun(*operands) if pred else false_fun(*operands)
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    """Return ``branches[index](*operands)``, the index clamped to those there are.
+
+    Raises ValueError without branches.
+
+    >>> switch(7, [lambda x: x, lambda x: 2 * x], 3.0)
+    6.0
+    """
+    if not branches:
+        raise ValueError("switch needs at least one branch")
+    return branches[min(max(index.__index__(), 0), len(branches) - 1)](*operands)
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+    """Return the state after ``while cond_fun(state): state = body_fun(state)``.
+
+    Parameters
+    ----------
+    cond_fun : callable
+        State -> bool.
+    body_fun : callable
+        State -> state, of the same structure, shapes and dtypes.
+    init : pytree
+        The first state.
+
+    Returns
+    -------
+    pytree
+        Differentiable in both modes. Under ``vmap`` the loop runs until the last lane is done, and a lane that is done
+        keeps its state.
+
+    Raises
+    ------
+    TreeMismatchError, ShapeMismatchError, DtypeMismatchError
+        if the body changes the structure, a shape or a dtype.
+
+    Examples
+    --------
+    >>> import fad
+    >>> newton = lambda a: while_loop(lambda x: abs(x * x - a) > 1e-9, lambda x: 0.5 * (x + a / x), a)
+    >>> round(fad.grad(newton)(4.0), 9)
+    np.float64(0.25)
+    """
+    state = init
+    while True:
+        go = cond_fun(state)
+        trace = youngest([go])
+        if isinstance(trace, BatchTrace):
+            return _while_lanes(cond_fun, body_fun, state, go)
+        if not go:
+            return state
+        state = _checked(body_fun(state), state, "the body of while_loop")
+
+
+def _while_lanes(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
+    """Run a loop whose lanes stop at different times: those that are done keep their state."""
+    while type(go) is Tracer and isinstance(go.trace, BatchTrace):
+        if not np.any(go.value):
+            return state
+        new = _checked(body_fun(state), state, "the body of while_loop")
+        state = tree.map(lambda old, n, go=go: np.where(_like(go, n), n, old), state, new)
+        go = np.logical_and(go, cond_fun(state))
+    return state
+
+
+def _like(go: Any, x: Any) -> Any:
+    return go.reshape((1,) * np.ndim(x)) if np.ndim(x) else go
+
+
+def _checked(new: Any, old: Any, what: str) -> Any:
+    """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
+    xs, structure = tree.flatten(new)
+    ys, expected = tree.flatten(old)
+    if structure != expected:
+        same_structure(expected, structure, f"what {what} returns")
+    for x, y in zip(xs, ys, strict=True):
+        if x is y:
+            continue
+        if np.shape(x) != np.shape(y):
+            raise ShapeMismatchError(
+                f"{what} was given an array of shape {np.shape(y)} and returned one of shape {np.shape(x)}: "
+                "the state must keep its shapes"
+            )
+        if hasattr(x, "dtype") and hasattr(y, "dtype") and x.dtype != y.dtype:
+            raise DtypeMismatchError(
+                f"{what} was given an array of dtype {y.dtype} and returned one of dtype {x.dtype}: "
+                "the state must keep its dtypes, so start with the right one"
+            )
+    return new
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint: str = "sqrt") -> Any:
+    """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
+
+    Parameters
+    ----------
+    lower, upper : int
+    body_fun : callable
+        ``(i, state) -> state``, of the same structure, shapes and dtypes.
+    init : pytree
+    checkpoint : "sqrt", "binomial" or "none", keyword only
+        As in :func:`scan`.
+
+    Examples
+    --------
+    >>> fori_loop(0, 4, lambda i, x: x + i, 0)
+    6
+    """
+    start, stop = lower.__index__(), upper.__index__()
+
+    def step(state, i):
+        return _checked(body_fun(start + i, state), state, "the body of fori_loop"), None
+
+    return _scan(step, init, None, max(0, stop - start), False, checkpoint)[0]
+
+
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    unroll: int = 1,
+    checkpoint: str = "sqrt",
+) -> tuple:
+    """Run ``carry, y = f(carry, x)`` along the leading axis of `xs`; return the last carry and the stacked y.
+
+    Parameters
+    ----------
+    f : callable
+        ``(carry, x) -> (carry, y)``, pytrees; the carry keeps its structure, shapes and dtypes.
+    init : pytree
+        The first carry.
+    xs : pytree of arrays, or None
+        What is run over; None for a loop of `length` steps.
+    length : int
+    reverse : bool
+        Run from the last element to the first; y stay with their x.
+    unroll : int, keyword only
+        Accepted for compatibility with JAX.
+    checkpoint : "sqrt", "binomial" or "none", keyword only
+        What reverse mode keeps of a long loop: the carry after every √n steps ("sqrt": the steps are computed twice),
+        about 2 log n carries ("binomial": up to log n times), or everything ("none").
+
+    Returns
+    -------
+    (carry, ys)
+
+    Raises
+    ------
+    ValueError
+        if lengths disagree or none is given; TreeMismatchError, ShapeMismatchError, DtypeMismatchError for the carry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
+    (np.float64(6.0), array([0., 1., 3.]))
+    """
+    lengths = {np.shape(x)[0] for x in tree.leaves(xs)}
+    if length is not None:
+        lengths.add(int(length))
+    if len(lengths) != 1:
+        raise ValueError(
+            f"scan runs over arrays of one length, but was given {sorted(lengths)}"
+            if lengths
+            else "scan needs xs, or a length"
+        )
+
+    def step(carry, x):
+        out = f(carry, x)
+        if type(out) is not tuple or len(out) != 2:
+            raise TypeError(f"the function of scan must return (carry, y), but it returned {type(out).__name__}")
+        return _checked(out[0], carry, "the function of scan"), out[1]
+
+    counted = xs is not None
+    carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, lengths.pop(), reverse, checkpoint)
+    return carry, _stack(ys)
+
+
+def _scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
+    """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
+    if checkpoint not in _CHOICES:
+        raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
+
+    def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
+        ys = []
+        for k in range(start, stop):
+            i = n - 1 - k if reverse else k
+            carry, y = step(carry, i if xs is None else tree.map(lambda x, i=i: x[i], xs))
+            ys.append(y)
+        return carry, ys
+
+    if n > _SHORT and checkpoint != "none" and _in_reverse_mode(step, init, xs):
+        run = _by_square_roots if checkpoint == "sqrt" else _by_halves
+        carry, ys = run(steps, init, 0, n)
+    else:
+        carry, ys = steps(init, 0, n)
+    return carry, ys[::-1] if reverse else ys
+
+
+def _by_square_roots(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
+    size = math.isqrt(stop - start)
+    ys = []
+    for a in range(start, stop, size):
+        carry, some = _checkpoint(lambda c, a=a: steps(c, a, min(a + size, stop)))(carry)
+        ys += some
+    return carry, ys
+
+
+def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
+    """Keep the state in the middle, and treat both halves alike: memory grows with the logarithm of the length."""
+    if stop - start <= _SHORT:
+        return steps(carry, start, stop)
+    middle = (start + stop) // 2
+    carry, first = _checkpoint(lambda c: _by_halves(steps, c, start, middle))(carry)
+    carry, second = _checkpoint(lambda c: _by_halves(steps, c, middle, stop))(carry)
+    return carry, first + second
+
+
+def _in_reverse_mode(step: Callable, init: Any, xs: Any) -> bool:
+    """Tell whether a value of the loop, or one that its body takes from outside, is traced by reverse mode."""
+    seen = [*tree.leaves((init, xs)), *_closed_over(step)]
+    while seen:
+        x = seen.pop()
+        if type(x) is Tracer:
+            if isinstance(x.trace, VJPTrace):
+                return True
+            seen.append(x.value)
+    return False
+
+
+def _closed_over(f: Callable, depth: int = 4) -> list:
+    found: list = []
+    for cell in getattr(f, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if callable(value) and depth:
+            found += _closed_over(value, depth - 1)
+        else:
+            found += [x for x in tree.leaves(value) if type(x) is Tracer]
+    return found
+
+
+def _stack(ys: list) -> Any:
+    if not ys:
+        return None
+    if not tree.leaves(ys[0]):
+        return ys[0]
+    return tree.map(lambda *column: np.stack(column), *ys)
+
+
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Return ``f`` of each element along the leading axis, stacked: one after the other, or in batches.
+
+    Parameters
+    ----------
+    f : callable
+    xs : array or pytree of arrays of one length
+    batch_size : int, keyword only
+        How many elements to run at once, by ``vmap``; one if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> map(lambda x: x * x, np.array([1.0, 2.0, 3.0]))
+    array([1., 4., 9.])
+    """
+    if batch_size is not None:
+        return vmap(f, chunk_size=batch_size)(xs)
+    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Return all partial combinations along an axis, in about 2 log n calls of `fn` on whole arrays.
+
+    Parameters
+    ----------
+    fn : callable
+        ``fn(a, b)``, associative, of arrays (or trees of arrays) that hold many elements along `axis`.
+    elems : array or pytree of arrays
+    reverse : bool
+        Combine from the end.
+    axis : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> associative_scan(np.add, np.array([1.0, 2.0, 3.0, 4.0]))
+    array([ 1.,  3.,  6., 10.])
+    """
+    leaves, structure = tree.flatten(elems)
+    if not leaves:
+        return elems
+    axis = axis % np.ndim(leaves[0])
+    if len({x.shape[axis] for x in leaves}) != 1:
+        raise ValueError("associative_scan runs over arrays of one length along the axis")
+
+    def cut(x, *bounds):
+        return x[(slice(None),) * axis + (slice(*bounds),)]
+
+    def combine(a: list, b: list) -> list:
+        return tree.leaves(fn(tree.unflatten(structure, a), tree.unflatten(structure, b)))
+
+    def partial(xs: list) -> list:
+        n = xs[0].shape[axis]
+        if n < 2:
+            return xs
+        odd = partial(combine([cut(x, 0, n - 1, 2) for x in xs], [cut(x, 1, None, 2) for x in xs]))
+        before = odd if n % 2 else [cut(x, 0, -1) for x in odd]
+        rest = [cut(x, 2, None, 2) for x in xs]
+        even = combine(before, rest) if rest[0].shape[axis] else rest
+        even = [np.concatenate([cut(x, 0, 1), e], axis) for x, e in zip(xs, even, strict=True)]
+        return [_interleaved(e, o, axis) for e, o in zip(even, odd, strict=True)]
+
+    flip = [np.flip(x, axis) for x in leaves] if reverse else leaves
+    out = partial(flip)
+    return tree.unflatten(structure, [np.flip(x, axis) for x in out] if reverse else out)
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """Return even[0], odd[0], even[1], ... along an axis; `even` may be one longer."""
+    n = odd.shape[axis]
+    head = (slice(None),) * axis
+    pairs = np.stack([even[(*head, slice(0, n))], odd], axis + 1)
+    shape = list(even.shape)
+    shape[axis] = 2 * n
+    joined = pairs.reshape(tuple(shape))
+    return joined if even.shape[axis] == n else np.concatenate([joined, even[(*head, slice(n, None))]], axis)

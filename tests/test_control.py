@@ -1,0 +1,166 @@
+"""Control flow as functions: values, derivatives both ways, batches, memory, and errors."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import fad
+from fad import control
+from fad.errors import DtypeMismatchError, ShapeMismatchError, TreeMismatchError
+from fad.testing import check_grads
+
+A = np.array([0.5, 2.0, 9.0])
+
+
+def newton(a):
+    def far(x):
+        return abs(x * x - a) > 1e-12
+
+    return control.while_loop(far, lambda x: 0.5 * (x + a / x), a)
+
+
+def decay(w, xs, **options):
+    def step(c, x):
+        c = np.tanh(w * c + x)
+        return c, c * c
+
+    return control.scan(step, 0.1 * w, xs, **options)
+
+
+def test_cond_runs_one_branch_and_is_differentiable_in_both_modes():
+    def f(x):
+        return control.cond(x > 1, lambda v: v**3, lambda v: np.sin(v), x)
+
+    assert f(2.0) == 8.0
+    check_grads(f, (2.0,), order=2)
+    check_grads(f, (0.5,), order=2)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.array([2.0, 0.5])), [12.0, np.cos(0.5)])
+
+
+def test_switch_clamps_its_index():
+    branches = [lambda x: x, lambda x: 2 * x, lambda x: x * x]
+    assert [control.switch(i, branches, 3.0) for i in (-5, 0, 1, 2, 9)] == [3.0, 3.0, 6.0, 9.0, 9.0]
+    with pytest.raises(ValueError, match="at least one"):
+        control.switch(0, [])
+
+
+def test_while_loop_is_differentiable_in_reverse_mode():
+    for a in A:
+        np.testing.assert_allclose(newton(a), np.sqrt(a))
+        np.testing.assert_allclose(fad.grad(newton)(a), 0.5 / np.sqrt(a), rtol=1e-9)
+        np.testing.assert_allclose(fad.jvp(newton, (a,), (1.0,))[1], 0.5 / np.sqrt(a), rtol=1e-9)
+
+
+def test_while_loop_lets_lanes_stop_at_different_times():
+    np.testing.assert_allclose(fad.vmap(newton)(A), np.sqrt(A))
+    np.testing.assert_allclose(fad.vmap(fad.grad(newton))(A), 0.5 / np.sqrt(A), rtol=1e-9)
+    np.testing.assert_allclose(fad.grad(lambda a: np.sum(fad.vmap(newton)(a)))(A), 0.5 / np.sqrt(A), rtol=1e-9)
+
+
+def test_while_loop_refuses_a_state_that_changes_its_form():
+    with pytest.raises(ShapeMismatchError, match="keep its shapes"):
+        control.while_loop(lambda s: True, lambda s: np.ones(3), np.ones(2))
+    with pytest.raises(DtypeMismatchError, match="keep its dtypes"):
+        control.while_loop(lambda s: True, lambda s: s.astype(np.float32), np.ones(2))
+    with pytest.raises(TreeMismatchError):
+        control.while_loop(lambda s: True, lambda s: (s, s), np.ones(2))
+
+
+def test_fori_loop_counts_from_lower_to_upper():
+    assert control.fori_loop(2, 5, lambda i, x: x * i, 1) == 24
+    assert control.fori_loop(5, 2, lambda i, x: x * i, 1) == 1
+    check_grads(lambda x: control.fori_loop(0, 4, lambda i, v: v * x + i, x), (0.7,), order=2)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_stacks_its_outputs_beside_their_inputs(reverse):
+    carry, ys = control.scan(lambda c, x: (c + x, c), 0.0, np.array([1.0, 2.0, 4.0]), reverse=reverse)
+    assert carry == 7.0
+    np.testing.assert_array_equal(ys, [6.0, 4.0, 0.0] if reverse else [0.0, 1.0, 3.0])
+
+
+def test_scan_without_xs_needs_a_length():
+    assert control.scan(lambda c, _: (c * 2, None), 1.0, length=5) == (32.0, None)
+    with pytest.raises(ValueError, match="length"):
+        control.scan(lambda c, _: (c, None), 1.0)
+    with pytest.raises(ValueError, match="one length"):
+        control.scan(lambda c, x: (c, None), 1.0, (np.ones(2), np.ones(3)))
+
+
+def test_scan_is_differentiable_to_second_order_and_batched():
+    xs = np.linspace(0.1, 0.5, 5)
+
+    def f(w, xs):
+        c, ys = decay(w, xs)
+        return c + np.sum(ys)
+
+    check_grads(f, (0.8, xs), order=2)
+    ws = np.array([0.2, 0.9])
+    np.testing.assert_allclose(
+        fad.vmap(fad.grad(f), in_axes=(0, None))(ws, xs), [fad.grad(f)(w, xs) for w in ws], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("checkpoint", ["sqrt", "binomial"])
+def test_checkpointed_scan_has_the_gradient_of_a_plain_one(checkpoint):
+    xs = np.sin(np.arange(300.0))
+
+    def f(w, how):
+        c, ys = decay(w, xs, checkpoint=how)
+        return c + np.mean(ys)
+
+    np.testing.assert_allclose(fad.grad(f)(0.8, checkpoint), fad.grad(f)(0.8, "none"), rtol=1e-12)
+
+
+def test_the_gradient_of_a_long_checkpointed_loop_takes_little_memory():
+    size = 1000
+    x = np.full(size, 0.5)
+
+    def f(x, how):
+        return np.sum(control.fori_loop(0, 2000, lambda i, s: s * np.cos(s), x, checkpoint=how))
+
+    def peak(how):
+        tracemalloc.start()
+        fad.grad(f)(x, how)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    everything = peak("none")
+    assert peak("sqrt") < everything / 8
+    assert peak("binomial") < everything / 8
+
+
+def test_map_is_a_loop_and_takes_batches():
+    xs = np.arange(6.0).reshape(3, 2)
+    for batch_size in (None, 2):
+        np.testing.assert_array_equal(control.map(lambda x: np.sum(x * x), xs, batch_size=batch_size), [1.0, 13.0, 41.0])
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_is_a_cumulative_combination(n, reverse):
+    x = np.random.default_rng(n).normal(size=(2, n))
+    wanted = np.cumsum(x[:, ::-1], 1)[:, ::-1] if reverse else np.cumsum(x, 1)
+    np.testing.assert_allclose(control.associative_scan(np.add, x, reverse=reverse, axis=1), wanted)
+
+
+def test_associative_scan_solves_linear_recurrences_with_derivatives():
+    a, b = np.array([0.5, 0.9, 1.1, 0.3]), np.array([1.0, 2.0, 3.0, 4.0])
+
+    def combine(p, q):
+        return p[0] * q[0], p[1] * q[0] + q[1]
+
+    def fast(a, b):
+        return np.sum(control.associative_scan(combine, (a, b))[1] ** 2)
+
+    def slow(a, b):
+        total, s = 0.0, 0.0
+        for i in range(4):
+            s = s * a[i] + b[i]
+            total = total + s * s
+        return total
+
+    np.testing.assert_allclose(fast(a, b), slow(a, b))
+    np.testing.assert_allclose(fad.grad(fast)(a, b), fad.grad(slow)(a, b))
