@@ -1,7 +1,7 @@
 """Settings, each in a context variable: threads and async tasks do not disturb one another.
 
-    with fad.config.use(check_mutation="full"):
-        ...
+with fad.config.use(check_mutation="full"):
+    ...
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def split_arguments(
         args, argnums, argnames = _resolve_names(fun, args, kwargs, argnums, argnames, what)
     else:
         argnames = ()
-    single = not isinstance(argnums, (tuple, list)) and not (argnums is None)
+    single = not isinstance(argnums, (tuple, list)) and argnums is not None
     nums = _positions(argnums, len(args), what)
     names = tuple(argnames)
     single = len(nums) + len(names) == 1 and (single or (argnums is None and len(names) == 1))

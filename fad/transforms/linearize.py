@@ -150,7 +150,9 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     >>> linear_transpose(lambda x: np.cumsum(x), np.zeros(3))(np.ones(3))
     (array([3., 2., 1.]),)
     """
-    zeros = tree.map(lambda x: np.zeros(x.shape, x.dtype) if not hasattr(x, "ndim") or _is_spec(x) else zeros_like(x), primals)
+    zeros = tree.map(
+        lambda x: np.zeros(x.shape, x.dtype) if not hasattr(x, "ndim") or _is_spec(x) else zeros_like(x), primals
+    )
     out, pullback = vjp(fun, *zeros)
     _check_linear(fun, zeros, out)
     return pullback
