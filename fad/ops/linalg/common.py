@@ -89,6 +89,11 @@ def lanes_for_all(size: int, batched: tuple, xs: Any) -> tuple:
     return tuple(x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True))
 
 
+def rule_batch(prim: Any) -> Any:
+    """Return the batching rule of an operation that is given the decomposition of its first operand."""
+    return lambda size, batched, xs, params: bind(prim(), *lanes_for_all(size, batched, xs))
+
+
 def _flag(name: str, test: Any) -> Primitive:
     """Make an operation that answers yes or no for a whole operand: in a batch, for each lane."""
 

@@ -20,7 +20,7 @@ from fad.ops.linalg.common import (
     hermitian_part,
     inexact,
     known,
-    lanes_for_all,
+    rule_batch,
     stacked,
     t,
 )
@@ -152,7 +152,7 @@ _rest_p = Primitive(
     lambda q, rest: rest,
     jvp=lambda tangents, y, xs, params: -(xs[0] @ (h(tangents[0]) @ y)),
     vjp=(lambda ct, y, q, rest: -(conj(y) @ h(t(q) @ ct)), None),
-    batch=lambda size, batched, xs, params: lanes_for_all(size, batched, xs)[1],
+    batch=rule_batch(lambda: _rest_p),
 )
 
 

@@ -26,9 +26,9 @@ from fad.ops.linalg.common import (
     hermitian_part,
     inexact,
     known,
-    lanes_for_all,
     parted,
     reciprocal_gaps,
+    rule_batch,
     stacked,
     t,
 )
@@ -55,12 +55,12 @@ def _eigh_vjp(ct, y, *xs):
     return conj(v) @ p @ t(v)
 
 
-_eigh_rule_p = Primitive(
+eigh_rule_p = Primitive(
     "eigh_rule",
     lambda a, w, v: (w, v),
     jvp=_eigh_jvp,
     vjp=(_eigh_vjp, None, None),
-    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    batch=rule_batch(lambda: eigh_rule_p),
     multi=True,
 )
 _eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p))
@@ -68,7 +68,7 @@ _eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, u
 
 def _eigh_differentiated(a, *, uplo):
     w, v = bind(_eigh_known_p, a, uplo=uplo)
-    return bind(_eigh_rule_p, hermitian_part(a, uplo), parted(w), v)
+    return bind(eigh_rule_p, hermitian_part(a, uplo), parted(w), v)
 
 
 eigh_p = Primitive(
@@ -156,7 +156,7 @@ _eig_rule_p = Primitive(
     "eig_rule",
     lambda a, w, v: (w, v),
     jvp=_eig_jvp,
-    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    batch=rule_batch(lambda: _eig_rule_p),
     multi=True,
 )
 _eig_known_p = known("eig_known", lambda a: tuple(np.linalg.eig(a)), stacked(lambda: _eig_known_p))

@@ -22,6 +22,7 @@ from fad.ops.linalg.common import (
     parted,
     reciprocal_gaps,
     row,
+    rule_batch,
     stacked,
     t,
 )
@@ -77,7 +78,7 @@ _svd_rule_p = Primitive(
     lambda a, u, s, vh: (u, s, vh),
     jvp=_svd_jvp,
     vjp=(_svd_vjp, None, None, None),
-    batch=lambda size, batched, xs, params: lanes_for_all(size, batched[1:], xs[1:]),
+    batch=rule_batch(lambda: _svd_rule_p),
     multi=True,
 )
 _svd_known_p = known(

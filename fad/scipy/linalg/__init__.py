@@ -15,31 +15,77 @@ from typing import Any
 
 import scipy.linalg as _scipy
 
-from fad.scipy.linalg import equations, functions, triangular  # noqa: F401
 from fad.scipy.linalg.decompositions import (
-    det, eig, eigh, eigvals, eigvalsh, inv, lstsq, norm, null_space, orth, pinv, polar, qr, solve, svd, svdvals,
-)  # fmt: skip
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    lstsq,
+    norm,
+    null_space,
+    orth,
+    pinv,
+    polar,
+    qr,
+    solve,
+    svd,
+    svdvals,
+)
 from fad.scipy.linalg.equations import (
-    solve_continuous_are, solve_continuous_lyapunov, solve_discrete_are, solve_discrete_lyapunov, solve_sylvester,
-)  # fmt: skip
+    solve_continuous_are,
+    solve_continuous_lyapunov,
+    solve_discrete_are,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+)
 from fad.scipy.linalg.functions import (
-    coshm, cosm, expm, expm_frechet, fractional_matrix_power, logm, sinhm, sinm, sqrtm, tanhm, tanm,
-)  # fmt: skip
+    coshm,
+    cosm,
+    expm,
+    expm_frechet,
+    fractional_matrix_power,
+    logm,
+    sinhm,
+    sinm,
+    sqrtm,
+    tanhm,
+    tanm,
+)
 from fad.scipy.linalg.structured import (
-    block_diag, circulant, companion, convolution_matrix, diagsvd, hankel, khatri_rao, matmul_toeplitz, solve_circulant,
-    solve_toeplitz, toeplitz,
-)  # fmt: skip
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    diagsvd,
+    hankel,
+    khatri_rao,
+    matmul_toeplitz,
+    solve_circulant,
+    solve_toeplitz,
+    toeplitz,
+)
 from fad.scipy.linalg.triangular import (
-    cho_factor, cho_solve, cholesky, lu, lu_factor, lu_solve, solve_banded, solve_triangular, solveh_banded,
-)  # fmt: skip
+    cho_factor,
+    cho_solve,
+    cholesky,
+    lu,
+    lu_factor,
+    lu_solve,
+    solve_banded,
+    solve_triangular,
+    solveh_banded,
+)
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm", "cosm",
-    "det", "diagsvd", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "fractional_matrix_power", "hankel",
-    "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth",
-    "pinv", "polar", "qr", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
-    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
+    "cosm", "det", "diagsvd", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet",
+    "fractional_matrix_power", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul_toeplitz", "norm", "null_space", "orth", "pinv", "polar", "qr", "sinhm", "sinm", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
+    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
 

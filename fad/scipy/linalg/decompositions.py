@@ -1,0 +1,311 @@
+"""Decompositions and solves in SciPy's signatures: eigh (generalised too), eig, svd, qr, polar, inv, solve, lstsq."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from fad.core.primitive import Primitive
+from fad.core.samples import call
+from fad.core.tracer import bind
+from fad.errors import MissingRuleError
+from fad.ops.linalg.common import (
+    as_array,
+    diagonal,
+    eps,
+    h,
+    hermitian_part,
+    inexact,
+    known,
+    parted,
+    reciprocal_gaps,
+    row,
+    rule_batch,
+)
+from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
+from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
+
+_GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
+
+
+def _refuse(**options: Any) -> None:
+    """Raise for an option of SciPy's that has no rule."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise MissingRuleError(f"{name}={value!r} has no rule for traced matrices; leave it out")
+
+
+def _hermitian(s, n):
+    x = s.real(n, n)
+    return x + np.conjugate(x.T)
+
+
+# --- eigh: a v = b v diag(w), v^H b v = 1 ---------------------------------------------------------------------------
+
+
+def _pencil_jvp(tangents, y, xs, params):
+    w, v = y
+    da, db = (np.zeros_like(x) if d is None else d for d, x in zip(tangents[:2], xs[:2], strict=True))
+    p, m = h(v) @ da @ v, h(v) @ db @ v
+    dw = diagonal(p - m * row(w))
+    mixing = reciprocal_gaps(w) * (p - m * row(w)) - 0.5 * diag_matrix(diagonal(m))
+    return dw.real if dw.dtype.kind == "c" else dw, v @ mixing
+
+
+_pencil_p = Primitive(
+    "eigh_pencil_rule",
+    lambda a, b, w, v: (w, v),
+    jvp=_pencil_jvp,
+    batch=rule_batch(lambda: _pencil_p),
+    multi=True,
+)
+
+
+def _values_and_vectors(a, *b, lower):
+    return sl.eigh(a, *b, lower=lower)
+
+
+_eigh_known_p = known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), stacked(lambda: _eigh_known_p))
+
+
+def _eigh_differentiated(a, *b, lower):
+    w, v = bind(_eigh_known_p, a, *b, lower=lower)
+    uplo = "L" if lower else "U"
+    operands = [hermitian_part(inexact(as_array(x)), uplo) for x in (a, *b)]
+    return bind(_pencil_p if b else eigh_rule_p, *operands, parted(w), v)
+
+
+_eigh_p = Primitive(
+    "scipy_eigh",
+    over_stacks(_values_and_vectors, 2),
+    batch=stacked(lambda: _eigh_p),
+    multi=True,
+    extra={"differentiated": _eigh_differentiated},
+)
+
+
+def _eigh(a: Any, b: Any, lower: bool, type: int, chosen: Any) -> tuple:
+    if type != 1:
+        raise MissingRuleError(f"eigh(type={type}) has no rule for traced matrices; bring the problem to type 1")
+    operands = [inexact(as_array(x)) for x in (a, b) if x is not None]
+    w, v = bind(_eigh_p, *operands, lower=bool(lower))
+    if chosen is not None:
+        first, last = chosen
+        w, v = w[..., first : last + 1], v[..., first : last + 1]
+    return w, v
+
+
+def _eigh_samples(s):
+    # In double precision, for LAPACK may turn the vectors the other way round in single.
+    a, b = double(_hermitian(s, 3)), double(definite(s, 3))
+    return [call(a), call(a, lower=False), call(a, b)]
+
+
+@scipy_function("eigh", samples=lambda s: [
+    *_eigh_samples(s), call(_hermitian(s, 3), definite(s, 3), eigvals_only=True)], **_GAUGE)  # fmt: skip
+def eigh(
+    a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
+    subset_by_index=None, subset_by_value=None, driver=None,
+):  # fmt: skip
+    """Return eigenvalues and eigenvectors of a Hermitian matrix, or of ``a v = w b v`` with b positive definite.
+
+    As with ``numpy.linalg.eigh``, the derivative is that among Hermitian matrices, and exact at repeated eigenvalues.
+    """
+    _refuse(subset_by_value=subset_by_value)
+    w, v = _eigh(a, b, lower, type, subset_by_index)
+    return w if eigvals_only else (w, v)
+
+
+@scipy_function("eigvalsh", samples=_eigh_samples, **_GAUGE)
+def eigvalsh(
+    a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
+    subset_by_index=None, subset_by_value=None, driver=None,
+):  # fmt: skip
+    """Return the eigenvalues of a Hermitian matrix, or of ``a v = w b v`` with b positive definite."""
+    _refuse(subset_by_value=subset_by_value)
+    return _eigh(a, b, lower, type, subset_by_index)[0]
+
+
+# --- eig -----------------------------------------------------------------------------------------------------------
+
+
+def _general(s):
+    return [call(s.real(3, 3) + np.diag([0.0, 4.0, 8.0]).astype(s.dtype)), call(regular(s, 2), definite(s, 2))]
+
+
+def _as_complex(x: Any) -> Any:
+    return x if x.dtype.kind == "c" else x.astype(np.result_type(x.dtype, np.complex64))
+
+
+def _eig(a: Any, b: Any) -> tuple:
+    a = inexact(as_array(a))
+    return np.linalg.eig(a if b is None else np.linalg.solve(b, a))
+
+
+# The vectors are those of numpy.linalg.eig, which may be turned beside LAPACK's for a pencil.
+@scipy_function("eig", samples=lambda s: _general(s)[:1])
+def eig(
+    a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
+    homogeneous_eigvals=False,
+):  # fmt: skip
+    """Return complex eigenvalues and right eigenvectors of length 1, of a matrix or of ``a v = w b v``."""
+    _refuse(left=left, homogeneous_eigvals=homogeneous_eigvals)
+    w, v = _eig(a, b)
+    return (_as_complex(w), v) if right else _as_complex(w)
+
+
+def _spread(s):
+    return [call(s.real(3, 3) + np.diag([0.0, 6.0, 12.0]).astype(s.dtype))]
+
+
+@scipy_function("eigvals", samples=_spread)
+def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
+    """Return complex eigenvalues of a matrix or of ``a v = w b v``."""
+    _refuse(homogeneous_eigvals=homogeneous_eigvals)
+    return _as_complex(_eig(a, b)[0])
+
+
+# --- svd, polar, orth, null_space ------------------------------------------------------------------------------------
+
+
+@scipy_function("svd", samples=lambda s: [
+    call(s.real(3, 2), full_matrices=False), call(s.real(2, 3), compute_uv=False)],
+    numerical=False, gauge="the phases of pairs of vectors, and full_matrices")  # fmt: skip
+def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    """Return the singular value decomposition ``(u, s, vh)``, or s alone."""
+    found = np.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+@scipy_function("svdvals", samples=lambda s: [call(s.real(3, 2))])
+def svdvals(a, overwrite_a=False, check_finite=True):
+    """Return the singular values, descending."""
+    return np.linalg.svd(a, compute_uv=False)
+
+
+@scipy_function("polar", samples=lambda s: [
+    call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")])  # fmt: skip
+def polar(a, side="right"):
+    """Return the polar decomposition: a unitary factor, and a Hermitian positive semidefinite one."""
+    if side not in ("right", "left"):
+        raise ValueError("`side` must be either 'right' or 'left'")
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    p = (h(vh) * row(s)) @ vh if side == "right" else (u * row(s)) @ h(u)
+    return u @ vh, p
+
+
+def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
+    cutoff = eps(s) * max(shape) if rcond is None else rcond
+    return int(np.sum(s > np.max(s) * cutoff))
+
+
+@scipy_function("orth", samples=lambda s: [call(s.real(3, 2))], **_GAUGE)
+def orth(A, rcond=None):
+    """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative."""
+    u, s, _ = np.linalg.svd(A, full_matrices=False)
+    return u[..., : _rank(s, A.shape, rcond)]
+
+
+@scipy_function("null_space", samples=lambda s: [call(s.real(2, 3))], **_GAUGE)
+def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    """Return an orthonormal basis of the null space; only what does not depend on the choice has a derivative."""
+    _, s, vh = np.linalg.svd(A, full_matrices=True)
+    return h(vh[..., _rank(s, A.shape, rcond) :, :])
+
+
+# --- qr --------------------------------------------------------------------------------------------------------------
+
+
+@scipy_function("qr", samples=lambda s: [
+    call(s.real(3, 3)), call(s.real(3, 2), mode="economic"), call(s.real(2, 3), mode="r"),
+    call(s.real(3, 2), mode="economic", pivoting=True)])  # fmt: skip
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    """Return the QR decomposition, "full", "economic" or "r", with the constant permutation if `pivoting`."""
+    names = {"full": "complete", "r": "complete", "economic": "reduced"}
+    if mode not in names:
+        raise MissingRuleError(f"qr(mode={mode!r}) has no rule for traced matrices; use 'full', 'economic' or 'r'")
+    a = inexact(as_array(a))
+    order = ()
+    if pivoting:
+        order = (bind(_column_order_p, a),)
+        a = np.take_along_axis(a, np.broadcast_to(row(order[0]), a.shape), axis=-1)
+    q, r = np.linalg.qr(a, names[mode])
+    return (r, *order) if mode == "r" else (q, r, *order)
+
+
+_column_order_p = Primitive(
+    "qr_column_order",
+    lambda a: sl.qr(a, mode="r", pivoting=True)[1],
+    flat=True,
+    batch=lambda size, batched, xs, params: np.stack([bind(_column_order_p, x) for x in xs[0]]),
+    archetype="flat",
+)
+
+
+# --- plain solves ---------------------------------------------------------------------------------------------------
+
+
+@scipy_function("inv", samples=lambda s: [call(regular(s, 3))])
+def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
+    """Return the inverse of a matrix."""
+    return np.linalg.inv(_assumed(a, assume_a, lower))
+
+
+@scipy_function("det", samples=lambda s: [call(double(s.real(3, 3)))])
+def det(a, overwrite_a=False, check_finite=True):
+    """Return the determinant; the derivative is exact for singular matrices too."""
+    return np.linalg.det(double(as_array(a)))  # SciPy's result is double, always
+
+
+@scipy_function("pinv", samples=lambda s: [call(s.real(3, 2)), call(s.real(2, 3), rtol=1e-10)])
+def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
+    """Return the pseudo-inverse; the derivative is that among matrices of the same rank."""
+    _refuse(atol=atol)
+    a = inexact(as_array(a))
+    rtol = eps(a) * max(a.shape[-2:]) if rtol is None else rtol
+    y = np.linalg.pinv(a, rtol)
+    return (y, int(np.linalg.matrix_rank(a, rtol=rtol))) if return_rank else y
+
+
+def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
+    """Return the matrix that SciPy reads from `a` under an assumption."""
+    a = inexact(as_array(a))
+    if assume_a in (None, "gen", "general", "banded", "diagonal", "tridiagonal"):
+        return a
+    if assume_a in ("her", "hermitian", "pos", "positive definite"):
+        return hermitian_part(a, "L" if lower else "U")
+    if assume_a in ("upper triangular", "lower triangular"):
+        return np.triu(a) if assume_a.startswith("upper") else np.tril(a)
+    if assume_a in ("sym", "symmetric"):
+        return 0.5 * (a + a.swapaxes(-1, -2))
+    raise ValueError(f"{assume_a} is not a recognized matrix structure")
+
+
+@scipy_function("solve", samples=lambda s: [
+    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True),
+    call(regular(s, 3), s.real(3), assume_a="upper triangular")], constants=("assume_a",))  # fmt: skip
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
+    """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any."""
+    a = _assumed(a, assume_a, lower)
+    return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, inexact(as_array(b)))
+
+
+@scipy_function("lstsq", samples=lambda s: [call(s.real(4, 2), s.real(4)), call(regular(s, 3), s.real(3, 2))],
+                constants=("cond",))  # fmt: skip
+def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None):
+    """Return the least-squares solution of smallest norm, squared residuals, rank and singular values."""
+    a, b = inexact(as_array(a)), inexact(as_array(b))
+    x, residuals, rank, s = np.linalg.lstsq(a, b, eps(a) if cond is None else cond)
+    if residuals.size == 0:
+        residuals = residuals.astype(x.dtype)
+    elif b.ndim == 1:
+        residuals = residuals[0]
+    return x, residuals, rank.astype(np.int64), s
+
+
+@scipy_function("norm", samples=lambda s: [call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])
+def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+    """Return a vector or matrix norm, as ``numpy.linalg.norm``."""
+    return np.linalg.norm(a, ord, axis, keepdims)

@@ -1,0 +1,146 @@
+"""Matrices of a structure: block_diag, toeplitz, circulant, hankel, companion, and systems with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.samples import call
+from fad.ops.linalg.common import as_array, conj
+from fad.scipy.linalg.common import double, scipy_function
+
+
+@scipy_function("block_diag", samples=lambda s: [
+    call(s.real(2, 2), s.real(1, 3), s.real(2)), call(s.real(2, 1)), call(s.real(2, 2), 1.5)])  # fmt: skip
+def block_diag(*arrs):
+    """Return a matrix with the given matrices along its diagonal; vectors count as rows."""
+    blocks = [np.atleast_2d(as_array(a)) for a in arrs]
+    width = sum(b.shape[-1] for b in blocks)
+    dtype = np.result_type(*[b.dtype for b in blocks])
+    rows, left = [], 0
+    for b in blocks:
+        *lead, m, n = b.shape
+        before = np.zeros_like(b, shape=(*lead, m, left), dtype=dtype)
+        after = np.zeros_like(b, shape=(*lead, m, width - left - n), dtype=dtype)
+        rows.append(np.concatenate([before, b, after], -1))
+        left += n
+    return np.concatenate(rows, -2)
+
+
+def _along(values: Any, index: Any) -> Any:
+    return values[..., index]
+
+
+@scipy_function("toeplitz", samples=lambda s: [
+    call(s.real(3)), call(s.real(3), s.real(4)), call(s.real(3), s.real(1))])  # fmt: skip
+def toeplitz(c, r=None):
+    """Return the matrix with constant diagonals, first column `c` and first row `r`, by default ``conj(c)``."""
+    c = as_array(c)
+    r = conj(c) if r is None else as_array(r)
+    m, n = c.shape[-1], r.shape[-1]
+    i, j = np.indices((m, n))
+    return _along(np.concatenate([c[..., ::-1], r[..., 1:]], -1), m - 1 - i + j)
+
+
+@scipy_function("circulant", samples=lambda s: [call(s.real(4))])
+def circulant(c):
+    """Return the matrix whose columns are `c`, turned by one place more each."""
+    c = as_array(c)
+    i, j = np.indices((c.shape[-1],) * 2)
+    return _along(c, (i - j) % c.shape[-1])
+
+
+@scipy_function("hankel", samples=lambda s: [call(s.real(3)), call(s.real(3), s.real(4))])
+def hankel(c, r=None):
+    """Return the matrix with constant antidiagonals, first column `c` and last row `r` (by default zeros)."""
+    c = as_array(c)
+    r = np.zeros_like(c) if r is None else as_array(r)
+    i, j = np.indices((c.shape[-1], r.shape[-1]))
+    return _along(np.concatenate([c, r[..., 1:]], -1), i + j)
+
+
+@scipy_function("companion", samples=lambda s: [call(s.positive(4))])
+def companion(a):
+    """Return the companion matrix of a polynomial, highest power first."""
+    a = as_array(a)
+    n = a.shape[-1] - 1
+    if n < 1:
+        raise ValueError("The length of `a` along the last axis must be at least 2")
+    first = -a[..., None, 1:] / a[..., None, :1]
+    below = np.broadcast_to(np.eye(n - 1, n, dtype=first.dtype), (*first.shape[:-2], n - 1, n))
+    return np.concatenate([first, below], -2)
+
+
+@scipy_function("convolution_matrix", constants=(1,), samples=lambda s: [
+    call(s.real(3), 4), call(s.real(3), 4, mode="same"), call(s.real(3), 5, mode="valid")])  # fmt: skip
+def convolution_matrix(a, n, mode="full"):
+    """Return the matrix that convolves a vector of length `n` with `a`."""
+    a = as_array(a)
+    if n <= 0:
+        raise ValueError("n must be a positive integer.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
+    m = a.shape[-1]
+    i, j = np.indices((m + n - 1, n))
+    inside = (i >= j) & (i - j < m)
+    full = np.where(inside, a[np.where(inside, i - j, 0)], np.zeros_like(a, shape=()))
+    if mode == "full":
+        return full
+    length = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
+    cut = (m + n - 1 - length) // 2 if mode == "same" else min(m, n) - 1
+    return full[cut : cut + length]
+
+
+@scipy_function("khatri_rao", samples=lambda s: [call(s.real(2, 3), s.real(4, 3))])
+def khatri_rao(a, b):
+    """Return the Kronecker products of the columns of two matrices."""
+    a, b = as_array(a), as_array(b)
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError("The number of columns for both arrays should be equal.")
+    both = a[..., :, None, :] * b[..., None, :, :]
+    return both.reshape(*both.shape[:-3], a.shape[-2] * b.shape[-2], a.shape[-1])
+
+
+@scipy_function("diagsvd", constants=(1, 2), samples=lambda s: [call(s.real(2), 3, 2), call(s.real(2), 2, 3)])
+def diagsvd(s, M, N):
+    """Return the M by N matrix with singular values `s` on its diagonal."""
+    s = as_array(s)
+    n = s.shape[-1]
+    if n not in (M, N):
+        raise ValueError("Length of s must be M or N.")
+    square = s[:, None] * np.eye(n, dtype=s.dtype)
+    rest = np.zeros_like(s, shape=(M - n, N) if n == N else (M, N - n))
+    return np.concatenate([square, rest], 0 if n == N else 1)
+
+
+def _column_and_row(c_or_cr: Any) -> tuple:
+    return c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+
+
+def _dominant(s, n):
+    x = s.real(n)
+    return x + 8.0 * np.eye(1, n, dtype=x.dtype)[0]
+
+
+@scipy_function("solve_toeplitz", samples=lambda s: [
+    call((_dominant(s, 3), s.real(3)), s.real(3)), call(_dominant(s, 3), s.real(3, 2))])  # fmt: skip
+def solve_toeplitz(c_or_cr, b, check_finite=True):
+    """Solve a system with a Toeplitz matrix, given by its first column and row, as a dense one."""
+    return np.linalg.solve(double(toeplitz(*_column_and_row(c_or_cr))), double(as_array(b)))
+
+
+@scipy_function("matmul_toeplitz", samples=lambda s: [
+    call((s.real(3), s.real(4)), s.real(4)), call(s.real(3), s.real(3, 2))])  # fmt: skip
+def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
+    """Multiply with a Toeplitz matrix, given by its first column and row."""
+    return double(toeplitz(*_column_and_row(c_or_cr))) @ double(as_array(x))
+
+
+@scipy_function("solve_circulant", samples=lambda s: [
+    call(_dominant(s, 3), s.real(3)), call(_dominant(s, 3), s.real(3, 2))])  # fmt: skip
+def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
+    """Solve a system with a circulant matrix, as a dense one."""
+    if singular != "raise" or (caxis, baxis, outaxis) != (-1, 0, 0):
+        raise ValueError("solve_circulant of traced values takes singular='raise' and the default axes only")
+    return np.linalg.solve(circulant(c), as_array(b))
