@@ -36,7 +36,8 @@ remat = checkpoint
 __version__ = "0.1.0"
 
 __all__ = [
-    "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp",
+    "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp",
+    "custom_linear_solve", "custom_root", "custom_vjp",
     "data", "device_get", "device_put", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian",
     "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph",
     "map", "nn", "numpy", "ops", "optim", "random", "remat", "save", "scan", "scipy", "source", "stop_gradient",

@@ -126,7 +126,7 @@ CASES = {
     "hyp0f1": (mp.hyp0f1, grid((0.7, 2.4), SMALL), (1,)),
     "hyp1f1": (mp.hyp1f1, grid((0.7, -2.0), (0.5, 2.4), SMALL), (2,)),
     "hyp2f1": (mp.hyp2f1, grid((0.7,), (1.2,), (1.9,), (-3.0, -0.4, 0.3, 0.8)), (3,)),
-    "hyperu": (mp.hyperu, grid((0.7, 1.5), (0.4, 2.3), (0.3, 2.0, 9.0)), (2,)),
+    "hyperu": (mp.hyperu, grid((0.7, 1.5), (0.4, 2.3), (0.3, 2.0, 5.0)), (2,)),
     "ellipk": (mp.ellipk, [(m,) for m in (-4.0, 0.0, 1e-9, 0.4, 0.97)]),
     "ellipe": (mp.ellipe, [(m,) for m in (-4.0, 0.0, 1e-9, 0.4, 0.97)]),
     "ellipkinc": (ellipkinc, grid((-0.9, 0.4, 1.4, 5.0), (-3.0, 0.0, 0.6))),

@@ -1,0 +1,301 @@
+"""Derivatives of what is defined by an equation: a root of a function, the solution of a linear system.
+
+The solver is a black box, run on constants. What it found is then made differentiable by the equation alone.
+
+A root x of f(x) = 0 gets its derivative by Newton steps with the Jacobian J at the solution held fast,
+``x <- x - J^-1 (f(x) - f(x*))``. Their values are zero steps, for x* solves the equation already. But on traced values one
+step carries the implicit function theorem's first derivative, and each further step makes one more order right,
+so there are as many steps as derivatives are being taken of each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from fad import tree
+from fad.core.tracer import Trace, Tracer, stop_gradient
+from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
+from fad.transforms.check import as_value, zeros_like
+from fad.transforms.custom import Call
+from fad.transforms.jvp import jvp
+from fad.transforms.linearize import linear_transpose, linearize
+from fad.transforms.vjp import is_inexact, vjp
+
+
+def custom_root(
+    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
+) -> Any:
+    """Return a root of `f` as found by `solve`, differentiable by the implicit function theorem.
+
+    The derivative is taken with respect to every traced value that `f` uses, from its closure or otherwise;
+    the solver is not differentiated, and the root does not depend on the initial guess.
+
+    Parameters
+    ----------
+    f : callable
+        Function of one array or pytree, with a result of the same structure and shapes; zero at the root.
+    initial_guess : array or pytree
+        Where the solver starts.
+    solve : callable
+        ``solve(f, initial_guess)`` returns the root (or ``(root, aux)``). It sees values without derivatives.
+    tangent_solve : callable
+        ``tangent_solve(g, y)`` solves ``g(x) = y`` for a linear `g`, in differentiable operations:
+        ``lambda g, y: y / g(1.0)`` for one number, ``lambda g, y: np.linalg.solve(fad.jacobian(g)(y), y)`` for vectors.
+    has_aux : bool
+        If true, `solve` returns ``(root, aux)``, and so does this function.
+
+    Returns
+    -------
+    array or pytree, or (root, aux)
+
+    Raises
+    ------
+    TreeMismatchError
+        if ``f(x)`` has not the structure of ``x``.
+
+    Examples
+    --------
+    The square root of 2, by bisection:
+
+    >>> import fad
+    >>> def bisect(f, x):
+    ...     low, high = 0.0, 2.0
+    ...     for _ in range(60):
+    ...         middle = (low + high) / 2
+    ...         low, high = (middle, high) if f(middle) < 0 else (low, middle)
+    ...     return high
+    >>> def root(a):
+    ...     return fad.custom_root(lambda x: x * x - a, 1.0, bisect, lambda g, y: y / g(1.0))
+    >>> round(fad.grad(root)(2.0), 9), round(fad.grad(fad.grad(root))(2.0), 9)
+    (np.float64(0.353553391), np.float64(-0.088388348))
+    """
+    out = solve(lambda x: stop_gradient(f(x)), stop_gradient(initial_guess))
+    if not has_aux:
+        return implicit_root(f, out, tangent_solve)
+    solution, aux = out
+    return implicit_root(f, solution, tangent_solve), stop_gradient(aux)
+
+
+def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
+    """Make a known root of `f` differentiable with respect to the traced values that `f` uses."""
+    solution = tree.map(lambda x: as_value(x, "the root that a solver found"), stop_gradient(solution))
+    residual = f(solution)
+    if tree.structure(residual) != tree.structure(solution):
+        raise TreeMismatchError(
+            f"a function whose root is taken must return the structure of its argument, {tree.structure(solution)}, "
+            f"but it returned {tree.structure(residual)}"
+        )
+    order = max((depth(r) for r in tree.leaves(residual)), default=0)
+    if order == 0:
+        return solution
+    offset = stop_gradient(residual)  # what the solver's tolerance left over; the derivative is taken on this level set
+    _, slope = linearize(f, solution)
+    x = solution
+    for _ in range(order):
+        x = tree.sub(x, tangent_solve(slope, tree.sub(residual, offset)))
+        residual = f(x) if order > 1 else residual
+    return x
+
+
+def depth(x: Any) -> int:
+    """Return how many derivatives are being taken of a value: the differentiating traces that it is inside."""
+    n = 0
+    while type(x) is Tracer:
+        n += type(x.trace).stop is Trace.stop
+        x = x.value
+    return n
+
+
+# --- linear systems -----------------------------------------------------------------------------------------------
+
+
+def custom_linear_solve(
+    matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False
+) -> Any:
+    """Return the solution x of ``matvec(x) = b`` as found by `solve`, differentiable with respect to `b` and `matvec`.
+
+    Forward derivatives solve the same system with another right-hand side, reverse ones its transpose;
+    the solver itself, conjugate gradients for instance, is never differentiated.
+
+    Parameters
+    ----------
+    matvec : callable
+        A linear function of one array or pytree like `b`. Traced values in its closure are found and differentiated.
+    b : array or pytree
+        The right-hand side.
+    solve : callable
+        ``solve(matvec, b)`` returns x, of the structure of `b`.
+    transpose_solve : callable, optional
+        ``transpose_solve(vecmat, b)``, the same for the transposed system; needed for reverse mode unless `symmetric`.
+    symmetric : bool
+        Whether the transpose of `matvec` is `matvec` itself.
+
+    Returns
+    -------
+    array or pytree like `b`
+
+    Raises
+    ------
+    DerivativeError
+        in reverse mode, without `transpose_solve` and not `symmetric`;
+    CustomRuleError
+        if `matvec` uses a traced value in a way that cannot be found: an attribute of an object, a global.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> def solve(matvec, b):
+    ...     return np.linalg.solve(fad.jacobian(matvec)(b), b)
+    >>> def f(a):
+    ...     return np.sum(fad.custom_linear_solve(lambda x: a * x, np.ones(2), solve, symmetric=True))
+    >>> fad.grad(f)(np.array([1.0, 2.0]))
+    array([-1.  , -0.25])
+    """
+    held, rebuild = closed_over(matvec)
+    leaves, structure = tree.flatten(b)
+    leaves = [as_value(x, "the right-hand side of a linear system") for x in leaves]
+    system = _System(rebuild, structure, len(leaves), solve, solve if symmetric else transpose_solve)
+    return tree.unflatten(structure, system.call(False)(*leaves, *held))
+
+
+class _System:
+    """A family of linear systems: operands are the leaves of the right-hand side, then what the matrix is made of."""
+
+    def __init__(self, rebuild: Callable, structure: Any, n: int, solve: Callable, transpose_solve: Callable | None):
+        self.rebuild = rebuild
+        self.structure = structure
+        self.n = n
+        self.solvers = (solve, transpose_solve)
+
+    def call(self, transposed: bool) -> Call:
+        return Call(
+            "custom_linear_solve",
+            functools.partial(self.run, transposed),
+            functools.partial(self.push, transposed),
+            functools.partial(self.forward, transposed),
+            functools.partial(self.pull, transposed),
+        )
+
+    def matvec(self, transposed: bool, held: Any) -> Callable:
+        plain = self.rebuild(held)
+        if not transposed:
+            return plain
+        return lambda y: linear_transpose(plain, tree.map(zeros_like, y))(y)[0]
+
+    def apply(self, transposed: bool, x: list, held: Any) -> list:
+        return tree.leaves(self.matvec(transposed, held)(tree.unflatten(self.structure, x)))
+
+    def run(self, transposed: bool, *operands: Any) -> list:
+        b, held = operands[: self.n], operands[self.n :]
+        solver = self.solvers[transposed]
+        if solver is None:
+            raise DerivativeError(
+                "the reverse-mode derivative of custom_linear_solve solves the transposed system, and it was given no "
+                "transpose_solve. Pass transpose_solve, or symmetric=True if the matrix is, or use forward mode (fad.jvp)"
+            )
+        found, structure = tree.flatten(solver(self.matvec(transposed, held), tree.unflatten(self.structure, b)))
+        if structure != self.structure:
+            raise TreeMismatchError(f"a linear solver must return the structure {self.structure} of b, not {structure}")
+        return [as_value(x, "the solution of a linear system") for x in found]
+
+    def push(self, transposed: bool, operands: list, tangents: list) -> tuple[list, list]:
+        held = tuple(operands[self.n :])
+        x = self.call(transposed)(*operands)
+        change = list(tangents[: self.n])
+        moving = [i for i, h in enumerate(held) if is_inexact(h)]
+        if moving:
+            _, moved = jvp(
+                lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)),
+                tuple(held[i] for i in moving), tuple(tangents[self.n + i] for i in moving),
+            )  # fmt: skip
+            change = [t - m for t, m in zip(change, moved, strict=True)]
+        return x, self.call(transposed)(*change, *held)
+
+    def forward(self, transposed: bool, *operands: Any) -> tuple[list, Any]:
+        x = self.call(transposed)(*operands)
+        return x, (x, list(operands[self.n :]))
+
+    def pull(self, transposed: bool, res: Any, cts: list) -> list:
+        x, held = res
+        w = self.call(not transposed)(*cts, *held)
+        moving = [i for i, h in enumerate(held) if is_inexact(h)]
+        out: list = [*w, *[None] * len(held)]
+        if moving:
+            _, back = vjp(
+                lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)), *[held[i] for i in moving]
+            )
+            for i, c in zip(moving, back([-v for v in w]), strict=True):
+                out[self.n + i] = c
+        return out
+
+
+def _replaced(held: Any, places: list, values: Any) -> list:
+    out = list(held)
+    for i, v in zip(places, values, strict=True):
+        out[i] = v
+    return out
+
+
+# --- closures -------------------------------------------------------------------------------------------------------
+
+
+def closed_over(function: Callable) -> tuple[list, Callable]:
+    """Return the traced values that a function holds, and a function that makes it anew with others in their place.
+
+    They are looked for in the cells of its closure, its defaults, the arguments of a partial, the instance of a method
+    that is a pytree, and in functions found there. Values are the leaves of pytrees.
+    """
+    held: list = []
+    build = _opened(function, held, {})
+    return held, lambda values: build(list(values)) if held else function
+
+
+def _opened(x: Any, held: list, seen: dict) -> Callable:
+    """Collect the traced values inside `x`; return what builds `x` from a list of replacements for all that are held."""
+    if type(x) is Tracer:
+        place = len(held)
+        held.append(x)
+        return lambda values: values[place]
+    if id(x) in seen:
+        return seen[id(x)]
+    if isinstance(x, types.FunctionType):
+        return _opened_function(x, held, seen)
+    if isinstance(x, types.MethodType):
+        owner, plain = _opened(x.__self__, held, seen), x.__func__
+        return lambda values: types.MethodType(plain, owner(values))
+    if isinstance(x, functools.partial):
+        parts = _opened((x.func, x.args, x.keywords), held, seen)
+        return lambda values: (lambda func, args, keywords: functools.partial(func, *args, **keywords))(*parts(values))
+    leaves, structure = tree.flatten(x)
+    if len(leaves) == 1 and leaves[0] is x:
+        return lambda values: x
+    builders = [_opened(leaf, held, seen) for leaf in leaves]
+    return lambda values: tree.unflatten(structure, [b(values) for b in builders])
+
+
+def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable:
+    before = len(held)
+    seen[id(f)] = lambda values: f  # a function that refers to itself keeps its own closure
+    cells = [_opened(_contents(c), held, seen) for c in f.__closure__ or ()]
+    defaults = _opened(f.__defaults__ or (), held, seen)
+    keywords = _opened(f.__kwdefaults__ or {}, held, seen)
+    if len(held) == before:
+        return seen[id(f)]
+
+    def build(values):
+        closure = tuple(types.CellType(c(values)) for c in cells)
+        made = types.FunctionType(f.__code__, f.__globals__, f.__name__, defaults(values) or None, closure or None)
+        made.__kwdefaults__ = keywords(values) or None
+        return made
+
+    return build
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a cell that is not filled yet
+        raise CustomRuleError("a function was used before a variable of its closure had a value") from None

@@ -1,0 +1,179 @@
+"""Roots and linear systems: derivatives from the equation alone, to any order, under every transform."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
+
+
+def bisect(f, x):
+    low, high = 0.0, 4.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if f(middle) < 0 else (low, middle)
+    return high
+
+
+def cube_root(a):
+    return fad.custom_root(lambda x: x**3 - a, 1.0, bisect, lambda g, y: y / g(1.0))
+
+
+def dense(matvec, b):
+    return np.linalg.solve(fad.jacobian(matvec)(b), b)
+
+
+def solved(a, b):
+    return fad.custom_linear_solve(lambda x: a @ x, b, dense, dense)
+
+
+def loss(solve):
+    return lambda a, b: np.sum(np.sin(solve(a, b)))
+
+
+@pytest.fixture
+def system():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(3, 3)) + 3 * np.eye(3), rng.normal(size=3)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4])
+def test_every_order_of_derivative_of_a_root_is_exact(order):
+    f, exponents = cube_root, [1 / 3 - k for k in range(order)]
+    for _ in range(order):
+        f = fad.grad(f)
+    assert f(2.0) == pytest.approx(np.prod(exponents) * 2.0 ** (1 / 3 - order), rel=1e-11)
+
+
+def test_a_root_composes_with_jvp_hessian_vmap_and_back():
+    a = np.array([1.0, 2.0, 3.0])
+    first = a ** (-2 / 3) / 3
+    assert fad.jvp(fad.grad(cube_root), (2.0,), (1.0,))[1] == pytest.approx(fad.hessian(cube_root)(2.0))
+    np.testing.assert_allclose(fad.vmap(cube_root)(a), np.cbrt(a), rtol=1e-12)
+    np.testing.assert_allclose(fad.vmap(fad.grad(cube_root))(a), first, rtol=1e-12)
+    np.testing.assert_allclose(fad.grad(lambda a: np.sum(fad.vmap(cube_root)(a)))(a), first, rtol=1e-12)
+
+
+def test_the_root_does_not_depend_on_where_the_solver_started():
+    def f(start):
+        return fad.custom_root(lambda x: x**3 - 2.0, start, bisect, lambda g, y: y / g(1.0))
+
+    assert fad.grad(f)(1.0) == 0.0
+
+
+def test_a_root_of_a_tree_and_auxiliary_output():
+    def f(p):
+        def solve(residual, start):
+            return {"u": fad.stop_gradient(p), "v": fad.stop_gradient(p) ** 2}, "done"
+
+        def residual(x):
+            return {"u": x["u"] - p, "v": x["v"] - x["u"] * p}
+
+        def tangent_solve(g, y):
+            flat, unravel = fad.tree.ravel(y)
+            matrix = fad.jacobian(lambda t: fad.tree.ravel(g(unravel(t)))[0])(flat)
+            return unravel(np.linalg.solve(matrix, flat))
+
+        x, note = fad.custom_root(residual, {"u": 0.0, "v": 0.0}, solve, tangent_solve, has_aux=True)
+        assert note == "done"
+        return x["u"] + x["v"]
+
+    assert fad.grad(f)(3.0) == pytest.approx(7.0)
+    assert fad.grad(fad.grad(f))(3.0) == pytest.approx(2.0)
+
+
+def test_a_residual_of_another_structure_is_refused():
+    with pytest.raises(TreeMismatchError, match="structure of its argument"):
+        fad.custom_root(lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: fad.grad(f, (0, 1)),
+        lambda f: fad.jacfwd(f, (0, 1)),
+        lambda f: fad.hessian(f, (0, 1)),
+        lambda f: fad.jacrev(fad.jacfwd(f, (0, 1)), (0, 1)),
+    ],
+)
+def test_a_linear_solve_has_the_derivatives_of_numpys(transform, system):
+    found = fad.tree.leaves(transform(loss(solved))(*system))
+    wanted = fad.tree.leaves(transform(loss(np.linalg.solve))(*system))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-12)
+
+
+def test_a_linear_solve_maps_over_matrices_held_in_the_closure(system):
+    a, b = system
+    many = a + 0.1 * np.random.default_rng(1).normal(size=(4, 3, 3))
+    mapped = fad.vmap(solved, (0, None))
+    np.testing.assert_allclose(mapped(many, b), np.stack([np.linalg.solve(m, b) for m in many]), atol=1e-13)
+    outside = fad.grad(lambda m: np.sum(np.sin(mapped(m, b))))(many)
+    np.testing.assert_allclose(outside, fad.vmap(fad.grad(loss(solved)), (0, None))(many, b), atol=1e-13)
+
+
+def test_conjugate_gradients_are_never_differentiated(system):
+    matrix = system[0] @ system[0].T
+    calls = []
+
+    def solve(matvec, b):
+        calls.append(1)
+        return np.linalg.inv(matrix) @ b
+
+    def f(b):
+        return np.sum(fad.custom_linear_solve(lambda x: matrix @ x, b, solve, symmetric=True) ** 2)
+
+    x = np.linalg.solve(matrix, system[1])
+    np.testing.assert_allclose(fad.grad(f)(system[1]), 2 * np.linalg.solve(matrix, x), rtol=1e-9)
+    assert len(calls) == 2
+
+
+def test_reverse_mode_without_a_transposed_solver_says_what_to_pass(system):
+    a, b = system
+
+    def f(b):
+        return np.sum(fad.custom_linear_solve(lambda x: a @ x, b, dense))
+
+    assert fad.jvp(f, (b,), (b,))[1] == pytest.approx(np.sum(np.linalg.solve(a, b)))
+    with pytest.raises(DerivativeError, match="transpose_solve"):
+        fad.grad(f)(b)
+
+
+def test_values_in_partials_defaults_and_nested_functions_are_found(system):
+    from functools import partial
+
+    a, b = system
+
+    def product(m, x, *, scale):
+        return scale * (m @ x)
+
+    def f(a, s):
+        def nested(x, held=(a, s)):
+            return product(held[0], x, scale=held[1])
+
+        by_default = fad.custom_linear_solve(nested, b, dense, dense)
+        by_partial = fad.custom_linear_solve(partial(product, a, scale=s), b, dense, dense)
+        by_cell = fad.custom_linear_solve(lambda x: nested(x), b, dense, dense)
+        return np.sum(by_default + 2 * by_partial + 3 * by_cell)
+
+    found = fad.grad(f, (0, 1))(a, 2.0)
+    wanted = fad.grad(lambda a, s: 6 * np.sum(np.linalg.solve(s * a, b)), (0, 1))(a, 2.0)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-12)
+
+
+def test_a_traced_value_that_cannot_be_found_is_refused(system):
+    a, b = system
+
+    class Holder:
+        pass
+
+    def f(a, b):
+        holder = Holder()
+        holder.matrix = a
+        return np.sum(fad.custom_linear_solve(lambda x: holder.matrix @ x, b, dense, dense))
+
+    with pytest.raises(CustomRuleError, match="argument"):
+        fad.grad(f, (0, 1))(a, b)
