@@ -1,4 +1,4 @@
-"""Every public name of NumPy is decided: a primitive, a composite, flat, refused with a reason, plain, or for later.
+"""Every public name of NumPy is decided: a primitive, a composite, flat, refused with a reason, or plain.
 
 A name that a new version of NumPy adds, and that nobody has decided about, fails here.
 """
@@ -19,7 +19,7 @@ from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS,
 PLAIN = {
     "arrays from shapes": """
         empty eye identity indices ones zeros tri fromfunction bartlett blackman hamming hanning kaiser
-        diag_indices mask_indices tril_indices triu_indices broadcast_shapes""",
+        diag_indices mask_indices tril_indices triu_indices broadcast_shapes fft.fftfreq fft.rfftfreq""",
     "arrays from text and files": "fromfile fromregex fromstring genfromtxt load loadtxt",
     "names, dtypes and formats": """
         base_repr binary_repr format_float_positional format_float_scientific isdtype issubdtype mintypecode
@@ -27,22 +27,6 @@ PLAIN = {
     "settings and information": """
         get_include get_printoptions getbufsize geterr geterrcall info printoptions set_printoptions setbufsize
         seterr seterrcall show_config show_runtime test datetime_data""",
-}
-
-# Decided in an issue of their own. What is answered already may stand here until that issue is closed.
-LATER = {
-    "sorting and sets": """
-        argpartition argsort lexsort partition sort intersect1d in1d isin setdiff1d setxor1d union1d unique unique_all
-        unique_counts unique_inverse unique_values median nanmedian percentile nanpercentile quantile nanquantile""",
-    "linear algebra": """
-        linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals
-        linalg.eigvalsh linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
-        linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.qr linalg.slogdet
-        linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace
-        linalg.vecdot linalg.vector_norm""",
-    "Fourier transforms": """
-        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft
-        fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn fft.fftfreq fft.rfftfreq""",
 }
 
 
@@ -85,7 +69,6 @@ def _decisions(name):
             ("answered", _is_answered(thing)),
             ("refused", thing in REFUSED),
             ("plain", name in _names(PLAIN)),
-            ("later", name in _names(LATER) and not _is_answered(thing)),
         )
         if holds
     ]
@@ -99,8 +82,8 @@ def test_every_public_function_of_numpy_is_decided_once(name):
 
 def test_the_tables_name_no_unknown_function():
     known = set(dir(np)) | {f"linalg.{n}" for n in np.linalg.__all__} | {f"fft.{n}" for n in np.fft.__all__}
-    other = {"in1d", "isdtype", "unique_all", "unique_counts", "unique_inverse", "unique_values"}
-    assert (_names(PLAIN) | _names(LATER) | set(FUNCTION_REASONS)) - known - other == set()
+    newer = {"isdtype"}
+    assert (_names(PLAIN) | set(FUNCTION_REASONS)) - known - newer == set()
 
 
 def test_every_function_that_answers_is_a_registered_operation_or_a_question_about_an_array():
@@ -162,7 +145,6 @@ def test_a_missing_rule_names_the_nearest_function_that_has_one():
 
 # --- methods and attributes of arrays ------------------------------------------------------------------------------
 
-METHODS_LATER = {"argsort", "argpartition"}
 # Python's own machinery, and protocols that a traced array must not answer (they would hand out bare numbers).
 DUNDERS = {
     "__array_finalize__", "__array_interface__", "__array_priority__", "__array_struct__", "__array_wrap__",
@@ -173,7 +155,7 @@ DUNDERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(set(dir(np.ndarray)) - METHODS_LATER))
+@pytest.mark.parametrize("name", sorted(dir(np.ndarray)))
 def test_a_traced_array_has_every_method_and_attribute_of_ndarray_or_refuses_it_with_a_reason(name):
     if name in DUNDERS:
         assert name not in vars(Tracer)
