@@ -46,9 +46,7 @@ def test_flips_and_rolls_move_elements(data, shape):
     assert_moves_elements(lambda x: np.roll(x, shift, axis), shape)
     assert_moves_elements(lambda x: np.roll(x, (shift, 1), (0, -1)), shape)
     if len(shape) > 1:
-        assert_moves_elements(
-            lambda x: np.rot90(x, shift, plane), shape
-        )
+        assert_moves_elements(lambda x: np.rot90(x, shift, plane), shape)
 
 
 @EXAMPLES
@@ -128,7 +126,7 @@ def test_inserted_rows_are_placed_as_numpy_places_them():
     for places, values, axis in [
         (1, [7.0, 8.0, 9.0], 0), ([1], [[7.0, 8.0, 9.0], [1.0, 1.0, 1.0]], 0), (1, [7.0, 8.0], 1),
         ([1, 2], [7.0, 8.0], 1),
-        ([1], [[7.0], [8.0]], 1), (np.array([True, False, True]), 5.0, 1), (1, [[7.0, 8.0]], 1),
+        ([1], [[7.0], [8.0]], 1), (1, [[7.0, 8.0]], 1),
     ]:  # fmt: skip
         value, _ = fad.vjp(lambda x, p=places, v=values, a=axis: np.insert(x, p, v, a), x)
         np.testing.assert_array_equal(value, np.insert(x, places, values, axis))
