@@ -229,6 +229,8 @@ def name(rec: list) -> str:
         return "CopySlices"
     if prim.name == "sum_over" and len(rec[9]["axis"]) < rec[8][0].ndim:
         return "SumBackward1"
+    if prim.name == "subtract" and kind == ONE and rec[12]:
+        return "RsubBackward1"
     if prim.name == "power":
         return "PowBackward1" if kind == BOTH or (kind == ONE and rec[12]) else "PowBackward0"
     return f"{_NAMES.get(prim.name) or prim.name.title().replace('_', '')}Backward0"
