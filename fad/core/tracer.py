@@ -172,7 +172,7 @@ class Tracer:
         operation = FUNCTIONS.get(func)
         if operation is not None:
             return operation(*args, **kwargs)
-        return _missing(func, getattr(func, "__name__", repr(func)))
+        return _missing(func, _full_name(func))
 
 
 tree._BARE.add(Tracer)
@@ -183,6 +183,13 @@ def _load(ufunc: np.ufunc) -> Callable | None:
     for load in LOADERS:
         load(ufunc)
     return UFUNCS.get(ufunc)
+
+
+def _full_name(func: Callable) -> str:
+    """Return a function's name below numpy: ``sum``, ``linalg.norm``."""
+    name = getattr(func, "__name__", repr(func))
+    module = getattr(func, "__module__", None) or ""
+    return f"{module[6:]}.{name}" if module.startswith("numpy.") else name
 
 
 def _missing(func: Any, name: str) -> Any:

@@ -148,6 +148,13 @@ def round(a, decimals=0, out=None):
     return bind(round_p, a, decimals=decimals)
 
 
+# What Python's round, math.floor and their kin ask for; whole numbers are piecewise constant.
+Tracer.__round__ = lambda self, ndigits=None: int(np.rint(self)) if ndigits is None else round(self, ndigits)
+Tracer.__floor__ = lambda self: int(np.floor(self))
+Tracer.__ceil__ = lambda self: int(np.ceil(self))
+Tracer.__trunc__ = lambda self: int(np.trunc(self))
+
+
 @public(np.fix, flat=True, samples=lambda s: [call(s.real(3, 4))])
 def fix(x, out=None):
     """Round towards zero; flat."""

@@ -139,7 +139,7 @@ def transpose(a, axes=None):
 
 
 def _transpose_method(self, *axes):
-    return transpose(self, None if not axes or axes[0] is None else axes[0] if not isinstance(axes[0], int) else axes)
+    return transpose(self, None if not axes or axes[0] is None else axes[0] if np.iterable(axes[0]) else axes)
 
 
 Tracer.transpose = _transpose_method

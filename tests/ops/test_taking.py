@@ -190,3 +190,24 @@ def test_traced_arrays_print_their_numbers():
 
     fad.grad(f)(np.array([1.0, 2.5]))
     assert texts == ["[1.  2.5]", "[1.  2.5]", "array([1. , 2.5])", "[1.  2.5]", "[1.  2.5]"]
+
+
+def test_functions_of_emath_answer_with_complex_numbers_outside_the_real_domain():
+    assert fad.grad(lambda x: np.emath.sqrt(x).imag)(-4.0) == -0.25
+    assert fad.grad(np.emath.sqrt)(4.0) == 0.25
+    np.testing.assert_array_equal(fad.vmap(lambda x: np.abs(np.emath.log(x)))(np.array([1.0, np.e])), [0.0, 1.0])
+
+
+def test_rounding_a_traced_number_gives_a_plain_whole_number():
+    import math
+
+    kept = []
+
+    def f(x):
+        return (round(x) + math.floor(x) + math.ceil(x) + math.trunc(x)) * x
+
+    assert fad.grad(f)(1.6) == 2 + 1 + 2 + 1
+    fad.grad(lambda x: kept.append(round(x)) or x)(2.5)
+    assert kept == [2]
+    assert type(kept[0]) is int
+    np.testing.assert_array_equal(fad.vmap(f)(np.array([1.6, 2.2])), [1.6 * 6, 2.2 * 9])

@@ -1,0 +1,71 @@
+"""numpy.emath: roots, logarithms and inverse functions that answer with complex numbers where no real one exists.
+
+Whether they do hangs on the values, so lanes of a vmap that disagree are split, as a Python ``if`` splits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.core.tracer import outcome
+from fad.ops.structural import as_array
+
+
+def _widened(x: Any, leaves: Callable) -> Any:
+    """Return x, as complex numbers if one of them leaves the domain of real results."""
+    x = as_array(x)
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    if x.dtype.kind == "c" or not outcome(np.any(leaves(x))):
+        return x
+    return x.astype(np.result_type(x.dtype, np.complex64))
+
+
+def _negative(x: Any) -> Any:
+    return x < 0
+
+
+def _beyond_one(x: Any) -> Any:
+    return np.abs(x) > 1
+
+
+def _make(name: str, leaves: Callable) -> Callable:
+    def function(x):
+        return getattr(np, name)(_widened(x, leaves))
+
+    function.__name__ = name
+    function.__doc__ = f"Return {name} of numbers, complex where the real function is not defined."
+    low, high = (0.2, 0.9) if leaves is _beyond_one else (0.2, 2.0)
+    return public(
+        getattr(np.emath, name),
+        name=f"emath.{name}",
+        samples=lambda s: [call(s.real(3, low=low, high=high)), call(s.real(4, low=-3.0, high=-1.2)), call(0.5)],
+    )(function)
+
+
+sqrt, log, log2, log10 = (_make(name, _negative) for name in ("sqrt", "log", "log2", "log10"))
+arccos, arcsin, arctanh = (_make(name, _beyond_one) for name in ("arccos", "arcsin", "arctanh"))
+
+
+@public(
+    np.emath.logn,
+    name="emath.logn",
+    samples=lambda s: [call(s.positive(), s.positive(3)), call(2.0, s.real(3, low=-2.0, high=-0.5))],
+)
+def logn(n, x):
+    """Return the logarithm to base n, complex where x or n is negative."""
+    return np.log(_widened(x, _negative)) / np.log(_widened(n, _negative))
+
+
+@public(
+    np.emath.power,
+    name="emath.power",
+    samples=lambda s: [call(s.positive(3), s.real(3)), call(s.real(3, low=-2.0, high=-0.5), s.real())],
+)
+def power(x, p):
+    """Raise x to a power, with complex results where x is negative."""
+    return np.power(_widened(x, _negative), _widened(p, lambda p: p != p))
