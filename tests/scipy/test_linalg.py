@@ -1,0 +1,160 @@
+"""fad.scipy.linalg: what the contract of its operations leaves open, and what plain arrays and bad input get."""
+
+import numpy as np
+import pytest
+import scipy.linalg as sl
+
+import fad
+from fad.errors import MissingRuleError
+from fad.scipy import linalg as fsl
+from fad.testing import call, contract
+
+RNG = np.random.default_rng(11)
+A = RNG.normal(size=(3, 3))
+C = RNG.normal(size=(3, 3))
+
+
+def h(x):
+    return np.conjugate(np.swapaxes(x, -1, -2))
+
+
+def definite(x):
+    return x @ h(x) + 2.0 * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def two_squares(s):
+    return [call(s.real(3, 3), s.real(3, 3)), call(s.real(1, 1), s.real(1, 1))]
+
+
+def one_square(s):
+    return [call(s.real(3, 3))]
+
+
+def projectors(v, b):
+    k = np.arange(1.0, v.shape[-1] + 1).astype(v.real.dtype)
+    return (v * k) @ h(v) @ b
+
+
+FUNCTIONS = {
+    "eigh of a pencil, values": (lambda x, y: fsl.eigvalsh(x + h(x), definite(y)), two_squares),
+    "eigh of a pencil, vectors": (
+        lambda x, y: projectors(fsl.eigh(x + h(x), definite(y))[1], definite(y)),
+        two_squares,
+    ),
+    "eigh": (lambda x: projectors(fsl.eigh(x + h(x))[1], x), one_square),
+    "cho_factor": (lambda x: fsl.cho_solve(fsl.cho_factor(definite(x)), x), one_square),
+    "cho_factor, lower": (lambda x: fsl.cho_solve(fsl.cho_factor(definite(x), lower=True), x), one_square),
+    "cholesky": (lambda x: fsl.cholesky(definite(x)), one_square),
+    "lu_factor and lu_solve": (
+        lambda x: fsl.lu_solve(fsl.lu_factor(x + 4.0 * np.eye(3, dtype=x.dtype)), x),
+        one_square,
+    ),
+    "orth": (lambda x: fsl.orth(x) @ h(fsl.orth(x)), lambda s: [call(s.real(3, 2))]),
+    "null_space": (lambda x: fsl.null_space(x) @ h(fsl.null_space(x)), lambda s: [call(s.real(2, 3))]),
+    "solve, positive definite": (lambda x: fsl.solve(definite(x), x, assume_a="pos"), one_square),
+    "inv, hermitian": (lambda x: fsl.inv(definite(x), assume_a="her"), one_square),
+}
+
+
+@pytest.mark.parametrize("what", list(FUNCTIONS))
+def test_functions_of_hermitian_matrices_and_factors_pass_the_contract(what):
+    function, samples = FUNCTIONS[what]
+    contract(function, samples=samples)
+
+
+@pytest.mark.parametrize("solver", [fsl.solve_continuous_are, fsl.solve_discrete_are])
+@pytest.mark.parametrize("kind", [float, complex])
+def test_riccati_equations_have_derivatives_of_every_operand_to_second_order(solver, kind):
+    x = RNG.normal(size=(4, 3, 3)).astype(kind)
+    if kind is complex:
+        x = x + 1j * RNG.normal(size=x.shape)
+
+    def f(a, b, q, r):
+        return solver(0.5 * a, b[:, :2], definite(q), definite(r[:2, :2]))
+
+    fad.testing.check_grads(f, tuple(x), order=2)
+
+
+def test_a_pencil_with_repeated_eigenvalues_is_exact():
+    # a v = w b v is the same problem as that of b^-1 a; a = 2 b has one eigenvalue, 2, three times.
+    b = definite(A)
+
+    def by_eigh(a):
+        w, v = fsl.eigh(a, b)
+        return np.sum(C * ((v * w**3) @ v.T))  # (b^-1 a)^3 b^-1, for v v^T = b^-1
+
+    def direct(a):
+        a = 0.5 * (a + a.T)
+        m = np.linalg.solve(b, a)
+        return np.sum(C * (m @ m @ m @ np.linalg.inv(b)))
+
+    for a in (2.0 * b, np.zeros((3, 3))):
+        wanted = fad.grad(direct)(a)
+        np.testing.assert_allclose(fad.grad(by_eigh)(a), wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max() + 1e-12)
+
+
+def test_expm_of_defective_and_zero_matrices_has_exact_derivatives():
+    for a in (np.zeros((3, 3)), np.diag([1.0, 1.0], 1)):
+        t = fad.jvp(fsl.expm, (a,), (C,))[1]
+        np.testing.assert_allclose(t, sl.expm_frechet(a, C, compute_expm=False), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            fad.grad(lambda x: np.sum(C * fsl.expm(x)))(a), sl.expm_frechet(a.T, C, compute_expm=False), atol=1e-13
+        )
+
+
+def test_expm_to_third_order():
+    # d^3/dt^3 expm(t a) at 0 is a^3.
+    def along(t):
+        return fsl.expm(t * A)
+
+    d = along
+    for _ in range(3):
+        d = (lambda f: lambda t: fad.jvp(f, (t,), (1.0,))[1])(d)
+    np.testing.assert_allclose(d(0.0), A @ A @ A, rtol=1e-11, atol=1e-11)
+
+
+def test_logm_and_sqrtm_invert_expm_and_squaring():
+    a = 0.3 * A
+    t = fad.jvp(lambda x: fsl.logm(fsl.expm(x)), (a,), (C,))[1]
+    np.testing.assert_allclose(t, C, atol=1e-12)
+    s = definite(A)
+    np.testing.assert_allclose(fad.jvp(lambda x: fsl.sqrtm(x) @ fsl.sqrtm(x), (s,), (C,))[1], C, atol=1e-12)
+
+
+def test_plain_arrays_get_what_scipy_gives():
+    np.testing.assert_array_equal(fsl.expm(A), sl.expm(A))
+    np.testing.assert_array_equal(fsl.hilbert(3), sl.hilbert(3))
+    assert fsl.schur is sl.schur
+
+
+def test_names_that_scipy_does_not_have_raise():
+    with pytest.raises(AttributeError):
+        _ = fsl.no_such_function
+
+
+def test_a_singular_triangle_raises_as_in_scipy():
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        fad.grad(lambda a: np.sum(fsl.solve_triangular(a, np.ones(2))))(np.zeros((2, 2)))
+
+
+def test_options_without_a_rule_are_refused():
+    s = definite(A)
+    with pytest.raises(MissingRuleError, match="subset_by_value"):
+        fad.grad(lambda a: np.sum(fsl.eigvalsh(a, subset_by_value=(0, 1))))(s)
+    with pytest.raises(MissingRuleError, match="left=True"):
+        fad.grad(lambda a: np.sum(fsl.eig(a, left=True)[0].real))(s)
+    with pytest.raises(MissingRuleError, match="raw"):
+        fad.grad(lambda a: np.sum(fsl.qr(a, mode="raw")[1]))(s)
+
+
+def test_a_subset_of_eigenvalues():
+    s = definite(A)
+    g = fad.grad(lambda a: np.sum(fsl.eigvalsh(a, subset_by_index=(2, 2))))(s)
+    v = np.linalg.eigh(s)[1][:, 2]
+    np.testing.assert_allclose(g, np.outer(v, v), atol=1e-13)
+
+
+@pytest.mark.parametrize("f", [fsl.expm, fsl.logm, fsl.sqrtm, fsl.cosm])
+def test_a_matrix_that_is_not_square_raises(f):
+    with pytest.raises((np.linalg.LinAlgError, ValueError), match="square"):
+        fad.grad(lambda a: np.sum(f(a)))(np.ones((2, 3)))
