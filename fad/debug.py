@@ -71,8 +71,8 @@ def nans() -> Iterator[None]:
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print values of a running program: `fmt` as for ``str.format``, filled with the numbers behind traced values.
 
-    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its lanes. Differentiation
-    does not see the call.
+    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its lanes.
+    Differentiation does not see the call.
 
     >>> import fad
     >>> def f(x):

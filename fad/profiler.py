@@ -147,7 +147,9 @@ class Averages(list):
                 r.key, f"{100 * r.self_time_total / total:.2f}%", _time(r.self_time_total),
                 f"{100 * r.time_total / total:.2f}%", _time(r.time_total), _time(r.time_avg), str(r.calls),
             ]  # fmt: skip
-            row += [f"{r.bytes:,}"] * self._memory + [str(list(r.shapes or ()))] * self._shapes + [r.place] * self._places
+            row += (
+                [f"{r.bytes:,}"] * self._memory + [str(list(r.shapes or ()))] * self._shapes + [r.place] * self._places
+            )
             cells.append(row)
         return head, cells
 
@@ -182,7 +184,7 @@ class _Backward(Watcher):
 
 
 class profile:
-    """Record every operation of a block: ``with fad.profiler.profile() as prof: ...; print(prof.key_averages().table())``.
+    """Record every operation of a ``with`` block; ``print(prof.key_averages().table())`` shows them.
 
     Parameters
     ----------
@@ -203,8 +205,8 @@ class profile:
     """
 
     def __init__(
-        self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
-        **_: Any,
+        self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False,
+        with_stack: bool = False, **_: Any,
     ):  # fmt: skip
         self.enabled = enabled
         self.record_shapes = record_shapes

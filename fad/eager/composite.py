@@ -1,4 +1,4 @@
-"""`composite`: one node of the graph for a function written in several operations; its derivative is `fad.vjp` of it."""
+"""`composite`: one node of the graph for a function of several operations; its derivative is `fad.vjp` of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fad.eager.mode import is_grad_enabled
 from fad.eager.tensor import Tensor, wrap
 from fad.transforms import custom
 from fad.transforms.vjp import vjp
+
 
 def composite(name: str, fun: Callable, *operands: Any) -> Any:
     """Run a function of arrays on tensors as one node, named as PyTorch names it."""

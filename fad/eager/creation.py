@@ -124,17 +124,21 @@ def linspace(start: float, end: float, steps: int, *, dtype: Any = None, require
     exact = np.float64 if dtype == np.float64 else dtype.type
     i = np.arange(steps)
     step = exact((exact(end) - exact(start)) / exact(steps - 1))
-    x = np.where(i < steps // 2, exact(start) + step * i.astype(dtype), exact(end) - step * (steps - 1 - i).astype(dtype))
+    x = np.where(
+        i < steps // 2, exact(start) + step * i.astype(dtype), exact(end) - step * (steps - 1 - i).astype(dtype)
+    )
     return _finish(x, dtype, requires_grad)
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """Return numbers evenly spaced on a logarithmic scale."""
-    return _finish(np.logspace(start, end, steps, base=base), options.get("dtype") or _default[0], options.get("requires_grad"))
+    return _finish(
+        np.logspace(start, end, steps, base=base), options.get("dtype") or _default[0], options.get("requires_grad")
+    )
 
 
 def arange(*bounds: float, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """Return start, start + step, ... below end: ``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``."""
+    """Return start, start + step, ... below end: ``arange(end)``, ``arange(start, end)`` or with a step."""
     x = np.arange(*bounds)
     if dtype is None:
         dtype = int64 if all(isinstance(b, (int, np.integer)) for b in bounds) else _default[0]
@@ -177,7 +181,9 @@ def _drawn(draw: Callable, doc: str) -> Callable:
 
 
 rand = _drawn(lambda g, shape: np.asarray(g.random(shape)), "Return numbers uniform in [0, 1).")
-randn = _drawn(lambda g, shape: np.asarray(g.standard_normal(shape)), "Return numbers of the standard normal distribution.")
+randn = _drawn(
+    lambda g, shape: np.asarray(g.standard_normal(shape)), "Return numbers of the standard normal distribution."
+)
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:

@@ -21,13 +21,34 @@ from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import (
-    BIRTH, BOTH, CALL, GENERAL, HOOKS, KIND, LEAF, MULTI, ONE, OUT, STALE, UNARY,
-    BackwardError, _changed, births, check_unchanged, label, line, name, parents, saved_in, user_frame,
+    BIRTH,
+    BOTH,
+    CALL,
+    GENERAL,
+    HOOKS,
+    KIND,
+    LEAF,
+    MULTI,
+    ONE,
+    OUT,
+    STALE,
+    UNARY,
+    BackwardError,
+    _changed,
+    births,
+    check_unchanged,
+    label,
+    line,
+    name,
+    parents,
+    saved_in,
+    user_frame,
 )  # fmt: skip
 from fad.errors import FadError
 from fad.transforms import watched
 from fad.transforms.check import as_operand
 from fad.transforms.vjp import accumulate, operand_cotangents
+
 
 class MixedLevelsError(FadError, TypeError):
     """A tensor made inside a transform, requiring grad, met one made outside that requires grad as well.
@@ -105,7 +126,7 @@ def _outside(values: list, nodes: list) -> bool:
     inside = any(n is not None and type(v) is not Tracer for v, n in zip(values, nodes, strict=True))
     if around and inside:
         raise MixedLevelsError(
-            "inside a transform, a tensor that was made there and requires grad met one from outside that requires grad. "
+            "inside a transform, a tensor that was made there and requires grad met one from outside that does so too. "
             "Pass the outer one as an argument of the transformed function, or use its detach()"
         )
     return around
@@ -142,7 +163,7 @@ def output(rec: list, i: int) -> list:
 
 
 class Pullback:
-    """The backward half of a CALL record: ``plain(cts)`` on arrays, ``traced(cts, lift)`` for a graph of the gradient."""
+    """The backward half of a CALL record: ``plain`` on arrays, ``traced`` for a graph of the gradient."""
 
     __slots__ = ("plain", "traced", "saved", "count")
 

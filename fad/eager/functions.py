@@ -14,16 +14,14 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager.composite import composite
 from fad.eager.operators import convert, matmul, run
-from fad.eager.records import is_leaf, note_view
+from fad.eager.shaping import unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
-from fad.errors import ShapeMismatchError
 from fad.nn import fused
 from fad.ops import activation
 from fad.ops import elementwise as e
-from fad.ops.indexing import getitem_p, is_basic, split_index
 from fad.ops.reduction import logsumexp as _logsumexp
 from fad.ops.reduction import sum_p
-from fad.ops.structural import normalize_axes, normalize_axis, reshape_p, transpose_p
+from fad.ops.structural import normalize_axes, normalize_axis
 
 # --- elementwise --------------------------------------------------------------------------------------------------
 
@@ -36,16 +34,28 @@ sin, cos, tan, exp, log, log2, log10, log1p, expm1, exp2, sqrt, tanh, sinh, cosh
 )  # fmt: skip
 asin, acos, atan, floor, ceil, isnan, isinf, isfinite, logical_not, trunc, round_ = (
     BY_PRIMITIVE[p]
-    for p in (e.arcsin, e.arccos, e.arctan, e.floor, e.ceil, e.isnan, e.isinf, e.isfinite, e.logical_not, e.trunc, e.rint)
+    for p in (
+        e.arcsin,
+        e.arccos,
+        e.arctan,
+        e.floor,
+        e.ceil,
+        e.isnan,
+        e.isinf,
+        e.isfinite,
+        e.logical_not,
+        e.trunc,
+        e.rint,
+    )
 )
 mul, div, pow, maximum, minimum, atan2, fmod, remainder = (
-    BY_PRIMITIVE[p]
-    for p in (e.multiply, e.divide, e.power, e.maximum, e.minimum, e.arctan2, e.fmod, e.remainder)
+    BY_PRIMITIVE[p] for p in (e.multiply, e.divide, e.power, e.maximum, e.minimum, e.arctan2, e.fmod, e.remainder)
 )
 eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor = (
     BY_PRIMITIVE[p]
     for p in (
-        e.equal, e.not_equal, e.less, e.less_equal, e.greater, e.greater_equal, e.logical_and, e.logical_or, e.logical_xor
+        e.equal, e.not_equal, e.less, e.less_equal, e.greater, e.greater_equal, e.logical_and, e.logical_or,
+        e.logical_xor,
     )
 )  # fmt: skip
 
@@ -88,7 +98,6 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Choose from `input` where the condition holds, else from `other`; alone, return the indices where it holds."""
     if input is None:
         return tuple(Tensor(i) for i in np.nonzero(condition.value))
-    input, other = (x if isinstance(x, Tensor) else x for x in (input, other))
     return composite("WhereBackward0", np.where, condition, input, other)
 
 
@@ -105,7 +114,9 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return the mean over `dim`, an axis or several; over all if None."""
     axis = normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
-    return composite("MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input)
+    return composite(
+        "MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input
+    )
 
 
 def _spread_of(name: str, function: Callable) -> Callable:
@@ -114,7 +125,9 @@ def _spread_of(name: str, function: Callable) -> Callable:
         axis = None if dim is None else normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
         return composite(name, lambda x: function(x, axis, ddof=ddof, keepdims=keepdim), input)
 
-    reduced.__doc__ = f"Return NumPy's {function.__name__} over `dim`, with n - 1 in the denominator unless told otherwise."
+    reduced.__doc__ = (
+        f"Return NumPy's {function.__name__} over `dim`, with n - 1 in the denominator unless told otherwise."
+    )
     return reduced
 
 
@@ -137,14 +150,20 @@ def _extreme(name: str, function: Callable, arg: Callable, pair: Any) -> Callabl
         y = composite(f"{name}Backward{int(dim is None)}", lambda x: function(x, dim, keepdims=keepdim), input)
         return y if dim is None else Extreme(y, Tensor(arg(input.value, dim, keepdims=keepdim)))
 
-    reduced.__doc__ = f"Return the {name.lower()}imum; over `dim`, with its indices; of two tensors, element by element."
+    reduced.__doc__ = (
+        f"Return the {name.lower()}imum; over `dim`, with its indices; of two tensors, element by element."
+    )
     return reduced
 
 
 max = _extreme("Max", np.max, np.argmax, maximum)
 min = _extreme("Min", np.min, np.argmin, minimum)
-amax = lambda input, dim=None, keepdim=False: composite("AmaxBackward0", lambda x: np.max(x, dim, keepdims=keepdim), input)
-amin = lambda input, dim=None, keepdim=False: composite("AminBackward0", lambda x: np.min(x, dim, keepdims=keepdim), input)
+amax = lambda input, dim=None, keepdim=False: composite(
+    "AmaxBackward0", lambda x: np.max(x, dim, keepdims=keepdim), input
+)
+amin = lambda input, dim=None, keepdim=False: composite(
+    "AminBackward0", lambda x: np.min(x, dim, keepdims=keepdim), input
+)
 
 
 def _flat(function: Callable) -> Callable:
@@ -194,144 +213,6 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
     """Tell whether all elements agree within tolerances."""
     return bool(np.allclose(input.value, other.value, rtol, atol, equal_nan))
 
-
-# --- shapes -------------------------------------------------------------------------------------------------------
-
-
-def _viewed(y: Tensor, x: Tensor) -> Tensor:
-    """Remember a tracked result that may share memory with a computed tensor, in case that is changed in place."""
-    if y.node is not None and not is_leaf(x.node) and type(y.value) is np.ndarray:
-        note_view(y)
-    return y
-
-
-def _sizes(shape: tuple) -> tuple:
-    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-
-
-def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """Return the elements in another shape, in which one -1 is worked out; a view where that is possible."""
-    shape, n = _sizes(shape), 1
-    for d in shape:
-        n *= d if d != -1 else 1
-    size = input.value.size
-    if (shape.count(-1) == 1 and (n == 0 or size % n)) or (-1 not in shape and n != size) or shape.count(-1) > 1:
-        raise ShapeMismatchError(f"a tensor of shape {tuple(input.shape)} has {size} elements, which do not fit {shape}")
-    return _viewed(run(reshape_p, input, shape=tuple(size // n if d == -1 else int(d) for d in shape)), input)
-
-
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Join the axes from `start_dim` to `end_dim` into one."""
-    if not input.ndim:
-        return reshape(input, 1)
-    a, b = normalize_axis(start_dim, input.ndim), normalize_axis(end_dim, input.ndim)
-    n = 1
-    for d in input.shape[a : b + 1]:
-        n *= d
-    return reshape(input, *input.shape[:a], n, *input.shape[b + 1 :])
-
-
-def permute(input: Tensor, *dims: Any) -> Tensor:
-    """Reorder the axes."""
-    return _viewed(run(transpose_p, input, axes=normalize_axes(_sizes(dims), input.ndim)), input)
-
-
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Exchange two axes."""
-    axes = list(range(input.ndim))
-    i, j = normalize_axis(dim0, input.ndim), normalize_axis(dim1, input.ndim)
-    axes[i], axes[j] = j, i
-    return permute(input, *axes)
-
-
-def t(input: Tensor) -> Tensor:
-    """Transpose a matrix; leave a vector as it is."""
-    return input if input.ndim < 2 else transpose(input, 0, 1)
-
-
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Remove axes of length one: all, or those named that have it."""
-    dims = range(input.ndim) if dim is None else normalize_axes(dim, input.ndim)
-    return reshape(input, tuple(d for i, d in enumerate(input.shape) if i not in dims or d != 1))
-
-
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """Insert an axis of length one."""
-    i = normalize_axis(dim, input.ndim + 1)
-    return reshape(input, (*input.shape[:i], 1, *input.shape[i:]))
-
-
-def expand(input: Tensor, *sizes: Any) -> Tensor:
-    """Repeat an axis of length one without copying; -1 leaves an axis as it is."""
-    sizes = _sizes(sizes)
-    lead = len(sizes) - input.ndim
-    shape = tuple(input.shape[i - lead] if d == -1 else d for i, d in enumerate(sizes))
-    return through_numpy("ExpandBackward0", lambda x: np.broadcast_to(x, shape), input)
-
-
-def through_numpy(name: str, fun: Callable, *operands: Any) -> Any:
-    """Run a function as one node, on a copy of what it returns if that is read-only."""
-    y = composite(name, fun, *operands)
-    if type(y.value) is np.ndarray and not y.value.flags.writeable:
-        y.value = y.value.copy()
-    return y
-
-
-def broadcast_to(input: Tensor, shape: Any) -> Tensor:
-    """Repeat along new or unit axes, to a shape."""
-    return expand(input, *shape)
-
-
-def repeat(input: Tensor, *sizes: Any) -> Tensor:
-    """Tile a tensor."""
-    return composite("RepeatBackward0", lambda x: np.tile(x, _sizes(sizes)), input)
-
-
-def cat(tensors: Any, dim: int = 0) -> Tensor:
-    """Join tensors along an axis."""
-    return composite("CatBackward0", lambda *xs: np.concatenate(xs, dim), *tensors)
-
-
-def stack(tensors: Any, dim: int = 0) -> Tensor:
-    """Join tensors along a new axis."""
-    return composite("StackBackward0", lambda *xs: np.stack(xs, dim), *tensors)
-
-
-def split(input: Tensor, size: Any, dim: int = 0) -> tuple:
-    """Cut along an axis into parts of one size (the last may be smaller), or of the sizes given."""
-    n = input.shape[dim]
-    sizes = [size] * (n // size) + ([n % size] if n % size else []) if isinstance(size, int) else list(size)
-    cuts = np.cumsum(sizes)[:-1].tolist()
-    return composite("SplitBackward0", lambda x: tuple(np.split(x, cuts, dim)), input)
-
-
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
-    """Cut along an axis into so many parts."""
-    return split(input, -(-input.shape[dim] // chunks), dim)
-
-
-def unbind(input: Tensor, dim: int = 0) -> tuple:
-    """Return the slices along an axis."""
-    return tuple(permute(input, dim, *(i for i in range(input.ndim) if i != dim % input.ndim)))
-
-
-def _getitem(self: Tensor, index: Any) -> Tensor:
-    index = _plain_index(index)
-    if is_basic(index):
-        y = run(getitem_p, self, template=index if type(index) is tuple else (index,))
-        y._base = self, index
-        return _viewed(y, self)
-    template, arrays = split_index(index)
-    return run(getitem_p, self, *arrays, template=template)
-
-
-def _plain_index(index: Any) -> Any:
-    if type(index) is tuple:
-        return tuple(map(_plain_index, index))
-    return index.value if isinstance(index, Tensor) else index
-
-
-Tensor.__getitem__ = _getitem
 
 # --- products -----------------------------------------------------------------------------------------------------
 
@@ -413,27 +294,24 @@ tril, triu, diag, flip = (
     _numpy_as("FlipBackward0", np.flip),
 )  # fmt: skip
 
-_METHODS = """sin cos tan exp log log2 log10 log1p expm1 exp2 sqrt tanh sinh cosh square reciprocal neg asin acos atan floor
-ceil isnan isinf isfinite logical_not trunc mul div pow maximum minimum atan2 fmod remainder eq ne lt le gt ge logical_and
-logical_or logical_xor abs sign rsqrt sigmoid relu add sub clamp sum mean var std prod max min amax amin argmax argmin any
-all norm cumsum logsumexp equal isclose allclose reshape flatten permute transpose t squeeze unsqueeze expand repeat split
-chunk unbind matmul mm mv bmm dot outer clone to softmax log_softmax masked_fill gather index_select tril triu diag
-flip""".split()
+_METHODS = [
+    "sin", "cos", "tan", "exp", "log", "log2", "log10", "log1p", "expm1", "exp2", "sqrt", "tanh", "sinh", "cosh",
+    "square", "reciprocal", "neg", "asin", "acos", "atan", "floor", "ceil", "isnan", "isinf", "isfinite",
+    "logical_not", "trunc", "mul", "div", "pow", "maximum", "minimum", "atan2", "fmod", "remainder", "eq", "ne", "lt",
+    "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "abs", "sign", "rsqrt", "sigmoid", "relu", "add",
+    "sub", "clamp", "sum", "mean", "var", "std", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "any",
+    "all", "norm", "cumsum", "logsumexp", "equal", "isclose", "allclose", "matmul", "mm", "mv", "bmm", "dot", "outer",
+    "clone", "to", "softmax", "log_softmax", "masked_fill", "gather", "index_select", "tril", "triu", "diag", "flip",
+]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
-Tensor.view = reshape
 Tensor.round = round_
-Tensor.ravel = flatten
 Tensor.absolute = abs
-Tensor.T = property(lambda self: permute(self, tuple(range(self.ndim))[::-1]))
-Tensor.mT = property(lambda self: transpose(self, -1, -2))
 Tensor.float, Tensor.double, Tensor.long, Tensor.int, Tensor.bool, Tensor.half = map(
     _to, ("float32", "float64", "int64", "int32", "bool", "float16")
 )
 Tensor.type = lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype))
 Tensor.cpu = Tensor.contiguous = lambda self: self
-Tensor.view_as = Tensor.reshape_as = lambda self, other: reshape(self, *other.shape)
-Tensor.expand_as = lambda self, other: expand(self, *other.shape)
 Tensor.type_as = lambda self, other: convert(self, other.dtype)
 Tensor.size = lambda self, dim=None: self.shape if dim is None else self.shape[dim]
 Tensor.dim = Tensor.ndimension = lambda self: self.ndim
@@ -453,4 +331,4 @@ def dtype_name(dtype: np.dtype) -> str:
     return f"torch.{names.get(dtype.name, dtype.name.title())}Tensor"
 
 
-__all__ = [*_METHODS, "addmm", "broadcast_to", "cat", "einsum", "stack", "where"]
+__all__ = [*_METHODS, "addmm", "einsum", "where"]

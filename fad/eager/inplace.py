@@ -17,6 +17,7 @@ from fad.eager.composite import composite
 from fad.eager.engine import GENERAL
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, root, user_frame
+from fad.eager.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import set_p, split_index
@@ -107,7 +108,8 @@ def _in_place(out_of_place: Any) -> Any:
 
 
 for _name in ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu",
-              "clamp", "abs", "reciprocal", "floor", "ceil", "square", "rsqrt", "masked_fill", "fmod", "remainder"):  # fmt: skip
+              "clamp", "abs", "reciprocal", "floor", "ceil", "square", "rsqrt", "masked_fill", "fmod",
+              "remainder"):  # fmt: skip
     setattr(Tensor, f"{_name}_", _in_place(getattr(f, _name)))
 for _symbol in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
     setattr(Tensor, f"__i{_symbol}__", _in_place(getattr(Tensor, f"__{_symbol}__")))
@@ -116,13 +118,15 @@ for _symbol in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
 def assign(self: Tensor, index: Any, v: Any) -> None:
     """``x[index] = v``."""
     _refuse_leaf(self)
-    index = f._plain_index(index)
+    index = plain_index(index)
     target = _writable(self)
     value = v.value if isinstance(v, Tensor) else v
     node = v.node if isinstance(v, Tensor) else None
     tracked = is_grad_enabled() and (node is not None or not is_leaf(self.node))
     if type(value) is Tracer:
-        raise InPlaceError("a value traced by a transform cannot be written into a tensor: use torch.where or torch.cat")
+        raise InPlaceError(
+            "a value traced by a transform cannot be written into a tensor: use torch.where or torch.cat"
+        )
     if tracked:
         _refuse_view(self)
     target[index] = value
@@ -139,7 +143,18 @@ def _assignment(x: Tensor, index: Any, value: Any, node: Any) -> list:
     value_like = _stand_in(place.shape, np.asarray(value).dtype if node is not None else x.dtype)
     operands = (_stand_in(x.value.shape, x.dtype), value_like, *arrays)
     nodes = [x.node, _broadcast_node(node, value, place.shape), *(None for _ in arrays)]
-    return [GENERAL, next(births), None, set_p, frame.f_code, frame.f_lasti, nodes, None, operands, {"template": template}]
+    return [
+        GENERAL,
+        next(births),
+        None,
+        set_p,
+        frame.f_code,
+        frame.f_lasti,
+        nodes,
+        None,
+        operands,
+        {"template": template},
+    ]
 
 
 def _broadcast_node(node: Any, value: Any, shape: tuple) -> Any:
@@ -147,7 +162,7 @@ def _broadcast_node(node: Any, value: Any, shape: tuple) -> Any:
         return node
     lead = np.ndim(value) - len(shape)  # superfluous unit axes in front
     v = Tensor(value, node)
-    v = f.reshape(v, np.shape(value)[lead:]) if lead > 0 else v
+    v = reshape(v, np.shape(value)[lead:]) if lead > 0 else v
     return composite("ExpandBackward0", lambda a: np.broadcast_to(a, shape), v).node
 
 

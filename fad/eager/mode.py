@@ -1,4 +1,4 @@
-"""Whether operations are recorded: one flag per thread and per async task, switched by context managers or decorators."""
+"""Whether operations are recorded: one flag per thread and async task, switched by context managers or decorators."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def enable_grad(fun: Callable | None = None) -> Any:
 
 
 class set_grad_enabled(_Switch):
-    """Set the flag by a boolean: at once when called; as a context manager, only until the block ends; or a decorator."""
+    """Set the flag by a boolean: at once when called; as a context manager, until the block ends; or a decorator."""
 
     def __init__(self, mode: bool):
         super().__init__(bool(mode))

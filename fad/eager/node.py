@@ -14,7 +14,7 @@ _nodes: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
 
 
 class Handle:
-    """What registering a hook returns: ``remove()`` takes the hook away; as a context manager, at the end of the block."""
+    """What registering a hook returns: ``remove()`` takes the hook away, and so does the end of a ``with`` block."""
 
     _keys = itertools.count()
 
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple:
-        """The nodes of the operands, each with the number of the result that it stands for; (None, 0) for a constant."""
+        """The nodes of the operands, each with the number of the result it stands for; (None, 0) for a constant."""
         return tuple((None, 0) if p is None else (node_of(p), _number(p)) for p in parents(self._record))
 
     @property

@@ -57,7 +57,9 @@ def common_dtype(x: Any, y: Any) -> np.dtype:
     if isinstance(winner, Tensor):
         return winner.dtype
     other = x if winner is y else y
-    return {2: float32, 1: np.dtype("int64"), 0: np.dtype(bool)}.get(max(a, b)) or np.result_type(other.dtype, np.complex64)
+    return {2: float32, 1: np.dtype("int64"), 0: np.dtype(bool)}.get(max(a, b)) or np.result_type(
+        other.dtype, np.complex64
+    )
 
 
 def _kind_of(x: Any) -> int:
@@ -132,7 +134,8 @@ def unary(prim: Primitive) -> Callable:
         y = forward(v)
         frame = _getframe(1)
         return Tensor(y, [
-            UNARY, _next(), None, prim, frame.f_code, frame.f_lasti, p, partial, y if kept_y else None, v if kept_x else None
+            UNARY, _next(), None, prim, frame.f_code, frame.f_lasti, p, partial,
+            y if kept_y else None, v if kept_x else None,
         ])  # fmt: skip
 
     call.__name__ = call.__qualname__ = prim.name
@@ -151,7 +154,7 @@ def _untracked(prim: Primitive, v: Any) -> Tensor:
 
 
 def binary(prim: Primitive) -> tuple[Callable, Callable]:
-    """Return the function of two operands that runs an elementwise operation, and the one for ``__rmul__`` and its kin."""
+    """Return the function that runs an elementwise operation of two operands, and the one for ``__rmul__``."""
     forward = prim.forward
     px, py = prim.partials
     (zx, ax, bx), (zy, ay, by) = prim.keep[:2]

@@ -69,11 +69,13 @@ class Optimizer:
                 continue
             core = self._core(i)
             members = self._members[i]
-            late = [p for p in group["params"] if getattr(p, "_grad", None) is not None and all(p is not m for m in members)]
+            late = [
+                p for p in group["params"] if getattr(p, "_grad", None) is not None and all(p is not m for m in members)
+            ]
             if late or any(getattr(p, "_grad", None) is None for p in members):
                 raise MissingGradientError(
                     "other parameters have gradients now than in this optimiser's first step. Clear gradients with "
-                    "opt.zero_grad(), which leaves zeros, and give each part of a model that trains alone its own optimiser"
+                    "opt.zero_grad(), which leaves zeros, and give each part that trains alone its own optimiser"
                 )
             core.params[:] = [_array(p) for p in members]
             core.step([p._grad.value for p in members])
@@ -92,7 +94,7 @@ class Optimizer:
         return {"groups": [None if c is None else c.state_dict() for c in self._cores]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a state of :meth:`state_dict`; the parameters must have their gradients already, or all be trained."""
+        """Take over a state of :meth:`state_dict`; all parameters of a group must be trained."""
         for i, saved in enumerate(state["groups"]):
             if saved is not None:
                 self._members[i] = self.param_groups[i]["params"]
@@ -108,7 +110,9 @@ def _tensors(params: Any) -> list:
     params = [params] if isinstance(params, Tensor) else list(params)
     for p in params:
         if not isinstance(p, Tensor) or not p.is_leaf:
-            raise TypeError(f"an optimiser takes leaf tensors, not {type(p).__name__ if not isinstance(p, Tensor) else p.grad_fn}")
+            raise TypeError(
+                f"an optimiser takes leaf tensors, not {type(p).__name__ if not isinstance(p, Tensor) else p.grad_fn}"
+            )
     return params
 
 

@@ -136,7 +136,7 @@ def root(x: Any) -> Any:
 
 
 def note_change(x: Any, except_for: Any = None) -> None:
-    """Note that the memory of an array was just overwritten, and that its tracked views no longer show what they did."""
+    """Note that the memory of an array was just overwritten; its tracked views no longer show what they did."""
     base = root(x)
     if type(base) is not np.ndarray:
         return

@@ -52,7 +52,7 @@ class ImplicitGradientError(NonScalarOutputError, RuntimeError):
 
 
 class IntegerTensorError(IntegerInputError, RuntimeError):
-    """Integers and booleans cannot require grad. Write ``torch.tensor(3.0)`` for ``torch.tensor(3)``, or ``x.float()``."""
+    """Integers and booleans cannot require grad: write ``torch.tensor(3.0)``, or ``x.float()``."""
 
 
 class Size(tuple):
@@ -114,7 +114,7 @@ class Tensor:
             if self.node is None:
                 if self.value.dtype.kind not in "fc":
                     raise IntegerTensorError(
-                        f"only floating-point and complex tensors can require grad, but this one has dtype {self.dtype}. "
+                        f"only floating-point and complex tensors can require grad, but this has dtype {self.dtype}. "
                         "Write torch.tensor(3.0) for torch.tensor(3), or x.float()"
                     )
                 self.node = new_leaf(self)
@@ -169,7 +169,8 @@ class Tensor:
         if self.node is None:
             raise BackwardError("retain_grad() needs a tensor that requires grad")
         if not is_leaf(self.node) and not self.retains_grad:
-            self._kept = add_hook(self.node, lambda g, t=weakref.ref(self): _keep(t(), g))
+            tensor = weakref.ref(self)
+            self._kept = add_hook(self.node, lambda g: _keep(tensor(), g))
 
     def register_hook(self, hook: Callable) -> Handle:
         """Call ``hook(grad)`` when this tensor's gradient is known; what it returns, if not None, replaces it.
@@ -260,9 +261,7 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.value.size != 1:
-            raise ValueError(
-                f"the truth value of a tensor of shape {self.shape} is ambiguous: use x.any() or x.all()"
-            )
+            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous: use x.any() or x.all()")
         return bool(self.value if self.value.ndim == 0 else self.value.reshape(()))
 
     def __float__(self) -> float:
@@ -404,7 +403,12 @@ def _rebuilt(x: Any) -> Any:
 
 
 def run_backward(
-    outputs: list, gradients: list, retain_graph: bool | None, create_graph: bool, inputs: list | None, capture: bool = False
+    outputs: list,
+    gradients: list,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: list | None,
+    capture: bool = False,
 ) -> list:
     """Run one backward pass; return the cotangents of `inputs` if `capture`, else add into the leaves."""
     keep = create_graph if retain_graph is None else retain_graph
@@ -434,15 +438,17 @@ def run_backward(
 
 def _wanted(x: Tensor) -> list:
     if x.node is None:
-        raise BackwardError("a gradient was asked with respect to a tensor that does not require grad: x.requires_grad_()")
+        raise BackwardError(
+            "a gradient was asked with respect to a tensor that does not require grad: x.requires_grad_()"
+        )
     return x.node
 
 
 def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
     if y.node is None:
         raise BackwardError(
-            "backward() on a tensor that does not require grad and has no history. Something it depends on must be made "
-            "with requires_grad=True, outside no_grad() and without detach()"
+            "backward() on a tensor that does not require grad and has no history. Something it depends on must be "
+            "made with requires_grad=True, outside no_grad() and without detach()"
         )
     if gradient is None:
         if y.value.size != 1:
@@ -455,7 +461,8 @@ def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
         gradient = Tensor(np.asarray(gradient, dtype=y.dtype))
     if gradient.shape != y.shape:
         raise ShapeMismatchError(
-            f"the gradient given to backward() must have the shape {tuple(y.shape)} of the tensor, not {tuple(gradient.shape)}"
+            f"the gradient given to backward() must have the shape {tuple(y.shape)} of the tensor, "
+            f"not {tuple(gradient.shape)}"
         )
     value = gradient.value if gradient.dtype == y.dtype else gradient.value.astype(y.dtype)
     return value if trace is None or gradient.node is None else lift(value, gradient.node, trace)

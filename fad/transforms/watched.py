@@ -17,7 +17,16 @@ from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
 from fad.transforms.vjp import (
-    BOTH, CALL, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, VJPTrace, make_trace, sweep,
+    BOTH,
+    CALL,
+    MULTI,
+    ONE_OF_TWO,
+    PRODUCT,
+    RERUN,
+    UNARY,
+    VJPTrace,
+    make_trace,
+    sweep,
 )  # fmt: skip
 
 

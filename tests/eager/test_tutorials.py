@@ -333,7 +333,9 @@ def one_layer():
 
 def test_one_layer_has_the_named_gradient_functions():
     *_, z, loss = one_layer()
-    assert re.fullmatch(r"Gradient function for z = <AddBackward0 object at 0x\w+>", f"Gradient function for z = {z.grad_fn}")
+    assert re.fullmatch(
+        r"Gradient function for z = <AddBackward0 object at 0x\w+>", f"Gradient function for z = {z.grad_fn}"
+    )
     assert re.fullmatch(r"<BinaryCrossEntropyWithLogitsBackward0 object at 0x\w+>", f"{loss.grad_fn}")
 
 

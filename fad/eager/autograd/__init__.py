@@ -1,6 +1,5 @@
 """``torch.autograd`` on fad's engine: gradients without ``backward()``, functions with rules of their own, checks."""
 
-
 from fad import profiler
 from fad.eager.autograd import functional, graph
 from fad.eager.autograd.anomaly import detect_anomaly, set_detect_anomaly
@@ -16,9 +15,7 @@ def Variable(tensor: Tensor, requires_grad: bool = False) -> Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-
-
 __all__ = [
-    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "graph", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled",
+    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
+    "gradcheck", "gradgradcheck", "graph", "no_grad", "profiler", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

@@ -156,7 +156,8 @@ class Function:
                 continue
             if tuple(g.shape) != like[0]:
                 raise ShapeMismatchError(
-                    f"{cls.__name__}.backward returned a gradient of shape {tuple(g.shape)} for an argument of shape {like[0]}"
+                    f"{cls.__name__}.backward returned a gradient of shape {tuple(g.shape)} "
+                    f"for an argument of shape {like[0]}"
                 )
             value = as_value(g)
             out.append(value if value.dtype == like[1] else value.astype(like[1]))

@@ -13,9 +13,9 @@ import numpy as np
 
 import fad.transforms.jvp as forward_mode
 from fad.eager.autograd.gradients import grad
-from fad.eager.functions import reshape, stack
 from fad.eager.mode import enable_grad
 from fad.eager.records import BackwardError
+from fad.eager.shaping import reshape, stack
 from fad.eager.tensor import Tensor
 from fad.errors import NonScalarOutputError, ShapeMismatchError
 
@@ -62,7 +62,9 @@ def _unpacked(xs: list, single: bool) -> Any:
     return xs[0] if single else tuple(xs)
 
 
-def jacobian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False) -> Any:
+def jacobian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+) -> Any:
     """Return the Jacobian: for each output and input a tensor of shape ``output.shape + input.shape``.
 
     One tensor for one output and one input; a tuple where there are several, outputs outside.
@@ -96,13 +98,17 @@ def _scalar(func: Callable, what: str) -> Callable:
     def checked(*xs):
         y = func(*xs)
         if not isinstance(y, Tensor) or y.value.size != 1:
-            raise NonScalarOutputError(f"{what} needs a function that returns one number; sum its result, or use jacobian")
+            raise NonScalarOutputError(
+                f"{what} needs a function that returns one number; sum its result, or use jacobian"
+            )
         return y if y.ndim == 0 else reshape(y, ())
 
     return checked
 
 
-def hessian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False) -> Any:
+def hessian(
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False
+) -> Any:
     """Return the matrix of second derivatives of a scalar function; for several inputs a tuple of tuples of blocks.
 
     >>> import fad.eager as torch
@@ -124,7 +130,9 @@ def _vectors(v: Any, like: tuple, what: str) -> tuple:
     if v is None:
         if len(like) == 1 and like[0].value.size == 1:
             return (Tensor(np.ones_like(like[0].value)),)
-        raise NonScalarOutputError(f"{what} needs v: one tensor of the shape of each of {[tuple(x.shape) for x in like]}")
+        raise NonScalarOutputError(
+            f"{what} needs v: one tensor of the shape of each of {[tuple(x.shape) for x in like]}"
+        )
     vs = (v,) if isinstance(v, Tensor) else tuple(v)
     if len(vs) != len(like) or any(a.shape != b.shape for a, b in zip(vs, like, strict=True)):
         raise ShapeMismatchError(

@@ -19,7 +19,13 @@ class GradcheckError(GradientCheckError, RuntimeError):
 
 
 def gradcheck(
-    func: Callable, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
 ) -> bool:
     """Compare the gradients of a function with central differences, for every input that requires grad.
 
@@ -37,7 +43,9 @@ def gradcheck(
         raise BackwardError("gradcheck needs at least one input that requires grad")
     for i in checked:
         if xs[i].dtype not in (np.float64, np.complex128):
-            warnings.warn(f"input {i} of gradcheck has dtype {xs[i].dtype}; finite differences need float64", stacklevel=2)
+            warnings.warn(
+                f"input {i} of gradcheck has dtype {xs[i].dtype}; finite differences need float64", stacklevel=2
+            )
     try:
         for k, y in enumerate(as_list(func(*xs))):
             if isinstance(y, Tensor) and y.requires_grad:

@@ -20,7 +20,11 @@ def _gradients(given: Any, n: int) -> list:
 
 
 def backward(
-    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
 ) -> None:
     """Run one backward pass from several tensors at once, adding into the leaves; as ``Tensor.backward``."""
     tensors = as_list(tensors)
@@ -70,7 +74,9 @@ def grad(
                 "a gradient was asked with respect to a tensor that does not require grad: call x.requires_grad_() "
                 "before it is used"
             )
-    found = run_backward(outputs, _gradients(grad_outputs, len(outputs)), retain_graph, create_graph, inputs, capture=True)
+    found = run_backward(
+        outputs, _gradients(grad_outputs, len(outputs)), retain_graph, create_graph, inputs, capture=True
+    )
     taken: set = set()
     result = []
     for i, (x, ct) in enumerate(zip(inputs, found, strict=True)):

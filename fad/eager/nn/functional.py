@@ -50,7 +50,7 @@ def embedding(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Set each element to 0 with probability p and divide the others by 1 - p; the random numbers are the face's own."""
+    """Set each element to 0 with probability p and divide the others by 1 - p, by the face's random numbers."""
     if not training or p == 0.0:
         return input
     key = random.key(int(generator().integers(2**63)))

@@ -13,9 +13,42 @@ from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.tensor import Parameter, Tensor, lowered, wrap
 
-_MADE = """Conv1d Conv2d ConvTranspose2d MaxPool1d MaxPool2d AvgPool1d AvgPool2d BatchNorm1d BatchNorm2d LayerNorm RMSNorm
-GroupNorm Embedding Dropout LSTM GRU MultiheadAttention ReLU ReLU6 LeakyReLU ELU SELU GELU SiLU Mish Tanh Sigmoid Softmax
-LogSoftmax Softplus Softsign Flatten Identity Linear""".split()
+_MADE = [
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose2d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "LayerNorm",
+    "RMSNorm",
+    "GroupNorm",
+    "Embedding",
+    "Dropout",
+    "LSTM",
+    "GRU",
+    "MultiheadAttention",
+    "ReLU",
+    "ReLU6",
+    "LeakyReLU",
+    "ELU",
+    "SELU",
+    "GELU",
+    "SiLU",
+    "Mish",
+    "Tanh",
+    "Sigmoid",
+    "Softmax",
+    "LogSoftmax",
+    "Softplus",
+    "Softsign",
+    "Flatten",
+    "Identity",
+    "Linear",
+]
 
 
 class Layer(Module):

@@ -10,7 +10,7 @@ from fad.eager.tensor import Tensor
 
 
 def clip_grad_norm_(parameters: Any, max_norm: float) -> Tensor:
-    """Scale all gradients together so that their common Euclidean norm is at most `max_norm`; return the norm before."""
+    """Scale all gradients so that their common Euclidean norm is at most `max_norm`; return the norm before."""
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     grads = [p.grad for p in parameters if p.grad is not None]
     total = float(np.sqrt(sum(float(np.sum(np.abs(g.value.astype(float)) ** 2)) for g in grads)))
