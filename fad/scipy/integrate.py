@@ -1,0 +1,20 @@
+"""``scipy.integrate``, differentiable: integrals of functions and of samples, and ordinary differential equations.
+
+An equation is solved with one of two adjoints. The discrete one runs an adaptive Runge-Kutta method in fad's operations,
+so the derivative is exactly that of the numbers computed; the steps are chosen from values and are not differentiated.
+The continuous one leaves the solution to SciPy and solves the adjoint equation backwards: its memory does not grow with
+the number of steps, stiff methods work, and the derivative is as accurate as the tolerances.
+"""
+
+from __future__ import annotations
+
+from fad.scipy.ode import odeint, solve_ivp
+from fad.scipy.quadrature import (
+    cumulative_simpson,
+    cumulative_trapezoid,
+    quad,
+    simpson,
+    trapezoid,
+)
+
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "simpson", "solve_ivp", "trapezoid"]
