@@ -40,9 +40,9 @@ def _is_kind(thing):
 
 
 def _public():
-    """Return the public callables of numpy, numpy.linalg and numpy.fft, by their names below numpy."""
+    """Return the public callables of numpy and its numerical submodules, by their names below numpy."""
     found = {}
-    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("emath.", np.emath)):
         for name in module.__all__:
             thing = getattr(module, name)
             if not _is_kind(thing) and not name.startswith("_"):
@@ -230,6 +230,7 @@ def test_an_operation_is_the_public_function_itself():
     assert fnp.sin is REGISTRY["sin"]
     assert fnp.linalg.__name__ == "fad.numpy.linalg"
     assert fnp.fft.__name__ == "fad.numpy.fft"
+    assert fnp.emath.sqrt(-1.0) == 1j
     assert fnp.float32 is np.float32
 
 

@@ -28,7 +28,7 @@ globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis, r_=_r_
 _OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
-_SUBMODULES = ("linalg", "fft")
+_SUBMODULES = ("linalg", "fft", "emath")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,12 @@ from fad.ops import asking, elementwise, activation  # noqa: I001  (the order of
 from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation
 from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
 from fad.ops import linalg, polynomials, histograms
-from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling
+from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, scimath
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [
     "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding",
     "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences", "statistics", "einsum",
     "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting", "quantiles", "sets", "fft",
-    "convolution", "conv", "pooling", "refused",
+    "convolution", "conv", "pooling", "scimath", "refused",
 ]  # fmt: skip

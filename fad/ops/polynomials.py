@@ -70,7 +70,7 @@ def polyint(p, m=1, k=None):
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    k = np.zeros(max(m, 1)) if k is None else np.atleast_1d(as_array(k))
+    k = np.zeros_like(p, shape=(max(m, 1),)) if k is None else np.atleast_1d(as_array(k))
     k = np.broadcast_to(k, (m,)) if k.size == 1 else k
     if k.size < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
@@ -143,7 +143,7 @@ def roots(p):
     n = p.size - 1
     if n == 0:
         return np.zeros_like(p, shape=(trailing,))
-    companion = np.concatenate(((-p[1:] / p[0])[None], np.eye(n - 1, n, dtype=p.dtype)))
+    companion = At(np.diag(np.ones_like(p, shape=(n - 1,)), -1))[0].set(-p[1:] / p[0])
     return np.concatenate((np.linalg.eigvals(companion), np.zeros_like(p, shape=(trailing,))))
 
 
