@@ -20,6 +20,16 @@ from fad.nn.activations import (
 )
 from fad.nn.attention import MultiheadAttention
 from fad.nn.containers import Sequential
+from fad.nn.conv import (
+    AvgPool1d,
+    AvgPool2d,
+    Conv1d,
+    Conv2d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    MaxPool1d,
+    MaxPool2d,
+)
 from fad.nn.init import seed
 from fad.nn.linear import Linear
 from fad.nn.lookup import Dropout, Embedding
@@ -29,8 +39,9 @@ from fad.nn.normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
 from fad.nn.recurrent import GRU, LSTM
 
 __all__ = [
-    "ELU", "GELU", "GRU", "LSTM", "SELU", "BatchNorm1d", "BatchNorm2d", "Buffer", "Dropout", "Embedding", "Flatten",
-    "Identity", "LabelError", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "Mish", "Module",
+    "ELU", "GELU", "GRU", "LSTM", "SELU", "AvgPool1d", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Buffer", "Conv1d",
+    "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Dropout", "Embedding", "Flatten", "Identity", "LabelError",
+    "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "Mish", "Module",
     "MultiheadAttention", "Parameter", "RMSNorm", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid", "Softmax",
     "Softplus", "StateDictError", "Tanh", "functional", "init", "seed",
 ]  # fmt: skip

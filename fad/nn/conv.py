@@ -1,0 +1,167 @@
+"""Convolution and pooling layers, in PyTorch's names and layouts: (batch, channels, *spatial), or without the batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fad import random
+from fad.nn import init
+from fad.nn.module import Module
+from fad.ops.conv import conv, conv_transpose, per_axis
+from fad.ops.pooling import avg_pool, max_pool
+
+
+class Conv(Module):
+    """What convolutions share: weight (out, in / groups, *kernel), bias (out,), both uniform in ±1/√fan_in."""
+
+    dims = 0
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ):
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{in_channels} and {out_channels} channels must be multiples of groups={groups}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.groups = groups
+        k1, k2 = random.split(init.next_key(key))
+        shape = self._weight_shape()
+        bound = 1.0 / math.sqrt(shape[1] * math.prod(self.kernel_size))
+        self.weight = init.uniform(k1, shape, -bound, bound, dtype)
+        self.bias = init.uniform(k2, (out_channels,), -bound, bound, dtype) if bias else None
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+
+    def forward(self, x: Any) -> Any:
+        return conv(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class Conv1d(Conv):
+    """Convolution along one axis: (batch, in, length) -> (batch, out, length')."""
+
+    dims = 1
+
+
+class Conv2d(Conv):
+    """Convolution of images: (batch, in, height, width) -> (batch, out, height', width').
+
+    >>> import numpy as np
+    >>> Conv2d(3, 8, 3, padding=1, key=0)(np.ones((2, 3, 6, 6))).shape
+    (2, 8, 6, 6)
+    """
+
+    dims = 2
+
+
+class ConvTranspose(Conv):
+    """The transpose of a convolution, which enlarges by the stride; weight (in, out / groups, *kernel)."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ):
+        self.output_padding = output_padding
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, key=key, dtype=dtype
+        )
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+
+    def forward(self, x: Any) -> Any:
+        return conv_transpose(
+            x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.dilation, self.groups
+        )
+
+
+class ConvTranspose1d(ConvTranspose):
+    """Transposed convolution along one axis."""
+
+    dims = 1
+
+
+class ConvTranspose2d(ConvTranspose):
+    """Transposed convolution of images."""
+
+    dims = 2
+
+
+class Pool(Module):
+    """What poolings share: windows over the last axes, each `stride` (by default the window's size) from the last."""
+
+    dims = 0
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+        self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
+        self.stride = stride
+        self.padding = padding
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, padding={self.padding}"
+
+
+class MaxPool1d(Pool):
+    """The maximum of windows along the last axis; ties share the derivative."""
+
+    dims = 1
+
+    def forward(self, x: Any) -> Any:
+        return max_pool(x, self.kernel_size, self.stride, self.padding)
+
+
+class MaxPool2d(MaxPool1d):
+    """The maximum of windows of an image.
+
+    >>> import numpy as np
+    >>> MaxPool2d(2)(np.arange(16.0).reshape(1, 1, 4, 4))
+    array([[[[ 5.,  7.],
+             [13., 15.]]]])
+    """
+
+    dims = 2
+
+
+class AvgPool1d(Pool):
+    """The mean of windows along the last axis; padding counts as zeros, as in PyTorch."""
+
+    dims = 1
+
+    def forward(self, x: Any) -> Any:
+        return avg_pool(x, self.kernel_size, self.stride, self.padding)
+
+
+class AvgPool2d(AvgPool1d):
+    """The mean of windows of an image."""
+
+    dims = 2
