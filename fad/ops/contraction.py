@@ -12,8 +12,8 @@ from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.einsum import contract_p
-from fad.ops.reduction import as_array, as_scalar
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.reduction import as_scalar
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 # --- matmul --------------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.arranging import having
-from fad.ops.reduction import as_array, sum_p
+from fad.ops.reduction import sum_p
 from fad.ops.scans import cut
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 
 def _beside(extra, a, axis):

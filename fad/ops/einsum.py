@@ -18,7 +18,8 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.reduction import as_array, as_scalar, sum_p
+from fad.ops.reduction import as_scalar, sum_p
+from fad.ops.structural import as_array
 
 # --- the product of two operands ------------------------------------------------------------------------------------
 

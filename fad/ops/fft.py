@@ -17,9 +17,9 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.reduction import as_array, shift_axes
+from fad.ops.reduction import shift_axes
 from fad.ops.scans import cut
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 # --- primitives -----------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.reduction import as_array, as_scalar, dropped, kept, reduction
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.reduction import as_scalar, dropped, kept, reduction
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 
 def _unit(y, x, axis, keepdims):
@@ -26,7 +26,7 @@ def _norm_jvp(t, y, x, axis, keepdims):
 
 def _norm_forward(x, *, axis, keepdims):
     squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
-    return np.sqrt(np.add.reduce(squares, axis=axis, keepdims=keepdims))
+    return np.sqrt(np.sum(squares, axis=axis, keepdims=keepdims))
 
 
 norm_p = reduction(

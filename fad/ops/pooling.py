@@ -255,5 +255,5 @@ def avg_pool(x, window, stride=None, padding=0, count_include_pad=True):
     total = bind(sum_pool_p, x, **params)
     if count_include_pad or not any(lo or hi for lo, hi in params["padding"]):
         return total / math.prod(params["window"])
-    ones = np.ones(x.shape[x.ndim - len(params["window"]) :])
-    return total / np.maximum(_sum_forward(ones, **params), 1.0).astype(total.real.dtype)
+    ones = np.ones_like(x, shape=x.shape[x.ndim - len(params["window"]) :], dtype=x.real.dtype)
+    return total / np.maximum(bind(sum_pool_p, ones, **params), 1.0)

@@ -17,10 +17,10 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, outcome
 from fad.ops.indexing import pick
-from fad.ops.reduction import as_array, as_scalar, is_true
+from fad.ops.reduction import as_scalar, is_true
 from fad.ops.sorting import sorted_with_order
 from fad.ops.statistics import warn_if
-from fad.ops.structural import normalize_axes
+from fad.ops.structural import as_array, normalize_axes
 
 # --- where between the sorted elements a quantile lies --------------------------------------------------------------
 

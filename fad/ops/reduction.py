@@ -11,24 +11,15 @@ import numpy as np
 
 from fad.core.archetypes import flat, linear
 from fad.core.options import refuse_out
-from fad.core.primitive import Primitive, has_tracer, public, register
+from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
 
 
 # --- what reductions share -----------------------------------------------------------------------------------------
-
-
-def as_array(x: Any) -> Any:
-    """Return an operand as an array or tracer; a list that holds tracers is stacked."""
-    if hasattr(x, "dtype"):
-        return x
-    if isinstance(x, (list, tuple)) and has_tracer(x):
-        return np.stack([as_array(e) for e in x])
-    return np.asarray(x)
 
 
 def keep_shape(shape: tuple, axis: tuple) -> tuple:
@@ -127,7 +118,11 @@ def sample_reduce(s):
 
 sum_p = linear(
     "sum_over",
-    lambda x, *, axis, keepdims: np.add.reduce(x, axis=axis, keepdims=keepdims),
+    lambda x, *, axis, keepdims: (
+        np.add.reduce(x, axis=axis, keepdims=keepdims)  # quicker than np.sum, but GPU arrays do not answer it
+        if type(x) is np.ndarray
+        else np.sum(x, axis=axis, keepdims=keepdims)
+    ),
     lambda ct, x, *, axis, keepdims: np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),
     lambda size, batched, xs, params: bind(sum_p, *xs, **shift_axes(params)),
     samples=sample_primitive,
@@ -168,7 +163,7 @@ def _others(x, axis):
 
 prod_p = reduction(
     "product_over",
-    lambda x, *, axis, keepdims: np.multiply.reduce(x, axis=axis, keepdims=keepdims),
+    lambda x, *, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
     lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _others(x, axis),
     lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
@@ -278,7 +273,7 @@ def _logsumexp(x, *, axis, keepdims):
     m = np.where(np.isfinite(m), m, np.zeros_like(m))
     with np.errstate(divide="ignore"):
         y = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
-    return dropped(y, axis, keepdims)
+    return as_scalar(dropped(y, axis, keepdims))
 
 
 def _softmax(y, x, axis, keepdims):

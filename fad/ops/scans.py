@@ -18,13 +18,12 @@ from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind
 from fad.ops.reduction import (
-    as_array,
     converted,
     reducer,
     shift_axes,
     shifted,
 )
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 
 def cut(x: Any, axis: int, start: Any = None, stop: Any = None, step: Any = None) -> Any:
@@ -180,7 +179,7 @@ reduce_flat_p.batch = shifted(reduce_flat_p)
 
 cumsum_p = linear(
     "cumsum_along",
-    lambda x, *, axis: np.add.accumulate(x, axis=axis),
+    lambda x, *, axis: np.cumsum(x, axis=axis),
     lambda ct, x, *, axis: reversed_along(bind(cumsum_p, reversed_along(ct, axis), axis=axis), axis),
     lambda size, batched, xs, params: bind(cumsum_p, *xs, **shift_axes(params)),
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],

@@ -15,9 +15,8 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.indexing import pick
-from fad.ops.reduction import as_array
 from fad.ops.sorting import permute_back_p, sorted_with_order
-from fad.ops.structural import normalize_axis
+from fad.ops.structural import as_array, normalize_axis
 
 
 def _ravelled(x: Any) -> Any:
@@ -27,12 +26,11 @@ def _ravelled(x: Any) -> Any:
 
 def _starts(s: Any, equal_nan: bool) -> Any:
     """Return a plain mask: where a run of equal elements of a sorted vector starts."""
-    if s.size == 0:
-        return np.zeros(0, dtype=bool)
+    first = outcome(s[:1] != s[:1]) | True
     new = s[1:] != s[:-1]
     if equal_nan and s.dtype.kind in "fc":
         new = new & ~(np.isnan(s[1:]) & np.isnan(s[:-1]))
-    return np.concatenate([np.ones(1, dtype=bool), outcome(new)])
+    return np.concatenate([first, outcome(new)])
 
 
 class _Found(NamedTuple):
@@ -110,7 +108,7 @@ def unique_all(x, /):
     return _ALL(*_unique(as_array(x), False))
 
 
-_COUNTS, _INVERSE, _ALL = (type(f(np.zeros(1))) for f in (np.unique_counts, np.unique_inverse, np.unique_all))
+_COUNTS, _INVERSE, _ALL = (type(f(np.arange(1))) for f in (np.unique_counts, np.unique_inverse, np.unique_all))
 
 # --- two sets -------------------------------------------------------------------------------------------------------
 

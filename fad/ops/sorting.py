@@ -13,9 +13,9 @@ from fad.core.archetypes import flat
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.reduction import as_array, shift_axes
+from fad.ops.reduction import shift_axes
 from fad.ops.scans import cut, flattened
-from fad.ops.structural import normalize_axis
+from fad.ops.structural import as_array, normalize_axis
 
 # --- orders --------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from fad.ops.reduction import (
     absent,
     argmax_p,
     argmin_p,
-    as_array,
     as_scalar,
     converted,
     is_true,
@@ -25,7 +24,7 @@ from fad.ops.reduction import (
     sample_axes,
     sum_p,
 )
-from fad.ops.structural import normalize_axes
+from fad.ops.structural import as_array, normalize_axes
 
 
 def real_dtype(dtype: Any) -> Any:
