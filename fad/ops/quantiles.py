@@ -121,7 +121,7 @@ def _as_rows(a: Any, axes: tuple) -> Any:
 
 
 def _check(a: Any, q: Any, method: str, weights: Any, name: str, top: str) -> None:
-    if a.dtype.kind == "c":
+    if a.dtype.kind in "cb":
         raise TypeError("a must be an array of real numbers")
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {METHODS}")
@@ -163,6 +163,10 @@ def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quanti
 
 def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
     """Return the quantiles of every row."""
+    if rows.shape[-1] == 0:
+        if not skip_nan:
+            raise IndexError("cannot take a quantile of no elements")
+        return np.full_like(rows, np.nan, shape=(*rows.shape[:-1], q.size))
     s, order = sorted_with_order(rows, rows.ndim - 1)
     missing = np.isnan(s)
     if not skip_nan:

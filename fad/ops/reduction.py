@@ -53,6 +53,13 @@ def shifted(prim: Primitive) -> Any:
     return lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
 
 
+def reduced_axes(axis: Any, ndim: int) -> tuple:
+    """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
+    if ndim == 0 and type(axis) is int and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, ndim)
+
+
 def absent(x: Any) -> bool:
     return x is NOTHING or x is None
 
@@ -138,7 +145,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, w
     if out is not None:
         refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 0)
-    y = bind(sum_p, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    y = bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
     return y if absent(initial) else y + initial
 
 
@@ -177,7 +184,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, 
     """Multiply over axes; the derivative is exact where there are zeros, to any order."""
     refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 1)
-    y = bind(prod_p, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    y = bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
     return y if absent(initial) else y * initial
 
 
@@ -217,7 +224,7 @@ fmin_p = _extreme_op("fmin_over", np.fmin)
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
     refuse_out(out)
     a = as_array(a)
-    axes = normalize_axes(axis, a.ndim)
+    axes = reduced_axes(axis, a.ndim)
     if where is not NOTHING and where is not True:
         if absent(initial):
             raise ValueError(
@@ -321,10 +328,10 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     """
     a = as_array(a)
     if b is None:
-        y = bind(logsumexp_p, a, axis=normalize_axes(axis, a.ndim), keepdims=bool(keepdims))
+        y = bind(logsumexp_p, a, axis=reduced_axes(axis, a.ndim), keepdims=bool(keepdims))
         return (y, np.ones_like(y)) if return_sign else y
     a, b = np.broadcast_arrays(a, as_array(b))
-    axes = normalize_axes(axis, a.ndim)
+    axes = reduced_axes(axis, a.ndim)
     live = b != 0
     m = _stopped(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
     m = np.where(np.isfinite(m), m, 0.0)
@@ -339,6 +346,10 @@ def _stopped(x):
 
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
+    a = as_array(a)
+    if a.dtype.kind == "c":
+        raise TypeError("ufunc 'logaddexp' is not defined for complex numbers: write np.log(np.sum(np.exp(x)))")
+    a = a if a.dtype.kind == "f" else a.astype(np.result_type(a.dtype, np.float16))
     y = logsumexp(selected(a, where, -np.inf), axis, keepdims=keepdims)
     return y if absent(initial) else np.logaddexp(y, initial)
 
@@ -379,7 +390,7 @@ count_p = _flat_reduction(
 def position(prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
     """Run argmax or argmin; without an axis, over the flattened array."""
     a, keepdims = as_array(a), is_true(keepdims)
-    if axis is not None:
+    if axis is not None and not (a.ndim == 0 and axis in (0, -1)):
         return bind(prim, a, axis=normalize_axis(axis, a.ndim), keepdims=keepdims)
     y = bind(prim, a.reshape((a.size,)), axis=0, keepdims=False)
     return y.reshape((1,) * a.ndim) if keepdims else y
@@ -408,7 +419,7 @@ def _truth(prim, a, axis, out, keepdims, where, neutral):
     a = as_array(a)
     if where is not NOTHING and where is not True:
         a = np.where(where, a != 0, neutral)
-    return bind(prim, a, axis=normalize_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    return bind(prim, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
 
 
 @public(np.all, methods=("all",), flat=True, samples=sample_axes)
@@ -433,4 +444,4 @@ reducer(np.logical_or, lambda a, axis, keepdims=False, where=True: any(a, axis, 
 def count_nonzero(a, axis=None, *, keepdims=False):
     """Count the nonzero elements along axes; flat."""
     a = as_array(a)
-    return bind(count_p, a, axis=normalize_axes(axis, a.ndim), keepdims=bool(keepdims))
+    return bind(count_p, a, axis=reduced_axes(axis, a.ndim), keepdims=bool(keepdims))

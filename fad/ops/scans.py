@@ -198,7 +198,9 @@ def scan_along(ufunc: Any, a: Any, axis: int) -> Any:
 def flattened(a: Any, axis: Any) -> tuple[Any, int]:
     """Return an array and the axis to work along: the array flattened if `axis` is None."""
     a = as_array(a)
-    return (a.reshape((a.size,)), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+    if axis is None or (a.ndim == 0 and axis in (0, -1)):
+        return a.reshape((a.size,)), 0
+    return a, normalize_axis(axis, a.ndim)
 
 
 def _along(s):
@@ -266,7 +268,10 @@ def _accumulate_method(ufunc):
         a = converted(as_array(array), dtype)
         if a.ndim == 0:
             raise TypeError("cannot accumulate on a scalar")
-        return scan_along(ufunc, a, normalize_axis(axis, a.ndim))
+        axes = normalize_axes(axis, a.ndim)
+        if len(axes) != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        return scan_along(ufunc, a, axes[0])
 
     return accumulate
 

@@ -80,10 +80,10 @@ def _kind(kind: Any, order: Any, stable: Any) -> Any:
 
 
 def _ordered(a: Any, axis: Any) -> tuple[Any, int]:
-    a, axis = flattened(a, axis)
-    if a.ndim == 0:
+    a = as_array(a)
+    if a.ndim == 0 and axis is not None:
         raise np.exceptions.AxisError(axis, 0)
-    return a, axis
+    return flattened(a, axis)
 
 
 def sorted_with_order(a: Any, axis: int, kind: Any = None) -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 @public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """Return the places of the sorted elements; integers, and so flat."""
-    a, axis = _ordered(a, axis)
+    a, axis = flattened(a, axis)
     return bind(argsort_p, a, axis=axis, kind=_kind(kind, order, stable))
 
 
@@ -139,7 +139,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 @public(np.argpartition, flat=True, methods=("argpartition",), samples=_sample_partition)
 def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     """Return the places of the partitioned elements; integers, and so flat."""
-    a, axis = _ordered(a, axis)
+    a, axis = flattened(a, axis)
     _kind(None, order, None)
     return bind(argpartition_p, a, axis=axis, kth=_kth(kth))
 

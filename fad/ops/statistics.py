@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -21,6 +22,7 @@ from fad.ops.reduction import (
     converted,
     is_true,
     position,
+    reduced_axes,
     sample_axes,
     sum_p,
 )
@@ -297,8 +299,10 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     refuse_out(out)
     a = as_array(a)
-    missing = np.isnan(a) if a.dtype.kind in "fc" else np.zeros_like(a, dtype=bool)
-    if 0 in [a.shape[i] for i in normalize_axes(axis, a.ndim)] and absent(initial):
+    if a.dtype.kind not in "fc":
+        return reduce(a, axis, keepdims=is_true(keepdims), **_given(initial, where))
+    missing = np.isnan(a)
+    if 0 in [a.shape[i] for i in reduced_axes(axis, a.ndim)] and absent(initial):
         raise ValueError("zero-size array to reduction operation which has no identity")
     y = reduce(np.where(missing, worst, a), axis, keepdims=is_true(keepdims), **_given(initial, where))
     none = np.all(missing, axis, keepdims=is_true(keepdims))
@@ -334,6 +338,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHI
     if a.dtype.kind not in "fc":
         return np.mean(a, axis, dtype, keepdims=is_true(keepdims))
     mask = _present(a, where)
+    axis = reduced_axes(axis, a.ndim)
     warn_if(~np.any(mask, axis), "Mean of empty slice")
     with np.errstate(invalid="ignore"):
         return np.mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
@@ -348,7 +353,7 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     if a.dtype.kind not in "fc":
         return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, NOTHING)
     mask = _present(a, where)
-    axes = normalize_axes(axis, a.ndim)
+    axes = reduced_axes(axis, a.ndim)
     count = np.sum(mask, axis=axes, keepdims=is_true(keepdims))
     poor = count <= ddof
     warn_if(poor, "Degrees of freedom <= 0 for slice.")
@@ -376,6 +381,9 @@ def nanstd(
 def _nan_position(prim, worst, a, axis, out, keepdims):
     refuse_out(out)
     a = as_array(a)
+    axis = axis if axis is None else operator.index(axis)
+    if a.dtype.kind not in "fc":
+        return position(prim, a, axis, keepdims)
     missing = np.isnan(a)
     none = np.all(missing, axis)
     while type(none) is Tracer:

@@ -5,6 +5,7 @@ Here are the few primitives with rules; NumPy's many other names are written in 
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def normalize_axis(axis: int, ndim: int) -> int:
 
     Raises numpy.exceptions.AxisError as NumPy does.
     """
-    axis = int(axis.__index__())
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim if ndim else 0
