@@ -133,7 +133,8 @@ def draw(path: str, model: Any, history: dict, held_out: tuple) -> None:
         raise SystemExit(f"{NEEDED} ({error})") from None
     figure = Figure(figsize=(12, 5.6), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    panels: Any = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    left, right = panels
     _draw_losses(left, history)
     _draw_digits(right, model, held_out)
     figure.savefig(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
@@ -16,7 +16,7 @@ import optree
 from fad.errors import TreeMismatchError
 
 _NAMESPACE = "fad"
-_LEAF = optree.tree_structure(0)
+_LEAF = optree.tree_structure(cast(Any, 0))
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 

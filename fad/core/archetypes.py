@@ -37,7 +37,7 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if given != shape:
         axes = _summed_axes(given, shape)
         if axes:
-            ct = np.add.reduce(ct, axis=axes)
+            ct = np.add.reduce(ct, axis=axes) if type(ct) is np.ndarray else ct.sum(axis=axes)
         if ct.shape != shape:
             ct = ct.reshape(shape)
     return cast(ct, dtype)
@@ -87,12 +87,12 @@ def elementwise(
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
     """
     numpy = numpy or getattr(np, name, None)
-    forward = forward or numpy
+    run: Any = forward or numpy
     arity = len(partials)
     make = {1: Unary, 2: Binary}.get(arity, Nary)
     prim = make(
         name,
-        forward,
+        run,
         partials=partials,
         flat=all(p is None for p in partials),
         lower=lower,
@@ -104,7 +104,7 @@ def elementwise(
     )
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
-    prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(prim.partials, tangents, y, xs)
+    prim.jvp = lambda tangents, y, xs, params: elementwise_jvp(partials, tangents, y, xs)
     prim.vjp = tuple(_elementwise_vjp(i, p) for i, p in enumerate(partials))
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs), **params)
     register(prim)
@@ -175,7 +175,8 @@ def linear(
 def flat(name: str, forward: Callable | None = None, *, numpy: Any = None, batch: Callable, **slots: Any) -> Primitive:
     """Make an operation whose derivative is zero wherever it exists: integers and booleans, rounding, sorting orders."""
     numpy = numpy or getattr(np, name, None)
-    return register(Primitive(name, forward or numpy, flat=True, batch=batch, archetype="flat", **slots))
+    run: Any = forward or numpy
+    return register(Primitive(name, run, flat=True, batch=batch, archetype="flat", **slots))
 
 
 # --- operators -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,20 @@ class Tracer:
     """
 
     __slots__ = ("value", "trace", "info")
+
+    if TYPE_CHECKING:  # the rooms install ndarray's methods, attributes and operators
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __add__(self, other: Any) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __xor__ = __getitem__ = __add__
+
+        def __neg__(self) -> Any: ...
+
+        __pos__ = __abs__ = __invert__ = __neg__
 
     def __init__(self, value: Any, trace: Trace, info: Any):
         self.value = value
@@ -283,7 +297,7 @@ class Trace:
         self.dead = True
 
 
-def leaked(trace: Trace) -> LeakedTracerError:
+def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
     return LeakedTracerError(
         f"a traced value was used after the {trace.kind} that made it had finished. "
         "It was kept in a list, an attribute or a global; return it from the function instead (has_aux=True)"

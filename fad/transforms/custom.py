@@ -143,7 +143,7 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
 def _batched(call: Call, batched: list, size: int) -> Call:
     """Return the same call over a leading lane axis, with all its rules."""
     axes = tuple(0 if b else None for b in batched)
-    size_of = {"axis_size": size}
+    size_of: Any = {"axis_size": size}
 
     def jvp(xs, ts):
         ts = [t if b else zeros_like(x) if not is_inexact(x) else t for t, x, b in zip(ts, xs, batched, strict=True)]

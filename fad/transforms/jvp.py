@@ -110,7 +110,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
         out = fun(*tree.unflatten(in_tree, tracers))
         if has_aux:
             out, aux = pair(out)
-            aux = tree.map(trace.lower, aux)
+            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
     finally:
@@ -118,7 +118,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            values.append(settled(y.value))
+            values.append(settled(y.value, derivative=False))
             found.append(_like(values[-1], settled(y.info)))
         else:
             values.append(y)

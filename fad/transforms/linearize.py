@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, youngest
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
@@ -28,7 +29,10 @@ class LinearTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
-        values, parents = [], []
+        if prim.extra and "differentiated" in prim.extra:
+            return prim.extra["differentiated"](*args, **params)
+        values: list = []
+        parents: list = []
         for x in args:
             mine = type(x) is Tracer and x.trace is self
             x = x.value if mine else as_operand(x)
@@ -102,21 +106,22 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         out = fun(*tree.unflatten(in_tree, [Tracer(x, trace, i) for i, x in enumerate(xs)]))
         if has_aux:
             out, aux = pair(out)
-            aux = tree.map(trace.lower, aux)
+            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
     finally:
         trace.finish()
 
+    values = [settled(trace.lower(y), derivative=False) for y in ys]
+
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
         slots = _push(trace.records, check_like(ts, xs, "a tangent"))
-        found = [slots[y.info] if _mine(y, trace) else None for y in ys]
-        values = [trace.lower(y) for y in ys]
+        found = [settled(slots[y.info]) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
-    out = tree.unflatten(out_tree, [trace.lower(y) for y in ys])
+    out = tree.unflatten(out_tree, values)
     return (out, f_jvp, aux) if has_aux else (out, f_jvp)
 
 

@@ -42,11 +42,11 @@ make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
 class _Dead:
     """Stands in for the tape of a finished trace."""
 
-    def __init__(self, trace: Trace):
-        self._trace = trace
+    def __init__(self, kind: type[Trace]):
+        self._kind = kind  # not the trace: a cycle would keep the arrays it watched until the next collection
 
     def __len__(self) -> int:
-        raise leaked(self._trace)
+        raise leaked(self._kind)
 
 
 class VJPTrace(Trace):
@@ -61,7 +61,7 @@ class VJPTrace(Trace):
         self.watch: Any = None
 
     def finish(self) -> None:
-        self.tape = _Dead(self)
+        self.tape = _Dead(type(self))
         self.dead = True
 
     def sweep(self, tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
@@ -503,7 +503,7 @@ class Tape:
 
     def __init__(self, fun: Callable, primals: tuple, in_tree: Any, leaves: list, has_aux: bool):
         make = make_trace.get()
-        trace = VJPTrace() if make is None else make()
+        trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
         trace.watch = self.watch = Watch(leaves)
         records = trace.tape
@@ -517,7 +517,7 @@ class Tape:
             aux = None
             if has_aux:
                 out, aux = pair(out)
-                aux = tree.map(trace.lower, aux)
+                aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
             outputs, self.out_tree = tree.flatten(out)
             self.outputs = [finished(x) for x in outputs]
         finally:
@@ -526,7 +526,7 @@ class Tape:
 
     def values(self) -> list:
         lower = self.trace.lower
-        return [settled(lower(x)) for x in self.outputs]
+        return [settled(lower(x), derivative=False) for x in self.outputs]
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""

@@ -341,7 +341,7 @@ def _prefix(axes: Any, whole: Any, what: str) -> list:
 
 
 def _common_size(leaves: list, axes: list, axis_size: int | None) -> int:
-    sizes = {}
+    sizes: dict = {}
     for x, a in zip(leaves, axes, strict=True):
         if a is None:
             continue
