@@ -135,7 +135,9 @@ def test_the_gradient_of_a_long_checkpointed_loop_takes_little_memory():
 def test_map_is_a_loop_and_takes_batches():
     xs = np.arange(6.0).reshape(3, 2)
     for batch_size in (None, 2):
-        np.testing.assert_array_equal(control.map(lambda x: np.sum(x * x), xs, batch_size=batch_size), [1.0, 13.0, 41.0])
+        np.testing.assert_array_equal(
+            control.map(lambda x: np.sum(x * x), xs, batch_size=batch_size), [1.0, 13.0, 41.0]
+        )
 
 
 @pytest.mark.parametrize("n", range(1, 10))

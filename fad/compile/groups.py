@@ -11,19 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.llvm.templates import template, working_type
+from fad.compile.llvm.emit import LLVM_TYPE
+from fad.compile.llvm.templates import is_heavy, template, working_type
 from fad.compile.passes import use_counts
+from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
+PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
-MOST_NODES, MOST_OPERANDS = 48, 24
+MOST_WEIGHT, MOST_OPERANDS = 48, 24  # a transcendental function weighs 8, to bound the time to compile a kernel
 
 
 class Step:
-    """One step of a program; `kind` is "loop", "sum", "matmul", "guard", "view" or "call"."""
+    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "guard", "view" or "call"."""
 
-    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands")
+    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
 
     def __init__(self, kind: str, level: int, number: int, eq: Equation, shape: tuple = ()):
         self.kind = kind
@@ -31,6 +34,7 @@ class Step:
         self.number = number
         self.equations = [eq]
         self.templates: list[str] = []
+        self.weight = 0
         self.shape = shape
         self.members: set[int] = set(eq.outs)
         self.operands: set[int] = set(eq.ins)
@@ -46,11 +50,13 @@ def plan_steps(graph: Graph) -> list[Step]:
         lowest = max((level[i] for i in eq.ins), default=-1)
         text = None if eq.prim is GUARD else template(graph, eq, graph.constants)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
-            step = _join(graph, eq, level, group)
+            weight = 8 if is_heavy(text) else 1
+            step = _join(graph, eq, level, group, weight)
             if step is None:
                 step = Step("loop", lowest + 1, number, eq, graph.types[eq.outs[0]].shape)
                 steps.append(step)
             step.templates.append(text)
+            step.weight += weight
             group[eq.outs[0]] = step
         else:
             kind = _kind(graph, eq)
@@ -71,6 +77,8 @@ def _kind(graph: Graph, eq: Equation) -> str:
     if eq.prim is GUARD:
         return "guard"
     out = graph.types[eq.outs[0]]
+    if eq.prim.name in PIECES and _in_pieces(graph, eq):
+        return "pieces"
     if eq.prim.name in VIEWS and (eq.prim.name != "getitem" or _is_basic(eq.params["template"])):
         return "view"
     if out.dtype in _REAL:
@@ -83,11 +91,23 @@ def _kind(graph: Graph, eq: Equation) -> str:
     return "call"
 
 
+def _in_pieces(graph: Graph, eq: Equation) -> bool:
+    """Tell whether an operation only copies or adds whole arrays into slices of its result."""
+    out = graph.types[eq.outs[0]].dtype
+    if out not in LLVM_TYPE or any(graph.types[i].dtype != out for i in eq.ins) or 0 in graph.types[eq.outs[0]].shape:
+        return False
+    if out not in _REAL and eq.prim.name != "join":
+        return False
+    if eq.prim.name == "scatter":
+        return all(is_basic(index) for index in eq.params["indices"])
+    return eq.prim.name == "join" or _is_basic(eq.params["template"])
+
+
 def _is_basic(index: tuple) -> bool:
     return all(type(p) is not str for p in index)
 
 
-def _join(graph: Graph, eq: Equation, level: dict, group: dict) -> Step | None:
+def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group."""
     shape = graph.types[eq.outs[0]].shape
     best = None
@@ -95,7 +115,7 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict) -> Step | None:
         step = group.get(i)
         if step is not None and step.shape == shape and (best is None or step.level > best.level):
             best = step
-    if best is None or len(best.equations) >= MOST_NODES:
+    if best is None or best.weight + weight > MOST_WEIGHT:
         return None
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:

@@ -106,6 +106,7 @@ class _Build:
         self.escaping: dict[int, set[int]] = {}
         self.layouts: dict[Any, tuple] = {}
         self.addresses: dict[int, int] = {}
+        self.kept: list = []  # constants made on the way
 
     def run(self) -> None:
         self._split_wide()
@@ -251,6 +252,8 @@ class _Build:
             return self._sum(step)
         if step.kind == "matmul":
             return self._matmul(step.equations[0])
+        if step.kind == "pieces":
+            return self._pieces(step.equations[0])
         if step.kind == "guard":
             return self._guard(step.equations[0])
         return self._call(step.equations[0])
@@ -260,6 +263,11 @@ class _Build:
         address = self.addresses.get(i)
         if address is None:
             address = self.addresses[i] = _data(self.at[i])
+        return self._address_in(None, i, address)
+
+    def _address_in(self, array: Any, i: int, address: int = 0) -> int:
+        """Return the address of a piece of a value's memory, likewise."""
+        address = address or _data(array)
         place = self.places.get(self.base[i])
         if place is not None and place.outside:
             place.slots.append((len(self.words), address - _data(self.at[place.value])))
@@ -318,9 +326,7 @@ class _Build:
     def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce) -> None:
         graph = self.graph
         kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
-        modes = tuple(
-            _mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True)
-        )
+        modes = tuple(_mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
         kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce)
         name, words = facts(kernel)
         self._function(name, lambda: kernel_text(kernel))
@@ -383,6 +389,61 @@ class _Build:
             self.words.append(self._address(i))
         self.words += [m, n, k, *a.strides, *b.strides, n * size]
         return None
+
+    def _pieces(self, eq: Equation) -> Callable | None:
+        """Copy or add arrays into slices of a result: joins, scattered slices, functional updates."""
+        o = eq.outs[0]
+        target = self.at[o]
+        writes = []  # (array, value it belongs to or None, place in the target, add)
+        if eq.prim.name == "join":
+            start, axis = 0, eq.params["axis"]
+            for i in eq.ins:
+                stop = start + self.at[i].shape[axis]
+                writes.append((self.at[i], i, (slice(None),) * axis + (slice(start, stop),), False))
+                start = stop
+        elif eq.prim.name == "scatter":
+            zero = np.zeros((), target.dtype)
+            self.kept.append(zero)
+            writes.append((zero, None, (), False))
+            indices = eq.params["indices"]
+            writes += [(self.at[i], i, index, len(indices) > 1) for i, index in zip(eq.ins, indices, strict=True)]
+        else:
+            writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
+            writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
+        places = [target[_with_ellipsis(index)] for _, _, index, _ in writes]
+        layouts = [
+            self._layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)
+        ]
+        if any(len(extents) > MOST_AXES for extents, _ in layouts):
+            return self._call(eq)
+        for (source, i, _, add), place, (extents, strides) in zip(writes, places, layouts, strict=True):
+            if place.size:
+                self._write(source, i, place, o, add, extents, strides)
+        return None
+
+    def _write(self, source, i, place, o, add, extents, strides) -> None:
+        t = LLVM_TYPE[place.dtype]
+        mode = _mode(source, strides[0], extents)
+        spread = extents[-1] > 1 and strides[1][-1] != place.itemsize
+        if add:
+            modes = (mode, "s" if spread else "c")
+            node = (Node("({0} + {1})", (0, 1), t, False),)
+            kernel = Kernel(len(extents), (t, t), modes, node, (t,), (2,), "", spread)
+            arrays = [(source, i), (place, o), (place, o)]
+            strides = (strides[0], strides[1], strides[1])
+        else:
+            kernel = Kernel(len(extents), (t,), (mode,), (), (), (0,), "", spread)
+            arrays = [(source, i), (place, o)]
+        name, words = facts(kernel)
+        self._function(name, lambda: kernel_text(kernel))
+        for word in words:
+            if word[0] == "n":
+                self.words.append(extents[word[1]])
+            elif word[0] == "p":
+                array, value = arrays[word[1]]
+                self.words.append(_data(array) if value is None else self._address_in(array, value))
+            else:
+                self.words.append(strides[word[1]][word[2]])
 
     def _guard(self, eq: Equation) -> Callable | None:
         i = eq.ins[0]
@@ -477,6 +538,12 @@ class _Build:
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], None))
+
+
+def _with_ellipsis(index: Any) -> tuple:
+    """Return an index that gives an array even where it names one element."""
+    index = index if type(index) is tuple else (index,)
+    return index if any(p is Ellipsis for p in index) else (*index, ...)
 
 
 def _data(array: np.ndarray) -> int:
@@ -640,5 +707,3 @@ def _fresh(build: _Build, i: int) -> Callable:
         return y
 
     return fresh
-
-

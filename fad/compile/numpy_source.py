@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.plan import Plan, plan_memory
-from fad.compile.spelling import Cannot, Helpers, spell
+from fad.compile.spelling import Cannot, Helpers, numpy_name, spell
 from fad.core.graph import GUARD, Equation, Graph, GuardFailed, ask, is_large, names, same_outcome
 from fad.errors import MissingRuleError
 
@@ -41,7 +41,9 @@ def readable(graph: Graph, name: str = "program") -> str:
     for eq in graph.equations:
         ins = [named[i] for i in eq.ins]
         if eq.prim is GUARD:
-            body.append(f"    # holds where the answer to {eq.params['line'] or 'a question'} was {eq.params['outcome']!r}")
+            body.append(
+                f"    # holds where the answer to {eq.params['line'] or 'a question'} was {eq.params['outcome']!r}"
+            )
             continue
         try:
             text = spell(eq, ins, helpers, literal)
@@ -77,6 +79,8 @@ def _literal(value: Any) -> str:
         return f"np.{value.dtype.name}({_number(value.item())})" if value.dtype.kind != "b" else f"np.{value!r}"[3:]
     if type(value) in (float, complex):
         return _number(value)
+    if callable(value) and numpy_name(value):
+        return numpy_name(value)
     if type(value) is tuple:
         return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
     return repr(value)

@@ -25,7 +25,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-class Cannot(Exception):  # noqa: N818  a signal inside this folder
+class Cannot(Exception):
     """An operation has no text that NumPy alone could run."""
 
 
@@ -89,7 +89,11 @@ def _bare(source: str) -> str:
             node.decorator_list, node.returns = [], None
             for a in (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs):
                 a.annotation = None
-            if len(node.body) > 1 and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant):
+            if (
+                len(node.body) > 1
+                and isinstance(node.body[0], ast.Expr)
+                and isinstance(node.body[0].value, ast.Constant)
+            ):
                 node.body = node.body[1:]
     return ast.unparse(tree) + "\n"
 
@@ -130,9 +134,7 @@ _SCATTER = """def _scatter(shape, dtype, *pairs):
 
 def _scatter(eq: Equation, ins: list[str], helpers: Helpers, literal: Any) -> str:
     helpers.sources.setdefault("_scatter", _SCATTER)
-    pairs = [
-        f"(({', '.join(map(literal, index))},), {v})" for index, v in zip(eq.params["indices"], ins, strict=True)
-    ]
+    pairs = [f"(({', '.join(map(literal, index))},), {v})" for index, v in zip(eq.params["indices"], ins, strict=True)]
     return f"_scatter({eq.params['shape']}, {literal(eq.params['dtype'])}, {', '.join(pairs)})"
 
 
@@ -204,11 +206,11 @@ class _Fill(ast.NodeTransformer):
     def __init__(self, values: dict[str, str]):
         self.values = values
 
-    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802  the name that ast asks for
+    def visit_Name(self, node: ast.Name) -> Any:
         text = self.values.get(node.id)
         return node if text is None else ast.parse(text, mode="eval").body
 
-    def visit_Starred(self, node: ast.Starred) -> Any:  # noqa: N802
+    def visit_Starred(self, node: ast.Starred) -> Any:
         return self.generic_visit(node)
 
 

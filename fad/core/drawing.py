@@ -82,7 +82,7 @@ def _svg(graph: Any, named: dict[int, str]) -> str:
             )
     for n, (x, y) in zip(nodes, places, strict=True):
         parts.append(
-            f'<g><title>{html.escape(n.label)} {html.escape(n.detail)}</title>'
+            f"<g><title>{html.escape(n.label)} {html.escape(n.detail)}</title>"
             f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="4" fill="{_FILL[n.kind]}" stroke="#475569"/>'
             f'<text x="{x + 6}" y="{y + 14}">{html.escape(n.label[:22])}</text>'
             f'<text x="{x + 6}" y="{y + 28}" fill="#64748b">{html.escape(n.detail[:22])}</text></g>'

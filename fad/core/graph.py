@@ -74,7 +74,7 @@ class Equation:
         self.outs = outs
 
 
-class GuardFailed(Exception):  # noqa: N818  a signal between this file and jit, never seen by a user
+class GuardFailed(Exception):
     """A recorded answer to ``if``, ``int`` or ``float`` is not the answer for these values."""
 
     def __init__(self, equation: Equation, position: int, found: Any):

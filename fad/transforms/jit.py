@@ -24,6 +24,7 @@ import numpy as np
 from fad import config, tree
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
+from fad.core import effects
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.core.tracer import Tracer
 from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
@@ -146,7 +147,7 @@ class Jitted:
         if self._donated:
             self._check_donated(args)
         fun, args, kwargs, static = self._split(args, kwargs)
-        leaves, in_tree = tree.flatten((args, kwargs))
+        leaves, in_tree, state = effects.open_flatten((args, kwargs))
         traced, key = [], []
         for x in leaves:
             if is_traceable(x):
@@ -158,8 +159,12 @@ class Jitted:
                 traced.append(False)
                 key.append(_hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
-        call = _Call(self, fun, in_tree, leaves, traced, xs)
-        return call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+        call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs)
+        out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+        if state:
+            out, changes = out
+            effects.apply_changes(state, changes)
+        return out
 
     def _quick_key(self, leaves: list, in_tree: Any, static: Any) -> Any:
         if not self._plain or in_tree != tree.structure((tuple(leaves), {})):

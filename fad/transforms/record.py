@@ -283,5 +283,3 @@ def make_graph(fun: Callable) -> Callable:
         return record(fun, in_tree, leaves, [is_traceable(x) for x in leaves]).graph
 
     return recorded
-
-

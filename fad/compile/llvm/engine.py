@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import threading
 from collections.abc import Callable
@@ -81,6 +82,11 @@ def _target_for_engine() -> Any:
     )
 
 
+@functools.cache
+def _trim_once() -> None:
+    cache.trim()
+
+
 def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
     """Return the addresses of functions by name; ``wanted[name]()`` gives the module of one that is not known yet."""
     with _lock:
@@ -99,6 +105,8 @@ def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
                 else:
                     statistics["loaded"] += 1
                 objects.append(code)
+            if statistics["compiled"]:
+                _trim_once()
             engine = _load(objects)
             for name in missing:
                 _addresses[name] = engine.get_function_address(name)

@@ -97,7 +97,11 @@ def rows_text(t: str) -> str:
     lines += ["  %i = phi i64 [0, %entry], [%ie, %e4]", "  %four = add i64 %i, 4", "  %has4 = icmp ule i64 %four, %M"]
     lines += ["  br i1 %has4, label %r4, label %i1"]
     for rows, begin, var, end in ((4, "r4", "i", "e4"), (1, "r1", "u", "e1")):
-        lines += [f"{begin}:", f"  %ao{rows} = mul i64 %{var}, %ar", f"  %Ai{rows} = getelementptr i8, ptr %A, i64 %ao{rows}"]
+        lines += [
+            f"{begin}:",
+            f"  %ao{rows} = mul i64 %{var}, %ar",
+            f"  %Ai{rows} = getelementptr i8, ptr %A, i64 %ao{rows}",
+        ]
         lines += [f"  %co{rows} = mul i64 %{var}, %cr", f"  %Ci{rows} = getelementptr i8, ptr %C, i64 %co{rows}"]
         before, start = begin, "0"
         for w in widths:

@@ -10,7 +10,7 @@ import functools
 import hashlib
 from typing import NamedTuple
 
-from fad.compile.llvm.emit import BOOL, BYTES, F64, Emitter, constant
+from fad.compile.llvm.emit import BOOL, F64, Emitter, constant
 from fad.compile.llvm.templates import emit
 
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
@@ -39,6 +39,7 @@ class Kernel(NamedTuple):
     node_types: tuple[str, ...]
     outs: tuple[int, ...]  # numbers of values, operands first
     reduce: str = ""
+    spread: bool = False  # results are strided along the innermost axis, too
 
     def words(self) -> list[tuple[str, int]]:
         """Say what each word of the argument row is: ("n", axis), ("p", k), ("t", k, axis) with operands first."""
@@ -52,6 +53,8 @@ class Kernel(NamedTuple):
         for k in range(len(self.modes), len(self.modes) + len(self.outs)):
             found.append(("p", k))
             found += [("t", k, d) for d in range(self.rank - 1) if not (self.reduce == "outer" and d == 0)]
+            if self.spread:
+                found.append(("t", k, self.rank - 1))
         return found
 
 
@@ -227,7 +230,11 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
     for n, (value, t) in enumerate(values):
         number = len(k.modes) + n
         place = f"%w{tag}_{n}"
-        lines.append(f"  {place} = getelementptr {_memory(t)}, ptr %row{tag}_{number}, i64 %j{tag}")
+        if k.spread:
+            lines.append(f"  {place}_o = mul i64 %j{tag}, %t_{number}_{inner}")
+            lines.append(f"  {place} = getelementptr i8, ptr %row{tag}_{number}, i64 {place}_o")
+        else:
+            lines.append(f"  {place} = getelementptr {_memory(t)}, ptr %row{tag}_{number}, i64 %j{tag}")
         if k.reduce == "outer":
             lines += [
                 f"  %old{tag}_{n} = load {t}, ptr {place}, !noalias !2",

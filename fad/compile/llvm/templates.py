@@ -41,8 +41,11 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name == "power":
         exponent = constants.get(eq.ins[1])
-        return _POWERS.get(float(exponent)) if np.size(exponent) == 1 and exponent is not None and out in "double float" \
+        return (
+            _POWERS.get(float(exponent))
+            if np.size(exponent) == 1 and exponent is not None and out in "double float"
             else None
+        )
     if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
     text = eq.prim.lower or MORE.get(name)
@@ -66,7 +69,14 @@ def _parsed(text: str, arity: int) -> ast.expr:
 def _known(text: str) -> bool:
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
     calls = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    return all(name in REAL or name in TYPED for name in calls)
+    return all(name in REAL or name in TYPED or name == "select" for name in calls)
+
+
+@functools.cache
+def is_heavy(text: str) -> bool:
+    """Tell whether a template holds a function that is computed by a polynomial."""
+    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
+    return any(isinstance(n, ast.Call) and n.func.id in REAL for n in ast.walk(tree))
 
 
 @functools.cache

@@ -1,0 +1,274 @@
+"""Native code: accuracy of the functions, special values, strides, sums, products, guards, and the cache on disk."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+mpmath = pytest.importorskip("mpmath")
+
+import fad
+from fad.compile import cache
+from fad.compile.lowering import using
+
+RNG = np.random.default_rng(0)
+FUNCTIONS = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"]
+EXACT = {
+    "expm1": mpmath.expm1, "log1p": mpmath.log1p, "exp2": lambda v: mpmath.mpf(2) ** v,
+    "log2": lambda v: mpmath.log(v, 2),
+}  # fmt: skip
+RANGES = {
+    "exp": (-745.0, 709.7), "exp2": (-1074.0, 1023.9), "sinh": (-710.0, 710.0), "cosh": (-710.0, 710.0),
+    "log": (5e-324, 1e4), "log2": (5e-324, 1e4), "log1p": (-1.0 + 1e-16, 40.0), "sqrt": (0.0, 1e300),
+}  # fmt: skip
+SPECIAL = np.array([
+    0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 1e-310, 5e-324, -5e-324, 709.9, -745.2, -800.0, 1e6, 1e22,
+    -1e22, 2.0**-30, -(2.0**-60), 3e5,
+])  # fmt: skip
+
+
+def compiled(f, *args):
+    with using("llvm"):
+        fast = fad.jit(f)
+        fast(*args)
+        return fast(*args)
+
+
+def sample(name, n=400):
+    low, high = RANGES.get(name, (-30.0, 30.0))
+    wide = RNG.uniform(low, high, n)
+    near = RNG.uniform(-1.0, 1.0, n) * 10.0 ** RNG.uniform(-12, 0.5, n)
+    near = np.abs(near) if low >= 0 or name in ("log", "log2") else near
+    near = np.maximum(near, low) if name == "log1p" else near
+    return np.concatenate([wide, near])
+
+
+def ulps(name, x, y):
+    f = EXACT.get(name) or getattr(mpmath, name)
+    worst = 0.0
+    with mpmath.workprec(160):
+        for a, b in zip(x.tolist(), y.tolist(), strict=True):
+            t = f(mpmath.mpf(a))
+            if t != 0 and abs(t) < mpmath.mpf(1.7e308):
+                worst = max(worst, float(abs(t - mpmath.mpf(b)) / float(np.spacing(abs(float(t))))))
+    return worst
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_within_two_ulp_in_double_precision(name):
+    x = sample(name)
+    assert ulps(name, x, compiled(getattr(np, name), x)) <= 2.0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_within_one_ulp_in_single_precision(name):
+    bits = RNG.integers(0, 2**32, 100_000, dtype=np.uint32)
+    x = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        y = compiled(getattr(np, name), x)
+        wanted = getattr(np, name)(x.astype(np.float64))
+        single = wanted.astype(np.float32)
+        ok = np.isfinite(single) & (np.abs(single) > np.finfo(np.float32).tiny)
+        off = np.abs(y[ok].astype(np.float64) - wanted[ok]) / np.spacing(np.abs(single[ok])).astype(np.float64)
+    assert off.max() <= 1.0
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(single))
+    np.testing.assert_array_equal(np.isinf(y), np.isinf(single))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values_are_numpys(name):
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(SPECIAL)
+        got = compiled(getattr(np, name), SPECIAL)
+    np.testing.assert_allclose(got, wanted, rtol=1e-15, atol=0)
+    real = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(got[real]), np.signbit(wanted[real]))
+
+
+def test_comparisons_selections_and_extremes_treat_nan_as_numpy_does():
+    x = np.array([1.0, np.nan, 3.0, -np.inf, 0.0])
+    y = np.array([np.nan, 2.0, 3.0, 5.0, -0.0])
+
+    def f(x, y):
+        return (
+            np.maximum(x, y), np.minimum(x, y), x < y, x == y, x != y, np.isnan(x), np.where(x >= y, x, y),
+            np.sign(x), np.floor(x), np.logical_not(x > y) & (y > 0),
+        )  # fmt: skip
+
+    with np.errstate(all="ignore"):
+        for a, b in zip(compiled(f, x, y), f(x, y), strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4), (2, 1, 3, 4), (1, 1), (130, 3)])
+def test_operands_of_any_strides_and_broadcasts_are_read_in_place(shape):
+    x = RNG.normal(size=shape)
+    row = RNG.normal(size=shape[-1])
+    column = RNG.normal(size=(*shape[:-1], 1))
+
+    def f(x, row, column):
+        y = x * row + column
+        return y, y.T * 2.0, x[..., ::-1] + x, np.sin(x.T), x[:1] - x, np.broadcast_to(row, shape) * x
+
+    for a, b in zip(compiled(f, x, row, column), f(x, row, column), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
+    big = RNG.normal(size=tuple(2 * n for n in shape))[tuple(slice(None, None, 2) for _ in shape)]
+    for a, b in zip(compiled(f, big, row, column), f(big, row, column), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2), -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_over_any_axes_with_and_without_a_loop_before_them(axis, keepdims):
+    x = RNG.normal(size=(3, 4, 5))
+    for f in (
+        lambda x: np.sum(x, axis=axis, keepdims=keepdims),
+        lambda x: np.sum(x.T * x.T, axis=axis, keepdims=keepdims),
+    ):
+        np.testing.assert_allclose(compiled(f, x), f(x), rtol=1e-13)
+
+
+def test_long_sums_are_as_accurate_as_numpys():
+    x = RNG.uniform(0.0, 1.0, 1_000_001)
+    exact = float(mpmath.fsum(x.tolist()))
+    assert abs(compiled(np.sum, x) - exact) <= abs(np.sum(x) - exact) + 4 * np.spacing(exact)
+    single = x.astype(np.float32)
+    exact = float(np.sum(single.astype(np.float64)))
+    assert abs(compiled(np.sum, single) - exact) <= 4 * np.spacing(np.float32(exact))
+
+
+def test_infinite_sums_stay_infinite():
+    with np.errstate(all="ignore"):
+        assert compiled(np.sum, np.array([1.0, np.inf, 2.0])) == np.inf
+        assert np.isnan(compiled(np.sum, np.array([np.inf, -np.inf])))
+        assert compiled(np.sum, np.full(5000, 1e308)) == np.inf
+
+
+@pytest.mark.parametrize("m", [1, 3, 4, 9])
+@pytest.mark.parametrize("n", [1, 2, 4, 17, 33])
+@pytest.mark.parametrize("k", [1, 5, 32])
+def test_small_matrix_products_in_every_arrangement(m, n, k):
+    a, b = RNG.normal(size=(m, k)), RNG.normal(size=(k, n))
+
+    def f(a, b):
+        return a @ b, a.T.copy().T @ b, a @ b.T.copy().T, b.T @ a.T, a[0] @ b, a @ b[:, 0], a[::-1] @ b[:, ::-1]
+
+    for got, wanted in zip(compiled(f, a, b), f(a, b), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-13)
+
+
+def test_pieces_are_joined_scattered_and_updated_in_place_of_a_copy():
+    x = RNG.normal(size=(4, 6))
+
+    def f(x):
+        y = np.concatenate([x, x[:, :2], 2.0 * x], axis=1)
+        return y, np.stack([x, -x]), fad.grad(lambda v: np.sum(v[1:] * v[:-1]) + np.sum(v[:, 0]) ** 2 + v[2, 3])(x)
+
+    for a, b in zip(compiled(f, x), f(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_kernels_are_shared_by_programs_of_any_shape():
+    from fad.compile.llvm import engine
+
+    def f(x):
+        return np.sum(np.sin(x) * np.exp(-x) + 0.125 * x)
+
+    compiled(f, np.ones(10))
+    before = dict(engine.statistics)
+    for n in (5, 1000, 100_000):
+        compiled(f, np.ones(n))
+    assert engine.statistics == before
+
+
+def test_twice_the_steps_need_no_new_kernel():
+    from fad.compile.llvm import engine
+
+    def loop(n):
+        def f(x, w):
+            for _ in range(n):
+                x = np.tanh(x @ w) + 0.5 * x
+            return np.sum(x * x)
+
+        return fad.grad(f, argnums=(0, 1))
+
+    x, w = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 4))
+    compiled(loop(10), x, w)
+    before = dict(engine.statistics)
+    compiled(loop(40), x, w)
+    assert engine.statistics == before
+
+
+# --- the cache -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAD_CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+KEY = "ab" + "0" * 62
+
+
+def test_an_entry_is_read_back_and_a_broken_one_is_ignored(folder):
+    assert cache.read(KEY) is None
+    assert cache.write(KEY, b"code")
+    assert cache.read(KEY) == b"code"
+    place = folder / "ab" / KEY
+    place.write_bytes(place.read_bytes()[:-1])
+    assert cache.read(KEY) is None
+    place.write_bytes(b"")
+    assert cache.read(KEY) is None
+
+
+def test_nothing_half_written_is_left_behind(folder):
+    cache.write(KEY, b"code")
+    assert [p.name for p in (folder / "ab").iterdir()] == [KEY]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_costs_nothing(folder):
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert not cache.write(KEY, b"code")
+
+
+def test_a_place_that_is_no_folder_costs_nothing(folder):
+    folder.write_text("a file")
+    assert not cache.write(KEY, b"code")
+    assert cache.read(KEY) is None
+
+
+def test_the_oldest_entries_are_removed_beyond_the_limit(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_LIMIT", 150)
+    for n, key in enumerate(("aa" + "1" * 62, "bb" + "2" * 62)):
+        cache.write(key, b"x" * 60)
+        os.utime(folder / key[:2] / key, (n, n))
+    cache.trim()
+    assert cache.read("aa" + "1" * 62) is None
+    assert cache.read("bb" + "2" * 62) == b"x" * 60
+
+
+PROGRAM = """
+import numpy as np, fad
+from fad.compile.llvm import engine
+f = fad.jit(lambda x: np.sum(np.sin(x) * x))
+x = np.arange(5.0)
+f(x)
+assert abs(f(x) - np.sum(np.sin(x) * x)) < 1e-12
+print(engine.statistics["compiled"], engine.statistics["loaded"])
+"""
+
+
+def test_a_second_process_loads_what_the_first_compiled(folder):
+    env = {**os.environ, "FAD_CACHE_DIR": str(folder)}
+    runs = [subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True) for _ in range(2)]
+    first, second = (tuple(map(int, r.stdout.split())) for r in runs)
+    assert first[0] > 0
+    assert second == (0, first[0])

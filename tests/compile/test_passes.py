@@ -1,0 +1,123 @@
+"""The passes: each leaves what a program computes as it was, and does what it is for; all are linear in the program."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile.groups import plan_steps
+from fad.compile.passes import check_types, drop_dead, fold_constants, optimise, share, simplify
+from fad.compile.plan import plan_memory
+from fad.core.graph import GUARD
+
+X = np.random.default_rng(0).normal(size=(3, 4))
+
+
+def names(graph):
+    return [eq.prim.name for eq in graph.equations]
+
+
+def record(f, *args):
+    return fad.make_graph(f)(*args)
+
+
+@pytest.mark.parametrize("step", [fold_constants, simplify, share, drop_dead, optimise])
+def test_a_pass_changes_no_result(step):
+    def f(x):
+        y = np.zeros_like(x) + x * 1.0
+        z = np.sin(y).T.T + np.sin(x) - (-(-x))
+        return fad.grad(lambda v: np.sum(v**2 * z))(x), np.sum(z.reshape(4, 3).reshape(3, 4))
+
+    graph = record(f, X)
+    for a, b in zip(step(graph)(X), graph(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+    check_types(step(graph))
+
+
+def test_constants_are_computed_beforehand():
+    graph = record(lambda x: x * (np.ones_like(x) + np.ones_like(x)), X)
+    assert names(optimise(graph)) == ["multiply"]
+
+
+def test_what_changes_nothing_is_left_out_but_times_zero_stays():
+    assert names(optimise(record(lambda x: (x * 1.0 + 0.0).T.T, X))) == []
+    assert names(optimise(record(lambda x: x.reshape(4, 3).reshape(12), X))) == ["reshape_to"]
+    assert names(optimise(record(lambda x: x * 0.0, X))) == ["multiply"]
+    assert names(optimise(record(lambda x: x**2, X))) == ["multiply"]
+
+
+def test_adding_zero_to_a_number_of_another_dtype_is_not_left_out():
+    graph = optimise(record(lambda x: x + np.zeros(3), np.ones(3, np.float32)))
+    assert graph(np.ones(3, np.float32))[0].dtype == np.float64
+
+
+def test_an_expression_is_computed_once():
+    assert names(optimise(record(lambda x: np.sin(x) * np.sin(x) + np.sin(x), X))) == ["sin", "multiply", "add"]
+
+
+def test_what_nobody_needs_is_dropped_but_guards_stay():
+    def f(x):
+        np.exp(x)
+        return x * 2.0 if np.sum(x) > -1e9 else x
+
+    graph = optimise(record(f, X))
+    assert names(graph) == ["sum_over", "greater", "guard", "multiply"]
+    assert graph.equations[2].prim is GUARD
+
+
+def test_buffers_are_used_again_once_their_value_was_read_last():
+    def f(x):
+        for _ in range(20):
+            x = np.sin(x)
+        return np.sum(x)
+
+    plan = plan_memory(optimise(record(f, X)))
+    assert len(plan.buffer) == 20
+    assert len(plan.specs) == 2
+
+
+def test_a_buffer_is_not_used_again_while_a_view_of_it_is_read():
+    def f(x):
+        y = np.sin(x)
+        view = y[0]
+        for _ in range(3):
+            x = np.cos(x)
+        return np.sum(x) + np.sum(view)
+
+    graph = optimise(record(f, X))
+    plan = plan_memory(graph)
+    sin = graph.equations[names(graph).index("sin")].outs[0]
+    assert [plan.buffer[o] for o in plan.buffer].count(plan.buffer[sin]) == 1
+
+
+def test_elementwise_chains_become_one_loop_with_the_sum_at_their_end():
+    steps = plan_steps(optimise(record(lambda x, y: np.sum(np.exp(-x * x) * y + 1.0), X, X)))
+    assert [(s.kind, len(s.equations)) for s in steps] == [("sum", 6)]
+
+
+def test_a_loop_never_reads_what_a_later_step_computes():
+    def f(x, w):
+        a = np.sin(x)
+        b = a @ w
+        return a * b + np.cos(a)
+
+    graph = optimise(record(f, X, np.ones((4, 4))))
+    ready = {*graph.inputs, *graph.constants}
+    for step in plan_steps(graph):
+        for eq in step.equations:
+            assert all(i in ready or i in step.members for i in eq.ins)
+        ready.update(o for eq in step.equations for o in eq.outs)
+    assert set(graph.outputs) <= ready
+
+
+def test_the_number_of_equations_after_all_passes_grows_as_the_program_does():
+    def f(n):
+        def run(x):
+            for _ in range(n):
+                x = np.sin(x) * 1.5 + 0.1
+            return np.sum(x)
+
+        return fad.grad(run)
+
+    short, long = (len(optimise(record(f(n), X))) for n in (10, 100))
+    per_turn = (long - short) / 90
+    assert short == pytest.approx(10 * per_turn, abs=6)
