@@ -148,6 +148,52 @@ def test_gradients_of_batched_indexing_equal_a_loop(index, batch_x):
     np.testing.assert_allclose(got, np.stack(want), rtol=1e-12)
 
 
+@EXAMPLES
+@given(indices(), st.sampled_from(["add", "set"]))
+def test_gradients_of_batched_updates_equal_a_loop(index, how):
+    parts, flags = index
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(SIZE, *SHAPE))
+    if not all(_legal(x[i], _lane(parts, flags, i)) for i in range(SIZE)):
+        return
+    v = rng.normal(size=(SIZE, *x[0][_lane(parts, flags, 0)].shape))
+    weights = rng.normal(size=SHAPE)
+    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+
+    def on_lane(x, v, lanes):
+        it = iter(lanes)
+        place = tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True))
+        return fad.grad(lambda x, v: np.sum(weights * getattr(x.at[place], how)(v)), argnums=(0, 1))(x, v)
+
+    in_x, in_v = fad.vmap(on_lane)(x, v, lanes)
+    for i in range(SIZE):
+        place = _lane(parts, flags, i)
+        order = np.full(SHAPE, -1)  # which value, counted through, each element was last set to
+        order[place] = np.arange(v[i].size).reshape(v[i].shape)
+        if how == "set":
+            kept = np.zeros(v[i].size + 1)
+            np.add.at(kept, order, weights)
+            np.testing.assert_allclose(in_v[i].ravel(), kept[:-1], rtol=1e-12)
+            np.testing.assert_array_equal(in_x[i], np.where(order < 0, weights, 0.0))
+        else:
+            np.testing.assert_array_equal(in_v[i], weights[place])
+            np.testing.assert_array_equal(in_x[i], weights)
+
+
+@pytest.mark.parametrize(
+    ("how", "v", "value", "slope"),
+    [
+        ("multiply", 3.0, [3.0, 5.0, -6.0], [3.0, 1.0, 3.0]),
+        ("min", 0.5, [0.5, 5.0, -2.0], [0.0, 1.0, 1.0]),
+        ("max", 0.5, [1.0, 5.0, 0.5], [1.0, 1.0, 0.0]),
+    ],
+)
+def test_multiplying_and_bounding_at_an_index_have_the_derivative_of_what_is_kept(how, v, value, slope):
+    x, i = np.array([1.0, 5.0, -2.0]), np.array([0, -1])
+    np.testing.assert_array_equal(fad.vjp(lambda x: getattr(x.at[i], how)(v), x)[0], value)
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(getattr(x.at[i], how)(v)))(x), slope)
+
+
 @settings(max_examples=80, deadline=None)
 @given(indices(), st.integers(0, 3), st.integers(0, 1000))
 def test_nested_vmaps_of_indexing_and_their_gradients_equal_nested_loops(index, x_level, seed):
