@@ -224,7 +224,11 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         x = x - np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
         weighted = x * w
-    c = (x @ np.conjugate(weighted.T)) / scale
+    if isinstance(scale, int) and scale <= 0:
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
+        scale = 0.0
+    # By the reciprocal, as NumPy does: without degrees of freedom it is infinite.
+    c = (x @ np.conjugate(weighted.T)) * np.divide(1.0, scale)
     return as_scalar(c.reshape(())) if c.shape == (1, 1) else c
 
 
