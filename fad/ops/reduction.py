@@ -196,7 +196,11 @@ reducer(np.multiply, prod, sample_reduce)
 def _winners(y, x, axis, keepdims):
     """Return where the extreme is attained, and how often: ties share the derivative. NaN is attained by NaN."""
     y = kept(y, x.shape, axis, keepdims)
-    mine = (x == y) | ((x != x) & (y != y))
+    mine = x == y
+    count = np.sum(mine, axis=axis, keepdims=True)
+    if type(count) is np.ndarray and count.all():
+        return mine, count
+    mine = mine | ((x != x) & (y != y))
     return mine, np.sum(mine, axis=axis, keepdims=True)
 
 
@@ -276,16 +280,19 @@ def ptp(a, axis=None, out=None, keepdims=NOTHING):
 
 
 def _logsumexp(x, *, axis, keepdims):
-    m = np.max(x.real, axis=axis, keepdims=True, initial=-np.inf)
-    m = np.where(np.isfinite(m), m, np.zeros_like(m))
+    m = np.maximum.reduce(x.real, axis=axis, keepdims=True, initial=-np.inf)
+    if not np.isfinite(m).all():
+        m = np.where(np.isfinite(m), m, np.zeros_like(m))
     with np.errstate(divide="ignore"):
-        y = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
+        y = np.log(np.add.reduce(np.exp(x - m), axis=axis, keepdims=True)) + m
     return as_scalar(dropped(y, axis, keepdims))
 
 
 def _softmax(y, x, axis, keepdims):
     """Return the weights exp(x - y). Where y is infinite they are shared by the elements equal to it."""
     y = kept(y, x.shape, axis, keepdims)
+    if type(y) is np.ndarray and np.isfinite(y).all():
+        return np.exp(x - y)
     infinite = np.isinf(y)
     ties = infinite & (x == y)
     share = ties / np.maximum(np.sum(ties, axis=axis, keepdims=True), 1).astype(y.dtype)

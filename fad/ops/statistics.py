@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from typing import Any
 
 import numpy as np
 
+from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -21,8 +23,10 @@ from fad.ops.reduction import (
     as_scalar,
     converted,
     is_true,
+    kept,
     position,
     reduced_axes,
+    reduction,
     sample_axes,
     sum_p,
 )
@@ -91,6 +95,27 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING)
     return converted(_ratio(total, count), narrow)
 
 
+def _deviation(x, axis, ddof):
+    """Return the derivative of a variance: twice the (conjugated) distance from the mean, over its divisor."""
+    n = math.prod(x.shape[i] for i in axis) - ddof
+    d = x - np.mean(x, axis=axis, keepdims=True)
+    return (np.conjugate(d) if d.dtype.kind == "c" else d) * (2.0 / n)
+
+
+variance_p = reduction(
+    "variance_over",
+    lambda x, *, axis, keepdims, ddof: np.var(x, axis=axis, keepdims=keepdims, ddof=ddof),
+    lambda t, y, x, axis, keepdims, ddof: cast(
+        np.sum(t * _deviation(x, axis, ddof), axis=axis, keepdims=keepdims), y.dtype
+    ),
+    lambda ct, y, x, axis, keepdims, ddof: kept(ct, x.shape, axis, keepdims) * _deviation(x, axis, ddof),
+    lambda s: [
+        call(s.real(3, 4), axis=(0, 1), keepdims=False, ddof=0),
+        call(s.real(2, 3, 4), axis=(0, 2), keepdims=True, ddof=1),
+    ],
+)
+
+
 def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     refuse_out(out)
     if correction is not NOTHING:
@@ -99,6 +124,9 @@ def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
         ddof = correction
     a, narrow = _wide(as_array(a), dtype)
     axes = normalize_axes(axis, a.ndim)
+    whole = where is NOTHING or where is True
+    if whole and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
+        return converted(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
     if absent(mean):
         total, count = _total(a, axes, True, where)
         mean = _ratio(total, count)
