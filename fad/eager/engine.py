@@ -17,7 +17,7 @@ import numpy as np
 
 from fad.core.archetypes import fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.spec import spec_of
+from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import (
@@ -148,6 +148,9 @@ def _record(prim: Any, values: list, nodes: list, params: dict, y: Any) -> tuple
     if prim.name == "matmul":
         ranks = (values[0].ndim, values[1].ndim)
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), _Ranks(ranks=ranks)]
+    if prim.name == "getitem":  # its rule reads the indices, and of the operand only the shape
+        values = [spec_of(values[0]), *values[1:]]
+        return y, [GENERAL, next(births), *head, nodes, None, tuple(values), params]
     if prim.saves == "none":
         return y, [GENERAL, next(births), *head, nodes, None, tuple([spec_of(v) for v in values]), params]
     return y, [GENERAL, next(births), *head, nodes, y, tuple(values), params]
@@ -381,7 +384,7 @@ class Sweep:
         elif lifted is not None and y is not None:
             y = lifted(y, rec)
         if lifted is not None and prim.saves != "none":
-            xs = tuple(map(lifted, xs, nodes))
+            xs = tuple(x if type(x) is ShapeDtypeStruct else lifted(x, n) for x, n in zip(xs, nodes, strict=True))
         return operand_cotangents(prim, flags, g, y, xs, {} if type(params) is _Ranks else params)
 
     def _call(self, rec: list, g: Any, lifted: Callable | None) -> list:
@@ -397,7 +400,7 @@ def _is_array(x: Any) -> bool:
 def _free(rec: list) -> None:
     kind = rec[KIND]
     if kind in (GENERAL, MULTI) and len(rec) == 10:
-        if rec[3].saves != "none":
+        if rec[7] is not None or any(type(x) is not ShapeDtypeStruct for x in rec[8]):
             rec[KIND], rec[7], rec[8] = -kind, len(rec[7]) * (None,) if kind == MULTI else None, ()
     elif kind in (CALL, MULTI):
         rec[KIND], rec[7] = -kind, Pullback(None, None, (), rec[7].count)

@@ -14,6 +14,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager.composite import composite
 from fad.eager.operators import convert, matmul, run
+from fad.eager.records import placed
 from fad.eager.shaping import unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
 from fad.nn import fused
@@ -76,12 +77,12 @@ sigmoid, relu = BY_PRIMITIVE[activation.sigmoid], BY_PRIMITIVE[fused.relu]
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Return ``input + alpha * other``."""
-    return input + (other if alpha == 1 else alpha * other)
+    return placed(input + (other if alpha == 1 else alpha * other))
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Return ``input - alpha * other``."""
-    return input - (other if alpha == 1 else alpha * other)
+    return placed(input - (other if alpha == 1 else alpha * other))
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -221,7 +222,7 @@ mm = mv = bmm = dot = matmul
 
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return all products of the elements of two vectors."""
-    return unsqueeze(input, 1) * vec2
+    return placed(unsqueeze(input, 1) * vec2)
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
@@ -231,7 +232,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return ``input + mat1 @ mat2``."""
-    return input + mat1 @ mat2
+    return placed(input + mat1 @ mat2)
 
 
 # --- copies, dtypes -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from fad.eager import functions as f
 from fad.eager.composite import composite
 from fad.eager.engine import GENERAL
 from fad.eager.mode import is_grad_enabled
-from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, root, user_frame
+from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, placed, root, user_frame
 from fad.eager.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor
 from fad.errors import ShapeMismatchError
@@ -100,7 +100,7 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
 def _in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
-        new = out_of_place(self, *args, **kwargs)
+        new = placed(out_of_place(self, *args, **kwargs))
         return new if new is NotImplemented else replace(self, new)
 
     method.__doc__ = f"Do `{out_of_place.__name__}` in place, and return the tensor."

@@ -17,7 +17,7 @@ from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.engine import apply
 from fad.eager.mode import is_grad_enabled
-from fad.eager.records import BOTH, ONE, UNARY, births
+from fad.eager.records import BOTH, ONE, UNARY, births, placed
 from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, float32
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
@@ -91,8 +91,8 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return run(prim, x, y) if prim.partials is None else _paired(prim, x, y)
-    return _with_number(prim, x, y)
+        return run(prim, x, y) if prim.partials is None else placed(_paired(prim, x, y))
+    return placed(_with_number(prim, x, y))
 
 
 def _paired(prim: Primitive, x: Tensor, y: Tensor) -> Any:

@@ -85,6 +85,15 @@ def _is_ours(name: str) -> bool:
     return any(part in name for part in _MACHINERY)
 
 
+def placed(x: Any) -> Any:
+    """Let the record of a tensor that fad's own code computed name the user's line instead."""
+    rec = getattr(x, "node", None)
+    if rec is not None and _is_ours(rec[CODE].co_filename):
+        frame = user_frame(2)
+        rec[CODE], rec[LASTI] = frame.f_code, frame.f_lasti
+    return x
+
+
 def line_of(code: Any, lasti: int) -> str:
     """Return ``'file.py:12: y = x * w'`` for an instruction of a code object."""
     number = next((n for start, end, n in code.co_lines() if n is not None and start <= lasti < end), 0)
@@ -247,4 +256,4 @@ def _index_name(rec: list) -> str:
     parts = rec[9]["template"]
     if any(type(p) is slice for p in parts):
         return "SliceBackward0"
-    return "SelectBackward0" if all(type(p) is int for p in parts) else "IndexBackward0"
+    return "SelectBackward0" if all(type(p) is int or p is Ellipsis for p in parts) else "IndexBackward0"

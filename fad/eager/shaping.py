@@ -138,11 +138,18 @@ def unbind(input: Tensor, dim: int = 0) -> tuple:
 def _getitem(self: Tensor, index: Any) -> Tensor:
     index = plain_index(index)
     if is_basic(index):
-        y = run(getitem_p, self, template=index if type(index) is tuple else (index,))
+        parts = index if type(index) is tuple else (index,)
+        if type(self.value) is np.ndarray and len(parts) == self.value.ndim and not any(_is_wide(p) for p in parts):
+            parts = (*parts, Ellipsis)  # a single element is a view too, not a number apart
+        y = run(getitem_p, self, template=parts)
         y._base = self, index
         return _viewed(y, self)
     template, arrays = split_index(index)
     return run(getitem_p, self, *arrays, template=template)
+
+
+def _is_wide(part: Any) -> bool:
+    return part is None or part is Ellipsis or type(part) is slice
 
 
 def plain_index(index: Any) -> Any:

@@ -16,7 +16,7 @@ from fad.core.tracer import UFUNCS, Tracer
 from fad.eager.engine import EAGER, EagerTrace, Sweep, lift
 from fad.eager.mode import is_grad_enabled, no_grad
 from fad.eager.node import Handle, Node, node_of
-from fad.eager.records import BIRTH, HOOKS, LEAF, BackwardError, is_leaf, new_leaf, note_change
+from fad.eager.records import BIRTH, HOOKS, LEAF, BackwardError, is_leaf, new_leaf, note_change, placed
 from fad.eager.show import show
 from fad.errors import FadError, IntegerInputError, NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
@@ -317,7 +317,7 @@ class Tensor:
         if kwargs.get("out") is not None:
             raise TracerConversionError("out= is not for tensors: write y = np.sin(x), or y.copy_(np.sin(x))")
         operation = BY_PRIMITIVE.get(UFUNCS.get(ufunc)) if method == "__call__" and not kwargs else None
-        return operation(*inputs) if operation else through(getattr(ufunc, method), inputs, kwargs)
+        return placed(operation(*inputs)) if operation else through(getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         return through(func, args, kwargs)

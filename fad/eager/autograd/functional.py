@@ -36,7 +36,7 @@ def _inputs(inputs: Any, create_graph: bool) -> tuple[tuple, bool]:
 def _call(func: Callable, xs: tuple, what: str) -> tuple[tuple, bool]:
     out = func(*xs)
     single = isinstance(out, Tensor)
-    ys = (out,) if single else tuple(out)
+    ys = tuple(out) if type(out) in (tuple, list) else (out,)
     for y in ys:
         if not isinstance(y, Tensor):
             raise TypeError(f"the function given to {what} must return tensors, but returned {type(y).__name__}")
