@@ -1,4 +1,4 @@
-"""jit: recordings, guards, signatures, captured values, composition, errors; each with both lowerings where it matters."""
+"""jit: recordings, guards, signatures, captured values, composition, errors; each with both lowerings."""
 
 import threading
 import warnings

@@ -1,7 +1,7 @@
 """Fusion: which operations become one loop.
 
 Every value has a level, and a group of fused operations has one: all that it reads was computed on lower levels, or in
-the group itself. An elementwise operation joins the group of an operand if its shape is the group's and that stays true.
+the group itself. An elementwise operation joins the group of an operand if it has its shape and that stays true.
 Running the steps by level is then a right order, found in one pass over the program.
 """
 

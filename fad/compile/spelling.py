@@ -183,7 +183,7 @@ def numpy_name(f: Any) -> str | None:
 def _lambda(code: types.CodeType) -> ast.Lambda:
     """Return the syntax tree of a lambda: the one in its file that compiles to the same code."""
     try:
-        lines, start = inspect.findsource(code)
+        lines, _ = inspect.findsource(code)
     except OSError as error:
         raise Cannot(str(error)) from None
     places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0) and p[0] >= code.co_firstlineno]

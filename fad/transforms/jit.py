@@ -4,8 +4,8 @@ The first call of a signature (tree structure, shapes, dtypes, static arguments)
 later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
 got. The answers are checked on replay, and another path is recorded when one is first taken.
 
-A call with traced arguments, inside ``grad``, ``vmap`` or another ``jit``, runs the function itself on the tracers, so every
-transform sees the operations one by one; put ``jit`` outermost for speed.
+A call with traced arguments, inside ``grad``, ``vmap`` or another ``jit``, runs the function itself on the tracers, so
+every transform sees the operations one by one; put ``jit`` outermost for speed.
 """
 
 from __future__ import annotations
@@ -310,7 +310,8 @@ class _Call:
         if _closes_over_tracer(jitted.fun):
             return self.eager()
         try:
-            recording = record(self.fun, self.in_tree, self.leaves, self.traced)
+            with effects.compiling():
+                recording = record(self.fun, self.in_tree, self.leaves, self.traced)
         except Foreign:
             return self.eager()
         path = Path(recording)
@@ -321,7 +322,7 @@ class _Call:
             if len(signature.paths) >= MAX_PATHS:
                 signature.full = True
                 warnings.warn(
-                    f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs further ones without jit: "
+                    f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs others without jit: "
                     f"an if, int() or float() there has many answers, at {path.graph.guards()[-1].params['line']}. "
                     "Keep the number an array, or make the argument static",
                     PathLimitWarning,
@@ -341,8 +342,8 @@ def _check_pure(path: Path, expected: list | None) -> None:
             guards = path.graph.guards()
             line = guards[min(n, len(guards) - 1)].params["line"] if guards else user_line()
             raise ImpureFunctionError(
-                "a jitted function took another path on the same values: it depends on something besides its arguments, "
-                f"as on time, NumPy's random generators or a changed variable. First seen at {line}. "
+                "a jitted function took another path on the same values: it depends on something besides its "
+                f"arguments, as on time, NumPy's random generators or a changed variable. First seen at {line}. "
                 "Pass what changes as an argument (keys of fad.random for random numbers)"
             )
 

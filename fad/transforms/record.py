@@ -1,7 +1,7 @@
 """Recording: run a function on its values, and write down every operation as an equation of a `Graph`.
 
-The recording trace lies under every other one, so ``grad`` and ``vmap`` inside the function leave their arithmetic in the
-graph as well. Its tracers carry the concrete values: Python's ``if``, ``while`` and ``int(x)`` work,
+The recording trace lies under every other one, so ``grad`` and ``vmap`` inside the function leave their arithmetic in
+the graph as well. Its tracers carry the concrete values: Python's ``if``, ``while`` and ``int(x)`` work,
 and each such question becomes a guard, an equation that says which answer was seen.
 
 Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stays float32 with a float32 x.

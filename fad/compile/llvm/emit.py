@@ -179,7 +179,7 @@ def exp2(e: Emitter, x: str) -> str:
 
 
 def _half_expm1(e: Emitter, x: str, high: float) -> str:
-    """Return (exp(x) - 1) / 2; half, so that it overflows only where sinh does. Right for x >= -60 and normal results."""
+    """Return (exp(x) - 1) / 2, which overflows only where sinh does; right for x >= -60 and normal results."""
     n, r = _reduce_exp(e, _clamp(e, x, -60.0, high))
     s = _power_of_two(e, e.new(f"sub i64 {n}, 2"))
     return e.strict("fmul", e.fma(s, _expm1_core(e, r), e.strict("fsub", s, c(0.25))), c(2.0))
@@ -196,8 +196,8 @@ def expm1(e: Emitter, x: str) -> str:
 
 
 def sinh(e: Emitter, x: str) -> str:
-    h = _half_expm1(e, e.call("fabs", x), 711.0)
-    h = e.select(e.compare(">", e.call("fabs", x), c(711.0)), c(math.inf), h)
+    h = _half_expm1(e, e.call("fabs", x), 710.5)
+    h = e.select(e.compare(">", e.call("fabs", x), c(710.5)), c(math.inf), h)
     # exp(x) - 1 over exp(x); one where h is infinite
     share = e.div(c(1.0), e.strict("fadd", e.div(c(1.0), h), c(2.0)))
     y = e.call("copysign", e.strict("fadd", h, share), x)

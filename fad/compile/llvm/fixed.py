@@ -113,8 +113,8 @@ def rows_text(t: str) -> str:
                 f"  br i1 %jq{tag}, label %w{tag}, label %{done}", f"w{tag}:",
                 f"  %jo{tag} = mul i64 %j{tag}, {size}", f"  %Bj{tag} = getelementptr i8, ptr %B, i64 %jo{tag}",
                 f"  %Cj{tag} = getelementptr i8, ptr %Ci{rows}, i64 %jo{tag}",
-                f"  call void @b{rows}x{w}(ptr %Ai{rows}, ptr %Bj{tag}, ptr %Cj{tag}, i64 %K, i64 %ar, i64 %ac, i64 %br, "
-                "i64 %cr)",
+                f"  call void @b{rows}x{w}(ptr %Ai{rows}, ptr %Bj{tag}, ptr %Cj{tag}, i64 %K, i64 %ar, i64 %ac, "
+                "i64 %br, i64 %cr)",
                 f"  br label %h{tag}", f"{done}:",
             ]  # fmt: skip
             before, start = done, f"%j{tag}"
@@ -135,7 +135,8 @@ def dots_text(t: str, contiguous: bool) -> str:
     a_step, b_step = (str(size), str(size)) if contiguous else ("%ac", "%bc0")
     lines = [f"define i32 @{name}(ptr %W) {{", "entry:", *_entry(), "  %bc0 = add i64 %br, 0", "  br label %i", "i:"]
     lines += [
-        "  %r = phi i64 [0, %entry], [%r1, %ie]", "  %ao = mul i64 %r, %ar", "  %Ai = getelementptr i8, ptr %A, i64 %ao",
+        "  %r = phi i64 [0, %entry], [%r1, %ie]", "  %ao = mul i64 %r, %ar",
+        "  %Ai = getelementptr i8, ptr %A, i64 %ao",
         "  %co = mul i64 %r, %cr", "  %Ci = getelementptr i8, ptr %C, i64 %co", "  br label %j", "j:",
         "  %c = phi i64 [0, %i], [%c1, %je]", "  %bo = mul i64 %c, %bc", "  %Bj = getelementptr i8, ptr %B, i64 %bo",
         "  br label %k", "k:", "  %x = phi i64 [0, %j], [%x1, %k]", f"  %s = phi {t} [0.0, %j], [%s1, %k]",

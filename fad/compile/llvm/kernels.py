@@ -190,7 +190,8 @@ def _nest(w: _Writer, tag: str) -> list[str]:
     for d in reversed(range(outer)):
         lines += [
             f"  br label %E{d}{tag}", f"E{d}{tag}:", f"  %i{d}n{tag} = add i64 %i{d}{tag}, 1",
-            f"  %q{d}{tag} = icmp ult i64 %i{d}n{tag}, %n_{d}", f"  br i1 %q{d}{tag}, label %L{d}{tag}, label %X{d}{tag}",
+            f"  %q{d}{tag} = icmp ult i64 %i{d}n{tag}, %n_{d}",
+            f"  br i1 %q{d}{tag}, label %L{d}{tag}, label %X{d}{tag}",
             f"X{d}{tag}:",
         ]  # fmt: skip
     return lines

@@ -1,0 +1,392 @@
+"""Putting a native program together: each step becomes rows of a table of functions, or a NumPy call between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.groups import Step, node_facts, shown
+from fad.compile.llvm import engine
+from fad.compile.llvm.emit import LLVM_TYPE
+from fad.compile.llvm.fixed import DRIVER, dots_text, guard_text, rows_text
+from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
+from fad.compile.memory import Memory, data_address
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
+
+SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
+MOST_AXES = 4
+_GUARDED = (np.dtype(bool), np.dtype(np.int64))
+
+
+class Build(Memory):
+    """All that is known while a program is put together; the program keeps it alive."""
+
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
+        self.kernels: dict[str, Callable] = {}
+        self.words: list[int] = []  # all arguments of all kernels
+        self.table: list[tuple[str, int]] = []  # (function, first word)
+        self.parts: list[tuple] = []  # ("run", from, to) | ("call", function)
+        self.fallbacks: list[str] = []
+        self.guards: dict[int, int] = {}  # table index -> position of the equation
+        self.position = {id(eq): k for k, eq in enumerate(graph.equations)}
+        self.layouts: dict[Any, tuple] = {}
+        self.kept: list = []  # constants made on the way
+
+    def run(self) -> None:
+        self.arrange()
+        start = 0
+        for step in self.steps:
+            before = len(self.table)
+            call = self._emit(step)
+            if call is not None:
+                if before > start:
+                    self.parts.append(("run", start, before))
+                start = len(self.table)
+                self.parts.append(("call", call))
+        if len(self.table) > start:
+            self.parts.append(("run", start, len(self.table)))
+        self._link()
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def _emit(self, step: Step) -> Callable | None:
+        """Add a step to the table; return a function instead if it is a NumPy call."""
+        if step.kind == "view":
+            return None
+        if step.kind == "loop":
+            return self._loop(step)
+        if step.kind == "sum":
+            return self._sum(step)
+        if step.kind == "matmul":
+            return self._matmul(step.equations[0])
+        if step.kind == "pieces":
+            return self._pieces(step.equations[0])
+        if step.kind == "guard":
+            return self._guard(step.equations[0])
+        return self._call(step.equations[0])
+
+    def _function(self, name: str, text: Callable) -> None:
+        self.kernels.setdefault(name, text)
+        self.table.append((name, len(self.words)))
+
+    def _nodes(self, equations: list, templates: list) -> tuple:
+        """Return the nodes of a fused group, its operands in order, and the number of each value."""
+        graph = self.graph
+        made = {eq.outs[0] for eq in equations}
+        operands: list[int] = []
+        seen: dict[int, int] = {}
+        for eq, text in zip(equations, templates, strict=True):
+            for k in node_facts(graph, eq, text)[1]:
+                i = eq.ins[k]
+                if i not in made and i not in seen:
+                    seen[i] = len(operands)
+                    operands.append(i)
+        nodes, types = [], []
+        for n, (eq, text) in enumerate(zip(equations, templates, strict=True)):
+            work, read, selects = node_facts(graph, eq, text)
+            for new, old in enumerate(read):
+                text = text.replace(f"{{{old}}}", f"{{{new}}}")
+            nodes.append(Node(text, tuple(seen[eq.ins[k]] for k in read), work, selects))
+            types.append(LLVM_TYPE[graph.types[eq.outs[0]].dtype])
+            seen[eq.outs[0]] = len(operands) + n
+        return tuple(nodes), tuple(types), operands, seen
+
+    def _layout(self, shape: tuple, arrays: list, kept: tuple = ()) -> tuple:
+        """Collapse the axes over which all arrays run evenly; return the extents and each array's strides.
+
+        Axes below ``kept`` belong to another group than the rest, with which they do not merge.
+        """
+        strides = tuple([_broadcast_strides(a, shape) for a in arrays])
+        key = (shape, strides, kept)
+        found = self.layouts.get(key)
+        if found is None:
+            found = self.layouts[key] = _collapse(shape, strides, kept)
+        return found
+
+    def _loop(self, step: Step) -> Callable | None:
+        nodes, types, operands, numbers = self._nodes(step.equations, step.templates)
+        outs = sorted(step.members)
+        if not outs:
+            return None
+        arrays = [self.at[i] for i in operands] + [self.at[o] for o in outs]
+        extents, strides = self._layout(step.shape, arrays)
+        if len(extents) > MOST_AXES:
+            return self._one_by_one(step)
+        self._kernel(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides, "")
+        return None
+
+    def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce) -> None:
+        graph = self.graph
+        kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
+        modes = tuple(_mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
+        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce)
+        name, words = facts(kernel)
+        self._function(name, lambda: kernel_text(kernel))
+        everything = [*operands, *outs]
+        for word in words:
+            if word[0] == "n":
+                self.words.append(extents[word[1]])
+            elif word[0] == "p":
+                self.words.append(self.address(everything[word[1]], len(self.words)))
+            else:
+                self.words.append(strides[word[1]][word[2]])
+
+    def _sum(self, step: Step) -> Callable | None:
+        eq = step.equations[-1]
+        axis = eq.params["axis"]
+        x, o = eq.ins[0], eq.outs[0]
+        shape = self.graph.types[x].shape
+        if len(step.equations) > 1:
+            nodes, types, operands, numbers = self._nodes(step.equations[:-1], step.templates)
+            value = numbers[x]
+        else:
+            nodes, types, operands, value = (), (), [x], 0
+        ndim = len(shape)
+        inner = axis == tuple(range(ndim - len(axis), ndim))
+        outer = axis == tuple(range(len(axis)))
+        out = self.at[o].reshape([1 if d in axis else n for d, n in enumerate(shape)])
+        arrays = [*[self.at[i] for i in operands], np.broadcast_to(out, shape)]
+        if inner:
+            extents, strides = self._layout(shape, arrays, kept=("inner", ndim - len(axis)))
+            if len(extents) <= MOST_AXES and _inner_is_one(extents, strides):
+                self._kernel(nodes, types, operands, [o], [value], extents, strides, "inner")
+                return None
+        elif outer:
+            extents, strides = self._layout(shape, arrays, kept=("outer", len(axis)))
+            if 2 <= len(extents) <= MOST_AXES and strides[-1][0] == 0 and 0 not in strides[-1][1:]:
+                self._kernel(nodes, types, operands, [o], [value], extents, strides, "outer")
+                return None
+        return self._one_by_one(step)
+
+    def _matmul(self, eq: Equation) -> Callable | None:
+        x, y = (self.at[i] for i in eq.ins)
+        o = eq.outs[0]
+        a = x if x.ndim == 2 else x[None, :]
+        b = y if y.ndim == 2 else y[:, None]
+        m, k, n = a.shape[0], a.shape[1], b.shape[1]
+        if m * k * n > SMALL_PRODUCT or m * k * n == 0:
+            return self._call(eq)
+        t = LLVM_TYPE[self.graph.types[o].dtype]
+        size = self.at[o].itemsize
+        if b.strides[1] == size or n == 1:
+            if n == 1 and (b.strides[0] == size or k == 1) and (a.strides[1] == size or k == 1):
+                self._function(f"mm_dots_{t}", lambda: dots_text(t, True))
+            else:
+                self._function(f"mm_rows_{t}", lambda: rows_text(t))
+        elif b.strides[0] == size and a.strides[1] == size:
+            self._function(f"mm_dots_{t}", lambda: dots_text(t, True))
+        else:
+            self._function(f"mm_any_{t}", lambda: dots_text(t, False))
+        for i in (*eq.ins, o):
+            self.words.append(self.address(i, len(self.words)))
+        self.words += [m, n, k, *a.strides, *b.strides, n * size]
+        return None
+
+    def _pieces(self, eq: Equation) -> Callable | None:
+        """Copy or add arrays into slices of a result: joins, scattered slices, functional updates."""
+        o = eq.outs[0]
+        target = self.at[o]
+        writes = []  # (array, value it belongs to or None, place in the target, add)
+        if eq.prim.name == "join":
+            start, axis = 0, eq.params["axis"]
+            for i in eq.ins:
+                stop = start + self.at[i].shape[axis]
+                writes.append((self.at[i], i, (slice(None),) * axis + (slice(start, stop),), False))
+                start = stop
+        elif eq.prim.name == "scatter":
+            zero = np.zeros((), target.dtype)
+            self.kept.append(zero)
+            writes.append((zero, None, (), False))
+            indices = eq.params["indices"]
+            writes += [(self.at[i], i, index, len(indices) > 1) for i, index in zip(eq.ins, indices, strict=True)]
+        else:
+            writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
+            writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
+        places = [target[_with_ellipsis(index)] for _, _, index, _ in writes]
+        layouts = [
+            self._layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)
+        ]
+        if any(len(extents) > MOST_AXES for extents, _ in layouts):
+            return self._call(eq)
+        for (source, i, _, add), place, (extents, strides) in zip(writes, places, layouts, strict=True):
+            if place.size:
+                self._write(source, i, place, o, add, extents, strides)
+        return None
+
+    def _write(self, source, i, place, o, add, extents, strides) -> None:
+        t = LLVM_TYPE[place.dtype]
+        mode = _mode(source, strides[0], extents)
+        spread = extents[-1] > 1 and strides[1][-1] != place.itemsize
+        if add:
+            modes = (mode, "s" if spread else "c")
+            node = (Node("({0} + {1})", (0, 1), t, False),)
+            kernel = Kernel(len(extents), (t, t), modes, node, (t,), (2,), "", spread)
+            arrays = [(source, i), (place, o), (place, o)]
+            strides = (strides[0], strides[1], strides[1])
+        else:
+            kernel = Kernel(len(extents), (t,), (mode,), (), (), (0,), "", spread)
+            arrays = [(source, i), (place, o)]
+        name, words = facts(kernel)
+        self._function(name, lambda: kernel_text(kernel))
+        for word in words:
+            if word[0] == "n":
+                self.words.append(extents[word[1]])
+            elif word[0] == "p":
+                array, value = arrays[word[1]]
+                self.words.append(
+                    data_address(array) if value is None else self.address_in(array, value, len(self.words))
+                )
+            else:
+                self.words.append(strides[word[1]][word[2]])
+
+    def _guard(self, eq: Equation) -> Callable | None:
+        i = eq.ins[0]
+        t = self.graph.types[i]
+        want = eq.params["outcome"]
+        position = self.position[id(eq)]
+        if t.shape == () and type(want) in (bool, int) and t.dtype in _GUARDED:
+            width = 8 if t.dtype.kind == "b" else 64
+            if (width == 8) == (type(want) is bool):
+                self.guards[len(self.table)] = position
+                self._function(f"guard{width}", lambda: guard_text(width))
+                self.words.append(self.address(i, len(self.words)))
+                self.words.append(int(want))
+                return None
+        at = self.at
+        convert = eq.params["convert"]
+        get = self._getter(i)
+
+        def check():
+            found = ask(get(at), convert)
+            if not same_outcome(want, found):
+                raise GuardFailed(eq, position, found)
+
+        return check
+
+    def _getter(self, i: int) -> Callable:
+        kind = self.graph.types[i].kind
+        if kind == ARRAY:
+            return lambda at: at[i]
+        if i in self.graph.constants:
+            c = self.graph.constants[i]
+            return lambda at: c
+        return (lambda at: at[i].item()) if kind == NUMBER else (lambda at: at[i][()])
+
+    def _call(self, eq: Equation) -> Callable:
+        """Return a NumPy call of an operation, from the arena to the arena."""
+        self.fallbacks.append(eq.prim.name)
+        at, params, outs = self.at, eq.params, eq.outs
+        getters = [self._getter(i) for i in eq.ins]
+        forward = eq.prim.forward
+        if isinstance(forward, np.ufunc) and not params and self.at[outs[0]].ndim:
+            target = outs[0]
+            return lambda: forward(*[get(at) for get in getters], out=at[target])
+        if eq.prim.multi:
+
+            def many():
+                for o, y in zip(outs, forward(*[get(at) for get in getters], **params), strict=True):
+                    at[o][...] = y
+
+            return many
+
+        def one():
+            at[outs[0]][...] = forward(*[get(at) for get in getters], **params)
+
+        return one
+
+    def _one_by_one(self, step: Step) -> Callable:
+        """Return a function that runs a group's operations as NumPy calls."""
+        calls = [(eq.prim.forward, [self._getter_or_local(i) for i in eq.ins], eq) for eq in step.equations]
+        at = self.at
+        stored = set(self._stored(step))
+        self.fallbacks += [eq.prim.name for eq in step.equations]
+
+        def run():
+            local: dict[int, Any] = {}
+            for forward, getters, eq in calls:
+                y = forward(*[get(at, local) for get in getters], **eq.params)
+                o = eq.outs[0]
+                local[o] = y
+                if o in stored:
+                    at[o][...] = y
+
+        return run
+
+    def _getter_or_local(self, i: int) -> Callable:
+        get = self._getter(i)
+        return lambda at, local: local[i] if i in local else get(at)
+
+    # --- putting it together ------------------------------------------------------------------------------------
+
+    def _link(self) -> None:
+        found = engine.addresses({**self.kernels, "driver": lambda: DRIVER})
+        self.arguments = np.array(self.words or [0], np.int64)
+        start = self.arguments.ctypes.data
+        self.functions = np.array([found[name] for name, _ in self.table] or [0], np.uint64)
+        self.pointers = np.array([start + 8 * word for _, word in self.table] or [0], np.int64)
+        self.runs = []
+        for part in self.parts:
+            if part[0] == "run":
+                _, a, b = part
+                row = np.array([self.functions.ctypes.data + 8 * a, self.pointers.ctypes.data + 8 * a, b - a], np.int64)
+                self.runs.append((row.ctypes.data, a, row))
+            else:
+                self.runs.append((None, part[1], None))
+
+
+def _with_ellipsis(index: Any) -> tuple:
+    """Return an index that gives an array even where it names one element."""
+    index = index if type(index) is tuple else (index,)
+    return index if any(p is Ellipsis for p in index) else (*index, ...)
+
+
+def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:
+    missing = len(shape) - a.ndim
+    return (0,) * missing + tuple([0 if n == 1 else s for s, n in zip(a.strides, a.shape, strict=True)])
+
+
+def _collapse(shape: tuple, strides: tuple, kept: tuple) -> tuple:
+    """Drop axes of length one and merge neighbours; return ``(extents, strides per array)``."""
+    border = kept[1] if kept else -1
+    axes: list[list] = []  # [extent, strides per array, side of the border]
+    for d, n in enumerate(shape):
+        if n == 1:
+            continue
+        mine = [s[d] for s in strides]
+        side = d >= border
+        if axes and axes[-1][2] == side and all(o == m * n for o, m in zip(axes[-1][1], mine, strict=True)):
+            axes[-1][0] *= n
+            axes[-1][1] = mine
+        else:
+            axes.append([n, mine, side])
+    if kept and kept[0] == "inner" and (not axes or not axes[-1][2]):
+        axes.append([1, [0] * len(strides), True])
+    if kept and kept[0] == "outer":
+        if not axes or axes[0][2]:
+            axes.insert(0, [1, [0] * len(strides), False])
+        if not axes[-1][2]:
+            axes.append([1, [8] * (len(strides) - 1) + [8], True])
+    if not axes:
+        axes.append([1, [0] * len(strides), True])
+    extents = tuple(a[0] for a in axes)
+    return extents, tuple(tuple(a[1][k] for a in axes) for k in range(len(strides)))
+
+
+def _inner_is_one(extents: tuple, strides: tuple) -> bool:
+    """Tell whether the summed axes merged into one, behind the kept ones."""
+    out = strides[-1]
+    return out[-1] == 0 and all(s != 0 or n == 1 for s, n in zip(out[:-1], extents[:-1], strict=True))
+
+
+def _mode(array: np.ndarray, strides: tuple, extents: tuple) -> str:
+    if extents[-1] == 1:
+        return "c" if len(extents) == 1 or any(strides[:-1]) else "u"
+    if not any(strides):
+        return "u"
+    if strides[-1] == 0:
+        return "0"
+    return "c" if strides[-1] == array.itemsize else "s"

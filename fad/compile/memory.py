@@ -1,0 +1,186 @@
+"""The memory of a native program: where each value lives, and which values are views of others.
+
+All intermediate values lie in one arena, and memory that is free again goes to the next value of its size. Large
+arguments and results live outside, where the caller's arrays are, and are known at each call only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fad.compile.groups import Step, plan_steps
+from fad.core.graph import ARRAY, Equation, Graph
+
+LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
+
+
+class Place:
+    """The memory of one value that is no view: offset in the arena, or an outside array known at each call."""
+
+    __slots__ = ("value", "nbytes", "first", "last", "outside", "offset", "slots")
+
+    def __init__(self, value: int, nbytes: int):
+        self.value = value
+        self.nbytes = nbytes
+        self.first = -1
+        self.last = -1
+        self.outside = False
+        self.offset = 0
+        self.slots: list[tuple[int, int]] = []  # (word in the argument table, offset in bytes)
+
+    @property
+    def room(self) -> int:
+        """Return the bytes set aside: sizes in few classes, so that memory fits again."""
+        if self.nbytes > 1 << 16:
+            return -(-self.nbytes // 4096) * 4096
+        return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, self.nbytes) / 64))))
+
+
+class Memory:
+    """Where the values of a graph live, step by step."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.steps: list[Step] = plan_steps(graph)
+        self.at: dict[int, Any] = {}  # value -> array, or view of one
+        self.base: dict[int, int] = {}  # value -> value whose memory it is in
+        self.places: dict[int, Place] = {}
+        self.views: list[tuple[Equation, int]] = []
+        self.addresses: dict[int, int] = {}
+
+    def arrange(self) -> None:
+        """Find what must be stored, give it a place, and make the arrays."""
+        self._find_stored()
+        self._find_places()
+        self._lay_out()
+        self._make_arrays()
+
+    def _find_stored(self) -> None:
+        """Find what each loop must store: what a later step, an output or a guard reads."""
+        reads: dict[int, int] = dict.fromkeys(self.graph.outputs, -1)
+        for k, step in enumerate(self.steps):
+            for eq in step.equations:
+                for i in eq.ins:
+                    if i not in step.members or step.kind == "sum":
+                        reads.setdefault(i, k)
+        for step in self.steps:
+            if step.kind == "loop":
+                step.members = {o for o in step.members if o in reads}
+
+    def _model(self, i: int) -> np.ndarray:
+        t = self.graph.types[i]
+        return np.empty(t.shape, t.dtype)
+
+    def _find_places(self) -> None:
+        graph = self.graph
+        for i, c in graph.constants.items():
+            if graph.types[i].dtype.kind != "O":
+                self.at[i] = np.asarray(c)
+                self.base[i] = i
+        for i in graph.inputs:
+            self._new(i, -1, outside=graph.types[i].kind == ARRAY)
+        for k, step in enumerate(self.steps):
+            for eq in step.equations:
+                for i in eq.ins:
+                    if i in self.base and self.base[i] in self.places:
+                        self.places[self.base[i]].last = k
+            if step.kind == "view":
+                self._find_view(step, k)
+            else:
+                for o in self._stored(step):
+                    self._new(o, k, outside=False)
+        end = len(self.steps)
+        for i in graph.outputs:
+            place = self.places.get(self.base.get(i, -1))
+            if place is not None:
+                whole = place.value == i and place.nbytes > LARGE and graph.types[i].kind == ARRAY
+                place.outside = place.outside or (whole and place.first >= 0)
+                place.last = end
+
+    def _stored(self, step: Step) -> Any:
+        if step.kind == "loop":
+            return sorted(step.members)
+        if step.kind == "sum":
+            return step.equations[-1].outs
+        return step.equations[0].outs
+
+    def _new(self, i: int, k: int, outside: bool) -> None:
+        model = self._model(i)
+        self.at[i] = model
+        self.base[i] = i
+        place = Place(i, model.nbytes)
+        place.first = place.last = k
+        place.outside = outside and model.nbytes > LARGE
+        self.places[i] = place
+
+    def _find_view(self, step: Step, k: int) -> None:
+        (eq,) = step.equations
+        x, o = eq.ins[0], eq.outs[0]
+        y = eq.prim.forward(self.at[x], **eq.params)
+        if isinstance(y, np.ndarray) and np.may_share_memory(y, self.at[x]) and (y.size or not self.at[x].size):
+            self.at[o] = y
+            self.base[o] = self.base[x]
+            self.views.append((eq, o))
+        else:
+            step.kind = "call"
+            if y is not None and not isinstance(y, np.ndarray):
+                y = np.asarray(y)
+            self._new(o, k, outside=False)
+
+    def _lay_out(self) -> None:
+        """Give every inside place an offset, using freed memory again for values of the same size class."""
+        starting: dict[int, list[Place]] = {}
+        ending: dict[int, list[Place]] = {}
+        for place in self.places.values():
+            if not place.outside:
+                starting.setdefault(place.first, []).append(place)
+                ending.setdefault(place.last, []).append(place)
+        free: dict[int, list[int]] = {}
+        top = 0
+        for k in range(-1, len(self.steps) + 1):
+            for place in starting.get(k, ()):
+                waiting = free.get(place.room)
+                if waiting:
+                    place.offset = waiting.pop()
+                else:
+                    place.offset, top = top, top + place.room
+            for place in ending.get(k, ()):
+                free.setdefault(place.room, []).append(place.offset)
+        raw = np.zeros(top + 64, np.uint8)
+        shift = -raw.ctypes.data % 64
+        self.arena = raw[shift : shift + top]
+        self.raw = raw
+
+    def _make_arrays(self) -> None:
+        start = data_address(self.arena)
+        for i, place in self.places.items():
+            if not place.outside:
+                t = self.graph.types[i]
+                self.at[i] = np.ndarray(t.shape, t.dtype, self.arena, place.offset)
+                self.addresses[i] = start + place.offset
+        for eq, o in self.views:
+            self.at[o] = eq.prim.forward(self.at[eq.ins[0]], **eq.params)
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def address(self, i: int, word: int) -> int:
+        """Return the address of a value's first element, and remember the word if it is known at each call only."""
+        address = self.addresses.get(i)
+        if address is None:
+            address = self.addresses[i] = data_address(self.at[i])
+        return self.address_in(None, i, word, address)
+
+    def address_in(self, array: Any, i: int, word: int, address: int = 0) -> int:
+        """Return the address of a piece of a value's memory, likewise."""
+        address = address or data_address(array)
+        place = self.places.get(self.base[i])
+        if place is not None and place.outside:
+            place.slots.append((word, address - data_address(self.at[place.value])))
+        return address
+
+
+def data_address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
