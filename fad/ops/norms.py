@@ -7,7 +7,7 @@ import numpy as np
 from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind
 from fad.ops.reduction import as_scalar, dropped, kept, reduction
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
@@ -71,14 +71,25 @@ def _vector_norm(x, ord, axis, keepdims):
     return _power_norm(x, ord, axis, keepdims)
 
 
+def _spectral_norm(x, ord):
+    """Return a norm made from singular values of the matrices in the last two axes; at a zero matrix it is flat."""
+    reduce = {2: np.max, -2: np.min, "nuc": np.sum}[ord]
+    zero = np.all(x == 0, axis=(-2, -1))
+    if type(zero) is not Tracer and not np.any(zero):
+        return reduce(np.linalg.svd(x, compute_uv=False), axis=-1)
+    # Any matrix with singular values that differ stands in for a zero one.
+    rows, columns = (np.arange(1.0, n + 1.0) for n in x.shape[-2:])
+    stand_in = np.where(rows[:, None] == columns, columns, 0.0).astype(x.dtype)
+    y = reduce(np.linalg.svd(np.where(zero[..., None, None], stand_in, x), compute_uv=False), axis=-1)
+    return as_scalar(np.where(zero, 0.0, y))
+
+
 def _matrix_norm(x, ord, axis, keepdims):
     rows, columns = axis
     if ord in (None, "fro", "f"):
         return bind(norm_p, x, axis=axis, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        reduce = {2: np.max, -2: np.min, "nuc": np.sum}[ord]
-        values = np.linalg.svd(np.moveaxis(x, axis, (-2, -1)), compute_uv=False)
-        y = reduce(values, -1)
+        y = _spectral_norm(np.moveaxis(x, axis, (-2, -1)), ord)
         return np.expand_dims(y, axis) if keepdims else y
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError("Invalid norm order for matrices.")
