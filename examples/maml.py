@@ -15,7 +15,7 @@ from fad.nn import functional as F
 
 IMAGES, LABELS = load_digits(return_X_y=True)
 IMAGES = IMAGES / 16
-BY_DIGIT = [np.flatnonzero(LABELS == d) for d in range(10)]
+BY_DIGIT = [np.flatnonzero(d == LABELS) for d in range(10)]
 SHOTS = 5
 
 

@@ -1,7 +1,7 @@
 """A neural differential equation of hares and lynxes: python examples/neural_ode.py [--steps 1500]
 
 The data are the pelts that the Hudson's Bay Company took in 1900 to 1920, in thousands (public domain). The growth
-rates of both animals are a small network of their numbers; the gradient goes through every step of a Runge-Kutta method.
+rates of both animals are a small network of their numbers; the gradient goes through all steps of a Runge-Kutta method.
 """
 
 import argparse

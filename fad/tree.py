@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,8 @@ _NAMESPACE = "fad"
 _LEAF = optree.tree_structure(cast(Any, 0))
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
+# True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
+mapping: ContextVar[bool] = ContextVar("mapping", default=False)
 
 PyTree = Any
 
@@ -81,7 +84,14 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
             raise TreeMismatchError(
                 f"tree.map needs trees of one structure; the first is {treedef}, another does not fit it: {error}"
             ) from None
-    return unflatten(treedef, [f(*row) for row in zip(*columns, strict=True)])
+    found = [f(*row) for row in zip(*columns, strict=True)]
+    if treedef is _LEAF:
+        return found[0]
+    token = mapping.set(True)
+    try:
+        return unflatten(treedef, found)
+    finally:
+        mapping.reset(token)
 
 
 def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:

@@ -3,14 +3,19 @@
 `checkpoint` runs a function a second time in the backward pass. A layer that counts or averages as it runs
 would then see later numbers than the first time, and count twice. So the first run is recorded (what each piece of
 state was when it was first touched) and the second one is played in a world of its own that starts from there.
+
+`jit` replays a program in which nothing is written at all. So it takes the state of its arguments as further
+inputs, and what the function left there as further outputs: see :func:`open_flatten`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
+
+from fad import tree
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
 _recording: ContextVar[tuple] = ContextVar("recording", default=())
@@ -81,3 +86,86 @@ def write(store: dict, name: str, value: Any) -> bool:
 def snapshot(store: dict) -> dict:
     """Return a copy of a store as this run sees it."""
     return {name: read(store, name) for name in store}
+
+
+_compiling: ContextVar[bool] = ContextVar("compiling", default=False)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Say that this run is recorded by jit: what it writes outside of its arguments, a replay would not write."""
+    token = _compiling.set(True)
+    try:
+        yield
+    finally:
+        _compiling.reset(token)
+
+
+def is_compiling() -> bool:
+    """Tell whether jit records this run."""
+    return _compiling.get()
+
+
+# --- state as inputs and outputs of a program ------------------------------------------------------------------------
+
+_slots: ContextVar[Any] = ContextVar("slots", default=None)
+
+
+def slots() -> list | None:
+    """Return the list into which a node that is being flattened puts its state, or None if it is to keep it."""
+    return _slots.get()
+
+
+def open_flatten(value: Any) -> tuple[list, Any, list]:
+    """Flatten a tree with the state of its nodes as leaves.
+
+    Returns ``(leaves, structure, slots)``; a slot ``(store, home, name)`` says where a piece of state came from.
+    """
+    found: list = []
+    token = _slots.set(found)
+    try:
+        leaves, structure = tree.flatten(value)
+    finally:
+        _slots.reset(token)
+    return leaves, structure, found
+
+
+class Open:
+    """A tree whose nodes give up their state as leaves; rebuilt, it is the tree itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+tree.register_node(
+    Open,
+    lambda x: open_flatten(x.value)[:2],
+    lambda structure, leaves: tree.unflatten(structure, leaves),
+)
+
+
+def _state(value: Any) -> list:
+    return [store[name] for store, _, name in open_flatten(value)[2]]
+
+
+def with_changes(fun: Callable) -> Callable:
+    """Return a function of the same arguments that returns ``(output, changes)``: number of the slot -> new state."""
+
+    def run(*args: Any, **kwargs: Any) -> tuple:
+        before = _state((args, kwargs))
+        out = fun(*args, **kwargs)
+        after = _state((args, kwargs))
+        return Open(out), {i: v for i, (u, v) in enumerate(zip(before, after, strict=True)) if u is not v}
+
+    return run
+
+
+def apply_changes(found: list, changes: dict) -> None:
+    """Write the changes that a program returned into the state of the arguments of this call."""
+    for i, value in changes.items():
+        store, home, name = found[i]
+        if write(store, name, value):
+            for other in home:
+                other[name] = value

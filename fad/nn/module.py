@@ -6,6 +6,7 @@ function that it runs sees a copy whose parameters are traced.
 
 Buffers are numbers that a layer changes as it runs (BatchNorm's statistics). A copy made by a transform starts with
 the buffers as they were, and what it writes also goes *home*, to the model from which it was made, as plain numbers.
+A new model of plain numbers, made by ``fad.tree.map`` or the pure form of an optimiser, has its own.
 """
 
 from __future__ import annotations
@@ -18,13 +19,9 @@ import numpy as np
 from fad import tree
 from fad.core import effects
 from fad.core.tracer import Tracer, stop_gradient
-from fad.errors import FadError
+from fad.errors import FadError, ImpureFunctionError
+from fad.nn.structure import CONTAINERS, RESERVED, Base, flatten_module, is_array, unflatten_module
 from fad.transforms.vmap import BatchTrace
-
-# Names in a module's __dict__ that are machinery: buffers, the model they belong to, those not to be saved,
-# frozen names, and the cached layout.
-_RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout")
-_CONTAINERS = (list, tuple, dict)
 
 
 class StateDictError(FadError, ValueError):
@@ -70,50 +67,13 @@ class Buffer:
         self.persistent = persistent
 
 
-def _is_array(x: Any) -> bool:
-    """Tell whether an attribute is an array that can be learnt; NumPy scalars are settings, not parameters."""
-    kind = type(x)
-    if kind is np.ndarray or kind is Tracer:
-        return x.dtype.kind in "fc"
-    return hasattr(x, "__array_ufunc__") and not isinstance(x, np.generic) and x.dtype.kind in "fc"
-
-
-def _holds(x: Any) -> bool:
-    """Tell whether a container holds a module or a parameter, at any depth."""
-    values = x.values() if type(x) is dict else x
-    return any(isinstance(v, Module) or _is_array(v) or (type(v) in _CONTAINERS and _holds(v)) for v in values)
-
-
-class Layout:
-    """The names of a module's attributes by what they are. Lists and dictionaries may change without our knowing,
-    so what they hold is looked up each time."""
-
-    __slots__ = ("parameters", "frozen", "children", "containers")
-
-    def __init__(self, fields: dict):
-        frozen = fields.get("_frozen", ())
-        named = [(k, v) for k, v in fields.items() if k not in _RESERVED]
-        arrays = [k for k, v in named if _is_array(v)]
-        self.parameters = tuple(k for k in arrays if k not in frozen)
-        self.frozen = tuple(k for k in arrays if k in frozen)
-        self.children = tuple(k for k, v in named if isinstance(v, Module))
-        self.containers = tuple(
-            k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
-        )
-
-
-def _may_hold(x: tuple) -> bool:
-    return any(isinstance(v, Module) or _is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
-               for v in x)  # fmt: skip
-
-
-class Module:
+class Module(Base):
     """A layer or a model: attributes that are arrays are its parameters, and `forward` says what it computes.
 
     Floating-point arrays are parameters, `Buffer` marks arrays that are not learnt, and modules, lists and dictionaries
     of them are submodules. A module is a pytree whose leaves are its parameters (a parameter used in two places
     is one leaf), so ``fad.value_and_grad(loss)(model, x, y)`` returns a gradient in the structure of the model.
-    Modules made by ``fad.tree.map`` share the home of their buffers; ``copy.deepcopy`` makes an independent model.
+    ``copy.deepcopy`` and ``fad.tree.map`` make independent models.
 
     >>> import fad
     >>> class Scale(Module):
@@ -129,7 +89,7 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        tree.register_node(cls, _flatten, _unflatten)
+        tree.register_node(cls, flatten_module, unflatten_module)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
@@ -183,17 +143,24 @@ class Module:
     def _add_buffer(self, name: str, value: Any) -> None:
         fields = self.__dict__
         if "_buffers" not in fields:
-            fields["_buffers"] = fields["_home"] = {}
+            fields["_buffers"], fields["_home"] = {}, ()
         fields.pop(name, None)
         fields.pop("_layout", None)
         fields["_buffers"][name] = value
-        fields["_home"][name] = value
 
     def _write_buffer(self, name: str, value: Any) -> None:
         value = stop_gradient(value)
         fields = self.__dict__
-        if effects.write(fields["_buffers"], name, value) and fields["_home"] is not fields["_buffers"]:
-            fields["_home"][name] = _plain(value)
+        store, home = fields["_buffers"], fields["_home"]
+        plain = _plain(value)
+        if effects.is_compiling() and not fields.get("_opened"):
+            raise ImpureFunctionError(
+                f"{type(self).__name__} would write {name!r} while jit records it, and a replay would not. "
+                "Give the model to the compiled function as an argument"
+            )
+        if effects.write(store, name, value if home else plain):
+            for other in home:
+                other[name] = plain
 
     # --- walking --------------------------------------------------------------------------------------------------
 
@@ -248,7 +215,7 @@ class Module:
         """Yield ``(name, container, key)`` for each parameter and module held directly, lists and dicts opened."""
         fields = self.__dict__
         for name, value in list(fields.items()):
-            if name not in _RESERVED:
+            if name not in RESERVED:
                 yield from _open(name, fields, name, value)
 
     def _entries(self) -> Iterator[tuple[str, Any, Any]]:
@@ -276,7 +243,7 @@ class Module:
         A frozen parameter is no leaf of the tree: it gets no gradient, costs nothing, and the optimiser never sees it.
         """
         for module in self.modules():
-            names = () if flag else [k for k, v in module.__dict__.items() if _is_array(v) or type(v) in _CONTAINERS]
+            names = () if flag else [k for k, v in module.__dict__.items() if is_array(v) or type(v) in CONTAINERS]
             module.__dict__["_frozen"] = frozenset(names)
             module.__dict__.pop("_layout", None)
         return self
@@ -375,16 +342,16 @@ class Module:
 
 
 def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(value, Module) or _is_array(value):
+    if isinstance(value, Module) or is_array(value):
         yield name, holder, key
-    elif type(value) in _CONTAINERS:
+    elif type(value) in CONTAINERS:
         for k, v in list(value.items() if type(value) is dict else enumerate(value)):
             yield from _open(f"{name}.{k}", value, k, v)
 
 
 def _plain(value: Any) -> Any:
     """Return the plain array that a buffer gets: of a batched value, the mean over the lanes."""
-    while type(value) is Tracer:
+    while type(value) is Tracer and value.trace.kind != "jit":
         lanes = isinstance(value.trace, BatchTrace)
         value = value.value
         if lanes and value.dtype.kind in "fc":
@@ -394,229 +361,4 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# --- the pytree ---------------------------------------------------------------------------------------------------
-
-
-class Node:
-    """One module taken apart: its class, its other attributes, and where its leaves and children go."""
-
-    __slots__ = ("cls", "fields", "leaves", "children", "containers")
-
-
-class Skeleton:
-    """The structure of a model without its leaves."""
-
-    __slots__ = ("root", "count")
-
-    def __init__(self, root: Node, count: int):
-        self.root = root
-        self.count = count
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return type(other) is Skeleton and self.count == other.count and _alike(self.root, other.root)
-
-    def __hash__(self) -> int:
-        return hash((self.root.cls, self.count))
-
-    def __repr__(self) -> str:
-        return f"{self.root.cls.__name__} of {self.count} parameters"
-
-
-def _flatten(module: Module) -> tuple:
-    leaves: list = []
-    return leaves, Skeleton(_take(module, leaves, {}), len(leaves))
-
-
-def _take(module: Module, leaves: list, seen: dict) -> Node:
-    found = seen.get(id(module))
-    if found is not None:
-        return found
-    node = Node()
-    seen[id(module)] = node
-    fields = module.__dict__
-    layout = fields.get("_layout")
-    if layout is None:
-        layout = fields["_layout"] = Layout(fields)
-    node.cls = type(module)
-    node.fields = kept = fields.copy()
-    node.leaves = node.children = node.containers = ()
-    if layout.parameters:
-        node.leaves = places = []
-        for name in layout.parameters:
-            value = kept[name]
-            kept[name] = None
-            place = seen.get(id(value))
-            if place is None:
-                place = len(leaves)
-                leaves.append(value)
-                if type(value) is np.ndarray or type(value) is Tracer:
-                    seen[id(value)] = place
-            places.append((name, place))
-    if layout.children:
-        node.children = [(name, _take(fields[name], leaves, seen)) for name in layout.children]
-    if layout.containers:
-        node.containers = _take_containers(fields, layout, leaves, seen)
-    if "_buffers" in kept:
-        kept["_buffers"] = effects.snapshot(kept["_buffers"])
-    return node
-
-
-def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> list:
-    frozen = fields.get("_frozen", ())
-    return [
-        (name, _take_container(fields[name], leaves, seen, name in frozen))
-        for name in layout.containers if fields[name] and _holds(fields[name])
-    ]  # fmt: skip
-
-
-def leaves_of(x: Any) -> list:
-    """Return ``fad.tree.leaves(x)``; of a module without building its structure, which an optimiser does not need."""
-    if not isinstance(x, Module):
-        return tree.leaves(x)
-    leaves: list = []
-    _collect(x, leaves, {})
-    return leaves
-
-
-def _collect(module: Module, leaves: list, seen: dict) -> None:
-    seen[id(module)] = module
-    fields = module.__dict__
-    layout = fields.get("_layout")
-    if layout is None:
-        layout = fields["_layout"] = Layout(fields)
-    for name in layout.parameters:
-        value = fields[name]
-        if id(value) not in seen:
-            leaves.append(value)
-            if type(value) is np.ndarray or type(value) is Tracer:
-                seen[id(value)] = value
-    for name in layout.children:
-        child = fields[name]
-        if id(child) not in seen:
-            _collect(child, leaves, seen)
-    frozen = fields.get("_frozen", ())
-    for name in layout.containers:
-        _collect_container(fields[name], leaves, seen, name in frozen)
-
-
-def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> None:
-    if isinstance(value, Module):
-        if id(value) not in seen:
-            _collect(value, leaves, seen)
-    elif type(value) in _CONTAINERS:
-        for v in value.values() if type(value) is dict else value:
-            _collect_container(v, leaves, seen, frozen)
-    elif not frozen and _is_array(value) and id(value) not in seen:
-        leaves.append(value)
-        seen[id(value)] = value
-
-
-def _leaf(value: Any, leaves: list, seen: dict) -> int:
-    """Return the number of a leaf; the same array in two places is one leaf."""
-    place = seen.get(id(value))
-    if place is None:
-        place = len(leaves)
-        leaves.append(value)
-        if type(value) is np.ndarray or type(value) is Tracer:
-            seen[id(value)] = place
-    return place
-
-
-def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
-    """Return a container with nodes for modules, leaf numbers for parameters, and `Still` around everything else."""
-    if isinstance(value, Module):
-        return _take(value, leaves, seen)
-    if type(value) is dict:
-        return {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
-    if type(value) in _CONTAINERS:
-        return type(value)([_take_container(v, leaves, seen, frozen) for v in value])
-    return _leaf(value, leaves, seen) if _is_array(value) and not frozen else Still(value)
-
-
-class Still:
-    """An entry of a list or dictionary that is no leaf."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Still and _same(self.value, other.value)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _unflatten(skeleton: Skeleton, leaves: Any) -> Module:
-    return _build(skeleton.root, leaves, {})
-
-
-def _build(node: Node, leaves: Any, made: dict) -> Module:
-    new = made.get(id(node))
-    if new is not None:
-        return new
-    new = object.__new__(node.cls)
-    made[id(node)] = new
-    fields = new.__dict__
-    fields.update(node.fields)
-    for name, place in node.leaves:
-        fields[name] = leaves[place]
-    if node.children:
-        for name, child in node.children:
-            fields[name] = _build(child, leaves, made)
-    for name, inside in node.containers:
-        fields[name] = _build_container(inside, leaves, made)
-    if "_buffers" in fields:
-        fields["_buffers"] = dict(fields["_buffers"])
-    return new
-
-
-def _build_container(inside: Any, leaves: Any, made: dict) -> Any:
-    kind = type(inside)
-    if kind is int:
-        return leaves[inside]
-    if kind is Node:
-        return _build(inside, leaves, made)
-    if kind is Still:
-        return inside.value
-    if kind is dict:
-        return {k: _build_container(v, leaves, made) for k, v in inside.items()}
-    return kind([_build_container(v, leaves, made) for v in inside])
-
-
-def _alike(a: Any, b: Any) -> bool:
-    """Compare nodes, buffers apart: they are numbers, and change."""
-    if type(a) is not Node or type(b) is not Node:
-        if type(a) is dict and type(b) is dict:
-            return a.keys() == b.keys() and all(_alike(a[k], b[k]) for k in a)
-        if type(a) in (list, tuple) and type(a) is type(b):
-            return len(a) == len(b) and all(_alike(x, y) for x, y in zip(a, b, strict=True))
-        return a == b
-    if a is b:
-        return True
-    names = [name for name, _ in (*a.children, *a.containers)]
-    return (
-        a.cls is b.cls
-        and a.leaves == b.leaves
-        and _alike([list(c) for c in a.children], [list(c) for c in b.children])
-        and _alike([list(c) for c in a.containers], [list(c) for c in b.containers])
-        and a.fields.keys() - {"_layout"} == b.fields.keys() - {"_layout"}
-        and all(_same(v, b.fields[k]) for k, v in a.fields.items() if k not in _RESERVED and k not in names)
-    )
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Compare settings: arrays by identity, everything else by ``==``."""
-    if a is b:
-        return True
-    if hasattr(a, "dtype") or hasattr(b, "dtype"):
-        return isinstance(a, np.generic) and isinstance(b, np.generic) and bool(a == b)
-    try:
-        return bool(a == b)
-    except ValueError:
-        return False
-
-
-tree.register_node(Module, _flatten, _unflatten)
+tree.register_node(Module, flatten_module, unflatten_module)

@@ -17,7 +17,7 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import Tracer
 from fad.errors import ShapeMismatchError, TreeMismatchError
-from fad.nn.module import leaves_of
+from fad.nn.structure import leaves_of
 
 _PIECE = 1 << 15  # elements that a rule handles at once
 Schedule = Callable[[int], float] | float
@@ -114,7 +114,8 @@ class Optimizer:
             new_ps.append(new_p)
             new_slots.append(slots)
         slots = [tree.unflatten(structure, [s[k] for s in new_slots]) for k in range(self.slots)]
-        return tree.unflatten(structure, new_ps), {"steps": t, "slots": slots}
+        found = iter(new_ps)
+        return tree.map(lambda _: next(found), params), {"steps": t, "slots": slots}
 
     def __repr__(self) -> str:
         names = [n for n in inspect.signature(type(self)).parameters if n != "params"]

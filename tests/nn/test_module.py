@@ -231,6 +231,23 @@ def test_a_deep_copy_is_independent():
     assert model[1].num_batches_tracked == 1
 
 
+def test_a_mapped_model_is_independent_and_leaves_the_old_one_as_it_was():
+    model = network()
+    new = fad.tree.map(lambda p: p - 0.1, model)
+    opt = optim.SGD(lr=0.1)
+    newest, _ = opt.update(fad.grad(loss)(new, X), opt.init(new), new)
+    fad.grad(loss)(newest, X)
+    assert [m[1].num_batches_tracked for m in (model, new, newest)] == [0, 1, 2]
+
+
+def test_buffers_of_a_model_cast_inside_a_loss_reach_the_model():
+    model = network()
+    low = lambda model: loss(fad.tree.map(lambda p: p.astype("float32"), model), X.astype("float32"))
+    fad.grad(low)(model)
+    assert model[1].num_batches_tracked == 1
+    np.testing.assert_allclose(model[1].running_mean, 0.1 * model[0](X).mean(axis=0), rtol=1e-4, atol=1e-6)
+
+
 def test_train_and_eval_make_other_structures():
     model = network()
     assert fad.tree.structure(model) != fad.tree.structure(copy.deepcopy(model).eval())

@@ -1,0 +1,329 @@
+"""A module as a pytree: how it is taken apart into parameters and everything else, and put together again.
+
+One walk over the whole tree of modules yields the parameters, each array once; the rest (buffers, frozen parameters,
+settings) travels in the structure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core import effects
+from fad.core.tracer import Tracer
+
+# Names in a module's __dict__ that are machinery: buffers, the stores of the modules of which this is a copy, buffers
+# not to be saved, frozen names, the cached layout, and whether jit records this copy.
+RESERVED = ("_buffers", "_home", "_transient", "_frozen", "_layout", "_opened")
+_UNIMPORTANT = {"_layout", "_opened"}
+CONTAINERS = (list, tuple, dict)
+_DEPTH = 8  # how many copies of copies a written buffer goes back through
+
+
+class Base:
+    """What all modules derive from, so that this file knows them."""
+
+    __slots__ = ("__dict__", "__weakref__")
+
+
+def is_array(x: Any) -> bool:
+    """Tell whether an attribute is an array that can be learnt; NumPy scalars are settings, not parameters."""
+    kind = type(x)
+    if kind is np.ndarray or kind is Tracer:
+        return x.dtype.kind in "fc"
+    return hasattr(x, "__array_ufunc__") and not isinstance(x, np.generic) and x.dtype.kind in "fc"
+
+
+def _holds(x: Any) -> bool:
+    """Tell whether a container holds a module or a parameter, at any depth."""
+    values = x.values() if type(x) is dict else x
+    return any(isinstance(v, Base) or is_array(v) or (type(v) in CONTAINERS and _holds(v)) for v in values)
+
+
+class Layout:
+    """The names of a module's attributes by what they are. Lists and dictionaries may change without our knowing,
+    so what they hold is looked up each time."""
+
+    __slots__ = ("parameters", "frozen", "children", "containers")
+
+    def __init__(self, fields: dict):
+        frozen = fields.get("_frozen", ())
+        named = [(k, v) for k, v in fields.items() if k not in RESERVED]
+        arrays = [k for k, v in named if is_array(v)]
+        self.parameters = tuple(k for k in arrays if k not in frozen)
+        self.frozen = tuple(k for k in arrays if k in frozen)
+        self.children = tuple(k for k, v in named if isinstance(v, Base))
+        self.containers = tuple(
+            k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
+        )
+
+
+def _may_hold(x: tuple) -> bool:
+    return any(isinstance(v, Base) or is_array(v) or type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
+               for v in x)  # fmt: skip
+
+
+# --- the pytree ---------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """One module taken apart: its class, its other attributes, and where its leaves and children go."""
+
+    __slots__ = ("cls", "fields", "leaves", "children", "containers", "buffers")
+
+
+class Skeleton:
+    """The structure of a model without its leaves."""
+
+    __slots__ = ("root", "count")
+
+    def __init__(self, root: Node, count: int):
+        self.root = root
+        self.count = count
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(other) is Skeleton and self.count == other.count and _alike(self.root, other.root)
+
+    def __hash__(self) -> int:
+        return hash((self.root.cls, self.count))
+
+    def __repr__(self) -> str:
+        return f"{self.root.cls.__name__} of {self.count} parameters"
+
+
+def flatten_module(module: Any) -> tuple:
+    leaves: list = []
+    return leaves, Skeleton(_take(module, leaves, {}), len(leaves))
+
+
+def _take(module: Any, leaves: list, seen: dict) -> Node:
+    found = seen.get(id(module))
+    if found is not None:
+        return found
+    node = Node()
+    seen[id(module)] = node
+    fields = module.__dict__
+    layout = fields.get("_layout")
+    if layout is None:
+        layout = fields["_layout"] = Layout(fields)
+    node.cls = type(module)
+    node.fields = kept = fields.copy()
+    node.leaves = node.children = node.containers = node.buffers = ()
+    if layout.parameters:
+        node.leaves = places = []
+        for name in layout.parameters:
+            value = kept[name]
+            kept[name] = None
+            place = seen.get(id(value))
+            if place is None:
+                place = len(leaves)
+                leaves.append(value)
+                if type(value) is np.ndarray or type(value) is Tracer:
+                    seen[id(value)] = place
+            places.append((name, place))
+    if layout.children:
+        node.children = [(name, _take(fields[name], leaves, seen)) for name in layout.children]
+    if layout.containers:
+        node.containers = _take_containers(fields, layout, leaves, seen)
+    if "_buffers" in kept:
+        slots = effects.slots()
+        if slots is None:
+            store = kept["_buffers"]
+            kept["_home"] = (store, *kept["_home"])[:_DEPTH]
+            kept["_buffers"] = effects.snapshot(store)
+        else:
+            _take_buffers(node, kept, leaves, slots)
+    return node
+
+
+def _take_buffers(node: Node, kept: dict, leaves: list, slots: list) -> None:
+    """Make leaves of the buffers, for jit: to a replayed program they are inputs like any others."""
+    store, home = kept["_buffers"], kept["_home"]
+    node.buffers = [(name, len(leaves) + i) for i, name in enumerate(store)]
+    leaves += [effects.read(store, name) for name in store]
+    slots += [(store, home, name) for name in store]
+    kept["_buffers"] = kept["_home"] = None  # rebuilt, the copy is on its own
+
+
+def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> list:
+    frozen = fields.get("_frozen", ())
+    return [
+        (name, _take_container(fields[name], leaves, seen, name in frozen))
+        for name in layout.containers if fields[name] and _holds(fields[name])
+    ]  # fmt: skip
+
+
+def leaves_of(x: Any) -> list:
+    """Return ``fad.tree.leaves(x)``; of a module without building its structure, which an optimiser does not need."""
+    if not isinstance(x, Base):
+        return tree.leaves(x)
+    leaves: list = []
+    _collect(x, leaves, {})
+    return leaves
+
+
+def _collect(module: Any, leaves: list, seen: dict) -> None:
+    seen[id(module)] = module
+    fields = module.__dict__
+    layout = fields.get("_layout")
+    if layout is None:
+        layout = fields["_layout"] = Layout(fields)
+    for name in layout.parameters:
+        value = fields[name]
+        if id(value) not in seen:
+            leaves.append(value)
+            if type(value) is np.ndarray or type(value) is Tracer:
+                seen[id(value)] = value
+    for name in layout.children:
+        child = fields[name]
+        if id(child) not in seen:
+            _collect(child, leaves, seen)
+    frozen = fields.get("_frozen", ())
+    for name in layout.containers:
+        _collect_container(fields[name], leaves, seen, name in frozen)
+
+
+def _collect_container(value: Any, leaves: list, seen: dict, frozen: bool) -> None:
+    if isinstance(value, Base):
+        if id(value) not in seen:
+            _collect(value, leaves, seen)
+    elif type(value) in CONTAINERS:
+        for v in value.values() if type(value) is dict else value:
+            _collect_container(v, leaves, seen, frozen)
+    elif not frozen and is_array(value) and id(value) not in seen:
+        leaves.append(value)
+        seen[id(value)] = value
+
+
+def _leaf(value: Any, leaves: list, seen: dict) -> int:
+    """Return the number of a leaf; the same array in two places is one leaf."""
+    place = seen.get(id(value))
+    if place is None:
+        place = len(leaves)
+        leaves.append(value)
+        if type(value) is np.ndarray or type(value) is Tracer:
+            seen[id(value)] = place
+    return place
+
+
+def _take_container(value: Any, leaves: list, seen: dict, frozen: bool) -> Any:
+    """Return a container with nodes for modules, leaf numbers for parameters, and `Still` around everything else."""
+    if isinstance(value, Base):
+        return _take(value, leaves, seen)
+    if type(value) is dict:
+        return {k: _take_container(v, leaves, seen, frozen) for k, v in value.items()}
+    if type(value) in CONTAINERS:
+        return type(value)([_take_container(v, leaves, seen, frozen) for v in value])
+    return _leaf(value, leaves, seen) if is_array(value) and not frozen else Still(value)
+
+
+class Still:
+    """An entry of a list or dictionary that is no leaf."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Still and _same(self.value, other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
+    new = _build(skeleton.root, leaves, {})
+    if tree.mapping.get() and not any(type(x) is Tracer for x in leaves):
+        for made in _below(new, {}):
+            if "_home" in made.__dict__:
+                made.__dict__["_home"] = ()
+    return new
+
+
+def _below(x: Any, seen: dict) -> list:
+    """Return all modules in a module or container, each once."""
+    if isinstance(x, Base):
+        if id(x) in seen:
+            return []
+        seen[id(x)] = x
+        return [x, *(m for v in x.__dict__.values() for m in _below(v, seen))]
+    if type(x) not in CONTAINERS:
+        return []
+    return [m for v in (x.values() if type(x) is dict else x) for m in _below(v, seen)]
+
+
+def _build(node: Node, leaves: Any, made: dict) -> Any:
+    new = made.get(id(node))
+    if new is not None:
+        return new
+    new = object.__new__(node.cls)
+    made[id(node)] = new
+    fields = new.__dict__
+    fields.update(node.fields)
+    for name, place in node.leaves:
+        fields[name] = leaves[place]
+    if node.children:
+        for name, child in node.children:
+            fields[name] = _build(child, leaves, made)
+    for name, inside in node.containers:
+        fields[name] = _build_container(inside, leaves, made)
+    if node.buffers:
+        own = {name: leaves[place] for name, place in node.buffers}
+        fields["_buffers"], fields["_home"] = own, ()
+        fields["_opened"] = any(type(x) is Tracer for x in own.values())
+    elif "_buffers" in fields:
+        fields["_buffers"] = dict(fields["_buffers"])
+    return new
+
+
+def _build_container(inside: Any, leaves: Any, made: dict) -> Any:
+    kind = type(inside)
+    if kind is int:
+        return leaves[inside]
+    if kind is Node:
+        return _build(inside, leaves, made)
+    if kind is Still:
+        return inside.value
+    if kind is dict:
+        return {k: _build_container(v, leaves, made) for k, v in inside.items()}
+    return kind([_build_container(v, leaves, made) for v in inside])
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Compare nodes, buffers apart: they are numbers, and change."""
+    if type(a) is not Node or type(b) is not Node:
+        if type(a) is dict and type(b) is dict:
+            return a.keys() == b.keys() and all(_alike(a[k], b[k]) for k in a)
+        if type(a) in (list, tuple) and type(a) is type(b):
+            return len(a) == len(b) and all(_alike(x, y) for x, y in zip(a, b, strict=True))
+        return a == b
+    if a is b:
+        return True
+    names = [name for name, _ in (*a.children, *a.containers)]
+    return (
+        a.cls is b.cls
+        and a.leaves == b.leaves
+        and a.buffers == b.buffers
+        and _alike([list(c) for c in a.children], [list(c) for c in b.children])
+        and _alike([list(c) for c in a.containers], [list(c) for c in b.containers])
+        and a.fields.keys() - _UNIMPORTANT == b.fields.keys() - _UNIMPORTANT
+        and all(_same(v, b.fields[k]) for k, v in a.fields.items() if k not in RESERVED and k not in names)
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Compare settings: arrays by identity, everything else by ``==``."""
+    if a is b:
+        return True
+    if hasattr(a, "dtype") or hasattr(b, "dtype"):
+        return isinstance(a, np.generic) and isinstance(b, np.generic) and bool(a == b)
+    try:
+        return bool(a == b)
+    except ValueError:
+        return False
+
+

@@ -1,0 +1,95 @@
+"""A model under jit: buffers are inputs and outputs of the program, so replays read and write them rightly."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad import nn, optim
+from fad.nn import functional as F
+
+RNG = np.random.default_rng(0)
+BATCHES = [RNG.standard_normal((8, 3)) for _ in range(4)]
+LABELS = RNG.integers(0, 2, 8)
+
+
+def network():
+    with nn.seed(0):
+        return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(0.25), nn.Linear(4, 2))
+
+
+def loss(model, x):
+    return F.cross_entropy(model(x), LABELS)
+
+
+def trained(transform):
+    model = network()
+    opt = optim.SGD(model, lr=0.1, momentum=0.9)
+    step = transform(fad.value_and_grad(loss))
+    values = []
+    for x in BATCHES:
+        value, grads = step(model, x)
+        opt.step(grads)
+        values.append(float(value))
+    return model, values
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_allclose(a[name], b[name], rtol=1e-12, err_msg=name)
+
+
+def test_training_under_jit_equals_training_without():
+    model, values = trained(lambda f: f)
+    compiled, same_values = trained(fad.jit)
+    np.testing.assert_allclose(same_values, values, rtol=1e-12)
+    same(compiled.state_dict(everything=True), model.state_dict(everything=True))
+    assert compiled[1].num_batches_tracked == 4
+
+
+def test_replays_are_hits_and_evaluation_reads_the_newest_buffers():
+    model = network().eval()
+    run = fad.jit(lambda model, x: model(x))
+    for x in BATCHES:
+        model.train()(x)
+        np.testing.assert_allclose(run(model.eval(), x), model(x), rtol=1e-12)
+    assert run.cache_info().hits == 3
+
+
+def test_a_model_returned_from_jit_has_plain_buffers():
+    model = network()
+    opt = optim.SGD(lr=0.1)
+
+    def step(model, state, x):
+        grads = fad.grad(loss)(model, x)
+        return opt.update(grads, state, model)
+
+    expected, state = network(), opt.init(model)
+    compiled = fad.jit(step)
+    for x in BATCHES[:3]:
+        expected, _ = step(expected, opt.init(expected), x)
+        model, _ = compiled(model, opt.init(model), x)
+    same(model.state_dict(everything=True), expected.state_dict(everything=True))
+    assert all(type(x) is not fad.core.tracer.Tracer for _, x in model.named_buffers())
+    assert state["steps"] == 0
+
+
+def test_buffers_are_right_under_jit_of_vmap_and_checkpoint():
+    layer, other = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+
+    def f(layer, xs):
+        one = lambda layer, x: np.sum(fad.checkpoint(lambda x: layer(x) ** 2)(x))
+        return np.sum(fad.vmap(fad.grad(one), in_axes=(None, 0))(layer, xs).weight)
+
+    xs = np.stack(BATCHES)
+    compiled = fad.jit(f)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(layer, xs), f(other, xs), rtol=1e-10, atol=1e-10)
+    same(layer.state_dict(), other.state_dict())
+
+
+def test_a_closed_over_model_that_would_write_buffers_is_an_error():
+    model = network()
+    with pytest.raises(fad.errors.ImpureFunctionError, match="as an argument"):
+        fad.jit(lambda x: model(x))(BATCHES[0])
+    assert model[1].num_batches_tracked == 0
