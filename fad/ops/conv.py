@@ -61,7 +61,7 @@ def _columns(x, kernel, stride, padding, dilation, groups):
     out = output_size(x.shape[2:], kernel, stride, padding, dilation)
     x = padded(x, padding)
     c, n = x.shape[:2]
-    columns = np.empty_like(x, shape=(c, *kernel, n, *out), order="C", subok=False)
+    columns = np.empty_like(x, shape=(c, *kernel, n, *out), order="C")
     places = itertools.product(*[range(k) for k in kernel])
     for place, tap in zip(places, taps(kernel, stride, dilation, out), strict=True):
         columns[(slice(None), *place)] = x[(slice(None), slice(None), *tap)]

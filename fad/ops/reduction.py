@@ -214,15 +214,15 @@ def _extreme_vjp(ct, y, x, axis, keepdims):
     return np.where(mine, kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), 0.0)
 
 
-def _extreme_op(name, ufunc):
-    forward = lambda x, *, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims)
+def _extreme_op(name, reduce):
+    forward = lambda x, *, axis, keepdims: reduce(x, axis=axis, keepdims=keepdims)
     return reduction(name, forward, _extreme_jvp, _extreme_vjp)
 
 
-max_p = _extreme_op("max_over", np.maximum)
-min_p = _extreme_op("min_over", np.minimum)
-fmax_p = _extreme_op("fmax_over", np.fmax)
-fmin_p = _extreme_op("fmin_over", np.fmin)
+max_p = _extreme_op("max_over", np.max)
+min_p = _extreme_op("min_over", np.min)
+fmax_p = _extreme_op("fmax_over", np.fmax.reduce)
+fmin_p = _extreme_op("fmin_over", np.fmin.reduce)
 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
@@ -280,7 +280,7 @@ def ptp(a, axis=None, out=None, keepdims=NOTHING):
 
 
 def _logsumexp(x, *, axis, keepdims):
-    m = np.maximum.reduce(x.real, axis=axis, keepdims=True, initial=-np.inf)
+    m = np.max(x.real, axis=axis, keepdims=True, initial=-np.inf)
     if not np.isfinite(m).all():
         m = np.where(np.isfinite(m), m, np.zeros_like(m))
     with np.errstate(divide="ignore"):
