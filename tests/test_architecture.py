@@ -34,10 +34,11 @@ FLOORS = [
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.vjp", "transforms.grad", "transforms.jvp",
         "transforms.vmap", "transforms.jacobian", "transforms.linearize", "transforms.checkpoint",
-        "transforms.custom", "transforms.shapes", "transforms.watched", "transforms.record", "compile.", "transforms.jit",
+        "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched", "transforms.record",
+        "compile.", "transforms.jit",
     ],
-    ["control", "random", "numpy.", "scipy."],
-    ["data", "nn.", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
+    ["control", "numpy.", "scipy.", "random"],
+    ["data", "files", "nn.", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
 

@@ -62,9 +62,19 @@ def solve_ivp(
     field, (held, rebuild) = _field(fun, args)
     if not any(type(x) is Tracer for x in [*tree.leaves((t_span, y0, t_eval)), *held]):
         return si.solve_ivp(
-            field, t_span, y0, method, t_eval, dense_output, events, vectorized, rtol=rtol, atol=atol, max_step=max_step,
+            field,
+            t_span,
+            y0,
+            method,
+            t_eval,
+            dense_output,
+            events,
+            vectorized,
+            rtol=rtol,
+            atol=atol,
+            max_step=max_step,
             first_step=first_step,
-        )  # fmt: skip
+        )
     if events is not None or dense_output:
         raise DerivativeError(
             "solve_ivp of traced values has no events and no dense output. For the time of an event, find the root of "
@@ -74,9 +84,13 @@ def solve_ivp(
     t0, t1 = (_real(t) for t in t_span)
     y0 = _real(y0)
     if adjoint == "continuous":
-        return _continuous(rebuild, held, t0, t1, y0, method, t_eval, {"rtol": rtol, "atol": atol, "max_step": max_step})
+        return _continuous(
+            rebuild, held, t0, t1, y0, method, t_eval, {"rtol": rtol, "atol": atol, "max_step": max_step}
+        )
     if method not in _EXPLICIT:
-        raise ValueError(f"the discrete adjoint has the methods {sorted(_EXPLICIT)}, not {method!r}; use adjoint='continuous'")
+        raise ValueError(
+            f"the discrete adjoint has the methods {sorted(_EXPLICIT)}, not {method!r}; use adjoint='continuous'"
+        )
     return _Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step).solve(t_eval)
 
 
@@ -152,7 +166,7 @@ def _real(x: Any) -> Any:
     return x if is_inexact(x) else x.astype(float)
 
 
-# --- discrete -------------------------------------------------------------------------------------------------------------
+# --- discrete -------------------------------------------------------------------------------------------------------
 
 
 class _Stepper:
@@ -191,7 +205,11 @@ class _Stepper:
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         h0 = min(h0, self.largest)
         d2 = self.norm(stop_gradient(self.slope(h0, stop_gradient(y + h0 * k)) - k), y, y) / h0
-        h1 = max(1e-6, h0 * 1e-3) if max(d1, d2) <= 1e-15 else (0.01 / max(d1, d2)) ** (1 / (self.rk.error_estimator_order + 1))
+        h1 = (
+            max(1e-6, h0 * 1e-3)
+            if max(d1, d2) <= 1e-15
+            else (0.01 / max(d1, d2)) ** (1 / (self.rk.error_estimator_order + 1))
+        )
         return min(100 * h0, h1, self.largest)
 
     def step(self, s, y, k, h):
@@ -289,10 +307,22 @@ def _result(t, y, nfev):
     from scipy.optimize import OptimizeResult
 
     message = "The solver successfully reached the end of the integration interval."
-    return OptimizeResult(t=t, y=y, sol=None, t_events=None, y_events=None, nfev=nfev, njev=0, nlu=0, status=0, message=message, success=True)
+    return OptimizeResult(
+        t=t,
+        y=y,
+        sol=None,
+        t_events=None,
+        y_events=None,
+        nfev=nfev,
+        njev=0,
+        nlu=0,
+        status=0,
+        message=message,
+        success=True,
+    )
 
 
-# --- continuous ---------------------------------------------------------------------------------------------------------
+# --- continuous -----------------------------------------------------------------------------------------------------
 
 
 def _continuous(rebuild, held, t0, t1, y0, method, t_eval, options):
@@ -318,11 +348,17 @@ class _Flow:
     def run(self, y0: Any, times: Any, *held: Any) -> list:
         f = self.build(list(held))
         found = si.solve_ivp(
-            lambda t, y: number(f(np.float64(t), y)), (times[0], times[-1]), np.asarray(y0, dtype=float), self.method,
-            np.clip(times, *sorted((times[0], times[-1]))), **self.options,
-        )  # fmt: skip
+            lambda t, y: number(f(np.float64(t), y)),
+            (times[0], times[-1]),
+            np.asarray(y0, dtype=float),
+            self.method,
+            np.clip(times, *sorted((times[0], times[-1]))),
+            **self.options,
+        )
         if not found.success:
-            raise DerivativeError(f"solve_ivp could not complete the integration, so it has no derivative: {found.message}")
+            raise DerivativeError(
+                f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
+            )
         return [np.ascontiguousarray(found.y.T).astype(y0.dtype)]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:

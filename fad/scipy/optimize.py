@@ -30,7 +30,7 @@ __all__ = ["OptimizeResult", "brentq", "fixed_point", "least_squares", "minimize
 OptimizeResult = so.OptimizeResult
 
 
-# --- what all of them share -------------------------------------------------------------------------------------------
+# --- what all of them share -----------------------------------------------------------------------------------------
 
 
 def _flat(function: Callable, x0: Any) -> tuple[Any, Callable, Callable]:
@@ -93,7 +93,9 @@ class _Plain:
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
         lanes = [
-            Call(self.name, self.run, batch=self.batch)(*[v[i] if b else v for v, b in zip(values, batched, strict=True)])
+            Call(self.name, self.run, batch=self.batch)(
+                *[v[i] if b else v for v, b in zip(values, batched, strict=True)]
+            )
             for i in range(size)
         ]
         return [np.stack(column) for column in zip(*lanes, strict=True)], [True, True]
@@ -105,11 +107,13 @@ def _run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     """Run ``solver(*operands) -> (x, report)`` on the values of the operands; return x, success and the report."""
     leaves, structure = tree.flatten(stop_gradient(operands))
     plain = _Plain(solver, structure)
-    x, success = Call(plain.name, plain.run, batch=plain.batch)(*[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves])
+    x, success = Call(plain.name, plain.run, batch=plain.batch)(
+        *[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves]
+    )
     return x, success, plain.report
 
 
-# --- systems of equations ---------------------------------------------------------------------------------------------
+# --- systems of equations -------------------------------------------------------------------------------------------
 
 
 def root(
@@ -198,7 +202,7 @@ def fixed_point(
     return unravel(implicit_root(lambda x: image(x, *args) - x, x, _solve_dense))
 
 
-# --- minima --------------------------------------------------------------------------------------------------------------
+# --- minima ---------------------------------------------------------------------------------------------------------
 
 _WITH_GRADIENT = {"cg", "bfgs", "newton-cg", "l-bfgs-b", "tnc", "slsqp", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr"}  # fmt: skip
 _WITH_PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
@@ -264,7 +268,15 @@ def minimize(
             values["hess"] = lambda x: jacobian(grad(value))(x)
         f = value_and_grad(value) if name in _WITH_GRADIENT else value
         found = so.minimize(
-            f, x, method=name, bounds=bounds, constraints=constraints, tol=tol, callback=callback, options=options, **values
+            f,
+            x,
+            method=name,
+            bounds=bounds,
+            constraints=constraints,
+            tol=tol,
+            callback=callback,
+            options=options,
+            **values,
         )
         return found.x, found
 
@@ -345,9 +357,19 @@ def least_squares(
 
     def solver(x, args):
         found = so.least_squares(
-            lambda x: residual(x, *args), x, jac=lambda x, *_: jacobian(residual)(x, *args), bounds=bounds, method=method,
-            ftol=ftol, xtol=xtol, gtol=gtol, x_scale=x_scale, loss=loss, f_scale=f_scale, max_nfev=max_nfev,
-        )  # fmt: skip
+            lambda x: residual(x, *args),
+            x,
+            jac=lambda x, *_: jacobian(residual)(x, *args),
+            bounds=bounds,
+            method=method,
+            ftol=ftol,
+            xtol=xtol,
+            gtol=gtol,
+            x_scale=x_scale,
+            loss=loss,
+            f_scale=f_scale,
+            max_nfev=max_nfev,
+        )
         return found.x, found
 
     x, success, report = _run(solver, flat, args)
@@ -360,9 +382,15 @@ def least_squares(
             "fad.scipy.optimize.minimize"
         )
     result = _finished(
-        x, success, report, lambda x: np.where(free, slope(x), x - stop_gradient(x)), unravel,
-        "scipy.optimize.least_squares", of_flat, args,
-    )  # fmt: skip
+        x,
+        success,
+        report,
+        lambda x: np.where(free, slope(x), x - stop_gradient(x)),
+        unravel,
+        "scipy.optimize.least_squares",
+        of_flat,
+        args,
+    )
     result.cost = 0.5 * np.sum(_ravel(result.fun) ** 2)
     return result
 
@@ -371,7 +399,7 @@ def _ends(bounds: Any) -> tuple:
     return (bounds.lb, bounds.ub) if isinstance(bounds, so.Bounds) else tuple(bounds)
 
 
-# --- one equation in one unknown -----------------------------------------------------------------------------------------
+# --- one equation in one unknown ------------------------------------------------------------------------------------
 
 
 def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
@@ -391,7 +419,13 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
 
 
 def brentq(
-    f: Callable, a: Any, b: Any, args: tuple = (), xtol: float = 2e-12, rtol: float = 8.881784197001252e-16, maxiter: int = 100
+    f: Callable,
+    a: Any,
+    b: Any,
+    args: tuple = (),
+    xtol: float = 2e-12,
+    rtol: float = 8.881784197001252e-16,
+    maxiter: int = 100,
 ) -> Any:
     """Return the root of a scalar function between `a` and `b`, by Brent's method; differentiable in `args`.
 
@@ -405,7 +439,9 @@ def brentq(
     return _scalar(f, args, lambda g, a, b: so.brentq(g, a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), a, b)
 
 
-def newton(func: Callable, x0: Any, args: tuple = (), tol: float = 1.48e-8, maxiter: int = 50, rtol: float = 0.0) -> Any:
+def newton(
+    func: Callable, x0: Any, args: tuple = (), tol: float = 1.48e-8, maxiter: int = 50, rtol: float = 0.0
+) -> Any:
     """Return a root near `x0` by Newton's method with fad's derivative; elementwise for arrays. Differentiable in `args`.
 
     Raises RuntimeError if it did not converge, as in SciPy.
@@ -433,9 +469,14 @@ def root_scalar(
     def solver(g, *points):
         values = {} if bracket is not None else {"x0": points[0], "fprime": grad(g), "fprime2": grad(grad(g))}
         found = so.root_scalar(
-            g, method=method or (None if bracket is not None else "newton"), bracket=points if bracket is not None else None,
-            xtol=xtol, rtol=rtol, maxiter=maxiter, **values,
-        )  # fmt: skip
+            g,
+            method=method or (None if bracket is not None else "newton"),
+            bracket=points if bracket is not None else None,
+            xtol=xtol,
+            rtol=rtol,
+            maxiter=maxiter,
+            **values,
+        )
         reports.append(found)
         return found.root
 

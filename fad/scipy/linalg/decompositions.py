@@ -23,6 +23,7 @@ from fad.ops.linalg.common import (
     reciprocal_gaps,
     row,
     rule_batch,
+    warn_if_repeated,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
@@ -74,12 +75,19 @@ def _eigh_differentiated(a, *b, lower):
     w, v = bind(_eigh_known_p, a, *b, lower=lower)
     uplo = "L" if lower else "U"
     operands = [hermitian_part(inexact(as_array(x)), uplo) for x in (a, *b)]
-    return bind(_pencil_p if b else eigh_rule_p, *operands, parted(w), v)
+    return bind(_pencil_p if b else eigh_rule_p, *operands, *parted(w, v))
+
+
+def _direct_jvp(tangents, y, xs, params):
+    warn_if_repeated(y[0])
+    tangents = [None if x is None else 0.5 * (x + h(x)) for x in tangents]
+    return (_pencil_jvp if len(xs) > 1 else eigh_rule_p.jvp)(tangents, y, xs, params)
 
 
 _eigh_p = Primitive(
     "scipy_eigh",
     over_stacks(_values_and_vectors, 2),
+    jvp=_direct_jvp,
     batch=stacked(lambda: _eigh_p),
     multi=True,
     extra={"differentiated": _eigh_differentiated},

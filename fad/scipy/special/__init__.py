@@ -1,7 +1,7 @@
 """``scipy.special``, differentiable: the gamma, error, Bessel, elliptic, hypergeometric and distribution functions.
 
-SciPy's own ufuncs work on traced values as they are (``scipy.special.gammaln(x)`` inside ``fad.grad``); here are the same
-operations, and the functions of SciPy that are not ufuncs (logsumexp, polygamma, zeta, lambertw, spherical Bessel ...).
+SciPy's own ufuncs work on traced values as they are (``scipy.special.gammaln(x)`` inside ``fad.grad``); here are the
+same operations, and the functions of SciPy that are not ufuncs (logsumexp, polygamma, zeta, lambertw, spherical Bessel ...).
 Every function has its derivative in the argument. A parameter has one where a closed form, or a quadrature accurate to
 rounding, exists; elsewhere asking for it raises :class:`fad.errors.DerivativeError`.
 
@@ -17,17 +17,17 @@ from typing import Any
 import scipy.special as _sc
 
 from fad.core.tracer import UFUNCS as _UFUNCS
-from fad.scipy.special import (
+from fad.scipy.special import (  # noqa: F401  (each room registers its operations)
     bessel,
     distributions,
     elementary,
     elliptic,
     equations,
-    gamma as _gamma,
     gaussian,
     hypergeometric,
     orthogonal,
 )
+from fad.scipy.special import gamma as _gamma  # noqa: F401
 from fad.scipy.special.bessel import (
     h1vp,
     h2vp,
@@ -55,8 +55,8 @@ globals().update(_OPERATIONS)
 sinc = _sc.sinc  # NumPy's
 
 __all__ = [
-    *sorted(_OPERATIONS), "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "legendre_p", "log_softmax",
-    "logsumexp", "multigammaln", "perm", "polygamma", "sinc", "softmax", "softplus", "sph_harm_y", "spherical_in",
+    *sorted(_OPERATIONS), "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "legendre_p",
+    "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "sinc", "softmax", "softplus", "sph_harm_y", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 

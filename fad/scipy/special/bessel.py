@@ -27,7 +27,7 @@ def _samples(low=0.3, high=6.0, orders=(0.5, 2.0, 3.7)):
     return draw
 
 
-# --- of a real or complex order ---------------------------------------------------------------------------------------
+# --- of a real or complex order -------------------------------------------------------------------------------------
 
 
 def _both(v, x, function):
@@ -100,7 +100,11 @@ kv = special(
     "kv", _kv_order, lambda _z, v, x: -0.5 * (sc.kv(v - 1.0, x) + sc.kv(v + 1.0, x)), domain=_MODIFIED, complex=True
 )
 kve = special(
-    "kve", _kve_order, lambda z, v, x: z - 0.5 * (sc.kve(v - 1.0, x) + sc.kve(v + 1.0, x)), domain=_MODIFIED, complex=True
+    "kve",
+    _kve_order,
+    lambda z, v, x: z - 0.5 * (sc.kve(v - 1.0, x) + sc.kve(v + 1.0, x)),
+    domain=_MODIFIED,
+    complex=True,
 )
 iv = special(
     "iv", _iv_order, lambda _z, v, x: 0.5 * (sc.iv(v - 1.0, x) + sc.iv(v + 1.0, x)), domain=_MODIFIED, complex=True
@@ -108,7 +112,7 @@ iv = special(
 ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED)
 
 
-# --- of integer order -------------------------------------------------------------------------------------------------
+# --- of integer order -----------------------------------------------------------------------------------------------
 
 
 def _yn(_z, n, x):
@@ -141,7 +145,7 @@ k1 = special("k1", lambda z, x: -sc.k0(x) - z / x, domain=_AWAY)
 k0e = special("k0e", lambda z, x: z - sc.k1e(x), domain=_AWAY)
 k1e = special("k1e", lambda z, x: z - sc.k0e(x) - z / x, domain=_AWAY)
 
-# --- spherical --------------------------------------------------------------------------------------------------------
+# --- spherical ------------------------------------------------------------------------------------------------------
 
 
 def _spherical(name, lower_sign, upper_sign):
@@ -157,9 +161,17 @@ def _spherical(name, lower_sign, upper_sign):
         return (lower_sign * n * low + upper_sign * (n + 1) * high) / (2 * n + 1)
 
     prim = special(
-        name, "an integer order", partial, numpy=forward, integers=(0,), complex=True,
-        samples=lambda s: [call(2, s.real(3, 4, low=0.5, high=6.0)), call(s.ints(0, 4, (4,)), s.real(4, low=0.5, high=6.0))],
-    )  # fmt: skip
+        name,
+        "an integer order",
+        partial,
+        numpy=forward,
+        integers=(0,),
+        complex=True,
+        samples=lambda s: [
+            call(2, s.real(3, 4, low=0.5, high=6.0)),
+            call(s.ints(0, 4, (4,)), s.real(4, low=0.5, high=6.0)),
+        ],
+    )
 
     def public(n, z, derivative=False):
         z = z if hasattr(z, "dtype") else np.asarray(z, dtype=float)[()]
@@ -176,7 +188,7 @@ spherical_yn = _spherical("spherical_yn", 1.0, -1.0)
 spherical_in = _spherical("spherical_in", 1.0, 1.0)
 spherical_kn = _spherical("spherical_kn", -1.0, -1.0)
 
-# --- derivatives of any order, as functions ----------------------------------------------------------------------------
+# --- derivatives of any order, as functions -------------------------------------------------------------------------
 
 
 def _nth(function, sign, outer):
@@ -201,7 +213,7 @@ kvp = _nth(sc.kv, 1.0, -1.0)
 h1vp = _nth(sc.hankel1, -1.0, 1.0)
 h2vp = _nth(sc.hankel2, -1.0, 1.0)
 
-# --- Kelvin: ber + i bei = J_0(x exp(3 pi i / 4)), ker + i kei = K_0(x exp(pi i / 4)) -----------------------------------
+# --- Kelvin: ber + i bei = J_0(x exp(3 pi i / 4)), ker + i kei = K_0(x exp(pi i / 4)) -------------------------------
 
 _KEI = complex(math.sqrt(0.5), math.sqrt(0.5))
 _BEI = complex(-math.sqrt(0.5), math.sqrt(0.5))
@@ -235,7 +247,7 @@ kelvin = special_multi(
     "kelvin", lambda zs, x: (zs[2], zs[3], _second_ber(x), _second_ker(x)), results=4, samples=_points(0.3, 5.0)
 )
 
-# --- Airy -------------------------------------------------------------------------------------------------------------
+# --- Airy -----------------------------------------------------------------------------------------------------------
 
 airy = special_multi(
     "airy", lambda zs, x: (zs[1], x * zs[0], zs[3], x * zs[2]), results=4, samples=_points(-3.0, 3.0), complex=True
@@ -260,7 +272,7 @@ def _itairy(_zs, x):
 # SciPy itself has seven digits of these integrals beyond 1.
 itairy = special_multi("itairy", _itairy, results=4, samples=_points(0.1, 0.8))
 
-# --- integrals of Bessel functions --------------------------------------------------------------------------------------
+# --- integrals of Bessel functions ----------------------------------------------------------------------------------
 
 _SMALL = [(-1.0) ** k / (4.0**k * math.factorial(k) ** 2) for k in range(1, 14)]
 
@@ -285,11 +297,14 @@ it2i0k0 = special_multi(
     "it2i0k0", lambda _zs, x: (_drop(sc.i0(x), x, False), -sc.k0(x) / x), results=2, samples=_points(0.3, 4.0), order=1
 )
 besselpoly = special(
-    "besselpoly", lambda _z, a, power, v: sc.besselpoly(a, power + 1.0, v - 1.0) - sc.besselpoly(a, power + 1.0, v + 1.0),
-    "the exponent", "the order", samples=lambda s: [call(s.real(3, 4, low=0.3, high=3.0), 1.0, 3.0)],
-)  # fmt: skip
+    "besselpoly",
+    lambda _z, a, power, v: sc.besselpoly(a, power + 1.0, v - 1.0) - sc.besselpoly(a, power + 1.0, v + 1.0),
+    "the exponent",
+    "the order",
+    samples=lambda s: [call(s.real(3, 4, low=0.3, high=3.0), 1.0, 3.0)],
+)
 
-# --- Struve -----------------------------------------------------------------------------------------------------------
+# --- Struve ---------------------------------------------------------------------------------------------------------
 
 
 def _struve_term(v, x):
@@ -297,23 +312,32 @@ def _struve_term(v, x):
 
 
 struve = special(
-    "struve", _ORDER, lambda _z, v, x: 0.5 * (sc.struve(v - 1.0, x) - sc.struve(v + 1.0, x) + _struve_term(v, x)),
+    "struve",
+    _ORDER,
+    lambda _z, v, x: 0.5 * (sc.struve(v - 1.0, x) - sc.struve(v + 1.0, x) + _struve_term(v, x)),
     samples=_samples(),
-)  # fmt: skip
+)
 modstruve = special(
-    "modstruve", _ORDER, lambda _z, v, x: 0.5 * (sc.modstruve(v - 1.0, x) + sc.modstruve(v + 1.0, x) + _struve_term(v, x)),
+    "modstruve",
+    _ORDER,
+    lambda _z, v, x: 0.5 * (sc.modstruve(v - 1.0, x) + sc.modstruve(v + 1.0, x) + _struve_term(v, x)),
     samples=_samples(high=4.0),
-)  # fmt: skip
+)
 itstruve0 = special("itstruve0", lambda _z, x: sc.struve(strong(0.0, x.dtype), x), domain=(0.3, 6.0))
 it2struve0 = special("it2struve0", lambda _z, x: -sc.struve(strong(0.0, x.dtype), x) / x, domain=(0.3, 6.0))
 itmodstruve0 = special("itmodstruve0", lambda _z, x: sc.modstruve(strong(0.0, x.dtype), x), domain=(0.3, 4.0))
 wright_bessel = special(
-    "wright_bessel", "its first parameter", "its second parameter",
-    lambda _z, a, b, x: sc.wright_bessel(a, b + a, x), samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],
-)  # fmt: skip
+    "wright_bessel",
+    "its first parameter",
+    "its second parameter",
+    lambda _z, a, b, x: sc.wright_bessel(a, b + a, x),
+    samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],
+)
 if hasattr(sc, "log_wright_bessel"):
     log_wright_bessel = special(
-        "log_wright_bessel", "its first parameter", "its second parameter",
+        "log_wright_bessel",
+        "its first parameter",
+        "its second parameter",
         lambda z, a, b, x: np.exp(sc.log_wright_bessel(a, b + a, x) - z),
         samples=lambda s: [call(0.8, 1.3, s.real(3, 4, low=0.3, high=3.0))],
-    )  # fmt: skip
+    )

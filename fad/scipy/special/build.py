@@ -145,7 +145,7 @@ def strong(x: Any, dtype: np.dtype) -> Any:
     return (np.finfo(dtype).dtype if dtype.kind == "c" else dtype).type(x)
 
 
-# --- partials made from other functions ----------------------------------------------------------------------------
+# --- partials made from other functions -----------------------------------------------------------------------------
 
 
 def through(function: Callable, k: int) -> Callable:
@@ -201,7 +201,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
     return partial
 
 
-# --- small tools of rules -----------------------------------------------------------------------------------------
+# --- small tools of rules -------------------------------------------------------------------------------------------
 
 
 def drawn(s: Any, *domains: tuple) -> list:
@@ -248,6 +248,4 @@ def polynomial(x: Any, coefficients: list) -> Any:
 def branch(condition: Any, if_true: Callable, if_false: Callable, x: Any, safe_true: float, safe_false: float) -> Any:
     """Choose between two formulas, each evaluated only where it is meant to hold, and at a safe point elsewhere."""
     safe_true, safe_false = strong(safe_true, x.dtype), strong(safe_false, x.dtype)
-    return np.where(
-        condition, if_true(np.where(condition, x, safe_true)), if_false(np.where(condition, safe_false, x))
-    )
+    return np.where(condition, if_true(np.where(condition, x, safe_true)), if_false(np.where(condition, safe_false, x)))

@@ -32,7 +32,7 @@ def _counts(*ranges):
     return draw
 
 
-# --- chi square, gamma, Poisson ------------------------------------------------------------------------------------------
+# --- chi square, gamma, Poisson -------------------------------------------------------------------------------------
 
 _chi = chain(lambda v, x: sc.gammainc(0.5 * v, 0.5 * x))
 _chi_upper = chain(lambda v, x: sc.gammaincc(0.5 * v, 0.5 * x))
@@ -62,7 +62,7 @@ pdtrc = special("pdtrc", _COUNT, _poisson_density, samples=_counts(3.0, (0.5, 6.
 pdtri = special("pdtri", _COUNT, lambda z, k, y: -1.0 / _poisson_density(y, k, z), samples=_counts(3.0, _P))
 pdtrik = special("pdtrik", *inverse(_poisson, 0, 0), domain=(_P, (2.0, 8.0)))
 
-# --- beta, binomial, F -------------------------------------------------------------------------------------------------
+# --- beta, binomial, F ----------------------------------------------------------------------------------------------
 
 _beta = chain(lambda a, b, x: sc.betainc(a, b, x))
 btdtria = special("btdtria", *inverse(_beta, 0, 0), domain=(_P, (0.7, 4.0), _P))
@@ -78,9 +78,13 @@ def _binomial_density(_z, k, n, p):
 
 
 _BINOMIAL = _counts(2.0, 5, _P)
-bdtr = special("bdtr", _COUNT, _COUNT, lambda z, k, n, p: -_binomial_density(z, k, n, p), integers=(1,), samples=_BINOMIAL)
+bdtr = special(
+    "bdtr", _COUNT, _COUNT, lambda z, k, n, p: -_binomial_density(z, k, n, p), integers=(1,), samples=_BINOMIAL
+)
 bdtrc = special("bdtrc", _COUNT, _COUNT, _binomial_density, integers=(1,), samples=_BINOMIAL)
-bdtri = special("bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), integers=(1,), samples=_BINOMIAL)
+bdtri = special(
+    "bdtri", _COUNT, _COUNT, lambda z, k, n, y: -1.0 / _binomial_density(y, k, n, z), integers=(1,), samples=_BINOMIAL
+)
 bdtrik = special("bdtrik", *inverse(_binomial, 0, 0), domain=((0.3, 0.8), (6.0, 9.0), (0.3, 0.7)))
 bdtrin = special("bdtrin", *inverse(_binomial, 1, 1), domain=((2.0, 4.0), (0.2, 0.8), (0.3, 0.7)))
 
@@ -105,7 +109,7 @@ fdtrc = special("fdtrc", *_f_upper, domain=_F)
 fdtri = special("fdtri", *inverse(_f, 2, 2), domain=((1.5, 6.0), (1.5, 6.0), _P))
 fdtridfd = special("fdtridfd", *inverse(_f, 1, 1), domain=((1.5, 6.0), (0.72, 0.8), (2.5, 3.0)))
 
-# --- Student's t ---------------------------------------------------------------------------------------------------------
+# --- Student's t ----------------------------------------------------------------------------------------------------
 
 
 def _t_density(_z, df, t):
@@ -124,7 +128,7 @@ stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)))
 stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P))
 stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.93, 0.95), (2.0, 2.3)))
 
-# --- non-central: in the argument, and for chi square in the shift ----------------------------------------------------
+# --- non-central: in the argument, and for chi square in the shift --------------------------------------------------
 
 _FREEDOM = "degrees of freedom of a non-central distribution"
 
@@ -145,7 +149,7 @@ chndtr = special("chndtr", *_noncentral, samples=_counts((0.5, 8.0), 3.5, (0.4, 
 chndtrix = special("chndtrix", *inverse(_noncentral, 0, 0), samples=_counts(_P, 3.5, (0.4, 3.0)))
 chndtrinc = special("chndtrinc", *inverse(_noncentral, 2, 2), samples=_counts((4.0, 8.0), 3.5, (0.3, 0.45)))
 
-# --- Kolmogorov and Smirnov --------------------------------------------------------------------------------------------
+# --- Kolmogorov and Smirnov -----------------------------------------------------------------------------------------
 
 _TERMS = np.arange(1.0, 40.0)
 _ODD = 2.0 * np.arange(0.0, 12.0) + 1.0
@@ -166,4 +170,3 @@ def _kolmogorov_density(_z, x):
 
 kolmogorov = special("kolmogorov", _kolmogorov_density, domain=(0.4, 2.0))
 kolmogi = special("kolmogi", lambda z, p: 1.0 / _kolmogorov_density(p, z), domain=(0.05, 0.95))
-

@@ -10,7 +10,7 @@ import scipy.special as sc
 from fad.core.samples import call
 from fad.scipy.special.build import branch, polynomial, special, strong
 
-# --- exponentials and logarithms ----------------------------------------------------------------------------------
+# --- exponentials and logarithms ------------------------------------------------------------------------------------
 
 # The series of (t e^t - e^t + 1) / t^2 = sum of t^k / (k! (k + 2)), the derivative of exprel.
 _SLOPE = [1 / (math.factorial(k) * (k + 2)) for k in range(24)]
@@ -31,7 +31,10 @@ cbrt = special("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0))
 exprel = special("exprel", lambda _z, x: exprel_slope(x))
 cosm1 = special("cosm1", lambda _z, x: -np.sin(x))
 powm1 = special(
-    "powm1", lambda _z, x, y: y * x ** (y - 1.0), lambda z, x, _y: (z + 1.0) * np.log(x), domain=((0.3, 2.0), (-2.0, 2.0))
+    "powm1",
+    lambda _z, x, y: y * x ** (y - 1.0),
+    lambda z, x, _y: (z + 1.0) * np.log(x),
+    domain=((0.3, 2.0), (-2.0, 2.0)),
 )
 expit = special("expit", lambda z, x: z * sc.expit(-x))
 logit = special("logit", lambda _z, x: 1.0 / (x * (1.0 - x)), domain=(0.1, 0.9))
@@ -50,7 +53,7 @@ radian = special(
 )
 round = special("round", None, domain=(-2.0, 2.0))
 
-# --- x log y and entropies: zero times infinity is zero ------------------------------------------------------------
+# --- x log y and entropies: zero times infinity is zero -------------------------------------------------------------
 
 
 def _ratio(x, y):
@@ -69,7 +72,11 @@ xlogy = special(
     "xlogy", lambda _z, _x, y: np.log(y), lambda _z, x, y: _ratio(x, y), domain=((-2.0, 2.0), (0.3, 3.0)), complex=True
 )
 xlog1py = special(
-    "xlog1py", lambda _z, _x, y: np.log1p(y), lambda _z, x, y: _ratio(x, 1.0 + y), domain=((-2.0, 2.0), (-0.6, 2.0)), complex=True
+    "xlog1py",
+    lambda _z, _x, y: np.log1p(y),
+    lambda _z, x, y: _ratio(x, 1.0 + y),
+    domain=((-2.0, 2.0), (-0.6, 2.0)),
+    complex=True,
 )
 entr = special("entr", lambda _z, x: -1.0 - np.log(x), domain=(0.1, 2.0))
 rel_entr = special(
@@ -79,16 +86,14 @@ kl_div = special(
     "kl_div", lambda _z, x, y: _log_ratio(x, y), lambda _z, x, y: 1.0 - _ratio(x, y), domain=((0.1, 2.0), (0.3, 2.5))
 )
 
-# --- robust losses ----------------------------------------------------------------------------------------------------
+# --- robust losses --------------------------------------------------------------------------------------------------
 
 
 def _huber_width(_z, delta, r):
     return np.maximum(np.abs(r) - delta, 0.0)
 
 
-huber = special(
-    "huber", _huber_width, lambda _z, delta, r: np.clip(r, -delta, delta), domain=((0.5, 1.4), (-2.0, 2.0)),
-)  # fmt: skip
+huber = special("huber", _huber_width, lambda _z, delta, r: np.clip(r, -delta, delta), domain=((0.5, 1.4), (-2.0, 2.0)))
 
 
 def _pseudo_huber_width(_z, delta, r):
@@ -99,11 +104,13 @@ def _pseudo_huber_width(_z, delta, r):
 
 
 pseudo_huber = special(
-    "pseudo_huber", _pseudo_huber_width, lambda _z, delta, r: r / np.sqrt(1.0 + (r / delta) ** 2),
+    "pseudo_huber",
+    _pseudo_huber_width,
+    lambda _z, delta, r: r / np.sqrt(1.0 + (r / delta) ** 2),
     domain=((0.5, 1.5), (-2.0, 2.0)),
-)  # fmt: skip
+)
 
-# --- Box-Cox ----------------------------------------------------------------------------------------------------------
+# --- Box-Cox --------------------------------------------------------------------------------------------------------
 
 
 def boxcox_slope(log_x, lmbda):
@@ -121,20 +128,29 @@ def _log(x):
 
 _POSITIVE = ((0.3, 3.0), (-1.5, 1.5))
 boxcox = special(
-    "boxcox", lambda _z, x, lmbda: x ** (lmbda - 1.0), lambda _z, x, lmbda: boxcox_slope(_log(x), lmbda), domain=_POSITIVE
+    "boxcox",
+    lambda _z, x, lmbda: x ** (lmbda - 1.0),
+    lambda _z, x, lmbda: boxcox_slope(_log(x), lmbda),
+    domain=_POSITIVE,
 )
 boxcox1p = special(
-    "boxcox1p", lambda _z, x, lmbda: (1.0 + x) ** (lmbda - 1.0),
-    lambda _z, x, lmbda: boxcox_slope(np.log1p(x), lmbda), domain=_POSITIVE,
-)  # fmt: skip
+    "boxcox1p",
+    lambda _z, x, lmbda: (1.0 + x) ** (lmbda - 1.0),
+    lambda _z, x, lmbda: boxcox_slope(np.log1p(x), lmbda),
+    domain=_POSITIVE,
+)
 inv_boxcox = special(
-    "inv_boxcox", lambda z, _y, lmbda: z ** (1.0 - lmbda),
-    lambda z, _y, lmbda: -boxcox_slope(np.log(z), lmbda) * z ** (1.0 - lmbda), domain=((-0.5, 0.5), (-1.2, 1.2)),
-)  # fmt: skip
+    "inv_boxcox",
+    lambda z, _y, lmbda: z ** (1.0 - lmbda),
+    lambda z, _y, lmbda: -boxcox_slope(np.log(z), lmbda) * z ** (1.0 - lmbda),
+    domain=((-0.5, 0.5), (-1.2, 1.2)),
+)
 inv_boxcox1p = special(
-    "inv_boxcox1p", lambda z, _y, lmbda: (1.0 + z) ** (1.0 - lmbda),
-    lambda z, _y, lmbda: -boxcox_slope(np.log1p(z), lmbda) * (1.0 + z) ** (1.0 - lmbda), domain=((-0.5, 0.5), (-1.2, 1.2)),
-)  # fmt: skip
+    "inv_boxcox1p",
+    lambda z, _y, lmbda: (1.0 + z) ** (1.0 - lmbda),
+    lambda z, _y, lmbda: -boxcox_slope(np.log1p(z), lmbda) * (1.0 + z) ** (1.0 - lmbda),
+    domain=((-0.5, 0.5), (-1.2, 1.2)),
+)
 
 
 def _tukey_density(z, _x, lmbda):
@@ -148,7 +164,7 @@ def _tukey_shape(z, x, lmbda):
 
 tklmbda = special("tklmbda", _tukey_density, _tukey_shape, domain=((-0.6, 0.6), (-1.0, 1.2)))
 
-# --- Lambert's W -------------------------------------------------------------------------------------------------------
+# --- Lambert's W ----------------------------------------------------------------------------------------------------
 
 
 def _lambertw_samples(s):
@@ -157,9 +173,15 @@ def _lambertw_samples(s):
 
 _lambert = sc._ufuncs._lambertw
 lambertw_p = special(
-    "lambertw", lambda z, _x, _k, _tol: np.exp(-z) / (1.0 + z), None, None, numpy=_lambert, integers=(1, 2),
-    samples=lambda s: [call(*c.args, *(() if len(c.args) > 1 else (0,)), 1e-8) for c in _lambertw_samples(s)], complex=True,
-)  # fmt: skip
+    "lambertw",
+    lambda z, _x, _k, _tol: np.exp(-z) / (1.0 + z),
+    None,
+    None,
+    numpy=_lambert,
+    integers=(1, 2),
+    samples=lambda s: [call(*c.args, *(() if len(c.args) > 1 else (0,)), 1e-8) for c in _lambertw_samples(s)],
+    complex=True,
+)
 
 
 def lambertw(z, k=0, tol=1e-8):

@@ -16,7 +16,7 @@ from fad.errors import DerivativeError
 from fad.scipy.special.build import drawn, number, special, special_multi
 from fad.scipy.special.quadrature import carlson_p
 
-# --- complete ---------------------------------------------------------------------------------------------------------
+# --- complete -------------------------------------------------------------------------------------------------------
 
 
 def _rd(x, y, z):
@@ -35,7 +35,7 @@ ellipk = special("ellipk", lambda _z, m: _k_slope(m), domain=(-1.0, 0.8))
 ellipkm1 = special("ellipkm1", lambda _z, p: _rd(0.0, 1.0, p) / -6.0, domain=(0.2, 1.5))
 ellipe = special("ellipe", lambda _z, m: _e_slope(m), domain=(-1.0, 0.8))
 
-# --- incomplete: F(phi + n pi) = F(phi) + 2 n K -----------------------------------------------------------------------
+# --- incomplete: F(phi + n pi) = F(phi) + 2 n K ---------------------------------------------------------------------
 
 
 def _reduced(phi):
@@ -59,13 +59,17 @@ def _second_kind_slope(phi, m):
 
 _INCOMPLETE = ((-4.0, 4.0), (-1.0, 0.8))
 ellipkinc = special(
-    "ellipkinc", lambda _z, phi, m: 1.0 / np.sqrt(1.0 - m * np.sin(phi) ** 2), lambda _z, phi, m: first_kind_slope(phi, m),
+    "ellipkinc",
+    lambda _z, phi, m: 1.0 / np.sqrt(1.0 - m * np.sin(phi) ** 2),
+    lambda _z, phi, m: first_kind_slope(phi, m),
     domain=_INCOMPLETE,
-)  # fmt: skip
+)
 ellipeinc = special(
-    "ellipeinc", lambda _z, phi, m: np.sqrt(1.0 - m * np.sin(phi) ** 2), lambda _z, phi, m: _second_kind_slope(phi, m),
+    "ellipeinc",
+    lambda _z, phi, m: np.sqrt(1.0 - m * np.sin(phi) ** 2),
+    lambda _z, phi, m: _second_kind_slope(phi, m),
     domain=_INCOMPLETE,
-)  # fmt: skip
+)
 
 
 def _jacobi_argument(zs, _u, m):
@@ -80,14 +84,18 @@ def _jacobi_parameter(zs, _u, m):
 
 
 ellipj = special_multi(
-    "ellipj", _jacobi_argument, _jacobi_parameter, results=4,
+    "ellipj",
+    _jacobi_argument,
+    _jacobi_parameter,
+    results=4,
     samples=lambda s: [
-        call(s.real(3, 4), s.real(3, 4, low=0.1, high=0.9)), call(s.real(), s.real(4, low=0.1, high=0.9)),
+        call(s.real(3, 4), s.real(3, 4, low=0.1, high=0.9)),
+        call(s.real(), s.real(4, low=0.1, high=0.9)),
         call(s.real(4), 0.3),
     ],
-)  # fmt: skip
+)
 
-# --- Carlson's symmetric integrals ------------------------------------------------------------------------------------
+# --- Carlson's symmetric integrals ----------------------------------------------------------------------------------
 
 _AXES = (0.3, 3.0)
 
@@ -113,19 +121,29 @@ def _rc_y(z, x, y):
 
 elliprc = special("elliprc", _rc_x, _rc_y, domain=_AXES, complex=True)
 elliprf = special(
-    "elliprf", lambda _v, x, y, z: _rd(y, z, x) / -6.0, lambda _v, x, y, z: _rd(x, z, y) / -6.0,
-    lambda _v, x, y, z: _rd(x, y, z) / -6.0, domain=_AXES, complex=True,
-)  # fmt: skip
+    "elliprf",
+    lambda _v, x, y, z: _rd(y, z, x) / -6.0,
+    lambda _v, x, y, z: _rd(x, z, y) / -6.0,
+    lambda _v, x, y, z: _rd(x, y, z) / -6.0,
+    domain=_AXES,
+    complex=True,
+)
 elliprd = special(
-    "elliprd", lambda _v, x, y, z: -0.75 * carlson_p(x, y, z, exponents=(1.5, 0.5, 1.5)),
+    "elliprd",
+    lambda _v, x, y, z: -0.75 * carlson_p(x, y, z, exponents=(1.5, 0.5, 1.5)),
     lambda _v, x, y, z: -0.75 * carlson_p(y, x, z, exponents=(1.5, 0.5, 1.5)),
-    lambda _v, x, y, z: -2.25 * carlson_p(z, x, y, exponents=(2.5, 0.5, 0.5)), domain=_AXES, complex=True,
-)  # fmt: skip
+    lambda _v, x, y, z: -2.25 * carlson_p(z, x, y, exponents=(2.5, 0.5, 0.5)),
+    domain=_AXES,
+    complex=True,
+)
 elliprg = special(
-    "elliprg", lambda _v, x, y, z: 0.125 * carlson_p(x, y, z, exponents=(1.5, 0.5, 0.5), power=1.0),
+    "elliprg",
+    lambda _v, x, y, z: 0.125 * carlson_p(x, y, z, exponents=(1.5, 0.5, 0.5), power=1.0),
     lambda _v, x, y, z: 0.125 * carlson_p(y, x, z, exponents=(1.5, 0.5, 0.5), power=1.0),
-    lambda _v, x, y, z: 0.125 * carlson_p(z, x, y, exponents=(1.5, 0.5, 0.5), power=1.0), domain=_AXES, complex=True,
-)  # fmt: skip
+    lambda _v, x, y, z: 0.125 * carlson_p(z, x, y, exponents=(1.5, 0.5, 0.5), power=1.0),
+    domain=_AXES,
+    complex=True,
+)
 
 
 def _third_kind(k):

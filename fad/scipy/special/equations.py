@@ -1,4 +1,5 @@
-"""Solutions of differential equations that SciPy returns with their derivative: Mathieu, parabolic cylinder, spheroidal.
+"""Solutions of differential equations: Mathieu, parabolic cylinder and spheroidal functions, which SciPy returns with
+their derivative.
 
 The derivative of the second result follows from the differential equation itself.
 """
@@ -19,7 +20,6 @@ _ORDER = "an integer order"
 _Q = "the parameter q of a Mathieu function"
 
 
-
 def _in_double(ufunc):
     """Return the function computed in double precision: SciPy's single precision loops give NaN, or never end."""
 
@@ -34,7 +34,7 @@ def _in_double(ufunc):
     return forward
 
 
-# --- Mathieu ------------------------------------------------------------------------------------------------------------
+# --- Mathieu --------------------------------------------------------------------------------------------------------
 
 _ANGLES = np.arange(64) * (360.0 / 64)
 
@@ -78,13 +78,19 @@ def _radial(value):
 def _mathieu(name, partial, low, high):
     ufunc = getattr(sc, name)
     prim = special_multi(
-        name, _ORDER, _Q, partial, results=2, numpy=_in_double(ufunc),
-        samples=lambda s: [call(2.0, 1.5, s.real(3, 4, low=low, high=high)), call(1.0, 0.7, s.real(low=low, high=high))],
-    )  # fmt: skip
+        name,
+        _ORDER,
+        _Q,
+        partial,
+        results=2,
+        numpy=_in_double(ufunc),
+        samples=lambda s: [
+            call(2.0, 1.5, s.real(3, 4, low=low, high=high)),
+            call(1.0, 0.7, s.real(low=low, high=high)),
+        ],
+    )
     answer(ufunc, prim)
     return prim
-
-
 
 
 mathieu_cem = _mathieu("mathieu_cem", _angular(sc.mathieu_a), 10.0, 80.0)
@@ -94,23 +100,26 @@ mathieu_modcem2 = _mathieu("mathieu_modcem2", _radial(sc.mathieu_a), 0.2, 1.2)
 mathieu_modsem1 = _mathieu("mathieu_modsem1", _radial(sc.mathieu_b), 0.2, 1.2)
 mathieu_modsem2 = _mathieu("mathieu_modsem2", _radial(sc.mathieu_b), 0.2, 1.2)
 
-# --- parabolic cylinder --------------------------------------------------------------------------------------------------
+# --- parabolic cylinder ---------------------------------------------------------------------------------------------
 
 _CYLINDER = "the order of a parabolic cylinder function"
 
 
 def _cylinder(name, potential, order):
     return special_multi(
-        name, _CYLINDER, lambda zs, v, x: (zs[1], potential(v, x) * zs[0]), results=2,
+        name,
+        _CYLINDER,
+        lambda zs, v, x: (zs[1], potential(v, x) * zs[0]),
+        results=2,
         samples=lambda s: [call(order, s.real(3, 4)), call(order, s.real())],
-    )  # fmt: skip
+    )
 
 
 pbdv = _cylinder("pbdv", lambda v, x: 0.25 * x * x - v - 0.5, 1.5)
 pbvv = _cylinder("pbvv", lambda v, x: 0.25 * x * x - v - 0.5, 1.5)
 pbwa = _cylinder("pbwa", lambda a, x: a - 0.25 * x * x, 0.8)
 
-# --- spheroidal wave functions ---------------------------------------------------------------------------------------------
+# --- spheroidal wave functions --------------------------------------------------------------------------------------
 
 _SPHEROIDAL = "a parameter of a spheroidal wave function"
 
@@ -136,9 +145,12 @@ def _oblate_radial(value, m, c, x, zs):
 
 def _eigenvalue(name):
     return special(
-        name, *[_SPHEROIDAL] * 3, numpy=_in_double(getattr(sc, name)), answers=(getattr(sc, name),),
+        name,
+        *[_SPHEROIDAL] * 3,
+        numpy=_in_double(getattr(sc, name)),
+        answers=(getattr(sc, name),),
         samples=lambda s: [call(1.0, 2.0, 1.3)],
-    )  # fmt: skip
+    )
 
 
 pro_cv = _eigenvalue("pro_cv")
@@ -148,17 +160,23 @@ obl_cv = _eigenvalue("obl_cv")
 def _spheroidal(name, equation, value, low, high):
     reliable = equation is not None
     plain = special_multi(
-        name, *[_SPHEROIDAL] * 3,
-        (lambda zs, m, n, c, x: equation(value(m, n, c), m, c, x, zs)) if reliable else _UNRELIABLE, results=2,
+        name,
+        *[_SPHEROIDAL] * 3,
+        (lambda zs, m, n, c, x: equation(value(m, n, c), m, c, x, zs)) if reliable else _UNRELIABLE,
+        results=2,
         numpy=_in_double(getattr(sc, name)),
         samples=lambda s: [call(1.0, 2.0, 1.3, s.real(3, low=low, high=high) if reliable else 1.7)],
-    )  # fmt: skip
+    )
     given = special_multi(
-        f"{name}_cv", *[_SPHEROIDAL] * 4,
-        (lambda zs, m, n, c, cv, x: equation(cv, m, c, x, zs)) if reliable else _UNRELIABLE, results=2,
+        f"{name}_cv",
+        *[_SPHEROIDAL] * 4,
+        (lambda zs, m, n, c, cv, x: equation(cv, m, c, x, zs)) if reliable else _UNRELIABLE,
+        results=2,
         numpy=_in_double(getattr(sc, f"{name}_cv")),
-        samples=lambda s: [call(1.0, 2.0, 1.3, float(value(1.0, 2.0, 1.3)), s.real(3, low=low, high=high) if reliable else 1.7)],
-    )  # fmt: skip
+        samples=lambda s: [
+            call(1.0, 2.0, 1.3, float(value(1.0, 2.0, 1.3)), s.real(3, low=low, high=high) if reliable else 1.7)
+        ],
+    )
     answer(getattr(sc, name), plain)
     answer(getattr(sc, f"{name}_cv"), given)
     return plain, given
@@ -171,7 +189,7 @@ obl_ang1, obl_ang1_cv = _spheroidal("obl_ang1", _oblate_angular, obl_cv, 0.1, 0.
 obl_rad1, obl_rad1_cv = _spheroidal("obl_rad1", _oblate_radial, obl_cv, 0.3, 3.0)
 obl_rad2, obl_rad2_cv = _spheroidal("obl_rad2", None, obl_cv, 0.3, 3.0)
 
-# --- the arithmetic-geometric mean -----------------------------------------------------------------------------------------
+# --- the arithmetic-geometric mean ----------------------------------------------------------------------------------
 
 
 def _agm(z, a, b):

@@ -12,7 +12,7 @@ from fad.scipy.special.build import inverse, number, special, strong
 from fad.scipy.special.quadrature import betainc_first, betainc_second, gammainc_order
 from fad.transforms.jvp import jvp
 
-# --- gamma and its logarithmic derivatives -------------------------------------------------------------------------
+# --- gamma and its logarithmic derivatives --------------------------------------------------------------------------
 
 
 def _rgamma_slope(z, x):
@@ -30,7 +30,19 @@ loggamma = special("loggamma", lambda _z, x: sc.digamma(x), domain=(0.3, 6.0), c
 rgamma = special("rgamma", _rgamma_slope, complex=True)
 gammasgn = special("gammasgn", None)
 
-_BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330, 854513 / 138]
+_BERNOULLI = [
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+    854513 / 138,
+]
 _SHIFT = 14
 
 
@@ -71,10 +83,17 @@ def _polygamma_forward(n, x):
 
 
 polygamma_p = special(
-    "polygamma", "an integer order", lambda _z, n, x: polygamma_p(n + 1, x), numpy=_polygamma_forward, integers=(0,),
-    samples=lambda s: [call(1, s.real(3, 4, low=0.3, high=4.0)), call(s.ints(0, 4, (4,)), s.real(4, low=0.3, high=4.0))],
+    "polygamma",
+    "an integer order",
+    lambda _z, n, x: polygamma_p(n + 1, x),
+    numpy=_polygamma_forward,
+    integers=(0,),
+    samples=lambda s: [
+        call(1, s.real(3, 4, low=0.3, high=4.0)),
+        call(s.ints(0, 4, (4,)), s.real(4, low=0.3, high=4.0)),
+    ],
     complex=True,
-)  # fmt: skip
+)
 
 
 def polygamma(n, x):
@@ -101,17 +120,23 @@ def multigammaln(a, d):
 # --- beta, binomials, Pochhammer ------------------------------------------------------------------------------------
 
 beta = special(
-    "beta", lambda z, a, b: z * (sc.digamma(a) - sc.digamma(a + b)), lambda z, a, b: z * (sc.digamma(b) - sc.digamma(a + b)),
+    "beta",
+    lambda z, a, b: z * (sc.digamma(a) - sc.digamma(a + b)),
+    lambda z, a, b: z * (sc.digamma(b) - sc.digamma(a + b)),
     domain=(0.3, 3.0),
-)  # fmt: skip
+)
 betaln = special(
-    "betaln", lambda _z, a, b: sc.digamma(a) - sc.digamma(a + b), lambda _z, a, b: sc.digamma(b) - sc.digamma(a + b),
+    "betaln",
+    lambda _z, a, b: sc.digamma(a) - sc.digamma(a + b),
+    lambda _z, a, b: sc.digamma(b) - sc.digamma(a + b),
     domain=(0.3, 3.0),
-)  # fmt: skip
+)
 poch = special(
-    "poch", lambda z, a, m: z * (sc.digamma(a + m) - sc.digamma(a)), lambda z, a, m: z * sc.digamma(a + m),
+    "poch",
+    lambda z, a, m: z * (sc.digamma(a + m) - sc.digamma(a)),
+    lambda z, a, m: z * sc.digamma(a + m),
     domain=((0.5, 3.0), (0.2, 2.0)),
-)  # fmt: skip
+)
 
 
 def _log_rgamma_times(z, x):
@@ -165,7 +190,7 @@ def factorial(n, exact=False):
     return np.where(n < 0, 0.0, sc.gamma(np.where(n < 0, 0.0 * n, n) + 1.0))
 
 
-# --- zeta ---------------------------------------------------------------------------------------------------------------
+# --- zeta -----------------------------------------------------------------------------------------------------------
 
 
 def _hurwitz(s, q):
@@ -186,9 +211,12 @@ def _riemann_slope(_z, s):
 
 
 _hurwitz_p = special(
-    "zeta", _zeta_order, lambda _z, s, q: -s * sc._ufuncs._zeta(s + 1.0, q), numpy=sc._ufuncs._zeta,
+    "zeta",
+    _zeta_order,
+    lambda _z, s, q: -s * sc._ufuncs._zeta(s + 1.0, q),
+    numpy=sc._ufuncs._zeta,
     domain=((1.5, 4.0), (0.5, 3.0)),
-)  # fmt: skip
+)
 _riemann_p = special("riemann_zeta", _riemann_slope, numpy=sc._ufuncs._riemann_zeta, domain=(1.5, 4.0))
 zetac = special("zetac", _riemann_slope, domain=(1.5, 4.0))
 

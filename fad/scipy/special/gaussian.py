@@ -50,7 +50,10 @@ erfcx = special("erfcx", _erfcx_slope, complex=True)
 erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True)
 dawsn = special("dawsn", _dawsn_slope, complex=True)
 wofz_p = special(
-    "wofz", lambda z, x: _TWO_OVER_ROOT_PI * 1j - 2.0 * x * z, complex=True, samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))]
+    "wofz",
+    lambda z, x: _TWO_OVER_ROOT_PI * 1j - 2.0 * x * z,
+    complex=True,
+    samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))],
 )
 
 
@@ -65,7 +68,7 @@ answer(sc.wofz, wofz)
 erfinv = special("erfinv", lambda z, _x: np.exp(z * z) / _TWO_OVER_ROOT_PI, domain=(-0.9, 0.9))
 erfcinv = special("erfcinv", lambda z, _x: -np.exp(z * z) / _TWO_OVER_ROOT_PI, domain=(0.1, 1.9))
 
-# --- the normal distribution ------------------------------------------------------------------------------------------
+# --- the normal distribution ----------------------------------------------------------------------------------------
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 
@@ -79,9 +82,13 @@ def _hazard(x):
     if x.dtype.kind == "c":
         return math.sqrt(2 / math.pi) / sc.erfcx(x * (-1 / _ROOT_TWO))
     return branch(
-        x < 0, lambda t: math.sqrt(2 / math.pi) / sc.erfcx(t * (-1 / _ROOT_TWO)),
-        lambda t: normal_density(t) / sc.ndtr(t), x, -1.0, 1.0,
-    )  # fmt: skip
+        x < 0,
+        lambda t: math.sqrt(2 / math.pi) / sc.erfcx(t * (-1 / _ROOT_TWO)),
+        lambda t: normal_density(t) / sc.ndtr(t),
+        x,
+        -1.0,
+        1.0,
+    )
 
 
 ndtr = special("ndtr", lambda _z, x: normal_density(x), complex=True)
@@ -89,9 +96,12 @@ log_ndtr = special("log_ndtr", lambda _z, x: _hazard(x), complex=True)
 ndtri = special("ndtri", lambda z, _p: np.exp(0.5 * z * z) / _DENSITY, domain=(0.05, 0.95))
 ndtri_exp = special("ndtri_exp", lambda z, _y: 1.0 / _hazard(z), domain=(-4.0, -0.1))
 nrdtrimn = special(
-    "nrdtrimn", lambda z, p, std, _x: -std * np.exp(0.5 * sc.ndtri(p) ** 2) / _DENSITY, lambda _z, p, _std, _x: -sc.ndtri(p),
-    lambda z, _p, _std, _x: 1.0, domain=((0.1, 0.9), (0.5, 2.0), (-2.0, 2.0)),
-)  # fmt: skip
+    "nrdtrimn",
+    lambda z, p, std, _x: -std * np.exp(0.5 * sc.ndtri(p) ** 2) / _DENSITY,
+    lambda _z, p, _std, _x: -sc.ndtri(p),
+    lambda z, _p, _std, _x: 1.0,
+    domain=((0.1, 0.9), (0.5, 2.0), (-2.0, 2.0)),
+)
 
 
 def _deviation_slope(z, _mean, p, _x):
@@ -100,15 +110,19 @@ def _deviation_slope(z, _mean, p, _x):
 
 
 nrdtrisd = special(
-    "nrdtrisd", lambda _z, _mean, p, _x: -1.0 / sc.ndtri(p), _deviation_slope, lambda _z, _mean, p, _x: 1.0 / sc.ndtri(p),
+    "nrdtrisd",
+    lambda _z, _mean, p, _x: -1.0 / sc.ndtri(p),
+    _deviation_slope,
+    lambda _z, _mean, p, _x: 1.0 / sc.ndtri(p),
     domain=((-2.0, 0.0), (0.6, 0.9), (0.5, 2.0)),
-)  # fmt: skip
+)
 owens_t = special(
-    "owens_t", lambda _z, h, a: -0.5 * normal_density(h) * sc.erf(a * h * (1 / _ROOT_TWO)),
+    "owens_t",
+    lambda _z, h, a: -0.5 * normal_density(h) * sc.erf(a * h * (1 / _ROOT_TWO)),
     lambda _z, h, a: np.exp(-0.5 * h * h * (1.0 + a * a)) / ((2 * math.pi) * (1.0 + a * a)),
-)  # fmt: skip
+)
 
-# --- Voigt's profile: the real part of wofz((x + i gamma) / (sigma sqrt 2)) ------------------------------------------
+# --- Voigt's profile: the real part of wofz((x + i gamma) / (sigma sqrt 2)) -----------------------------------------
 
 
 def _voigt_parts(x, sigma, gamma):
@@ -134,7 +148,7 @@ voigt_profile = special(
     "voigt_profile", _voigt_x, _voigt_sigma, _voigt_gamma, domain=((-2.0, 2.0), (0.5, 1.5), (0.2, 1.2))
 )
 
-# --- integrals with two results --------------------------------------------------------------------------------------
+# --- integrals with two results -------------------------------------------------------------------------------------
 
 _QUARTER = complex(math.sqrt(0.5), math.sqrt(0.5))  # exp(i pi / 4)
 
@@ -165,7 +179,9 @@ def _hyperbolic_sinc(x):
 fresnel = special_multi("fresnel", _fresnel, results=2, samples=_one_real(), complex=True)
 modfresnelp = special_multi("modfresnelp", _modified_fresnel(1.0), results=2, samples=_one_real(0.2, 2.0))
 modfresnelm = special_multi("modfresnelm", _modified_fresnel(-1.0), results=2, samples=_one_real(0.2, 2.0))
-sici = special_multi("sici", lambda _zs, x: (np.sinc(x / math.pi), np.cos(x) / x), results=2, samples=_one_real(0.3, 4.0), complex=True)
+sici = special_multi(
+    "sici", lambda _zs, x: (np.sinc(x / math.pi), np.cos(x) / x), results=2, samples=_one_real(0.3, 4.0), complex=True
+)
 shichi = special_multi(
     "shichi", lambda _zs, x: (_hyperbolic_sinc(x), np.cosh(x) / x), results=2, samples=_one_real(0.3, 3.0), complex=True
 )
@@ -183,9 +199,15 @@ def _expn_slope(_z, n, x):
 
 
 expn = special(
-    "expn", "an integer order", _expn_slope, integers=(0,),
-    samples=lambda s: [call(2, s.real(3, 4, low=0.3, high=3.0)), call(s.ints(0, 4, (4,)), s.real(4, low=0.3, high=3.0))],
-)  # fmt: skip
+    "expn",
+    "an integer order",
+    _expn_slope,
+    integers=(0,),
+    samples=lambda s: [
+        call(2, s.real(3, 4, low=0.3, high=3.0)),
+        call(s.ints(0, 4, (4,)), s.real(4, low=0.3, high=3.0)),
+    ],
+)
 
 _LOG_SERIES = [(-1.0) ** k / (k + 1) for k in range(30)]
 

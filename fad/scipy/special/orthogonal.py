@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import scipy.special as sc
 
@@ -26,9 +25,14 @@ def _samples(low, high, *parameters):
 
 def _polynomial(name, partial, low=-0.9, high=0.9, parameters=(), complex=True):
     return special(
-        name, _DEGREE, *[_PARAMETER] * len(parameters), partial, integers=(0,), complex=complex,
+        name,
+        _DEGREE,
+        *[_PARAMETER] * len(parameters),
+        partial,
+        integers=(0,),
+        complex=complex,
         samples=_samples(low, high, *parameters),
-    )  # fmt: skip
+    )
 
 
 def _gegenbauer(n, alpha, x):
@@ -65,16 +69,29 @@ eval_sh_chebyu = _polynomial(
     "eval_sh_chebyu", lambda _z, n, x: 2.0 * _gegenbauer(n, 1.0 + _like(x), 2.0 * x - 1.0), 0.1, 0.9
 )
 eval_sh_jacobi = _polynomial(
-    "eval_sh_jacobi", lambda _z, n, p, q, x: n * sc.eval_sh_jacobi(previous(n), p + 2.0, q + 1.0, x), 0.1, 0.9, (2.5, 1.5)
+    "eval_sh_jacobi",
+    lambda _z, n, p, q, x: n * sc.eval_sh_jacobi(previous(n), p + 2.0, q + 1.0, x),
+    0.1,
+    0.9,
+    (2.5, 1.5),
 )
 eval_genlaguerre = _polynomial(
-    "eval_genlaguerre", lambda _z, n, a, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), a + 1.0, x)), 0.2, 3.0, (0.5,)
+    "eval_genlaguerre",
+    lambda _z, n, a, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), a + 1.0, x)),
+    0.2,
+    3.0,
+    (0.5,),
 )
 eval_laguerre = _polynomial(
-    "eval_laguerre", lambda _z, n, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), 1.0 + _like(x), x)), 0.2, 3.0
+    "eval_laguerre",
+    lambda _z, n, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), 1.0 + _like(x), x)),
+    0.2,
+    3.0,
 )
 eval_hermite = _polynomial("eval_hermite", lambda _z, n, x: 2.0 * n * sc.eval_hermite(previous(n), x), complex=False)
-eval_hermitenorm = _polynomial("eval_hermitenorm", lambda _z, n, x: n * sc.eval_hermitenorm(previous(n), x), complex=False)
+eval_hermitenorm = _polynomial(
+    "eval_hermitenorm", lambda _z, n, x: n * sc.eval_hermitenorm(previous(n), x), complex=False
+)
 
 
 def _lpmv(z, m, v, x):
@@ -82,11 +99,14 @@ def _lpmv(z, m, v, x):
 
 
 lpmv = special(
-    "lpmv", "the order of a Legendre function", "the degree of a Legendre function", _lpmv,
+    "lpmv",
+    "the order of a Legendre function",
+    "the degree of a Legendre function",
+    _lpmv,
     samples=lambda s: [call(1.0, 3.0, s.real(3, 4, low=-0.9, high=0.9)), call(0.0, 2.5, s.real(3, low=-0.9, high=0.9))],
-)  # fmt: skip
+)
 
-# --- spherical harmonics ------------------------------------------------------------------------------------------------
+# --- spherical harmonics --------------------------------------------------------------------------------------------
 
 
 def _sph_forward(n, m, theta, phi):
@@ -114,13 +134,19 @@ def _neighbour(n, m, theta, phi):
 
 
 sph_harm_p = special(
-    "sph_harm_y", _DEGREE, "an integer order", _sph_theta, lambda y, n, m, theta, phi: 1j * m * y, numpy=_sph_forward,
+    "sph_harm_y",
+    _DEGREE,
+    "an integer order",
+    _sph_theta,
+    lambda y, n, m, theta, phi: 1j * m * y,
+    numpy=_sph_forward,
     integers=(0, 1),
     samples=lambda s: [
-        call(3, 1, s.real(3, 4, low=0.2, high=2.9), s.real(3, 4)), call(2, -2, s.real(3, 1, low=0.2, high=2.9), s.real(4)),
+        call(3, 1, s.real(3, 4, low=0.2, high=2.9), s.real(3, 4)),
+        call(2, -2, s.real(3, 1, low=0.2, high=2.9), s.real(4)),
         call(s.ints(3, 5, (4,)), s.ints(-2, 3, (4,)), s.real(4, low=0.2, high=2.9), s.real(4)),
     ],
-)  # fmt: skip
+)
 
 
 def sph_harm_y(n, m, theta, phi):
@@ -135,5 +161,3 @@ def sph_harm_y(n, m, theta, phi):
 def legendre_p(n, z):
     """Return the Legendre polynomial of degree n, as scipy.special.legendre_p without derivatives."""
     return sc.eval_legendre(n, z)
-
-

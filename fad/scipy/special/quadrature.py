@@ -64,7 +64,7 @@ def _one_sided(below, left, right, x, safe_left, safe_right):
     ).sum(-1)  # fmt: skip
 
 
-# --- the incomplete gamma function in its order ----------------------------------------------------------------------
+# --- the incomplete gamma function in its order ---------------------------------------------------------------------
 
 
 def _gammainc_order(a, x):
@@ -88,13 +88,15 @@ def _gammainc_order(a, x):
 
 
 gammainc_order = in_chunks(_gammainc_order, len(_S))
-gammainc_order.__doc__ = """Return the derivative of gammainc(a, x) in a: the integral of t**(a-1) exp(-t) (log t - digamma(a)) / gamma(a).
+gammainc_order.__doc__ = """Return the derivative of gammainc(a, x) in a.
+
+It is the integral of t**(a-1) exp(-t) (log t - digamma(a)) / gamma(a).
 
 It is taken over (0, x) or, with the opposite sign, over (x, inf), whichever side the last factor keeps its sign on.
 """
 
 
-# --- the incomplete beta function in its first parameter -------------------------------------------------------------
+# --- the incomplete beta function in its first parameter ------------------------------------------------------------
 
 
 def _betainc_first(a, b, x, rest):
@@ -138,7 +140,7 @@ def _inside(function, x):
     return np.where(inside, function(np.where(inside, x, 0.5)), 0.0)
 
 
-# --- the modified Bessel function K in its order ---------------------------------------------------------------------
+# --- the modified Bessel function K in its order --------------------------------------------------------------------
 
 _K = np.arange(0.5, 160.5)
 
@@ -158,10 +160,13 @@ def _kve_order(v, x):
 
 
 kve_order = in_chunks(_kve_order, len(_K))
-kve_order.__doc__ = """Return the derivative of kve(v, x) in v, for real x > 0: the integral of exp(x - x cosh t) t sinh(v t) over t > 0."""
+kve_order.__doc__ = """Return the derivative of kve(v, x) in v, for real x > 0.
+
+It is the integral of exp(x - x cosh t) t sinh(v t) over t > 0.
+"""
 
 
-# --- the modified Bessel function I in its order ---------------------------------------------------------------------
+# --- the modified Bessel function I in its order --------------------------------------------------------------------
 
 
 def _ive_order_positive(v, x):
@@ -185,7 +190,7 @@ def ive_order(v, x):
     return np.where(negative, -(positive + k_part), positive)
 
 
-# --- Carlson's integrals ----------------------------------------------------------------------------------------------
+# --- Carlson's integrals --------------------------------------------------------------------------------------------
 
 _T = np.arange(-80.0, 80.0, 0.4)
 
@@ -222,7 +227,10 @@ def _carlson_vjp(k, ct, y, *xs, **params):
 
 def _carlson_samples(s):
     triple = [s.positive(3, 4) for _ in range(3)]
-    return [call(*triple, exponents=(1.5, 0.5, 1.5)), call(s.positive(4), s.positive(1), exponents=(1.5, 0.5), power=0.5)]
+    return [
+        call(*triple, exponents=(1.5, 0.5, 1.5)),
+        call(s.positive(4), s.positive(1), exponents=(1.5, 0.5), power=0.5),
+    ]
 
 
 carlson_p = register(

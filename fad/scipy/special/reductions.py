@@ -10,16 +10,18 @@ from fad.core.tracer import stop_gradient
 
 
 def _peak(a, axis):
-    """Return the maximum along `axis` as a constant, and 0 where it is not finite: the shift of a stable exponential."""
+    """Return the maximum along `axis` as a constant, 0 where it is not finite: the shift of a stable exponential."""
     top = np.max(np.real(stop_gradient(a)), axis=axis, keepdims=True)
     return np.where(np.isfinite(top), top, np.zeros_like(top))
 
 
 def _samples(s):
     return [
-        call(s.real(3, 4)), call(s.real(3, 4), axis=1), call(s.real(2, 3, 4), axis=(0, 2)),
+        call(s.real(3, 4)),
+        call(s.real(3, 4), axis=1),
+        call(s.real(2, 3, 4), axis=(0, 2)),
         call(np.array([0.5, -np.inf, 1.5], dtype=s.dtype)),
-    ]  # fmt: skip
+    ]
 
 
 def _logsumexp_samples(s):

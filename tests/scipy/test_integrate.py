@@ -1,0 +1,181 @@
+"""Integrals and differential equations: SciPy's values, and derivatives by both adjoints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import DerivativeError
+
+si = pytest.importorskip("scipy.integrate")
+
+from fad.scipy import integrate as ours  # noqa: E402
+
+TIGHT = {"rtol": 1e-9, "atol": 1e-10}
+EITHER = pytest.mark.parametrize(
+    ("adjoint", "method"), [("discrete", "RK45"), ("discrete", "RK23"), ("continuous", "DOP853"), ("continuous", "Radau")]
+)
+
+
+def predators(t, y, a, b):
+    return np.stack([a * y[0] - b * y[0] * y[1], -y[1] + 0.5 * y[0] * y[1] * np.cos(t)])
+
+
+def final(a, b, y0, t1, t0, method="RK45", adjoint=None, **options):
+    solution = ours.solve_ivp(predators, (t0, t1), y0, method, args=(a, b), adjoint=adjoint, **(options or TIGHT))
+    return np.sum(np.sin(solution.y[:, -1]))
+
+
+OPERANDS = (1.1, 0.6, np.array([1.0, 0.7]), 1.0, 0.1)
+
+
+def by_differences(k):
+    def at(shift):
+        operands = list(OPERANDS)
+        operands[k] = operands[k] + shift
+        return final(*operands, rtol=1e-12, atol=1e-13)
+
+    return (at(1e-4) - at(-1e-4)) / 2e-4
+
+
+@EITHER
+def test_the_solution_is_differentiable_in_parameters_state_and_times(adjoint, method):
+    options = {"rtol": 1e-6, "atol": 1e-8} if method == "RK23" else TIGHT
+    gradient = fad.grad(lambda *xs: final(*xs, method, adjoint, **options), (0, 1, 2, 3, 4))(*OPERANDS)
+    for k in (0, 1, 3, 4):
+        assert gradient[k] == pytest.approx(by_differences(k), rel=2e-5)
+    assert np.sum(gradient[2]) == pytest.approx(by_differences(2), rel=2e-5)
+
+
+@EITHER
+def test_times_asked_for_are_interpolated_as_scipy_does(adjoint, method):
+    times = np.array([0.0, 0.3, 0.31, 1.0])
+
+    def solve(a, t_eval):
+        return ours.solve_ivp(predators, (0.0, 1.0), OPERANDS[2], method, t_eval, args=(a, 0.6), adjoint=adjoint, rtol=1e-7, atol=1e-9)
+
+    rows, slopes = fad.jvp(lambda t: solve(1.1, t).y, (times,), (np.ones(4),))
+    np.testing.assert_allclose(rows, solve(1.1, times).y, rtol=1e-6)
+    wanted = np.stack([predators(t, y, 1.1, 0.6) for t, y in zip(times, rows.T, strict=True)], axis=1)
+    np.testing.assert_allclose(slopes[:, 1:], wanted[:, 1:], rtol=1e-4)
+
+
+@pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
+def test_second_derivatives_and_maps(adjoint):
+    def end(rate):
+        return ours.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), np.ones(1), adjoint=adjoint, **TIGHT).y[0, -1]
+
+    assert fad.grad(fad.grad(end))(2.0) == pytest.approx(np.exp(-2.0), rel=1e-6)
+    assert fad.jvp(fad.grad(end), (2.0,), (1.0,))[1] == pytest.approx(np.exp(-2.0), rel=1e-6)
+    rates = np.array([0.5, 2.0, 7.0])
+    np.testing.assert_allclose(fad.vmap(end)(rates), np.exp(-rates), rtol=1e-6)
+    np.testing.assert_allclose(fad.vmap(fad.grad(end))(rates), -np.exp(-rates), rtol=1e-6)
+    np.testing.assert_allclose(fad.grad(lambda r: np.sum(fad.vmap(end)(r)))(rates), -np.exp(-rates), rtol=1e-6)
+
+
+def test_the_discrete_adjoint_is_the_derivative_of_the_numbers_computed():
+    """With few, rough steps the derivative still equals differences of the same rough solution, not of the exact one."""
+
+    def end(rate):
+        found = ours.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), np.ones(1), adjoint="discrete", first_step=0.5, rtol=1e3, atol=1e3)
+        return found.y[0, -1]
+
+    value, slope = fad.jvp(end, (2.0,), (1.0,))
+    assert abs(value - np.exp(-2.0)) > 1e-5
+    near = [fad.jvp(end, (2.0 + h,), (0.0,))[0] for h in (1e-5, -1e-5)]
+    assert slope == pytest.approx((near[0] - near[1]) / 2e-5, rel=1e-8)
+
+
+def test_plain_values_go_to_scipy_itself():
+    ours_now = ours.solve_ivp(predators, (0.0, 1.0), [1.0, 0.7], args=(1.1, 0.6), dense_output=True)
+    scipys = si.solve_ivp(predators, (0.0, 1.0), [1.0, 0.7], args=(1.1, 0.6))
+    np.testing.assert_array_equal(ours_now.y, scipys.y)
+    assert ours_now.sol(0.5).shape == (2,)
+
+
+def test_the_discrete_steps_are_scipys():
+    plain = si.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(1.1, 0.6), rtol=1e-5)
+    times = fad.jvp(lambda a: ours.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(a, 0.6), rtol=1e-5).t, (1.1,), (1.0,))[0]
+    np.testing.assert_allclose(times, plain.t, rtol=1e-9)
+
+
+def test_what_cannot_be_differentiated_is_refused():
+    def blows_up(a, adjoint):
+        return ours.solve_ivp(lambda t, y: a * y * y, (0.0, 2.0), np.ones(1), adjoint=adjoint).y[0, -1]
+
+    for adjoint in ("discrete", "continuous"):
+        with pytest.raises(DerivativeError, match="could not complete"), np.errstate(all="ignore"):
+            fad.grad(blows_up)(1.0, adjoint)
+    with pytest.raises(DerivativeError, match="events"):
+        fad.grad(lambda a: ours.solve_ivp(lambda t, y: a * y, (0, 1), [1.0], events=lambda t, y: y[0]).y[0, -1])(1.0)
+    with pytest.raises(ValueError, match="continuous"):
+        fad.grad(lambda a: ours.solve_ivp(lambda t, y: a * y, (0, 1), [1.0], "Radau", adjoint="discrete").y[0, -1])(1.0)
+    with pytest.raises(ValueError, match="t_eval"):
+        fad.grad(lambda a: ours.solve_ivp(lambda t, y: a * y, (0, 1), [1.0], t_eval=[0.0, 2.0]).y[0, -1])(1.0)
+
+
+@pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
+def test_odeint_takes_trees(adjoint):
+    def end(k, start):
+        states = ours.odeint(
+            lambda s, t, k: {"u": s["v"], "v": -k * s["u"]}, start, np.array([0.0, 0.5, 1.0]), (k,), adjoint=adjoint
+        )
+        return states["u"][-1]
+
+    slope, moved = fad.grad(end, (0, 1))(4.0, {"u": 1.0, "v": 0.0})
+    assert slope == pytest.approx(-np.sin(2.0) / 4, rel=1e-6)
+    assert moved["u"] == pytest.approx(np.cos(2.0), rel=1e-6)
+    assert moved["v"] == pytest.approx(np.sin(2.0) / 2, rel=1e-6)
+
+
+def test_odeint_equals_scipys():
+    times = np.linspace(0.0, 1.0, 4)
+    found = ours.odeint(lambda y, t: -y * t, np.array([1.0, 2.0]), times)
+    np.testing.assert_allclose(found, si.odeint(lambda y, t: -y * t, [1.0, 2.0], times), rtol=1e-6)
+
+
+# --- quad ---------------------------------------------------------------------------------------------------------------
+
+
+def bell(a, b, low=0.0):
+    return ours.quad(lambda x: a[1] * np.exp(-a[0] * x * x), low, b)[0]
+
+
+def test_quad_is_differentiable_in_limits_arguments_and_closure():
+    a = np.array([1.0, 2.0])
+    in_a, in_b, in_low = fad.grad(bell, (0, 1, 2))(a, 1.5, 0.2)
+    assert in_b == pytest.approx(2 * np.exp(-2.25))
+    assert in_low == pytest.approx(-2 * np.exp(-0.04))
+    assert in_a[1] == pytest.approx(bell(a, 1.5, 0.2) / 2)
+    assert in_a[0] == pytest.approx(-si.quad(lambda x: 2 * x * x * np.exp(-x * x), 0.2, 1.5)[0])
+
+
+def test_quad_to_second_order_and_mapped():
+    a = np.array([1.0, 2.0])
+    hessian = fad.hessian(bell)(a, 1.5)
+    np.testing.assert_allclose(hessian, fad.jacrev(fad.jacfwd(bell))(a, 1.5), rtol=1e-9)
+    assert hessian[0, 0] == pytest.approx(si.quad(lambda x: 2 * x**4 * np.exp(-x * x), 0, 1.5)[0])
+    assert fad.hessian(lambda b: ours.quad(np.sin, 0.0, b)[0])(1.0) == pytest.approx(np.cos(1.0))
+    ends = np.array([0.5, 1.5])
+    np.testing.assert_allclose(fad.vmap(bell, (None, 0))(a, ends), [bell(a, b) for b in ends])
+
+
+def test_quad_over_the_whole_line():
+    gradient = fad.grad(lambda a: ours.quad(lambda x, a: np.exp(-a * x * x), -np.inf, np.inf, (a,))[0])(2.0)
+    assert gradient == pytest.approx(-np.sqrt(np.pi) / 2 * 2**-1.5)
+
+
+# --- samples --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "simpson", "cumulative_trapezoid", "cumulative_simpson"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8])
+def test_rules_for_samples_are_scipys(name, n):
+    rng = np.random.default_rng(n)
+    y, x = rng.normal(size=(2, n)), np.cumsum(rng.random(n) + 0.1)
+    for options in ({}, {"x": x}, {"dx": 0.3}):
+        found = getattr(ours, name)(y, **options)
+        np.testing.assert_allclose(found, getattr(si, name)(y, **options), rtol=1e-12, atol=1e-14)
+        by_column = getattr(ours, name)(y.T, axis=0, **options)
+        np.testing.assert_allclose(by_column.T, found, rtol=1e-13)

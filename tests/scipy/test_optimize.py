@@ -1,0 +1,175 @@
+"""Solvers: SciPy's answers, exact derivatives through them, and refusals where there is no equation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import DerivativeError
+
+so = pytest.importorskip("scipy.optimize")
+
+from fad.scipy import optimize as ours  # noqa: E402
+
+
+def circle_and_line(x, a):
+    return np.stack([x[0] ** 2 + x[1] ** 2 - a[0], x[0] - a[1] * x[1]])
+
+
+def exact(a):
+    y = np.sqrt(a[0] / (1 + a[1] ** 2))
+    return np.stack([a[1] * y, y])
+
+
+POINT = np.array([2.0, 0.5])
+
+
+@pytest.mark.parametrize("method", ["hybr", "lm", "krylov", "df-sane"])
+def test_root_is_differentiable_to_second_order(method):
+    def found(a):
+        return ours.root(circle_and_line, np.array([1.0, 1.0]), (a,), method=method, tol=1e-12).x
+
+    np.testing.assert_allclose(found(POINT), exact(POINT), rtol=1e-9)
+    np.testing.assert_allclose(fad.jacobian(found)(POINT), fad.jacobian(exact)(POINT), rtol=1e-8)
+    hessian = fad.jacfwd(fad.jacrev(found))(POINT)
+    np.testing.assert_allclose(hessian, fad.jacfwd(fad.jacrev(exact))(POINT), rtol=1e-7, atol=1e-9)
+
+
+def test_root_of_a_tree_with_arguments_in_the_closure():
+    def f(a):
+        def equations(x):
+            return {"sum": x["u"] + np.sum(x["v"]) - a, "v": x["v"] - np.stack([x["u"], 2 * x["u"]])}
+
+        solution = ours.root(equations, {"u": 1.0, "v": np.ones(2)}).x
+        return solution["u"] * 2 + solution["v"][1]
+
+    assert f(8.0) == pytest.approx(8.0)
+    assert fad.grad(f)(8.0) == pytest.approx(1.0)
+
+
+def test_root_maps_over_its_arguments_and_is_differentiable_through_the_map():
+    def found(a):
+        return ours.root(circle_and_line, np.array([1.0, 1.0]), (a,), tol=1e-12).x
+
+    many = np.array([[2.0, 0.5], [3.0, 1.0], [1.0, 2.0]])
+    np.testing.assert_allclose(fad.vmap(found)(many), np.stack([exact(a) for a in many]), rtol=1e-9)
+    inside = fad.vmap(fad.jacobian(found))(many)
+    np.testing.assert_allclose(inside, np.stack([fad.jacobian(exact)(a) for a in many]), rtol=1e-7)
+    outside = fad.grad(lambda m: np.sum(fad.vmap(found)(m)))(many)
+    np.testing.assert_allclose(outside, fad.grad(lambda m: np.sum(fad.vmap(exact)(m)))(many), rtol=1e-7)
+
+
+def test_what_scipy_reports_is_reported():
+    result = ours.root(circle_and_line, np.array([1.0, 1.0]), (POINT,))
+    assert result.success is True
+    assert result.nfev > 0
+    np.testing.assert_allclose(result.fun, 0.0, atol=1e-8)
+
+
+def test_a_root_that_was_not_found_warns_and_has_no_derivative():
+    def nowhere(x, a):
+        return x * x + a
+
+    with pytest.warns(RuntimeWarning, match="did not converge"):
+        assert not ours.root(nowhere, np.array([1.0]), (1.0,)).success
+    with pytest.raises(DerivativeError, match="did not converge"):
+        fad.grad(lambda a: ours.root(nowhere, np.array([1.0]), (a,)).x[0])(1.0)
+
+
+def test_a_double_root_has_no_derivative():
+    with pytest.raises(DerivativeError, match="singular|slope"):
+        fad.grad(lambda a: ours.newton(lambda x, a: (x - a) ** 2 * 0.0, 1.0, (a,)))(1.0)
+
+
+def test_fixed_point_is_differentiable():
+    def found(a):
+        return ours.fixed_point(lambda x, a: np.sqrt(x + a), np.array([1.0]), (a,), xtol=1e-13)[0]
+
+    assert found(2.0) == pytest.approx(2.0)
+    assert fad.grad(found)(2.0) == pytest.approx(1 / 3)
+    assert fad.grad(fad.grad(found))(2.0) == pytest.approx(-2 / 27)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "CG", "Newton-CG", "trust-exact", "trust-ncg", "SLSQP", "Nelder-Mead"])
+def test_minimize_is_differentiable_with_every_kind_of_method(method):
+    def valley(x, a):
+        return (a[0] - x[0]) ** 2 + a[1] * (x[1] - x[0] ** 2) ** 2
+
+    tolerance = {"L-BFGS-B": 1e-15, "Nelder-Mead": 1e-12, "SLSQP": 1e-14}.get(method, 1e-8)
+    a = np.array([1.2, 3.0])  # the minimum is at (a0, a0^2)
+    gradient = fad.jacobian(lambda a: ours.minimize(valley, np.array([0.9, 1.1]), (a,), method, tol=tolerance).x)(a)
+    np.testing.assert_allclose(gradient, [[1.0, 0.0], [2.4, 0.0]], atol=1e-5)
+
+
+def test_minimize_holds_what_lies_on_a_bound():
+    def f(a):
+        return ours.minimize(lambda x, a: np.sum((x - a) ** 2), np.zeros(2), (a,), bounds=[(0, 1), (0, 9)]).x
+
+    np.testing.assert_allclose(fad.jacobian(f)(np.array([2.0, 3.0])), [[0.0, 0.0], [0.0, 1.0]], atol=1e-8)
+
+
+def test_a_hyperparameter_is_tuned_through_the_inner_problem():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(20, 3)), rng.normal(size=20)
+    y = x @ np.array([1.0, -2.0, 0.0]) + 0.1 * noise
+
+    def ridge(penalty):
+        def inner(w, p):
+            return np.sum((x @ w - y) ** 2) + p * np.sum(w**2)
+
+        w = ours.minimize(inner, np.zeros(3), (penalty,), tol=1e-7).x
+        return np.sum((w - np.array([1.0, -2.0, 0.0])) ** 2)
+
+    def closed(penalty):
+        w = np.linalg.solve(x.T @ x + penalty * np.eye(3), x.T @ y)
+        return np.sum((w - np.array([1.0, -2.0, 0.0])) ** 2)
+
+    assert fad.grad(ridge)(1.5) == pytest.approx(fad.grad(closed)(1.5), rel=1e-5)
+
+
+def test_a_minimum_held_by_constraints_is_refused():
+    def f(a):
+        constraint = {"type": "eq", "fun": lambda x: x[0] + x[1] - 1.0}
+        return ours.minimize(lambda x, a: np.sum((x - a) ** 2), np.zeros(2), (a,), constraints=constraint).x[0]
+
+    assert f(0.0) == pytest.approx(0.5)
+    with pytest.raises(DerivativeError, match="constraints"):
+        fad.grad(f)(0.0)
+
+
+def test_least_squares_is_differentiable_with_large_residuals_too():
+    t = np.linspace(0.0, 2.0, 9)
+    y = np.exp(-0.7 * t) + 0.3 * np.cos(5 * t)
+
+    def rate(y):
+        return ours.least_squares(lambda p, y: p[0] * np.exp(-p[1] * t) - y, np.ones(2), (y,), xtol=1e-14, ftol=1e-14, gtol=1e-14).x[1]
+
+    gradient = fad.grad(rate)(y)
+    h = 1e-5 * np.eye(9)
+    numerical = [(rate(y + e) - rate(y - e)) / 2e-5 for e in h]
+    np.testing.assert_allclose(gradient, numerical, atol=1e-6)
+
+
+def test_brentq_newton_and_root_scalar_agree():
+    def cosine(x, a):
+        return np.cos(x) - a * x
+
+    wanted = -0.441610791557
+    assert fad.grad(lambda a: ours.brentq(cosine, 0.0, 2.0, (a,)))(1.0) == pytest.approx(wanted)
+    assert fad.grad(lambda a: ours.newton(cosine, 1.0, (a,)))(1.0) == pytest.approx(wanted)
+    assert fad.grad(lambda a: ours.root_scalar(cosine, (a,), bracket=(0.0, 2.0)).root)(1.0) == pytest.approx(wanted)
+    assert fad.grad(lambda a: ours.root_scalar(cosine, (a,), x0=1.0).root)(1.0) == pytest.approx(wanted)
+
+
+def test_newton_is_elementwise():
+    a = np.array([1.0, 8.0, 27.0])
+    gradient = fad.grad(lambda a: np.sum(ours.newton(lambda x, a: x**3 - a, np.full(3, 2.0), (a,))))(a)
+    np.testing.assert_allclose(gradient, a ** (-2 / 3) / 3, rtol=1e-9)
+
+
+def test_errors_of_scipy_pass_through():
+    with pytest.raises(ValueError, match="different signs"):
+        fad.grad(lambda a: ours.brentq(lambda x, a: x * x + a, 0.0, 1.0, (a,)))(1.0)
+    with pytest.raises(RuntimeError):
+        fad.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, (a,), maxiter=5))(1.0)

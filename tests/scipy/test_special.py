@@ -1,0 +1,181 @@
+"""Special functions: dispatch of SciPy's own ufuncs, edge cases without NaN, and refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fad
+from fad.core.tracer import UFUNCS
+from fad.errors import DerivativeError
+
+sc = pytest.importorskip("scipy.special")
+
+import fad.scipy.special as ours  # noqa: E402
+
+
+def test_importing_fad_does_not_import_scipy_and_plain_ufuncs_work_nevertheless():
+    program = (
+        "import fad, sys; assert not any(m.split('.')[0] == 'scipy' for m in sys.modules)\n"
+        "from scipy.special import gammaln\n"
+        "assert abs(fad.grad(gammaln)(3.0) - 0.9227843350984671) < 1e-15"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_nearly_every_ufunc_of_scipy_has_a_rule():
+    names = [n for n in dir(sc) if isinstance(getattr(sc, n), np.ufunc)]
+    without = {n for n in names if getattr(sc, n) not in UFUNCS}
+    assert without <= {
+        "chndtridf", "ncfdtr", "ncfdtri", "ncfdtridfd", "ncfdtridfn", "ncfdtrinc", "nctdtr", "nctdtridf", "nctdtrinc",
+        "nctdtrit", "smirnov", "smirnovi",
+    }  # fmt: skip
+    assert len(names) - len(without) > 200
+
+
+def test_plain_arguments_give_what_scipy_gives():
+    x = np.linspace(0.1, 3.0, 5)
+    np.testing.assert_array_equal(ours.gammaln(x), sc.gammaln(x))
+    np.testing.assert_array_equal(ours.zeta(x + 1.5, 2.0), sc.zeta(x + 1.5, 2.0))
+    np.testing.assert_array_equal(ours.polygamma(2, x), sc.polygamma(2, x))
+    np.testing.assert_allclose(ours.logsumexp(x), sc.logsumexp(x), rtol=1e-15)
+    np.testing.assert_allclose(ours.spherical_jn(2, x, derivative=True), sc.spherical_jn(2, x, derivative=True), rtol=1e-12)
+    np.testing.assert_allclose(ours.jvp(1.5, x, 3), sc.jvp(1.5, x, 3), rtol=1e-11)
+    np.testing.assert_allclose(ours.sph_harm_y(3, 1, x, 0.3), sc.sph_harm_y(3, 1, x, 0.3), rtol=1e-14)
+    np.testing.assert_allclose(ours.multigammaln(x + 2, 3), sc.multigammaln(x + 2, 3), rtol=1e-14)
+    np.testing.assert_allclose(ours.comb(5.0, np.array([0.0, 2.0, 6.0])), [1.0, 10.0, 0.0])
+    np.testing.assert_allclose(ours.perm(5.0, 2.0), 20.0)
+    np.testing.assert_allclose(ours.factorial(np.array([4.0, -1.0])), [24.0, 0.0])
+
+
+# --- edge cases ------------------------------------------------------------------------------------------------------
+
+
+def test_x_log_y_at_zero():
+    assert fad.grad(sc.xlogy, 1)(0.0, 0.0) == 0.0
+    assert fad.grad(sc.xlog1py, 1)(0.0, -1.0) == 0.0
+    assert fad.grad(sc.rel_entr, 1)(0.0, 0.0) == 0.0
+    assert fad.grad(sc.kl_div, 1)(0.0, 0.5) == 1.0
+    assert not np.isnan(fad.grad(lambda x: sc.kl_div(x, x))(0.0))
+
+
+def test_entropy_at_zero_has_the_slope_it_has():
+    with np.errstate(divide="ignore"):
+        assert fad.grad(sc.entr)(0.0) == np.inf
+
+
+def test_logsumexp_of_minus_infinities():
+    x = np.array([-np.inf, 0.0, 1.0])
+    gradient = fad.grad(ours.logsumexp)(x)
+    np.testing.assert_allclose(gradient, [0.0, *sc.softmax(x[1:])])
+    assert ours.logsumexp(np.full(3, -np.inf)) == -np.inf
+    second = fad.hessian(ours.logsumexp)(x)
+    assert np.isfinite(second).all()
+    np.testing.assert_array_equal(second[0], 0.0)
+
+
+def test_masked_softmax_has_no_nan():
+    x = np.array([[0.3, -np.inf, 1.0], [0.0, 0.0, -np.inf]])
+    jacobian = fad.jacobian(lambda x: ours.softmax(x, axis=1))(x)
+    assert np.isfinite(jacobian).all()
+    masked = fad.grad(lambda x: np.sum(ours.log_softmax(np.where(np.isfinite(x), x, -np.inf), axis=1)[0, ::2]))(x)
+    assert np.isfinite(masked).all()
+
+
+def test_weights_and_signs_of_logsumexp():
+    x, b = np.array([0.3, 1.2, -0.4]), np.array([1.0, -2.0, 0.5])
+    value, sign = ours.logsumexp(x, b=b, return_sign=True)
+    wanted, wanted_sign = sc.logsumexp(x, b=b, return_sign=True)
+    assert value == pytest.approx(wanted)
+    assert sign == wanted_sign
+    weights = b * np.exp(x) / np.sum(b * np.exp(x))
+    np.testing.assert_allclose(fad.grad(lambda x: ours.logsumexp(x, b=b, return_sign=True)[0])(x), weights)
+
+
+def test_log1p_next_to_its_pole_and_gammaln_of_a_large_number():
+    eps = 1e-12
+    assert fad.grad(sc.log1p)(-1 + eps) == pytest.approx(1 / eps, rel=1e-3)
+    assert fad.grad(sc.gammaln)(1e12) == pytest.approx(np.log(1e12), rel=1e-12)
+
+
+def test_derivatives_at_the_origin_are_the_limits():
+    assert fad.grad(sc.j1)(0.0) == 0.5
+    assert fad.grad(sc.i1)(0.0) == 0.5
+    assert fad.grad(sc.exprel)(0.0) == 0.5
+    assert fad.grad(fad.grad(sc.ellipk))(0.0) == pytest.approx(9 * np.pi / 64, rel=1e-12)
+    assert fad.grad(fad.grad(sc.spence))(1.0) == pytest.approx(0.5)
+    assert fad.grad(lambda x: ours.lambertw(x).real)(0.0) == 1.0
+    assert fad.grad(lambda m: sc.ellipj(0.7, m)[0])(0.0) == pytest.approx(-0.25 * (0.7 - np.sin(0.7) * np.cos(0.7)) * np.cos(0.7))
+
+
+def test_gammainc_at_zero_does_not_move_with_its_order():
+    gradient = fad.grad(sc.gammainc, (0, 1))(2.5, 0.0)
+    assert gradient[0] == 0.0
+    assert gradient[1] == 0.0
+
+
+def test_spherical_harmonics_are_differentiable_at_the_pole():
+    slope = fad.jvp(lambda t: ours.sph_harm_y(2, 1, t, 0.3), (0.0,), (1.0,))[1]
+    assert slope == pytest.approx(-np.sqrt(15 / (8 * np.pi)) * np.exp(0.3j))
+
+
+# --- precision and shape ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gammaln", "erf", "expit", "i0e", "ndtri"])
+def test_single_precision_stays_single(name):
+    x = np.array([0.2, 0.7], dtype=np.float32)
+    assert fad.grad(lambda x: np.sum(getattr(sc, name)(x)))(x).dtype == np.float32
+
+
+def test_a_quadrature_over_a_large_array_runs_in_pieces():
+    a = np.linspace(0.5, 3.0, 50_000)
+    whole = fad.grad(lambda a: np.sum(sc.gammainc(a, 2.0)))(a)
+    np.testing.assert_allclose(whole[::5000], fad.grad(lambda a: np.sum(sc.gammainc(a, 2.0)))(a[::5000]), rtol=1e-13)
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "point"),
+    [
+        (lambda v: sc.jv(v, 1.0), 0.5),
+        (lambda b: sc.hyp2f1(0.3, b, 1.2, 0.4), 0.5),
+        (lambda n: sc.eval_legendre(n, 0.3), 2.0),
+        (lambda k: sc.pdtr(k, 1.5), 2.0),
+        (lambda n: ours.polygamma(n, 1.5), 2.0),
+        (lambda q: sc.mathieu_cem(1.0, q, 30.0)[0], 2.0),
+    ],
+)
+def test_a_parameter_without_a_derivative_is_an_error_that_says_so(call, point):
+    for transform in (fad.grad, lambda f: lambda x: fad.jvp(f, (x,), (1.0,))):
+        with pytest.raises(DerivativeError, match="has no derivative that fad could give in its argument"):
+            transform(call)(point)
+
+
+def test_the_argument_is_differentiable_while_such_a_parameter_is_constant():
+    v = 0.5
+    assert fad.grad(lambda x: sc.jv(v, x))(1.0) == pytest.approx(sc.jvp(v, 1.0))
+    assert fad.grad(lambda x: sc.jv(fad.stop_gradient(x), x))(1.0) == pytest.approx(sc.jvp(1.0, 1.0))
+
+
+@pytest.mark.parametrize("name", ["jve", "yve", "ive"])
+def test_scalings_that_are_not_holomorphic_are_refused_for_complex_arguments(name):
+    with pytest.raises(DerivativeError, match="not complex-differentiable"):
+        fad.grad(lambda z: np.real(getattr(sc, name)(1.0, z)))(1.0 + 0.5j)
+
+
+def test_an_output_array_is_refused():
+    with pytest.raises(TypeError, match="written into"):
+        fad.grad(lambda x: np.sum(sc.betainc(1.0, 2.0, x, out=np.empty(2))))(np.array([0.2, 0.4]))
+
+
+def test_a_name_that_scipy_has_and_fad_has_not_says_what_to_do():
+    with pytest.raises(AttributeError, match="custom_jvp"):
+        _ = ours.ellip_harm
+    with pytest.raises(AttributeError, match="neither"):
+        _ = ours.no_such_function

@@ -1,0 +1,108 @@
+"""Distributions: SciPy's values and signatures, and derivatives in every parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+
+stats = pytest.importorskip("scipy.stats")
+
+from fad.scipy import stats as ours  # noqa: E402
+
+SHAPES = {
+    "norm": (), "t": (3.3,), "laplace": (), "logistic": (), "cauchy": (), "gumbel_r": (), "gumbel_l": (), "expon": (),
+    "gamma": (1.7,), "invgamma": (1.7,), "chi2": (3.3,), "f": (3.0, 4.5), "lognorm": (0.8,), "weibull_min": (1.7,),
+    "rayleigh": (), "halfnorm": (), "pareto": (1.7,), "uniform": (), "beta": (1.3, 2.2),
+}  # fmt: skip
+COUNTS = {"poisson": (2.3,), "binom": (6, 0.3), "bernoulli": (0.3,), "nbinom": (2.5, 0.3), "geom": (0.3,)}
+METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_continuous_values_are_scipys_inside_and_outside_the_support(name, method):
+    x = np.array([-3.0, 0.17, 0.6, 0.95, 1.4, 2.5, 9.0])
+    arguments = (*SHAPES[name], 0.1, 1.3)
+    with np.errstate(divide="ignore"):
+        found = getattr(getattr(ours, name), method)(x, *arguments)
+        wanted = getattr(getattr(stats, name), method)(x, *arguments)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-16)  # a logarithm near 0 is rounded from near 1
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+def test_quantiles_are_scipys_ends_and_nonsense_included(name, method):
+    q = np.array([-0.1, 0.0, 0.01, 0.4, 0.9, 1.0, 1.1])
+    arguments = (*SHAPES[name], 0.1, 1.3)
+    found = getattr(getattr(ours, name), method)(q, *arguments)
+    np.testing.assert_allclose(found, getattr(getattr(stats, name), method)(q, *arguments), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("method", ["logpmf", "pmf", "cdf", "sf"])
+def test_discrete_values_are_scipys(name, method):
+    k = np.array([-1, 0, 1, 2, 5, 6, 7])
+    for shift in (0, 1):
+        found = getattr(getattr(ours, name), method)(k, *COUNTS[name], shift)
+        wanted = getattr(getattr(stats, name), method)(k, *COUNTS[name], shift)
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_density_is_the_derivative_of_the_distribution_function(name):
+    distribution, q = getattr(ours, name), 0.37
+    x = distribution.ppf(q, *SHAPES[name])
+    assert fad.grad(distribution.cdf)(x, *SHAPES[name]) == pytest.approx(distribution.pdf(x, *SHAPES[name]), rel=1e-10)
+    assert fad.grad(distribution.sf)(x, *SHAPES[name]) == pytest.approx(-distribution.pdf(x, *SHAPES[name]), rel=1e-10)
+    slope = fad.grad(distribution.ppf)(q, *SHAPES[name])
+    assert slope == pytest.approx(1 / distribution.pdf(x, *SHAPES[name]), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [n for n in SHAPES if SHAPES[n]])
+def test_a_quantile_stays_a_quantile_as_the_shapes_change(name):
+    distribution, n = getattr(ours, name), len(SHAPES[name])
+    gradients = fad.grad(lambda *s: distribution.cdf(distribution.ppf(0.37, *s), *s), argnums=tuple(range(n)))
+    np.testing.assert_allclose(gradients(*SHAPES[name]), np.zeros(n), atol=1e-9)
+
+
+def test_outside_the_support_the_gradient_is_zero_and_not_nan():
+    x = np.array([-1.0, 0.5, 2.0])
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(ours.gamma.pdf(x, 1.0)))(x)[0], 0.0)
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(ours.beta.cdf(x, 2.0, 3.0)))(x)[[0, 2]], 0.0)
+
+
+def test_a_scale_that_makes_no_distribution_gives_nan_as_in_scipy():
+    assert np.isnan(ours.norm.pdf(0.0, 0.0, -1.0))
+    assert np.isnan(ours.gamma.cdf(1.0, -2.0))
+
+
+def test_parameters_go_by_position_and_by_name():
+    by_name = ours.gamma.logpdf(1.5, a=2.0, loc=0.1, scale=3.0)
+    assert by_name == ours.gamma.logpdf(1.5, 2.0, 0.1, 3.0) == pytest.approx(stats.gamma.logpdf(1.5, 2.0, 0.1, 3.0))
+    with pytest.raises(TypeError, match="shape"):
+        ours.gamma.logpdf(1.5)
+    with pytest.raises(TypeError, match="unknown"):
+        ours.norm.logpdf(1.5, sigma=2.0)
+
+
+def test_vonmises_multivariate_normal_and_dirichlet_are_scipys():
+    x = np.array([-0.3, 1.2, 2.9])
+    np.testing.assert_allclose(ours.vonmises.logpdf(x, 1.7, 0.2), stats.vonmises.logpdf(x, 1.7, 0.2), rtol=1e-12)
+    rng = np.random.default_rng(0)
+    root, points, mean = rng.normal(size=(3, 3)), rng.normal(size=(5, 3)), rng.normal(size=3)
+    cov = root @ root.T + np.eye(3)
+    wanted = stats.multivariate_normal.logpdf(points, mean, cov)
+    np.testing.assert_allclose(ours.multivariate_normal.logpdf(points, mean, cov), wanted, rtol=1e-12)
+    alpha, p = np.array([0.7, 2.0, 3.0]), np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(ours.dirichlet.logpdf(p, alpha), stats.dirichlet.logpdf(p, alpha), rtol=1e-12)
+    np.testing.assert_allclose(ours.dirichlet.logpdf(p[:2], alpha), stats.dirichlet.logpdf(p[:2], alpha), rtol=1e-12)
+
+
+def test_the_maximum_likelihood_covariance_is_where_the_gradient_vanishes():
+    points = np.random.default_rng(1).normal(size=(40, 2)) @ np.array([[1.0, 0.4], [0.0, 0.7]])
+    mean = points.mean(axis=0)
+    cov = (points - mean).T @ (points - mean) / len(points)
+    gradient = fad.grad(lambda c: np.sum(ours.multivariate_normal.logpdf(points, mean, c)))(cov)
+    np.testing.assert_allclose(gradient, np.zeros((2, 2)), atol=1e-9)
