@@ -144,7 +144,10 @@ def roots(p):
     if n == 0:
         return np.zeros_like(p, shape=(trailing,))
     companion = At(np.diag(np.ones_like(p, shape=(n - 1,)), -1))[0].set(-p[1:] / p[0])
-    return np.concatenate((np.linalg.eigvals(companion), np.zeros_like(p, shape=(trailing,))))
+    found = np.linalg.eigvals(companion)
+    if found.dtype.kind == "c" and p.dtype.kind != "c" and outcome(np.all(found.imag == 0)):
+        found = found.real  # as NumPy does, whose eigvals may be complex throughout
+    return np.concatenate((found, np.zeros_like(found, shape=(trailing,))))
 
 
 @public(

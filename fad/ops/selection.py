@@ -7,7 +7,7 @@ import numpy as np
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked
 from fad.core.options import refuse_options
-from fad.core.primitive import Primitive, public, register
+from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 
@@ -155,10 +155,16 @@ Tracer.__ceil__ = lambda self: int(np.ceil(self))
 Tracer.__trunc__ = lambda self: int(np.trunc(self))
 
 
-@public(np.fix, flat=True, samples=lambda s: [call(s.real(3, 4))])
+@public(flat=True, samples=lambda s: [call(s.real(3, 4))])
 def fix(x, out=None):
-    """Round towards zero; flat."""
+    """Round towards zero; flat. NumPy gives up this name of trunc, so plain arguments do not go to it either."""
+    if out is not None:
+        refuse_options("fix", {"out": out})
     return np.trunc(x)
+
+
+if "fix" in np.__all__:
+    answer(np.fix, fix)
 
 
 @public(np.sinc, samples=lambda s: [call(s.real(3, 4)), call(np.array([0.0, 1.0, 0.5]))])
