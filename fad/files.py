@@ -157,6 +157,14 @@ def load(path: Any, like: Any = None) -> Any:
     FileFormatError
         for a file that is truncated, damaged or no safetensors file, or that does not fit `like` (all differences
         are listed).
+
+    Examples
+    --------
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.safetensors")
+    >>> save(path, [np.zeros(2), 1.5])
+    >>> load(path, like=[np.ones(2), 0.0])
+    [array([0., 0.]), 1.5]
     """
     arrays, metadata = read(Path(path))
     try:

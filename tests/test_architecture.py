@@ -27,8 +27,8 @@ FLOORS = [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
         "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
-        "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms", "ops.scimath",
-        "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.conv", "ops.pooling",
+        "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
+        "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.conv", "ops.pooling",
         "ops.refused", "ops", "ops.__main__",
     ],
     [
@@ -38,7 +38,7 @@ FLOORS = [
         "compile.", "transforms.jit",
     ],
     ["control", "numpy.", "scipy.", "random"],
-    ["data", "files", "nn.", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
+    ["data", "nn.", "files", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
 
