@@ -143,7 +143,7 @@ def test_a_projector_on_the_space_of_a_repeated_eigenvalue_has_exact_derivatives
 @pytest.mark.parametrize("where", ["identity", "one pair"])
 def test_a_loss_that_depends_on_the_choice_of_eigenvectors_warns(where):
     a = REPEATED[where]
-    with pytest.warns(GaugeDependenceWarning, match="repeated values"):
+    with pytest.warns(GaugeDependenceWarning, match="values are repeated"):
         g = fad.grad(lambda x: np.sum(C * np.linalg.eigh(x).eigenvectors))(a)
     assert np.isfinite(g).all()
 
@@ -351,3 +351,79 @@ def test_norms_at_zero_have_gradient_zero():
     zero = np.zeros((2, 3))
     for f in (np.linalg.norm, lambda a: np.sum(np.linalg.norm(a, axis=1)), lambda a: np.linalg.norm(a, "fro")):
         assert not fad.grad(f)(zero).any()
+
+
+# --- what is not differentiable is said to be so ---------------------------------------------------------------------
+
+
+NOT_SMOOTH = {
+    "the largest of equal eigenvalues": lambda a: np.linalg.eigvalsh(a)[-1],
+    "the largest of equal singular values": lambda a: np.linalg.svd(a, compute_uv=False)[0],
+    "eigenvectors": lambda a: np.sum(C * np.linalg.eigh(a).eigenvectors),
+    "one vector's projector": lambda a: np.sum(C * np.outer(np.linalg.eigh(a)[1][:, 0], np.linalg.eigh(a)[1][:, 0])),
+}
+
+
+@pytest.mark.parametrize("what", list(NOT_SMOOTH))
+def test_what_depends_on_the_choice_of_vectors_warns_in_both_modes(what):
+    f = NOT_SMOOTH[what]
+    with pytest.warns(GaugeDependenceWarning):
+        g = fad.grad(f)(np.eye(3))
+    with pytest.warns(GaugeDependenceWarning):
+        t = fad.jvp(f, (np.eye(3),), (C,))[1]
+    assert np.isfinite(g).all()
+    assert np.isfinite(t)
+
+
+def test_the_nuclear_norm_of_a_singular_matrix_has_no_derivative_and_warns():
+    with pytest.warns(GaugeDependenceWarning):
+        fad.grad(lambda a: np.linalg.norm(a, "nuc"))(np.diag([1.0, 2.0, 0.0]))
+
+
+def test_values_leave_a_transform_as_numpy_gives_them_though_vectors_are_a_choice():
+    (w, v), _ = fad.vjp(lambda a: tuple(np.linalg.eigh(a)), np.eye(3))
+    np.testing.assert_allclose(w, np.ones(3), rtol=1e-15)
+    np.testing.assert_allclose(v, np.eye(3), rtol=1e-15)
+    _, aux = fad.grad(lambda a: (np.sum(a), np.linalg.svd(a)[0]), has_aux=True)(np.eye(3))
+    assert type(aux) is np.ndarray
+
+
+@pytest.mark.parametrize("where", ["identity", "one pair", "no pair"])
+def test_every_transform_is_exact_at_repeated_eigenvalues(where):
+    a = REPEATED[where]
+    wanted = fad.grad(cube)(a)
+    for g in (fad.jacrev(cube_by_eigh)(a), fad.jacfwd(cube_by_eigh)(a), fad.jit(fad.grad(cube_by_eigh))(a)):
+        close(g, wanted)
+    close(fad.grad(fad.jit(cube_by_eigh))(a), wanted)
+    close(fad.grad(fad.checkpoint(cube_by_eigh))(a), wanted)
+    close(fad.linearize(cube_by_eigh, a)[1](C), fad.jvp(cube, (a,), (C,))[1])
+
+
+def test_a_jitted_gradient_changes_its_path_where_eigenvalues_meet():
+    g = fad.jit(fad.grad(cube_by_eigh))
+    for where in ("no pair", "identity", "no pair", "zero"):
+        close(g(REPEATED[where]), fad.grad(cube)(REPEATED[where]))
+
+
+def test_single_precision_stays_single_at_repeated_eigenvalues():
+    a = np.eye(3, dtype=np.float32)
+    g = fad.grad(cube_by_eigh)(a)
+    assert g.dtype == np.float32
+    np.testing.assert_allclose(g, fad.grad(cube)(a), rtol=1e-3, atol=1e-3)
+
+
+def test_a_sharp_function_of_equal_eigenvalues_is_exact_too():
+    def by_eigh(a):
+        w, v = np.linalg.eigh(a)
+        return loss((v / (1.0 + np.exp(-10.0 * (w - 1.0)))) @ v.T)
+
+    # sigmoid(10 (w - 1)) has slope 2.5 at w = 1.
+    close(fad.grad(by_eigh)(np.eye(3)), 2.5 * half(C), 1e-9)
+
+
+def test_the_eager_tape_warns_where_it_cannot_be_exact():
+    torch = pytest.importorskip("fad.eager")
+    a = torch.tensor(np.eye(3), requires_grad=True)
+    with pytest.warns(GaugeDependenceWarning, match="step by step"):
+        np.sum(np.linalg.eigh(a)[0] ** 2).backward()
+    np.testing.assert_allclose(a.grad.numpy(), 2.0 * np.eye(3))

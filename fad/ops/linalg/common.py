@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from fad.core.archetypes import align
-from fad.core.germ import line
+from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, stop_gradient
+from fad.errors import GaugeDependenceWarning
 
 
 def t(x: Any) -> Any:
@@ -162,24 +164,10 @@ def _distances(w, zero):
 _crowded_p = {zero: _flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)}
 
 
-def _directions(w, zero):
-    """Return in which direction each value is moved so that repeated values part, each cluster within its surroundings.
-
-    Clusters move by at most 1/20 of their distance to the next one, in equal steps around their middle;
-    with `zero`, values at 0 move upwards from it.
-    """
-    n = w.shape[-1]
-    together = np.abs(column(w) - row(w)) <= np.maximum(*[f(_tolerance(w)) for f in (column, row)])
-    together = _closure(together)
-    apart = np.where(together, np.inf, np.abs(column(w) - row(w))).min(-1, initial=np.inf)
-    size = np.abs(w)
-    small = size <= _tolerance(w)
-    room = np.minimum(apart, np.where(small, np.inf, size))
-    room = np.where(np.isfinite(room), room, scale_of(w))
-    place = (together & np.tri(n, n, -1, dtype=bool)).sum(-1)
-    count = together.sum(-1)
-    step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
-    return np.where((count > 1) | (small & zero), 0.05 * room * step, 0.0).astype(real_dtype(w))
+def _clusters(w):
+    """Return which values count as equal: pairs closer than rounding may part them, and what they link."""
+    tolerance = _tolerance(w)
+    return _closure(np.abs(column(w) - row(w)) <= np.maximum(column(tolerance), row(tolerance)))
 
 
 def _closure(together):
@@ -190,27 +178,91 @@ def _closure(together):
     return together
 
 
-_directions_p = {
-    zero: Primitive(
-        "directions_apart",
-        lambda w, zero=zero: _directions(w, zero),
-        flat=True,
-        batch=lambda size, batched, xs, params, zero=zero: bind(_directions_p[zero], xs[0]),
-        archetype="flat",
-    )
-    for zero in (False, True)
-}
+def _directions(w, zero):
+    """Return in which direction each value is moved so that repeated values part, each cluster within its surroundings.
 
-
-def parted(w: Any, zero: bool = False) -> Any:
-    """Return values known without their derivative, the repeated ones among them followed along a line where they part.
-
-    With `zero`, values at 0 count as repeated too: singular values meet their mirror images there.
-    See `fad.core.germ`.
+    Clusters move by at most 1/40 of their size and of their distance to the next one, in equal steps around their
+    middle; with `zero`, values at 0 move upwards from it.
     """
-    if not bool(bind(_crowded_p[zero], w)):
-        return w
-    return w + line(real_dtype(w)) * bind(_directions_p[zero], w)
+    n = w.shape[-1]
+    together = _clusters(w)
+    apart = np.where(together, np.inf, np.abs(column(w) - row(w))).min(-1, initial=np.inf)
+    size = np.abs(w)
+    small = size <= _tolerance(w)
+    room = np.minimum(apart, np.where(small, np.inf, size))
+    room = np.where(np.isfinite(room), room, scale_of(w))
+    place = (together & np.tri(n, n, -1, dtype=bool)).sum(-1)
+    count = together.sum(-1)
+    step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
+    return np.where((count > 1) | (small & zero), 0.025 * room * step, 0.0).astype(real_dtype(w))
+
+
+def _turn(w, zero):
+    """Return orthogonal matrices that mix the vectors of repeated values, and leave all others."""
+    n = w.shape[-1]
+    i, j = np.indices((n, n))
+    q, r = np.linalg.qr(np.diag(np.ones_like(w, shape=(n,), dtype=float)) + _clusters(w) * np.cos(1.0 + i + 2.0 * j))
+    return (q * row(np.sign(diagonal(r)))).astype(real_dtype(w))
+
+
+def _mirror(w, zero):
+    """Return -1 for values at 0, whose pairs of singular vectors may be turned apart, and 1 for all others."""
+    return np.where(np.abs(w) <= _tolerance(w), -1.0, 1.0).astype(real_dtype(w))
+
+
+def _flat_of_values(name: str, function: Any) -> dict:
+    """Make the constant operations ``function(w, zero)`` of values, one for each `zero`."""
+
+    def make(zero):
+        prim = Primitive(
+            name,
+            lambda w: function(w, zero),
+            flat=True,
+            batch=lambda size, batched, xs, params: bind(prim, xs[0]),
+            archetype="flat",
+        )
+        return prim
+
+    return {zero: make(zero) for zero in (False, True)}
+
+
+_directions_p = _flat_of_values("directions_apart", _directions)
+_turn_p = _flat_of_values("other_basis", _turn)
+_mirror_p = _flat_of_values("other_signs", _mirror)
+
+
+def parted(w: Any, v: Any) -> tuple:
+    """Return values and vectors known without their derivative, repeated ones followed along a line where they part.
+
+    On the other line of the germ, the vectors of repeated values are mixed. See `fad.core.germ`.
+    """
+    if not bool(bind(_crowded_p[False], w)):
+        return w, v
+    moved = w + line(real_dtype(w)) * bind(_directions_p[False], w)
+    other = v @ bind(_turn_p[False], w)
+    return moved, v + other_choice(real_dtype(w)) * (other - v)
+
+
+def parted_pairs(u: Any, s: Any, vh: Any) -> tuple:
+    """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
+    if not bool(bind(_crowded_p[True], s)):
+        return u, s, vh
+    moved = s + line(s.dtype) * bind(_directions_p[True], s)
+    turn = bind(_turn_p[True], s)
+    other_u, other_vh = (u @ turn) * row(bind(_mirror_p[True], s)), t(turn) @ vh
+    choice = other_choice(s.dtype)
+    return u + choice * (other_u - u), moved, vh + choice * (other_vh - vh)
+
+
+def warn_if_repeated(w: Any, zero: bool = False) -> None:
+    """Warn where a rule is applied to repeated values as they are, by an engine that cannot follow a line."""
+    if bool(bind(_crowded_p[zero], stop_gradient(w))):
+        warnings.warn(
+            "a derivative was taken through vectors of repeated values step by step, where it is right only for what "
+            "treats the repeated values alike; fad.grad and the other transforms are exact there",
+            GaugeDependenceWarning,
+            stacklevel=2,
+        )
 
 
 def reciprocal_gaps(w: Any) -> Any:

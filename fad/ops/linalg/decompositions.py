@@ -53,9 +53,11 @@ _cholesky_rule_p = Primitive(
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
 )
+# The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
     "cholesky_of",
     np.linalg.cholesky,
+    jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
     extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a))},
 )
@@ -185,9 +187,25 @@ def _qr_differentiated(a, *, mode):
     return q, r
 
 
+def _qr_direct_jvp(tangents, y, xs, params):
+    q, r = y
+    a, da = xs[0], tangents[0]
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    q1, r1 = q[..., :k], r[..., :k, :k]
+    dq, dr = _qr_jvp([da[..., :k]], (q1, r1), xs, params)
+    if n > k:
+        dr = np.concatenate([dr, h(dq) @ a[..., k:] + h(q1) @ da[..., k:]], -1)
+    if q.shape[-1] > k:
+        dq = np.concatenate([dq, -(q1 @ (h(dq) @ q[..., k:]))], -1)
+        dr = np.concatenate([dr, np.zeros_like(dr, shape=(*dr.shape[:-2], m - k, n))], -2)
+    return dq, dr
+
+
 qr_p = Primitive(
     "qr_of",
     lambda a, *, mode: tuple(np.linalg.qr(a, mode)),
+    jvp=_qr_direct_jvp,
     batch=stacked(lambda: qr_p),
     multi=True,
     extra={"differentiated": _qr_differentiated},

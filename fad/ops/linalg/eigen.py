@@ -31,6 +31,7 @@ from fad.ops.linalg.common import (
     rule_batch,
     stacked,
     t,
+    warn_if_repeated,
 )
 
 
@@ -68,12 +69,19 @@ _eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, u
 
 def _eigh_differentiated(a, *, uplo):
     w, v = bind(_eigh_known_p, a, uplo=uplo)
-    return bind(eigh_rule_p, hermitian_part(a, uplo), parted(w), v)
+    return bind(eigh_rule_p, hermitian_part(a, uplo), *parted(w, v))
 
 
+def _eigh_direct_jvp(tangents, y, xs, params):
+    warn_if_repeated(y[0])
+    return _eigh_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params)
+
+
+# The rule is for the eager tape, which records operations one by one.
 eigh_p = Primitive(
     "eigh_of",
     lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
+    jvp=_eigh_direct_jvp,
     batch=stacked(lambda: eigh_p),
     multi=True,
     extra={"differentiated": _eigh_differentiated},
@@ -182,12 +190,19 @@ def _eig_differentiated(a):
             "differentiable: they move with the square root of a change. Use the trace, the determinant or powers "
             "of the matrix instead, or a Hermitian matrix and np.linalg.eigh"
         )
-    return bind(_eig_rule_p, a, parted(w), v)
+    w, v = parted(w, v)
+    return bind(_eig_rule_p, a, w, v / np.sqrt(np.sum((v * conj(v)).real, -2, keepdims=True)))
+
+
+def _eig_direct_jvp(tangents, y, xs, params):
+    warn_if_repeated(y[0])
+    return _eig_jvp(tangents, y, xs, params)
 
 
 eig_p = Primitive(
     "eig_of",
     lambda a: tuple(np.linalg.eig(a)),
+    jvp=_eig_direct_jvp,
     batch=stacked(lambda: eig_p),
     multi=True,
     extra={"differentiated": _eig_differentiated},

@@ -19,12 +19,13 @@ from fad.ops.linalg.common import (
     inexact,
     known,
     lanes_for_all,
-    parted,
+    parted_pairs,
     reciprocal_gaps,
     row,
     rule_batch,
     stacked,
     t,
+    warn_if_repeated,
 )
 from fad.ops.linalg.decompositions import with_rest
 from fad.ops.linalg.eigen import diag_matrix
@@ -89,7 +90,7 @@ _svd_known_p = known(
 def _svd_differentiated(a, *, full):
     u, s, vh = bind(_svd_known_p, a, full=full)
     k = s.shape[-1]
-    u1, s1, vh1 = bind(_svd_rule_p, a, u[..., :k], parted(s, zero=True), vh[..., :k, :])
+    u1, s1, vh1 = bind(_svd_rule_p, a, *parted_pairs(u[..., :k], s, vh[..., :k, :]))
     if u.shape[-1] > k:
         u1 = with_rest(u1, u[..., k:])
     if vh.shape[-2] > k:
@@ -97,9 +98,25 @@ def _svd_differentiated(a, *, full):
     return u1, s1, vh1
 
 
+def _svd_direct_jvp(tangents, y, xs, params):
+    u, s, vh = y
+    warn_if_repeated(s, zero=True)
+    k = s.shape[-1]
+    du, ds, dvh = _svd_jvp(tangents, (u[..., :k], s, vh[..., :k, :]), xs, params)
+    return _with_rest_tangent(du, u, k), ds, h(_with_rest_tangent(h(dvh), h(vh), k))
+
+
+def _with_rest_tangent(du, u, k):
+    if u.shape[-1] == k:
+        return du
+    return np.concatenate([du, -(u[..., :k] @ (h(du) @ u[..., k:]))], -1)
+
+
+# The rule is for the eager tape, which records operations one by one.
 svd_p = Primitive(
     "svd_of",
     lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)),
+    jvp=_svd_direct_jvp,
     batch=stacked(lambda: svd_p),
     multi=True,
     extra={"differentiated": _svd_differentiated},
@@ -225,7 +242,7 @@ def lstsq(a, b, rcond=None):
     s = np.linalg.svdvals(a)
     rank = np.linalg.matrix_rank(a, rtol=rcond).astype(np.int32)
     dtype = np.result_type(a.dtype, b.dtype)
-    residuals = np.zeros_like(x, shape=(0,), dtype=np.zeros((), dtype).real.dtype)
+    residuals = np.zeros_like(x, shape=(0,), dtype=np.empty((), dtype).real.dtype)
     if m > n and bool(rank == n):
         rest = b - a @ x
         residuals = np.sum((rest * conj(rest)).real, 0, keepdims=b.ndim == 1)

@@ -14,8 +14,10 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.linalg.common import (
     as_array,
+    diagonal,
     eps,
     eye_like,
+    h,
     inexact,
     real_dtype,
     row,
@@ -159,9 +161,19 @@ def _det_differentiated(a):
     return bind(_det_rule_p, a)
 
 
+def _det_direct_jvp(tangents, y, xs, params):
+    # The adjugate by singular values: for the eager tape, which records operations one by one.
+    u, s, vh = np.linalg.svd(xs[0])
+    n = s.shape[-1]
+    others = np.prod(np.where(np.eye(n, dtype=bool), 1.0, row(s)), -1)
+    inner = h(u) @ tangents[0] @ h(vh)
+    return cast(np.linalg.det(u) * np.linalg.det(vh) * np.sum(others * diagonal(inner), -1), y.dtype)
+
+
 det_p = Primitive(
     "determinant",
     np.linalg.det,
+    jvp=_det_direct_jvp,
     batch=lambda size, batched, xs, params: bind(det_p, xs[0]),
     extra={"differentiated": _det_differentiated},
 )
