@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.germ import germs_kept
 from fad.core.tracer import Trace, Tracer, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
@@ -67,6 +68,7 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     return [Tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
+@germs_kept()
 def _pushed(call: Call, values: list, tangents: list) -> tuple[list, list]:
     if call.jvp is not None:
         return call.jvp(values, tangents)
@@ -97,10 +99,12 @@ def _fill(cts: list, ys: list) -> list:
     return [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
 
 
+@germs_kept()
 def _pulled_by_bwd(call: Call, res: Any, ys: list, cts: list) -> list:
     return call.bwd(res, _fill(cts, ys))
 
 
+@germs_kept()
 def _pulled_by_transpose(call: Call, values: list, parents: list, ys: list, cts: list) -> list:
     wanted = [i for i, p in enumerate(parents) if p >= 0]
 
