@@ -29,23 +29,27 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import data, nn, optim, random
+    from fad import data, debug, eager, nn, optim, profiler, random
     from fad.files import load, save
+    from fad.keeping import saved
 
 remat = checkpoint
 __version__ = "0.1.0"
 
 __all__ = [
     "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp",
-    "data", "device_get", "device_put", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian",
-    "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph",
-    "map", "nn", "numpy", "ops", "optim", "random", "remat", "save", "scan", "scipy", "source", "stop_gradient",
-    "switch", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "eager",
+    "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy", "ops",
+    "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "stop_gradient", "switch",
+    "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 # The training layer is loaded when it is first asked for, so that `import fad` stays quick.
-_LATER = {"data": "data", "nn": "nn", "optim": "optim", "random": "random", "load": "files", "save": "files"}
+_LATER = {
+    "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim", "profiler": "profiler",
+    "random": "random", "load": "files", "save": "files", "saved": "keeping",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

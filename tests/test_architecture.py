@@ -38,7 +38,7 @@ FLOORS = [
         "compile.", "transforms.jit",
     ],
     ["control", "numpy.", "scipy.", "random"],
-    ["data", "nn.", "files", "optim.", "saved", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
+    ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
 

@@ -453,7 +453,7 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
     for y, g in zip(ys, gs, strict=True):
         if g is not None:
             accumulate(cts, own, y.info, g)
-    sweep(tape, cts, own, end, keep=False)
+    trace.sweep(tape, cts, own, end, keep=False)
     del tape[end:], cts[end:], own[end:]
 
 

@@ -19,6 +19,7 @@ from fad.places import show_place, user_place
 from fad.transforms.vjp import (
     BOTH,
     CALL,
+    INDEX,
     MULTI,
     ONE_OF_TWO,
     PRODUCT,
@@ -112,6 +113,9 @@ class WatchedTrace(VJPTrace):
     def right(self, prim, a, y):
         return self._noted(prim.name, lambda: VJPTrace.right(self, prim, a, y))
 
+    def index(self, prim, x, index):
+        return self.process(prim, (x,), {"template": index})
+
     def process(self, prim, args, params):
         return self._noted(prim.name, lambda: VJPTrace.process(self, prim, args, params))
 
@@ -174,7 +178,7 @@ def _has_cotangent(record: tuple, cts: list, i: int) -> bool:
 def parents_of(record: tuple) -> list[int]:
     """Return the tape positions of a record's operands."""
     kind = record[0]
-    if kind in (UNARY, ONE_OF_TWO):
+    if kind in (UNARY, ONE_OF_TWO, INDEX):
         return [record[1]]
     if kind in (BOTH, PRODUCT):
         return [p for p in record[1:3] if p >= 0]
@@ -184,7 +188,7 @@ def parents_of(record: tuple) -> list[int]:
 def saved_in(record: tuple) -> list:
     """Return the arrays that a record of the flat tape holds on to."""
     kind = record[0]
-    if kind in (CALL, RERUN):
+    if kind in (CALL, RERUN, INDEX):
         return []
     found: list = []
     start = {UNARY: 3, ONE_OF_TWO: 3, BOTH: 5, PRODUCT: 4}.get(kind, 3)

@@ -64,7 +64,8 @@ def saved(fun: Callable) -> Callable:
 
     Examples
     --------
-    >>> found = saved(lambda x: np.sum(np.exp(np.sin(x))))(np.zeros(1000))
+    >>> import fad
+    >>> found = fad.saved(lambda x: np.sum(np.exp(np.sin(x))))(np.zeros(1000))
     >>> [(k.operation, k.bytes) for k in found], found.total
     ([('sin', 8000), ('exp', 8000)], 16000)
     """

@@ -1,0 +1,130 @@
+"""Finding NaNs, printing and calling back from traced programs, and seeing what reverse mode keeps."""
+
+import numpy as np
+import pytest
+
+import fad
+import fad.eager as torch
+from fad.debug import NaNGradientError
+
+
+def root_times_zero(x):
+    y = np.sqrt(x)
+    return np.sum(y * 0.0)
+
+
+# --- nans -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_nan_names_the_line_of_its_forward_call_with_shapes_and_values():
+    with np.errstate(all="ignore"), fad.debug.nans(), pytest.raises(NaNGradientError) as error:
+        fad.grad(root_times_zero)(np.zeros((2, 3)))
+    message = str(error.value)
+    assert "backward rule of sqrt" in message
+    assert "y = np.sqrt(x)" in message
+    assert "shape (2, 3), float64, from 0 to 0" in message
+
+
+def test_nans_leave_a_sound_program_alone():
+    f = lambda x: np.sum(np.sin(x) ** 3)
+    x = np.ones(3)
+    expected = fad.grad(f)(x), fad.hessian(f)(x)
+    with fad.debug.nans():
+        np.testing.assert_array_equal(fad.grad(f)(x), expected[0])
+        np.testing.assert_array_equal(fad.hessian(f)(x), expected[1])
+
+
+def test_off_again_a_nan_is_a_number():
+    with np.errstate(all="ignore"):
+        with fad.debug.nans():
+            pass
+        assert np.isnan(fad.grad(root_times_zero)(np.zeros(1))).all()
+
+
+def test_a_nan_that_came_from_above_is_not_blamed_on_the_rule_below():
+    with fad.debug.nans():
+        _, pull = fad.vjp(lambda x: x * 2, np.ones(2))
+        assert np.isnan(pull(np.full(2, np.nan))[0]).all()
+
+
+@pytest.mark.parametrize("transform", [fad.vmap, lambda f: fad.vmap(fad.checkpoint(f))])
+def test_nans_are_found_below_other_transforms(transform):
+    with np.errstate(all="ignore"), fad.debug.nans(), pytest.raises(NaNGradientError, match=r"np\.sqrt\(x\)"):
+        fad.grad(lambda x: np.sum(transform(root_times_zero)(x)))(np.zeros((2, 3)))
+
+
+def test_nans_are_found_in_the_eager_face():
+    x = torch.zeros(2, requires_grad=True)
+    with np.errstate(all="ignore"), fad.debug.nans():
+        y = x.sqrt()
+        z = (y * 0).sum()
+        with pytest.raises(NaNGradientError, match=r"y = x\.sqrt\(\)"):
+            z.backward()
+
+
+# --- print and callback ---------------------------------------------------------------------------------------------
+
+
+def test_print_shows_numbers_under_every_transform(capsys):
+    def f(x):
+        fad.debug.print("x = {}, twice {y}", x, y=2 * x)
+        return x * x
+
+    assert fad.grad(f)(3.0) == 6.0
+    assert capsys.readouterr().out == "x = 3.0, twice 6.0\n"
+    fad.grad(fad.grad(f))(3.0)
+    assert capsys.readouterr().out == "x = 3.0, twice 6.0\n"
+    fad.vmap(f)(np.array([1.0, 2.0]))
+    assert capsys.readouterr().out == "x = [1. 2.], twice [2. 4.]\n"
+
+
+def test_callback_gets_plain_numbers_and_changes_nothing():
+    seen = []
+
+    def f(x):
+        fad.debug.callback(lambda v, scale: seen.append(v * scale), {"v": x}["v"], scale=10.0)
+        return x**2
+
+    assert fad.grad(f)(3.0) == 6.0
+    assert seen == [30.0]
+    assert type(seen[0]) is np.float64
+
+
+# --- saved ----------------------------------------------------------------------------------------------------------
+
+
+def network(x, w):
+    h = np.tanh(x @ w)
+    return np.sum(np.exp(h))
+
+
+def test_saved_lists_what_is_kept_with_operation_line_and_total():
+    found = fad.saved(network)(np.ones((10, 4)), np.ones((4, 8)))
+    kept = {(k.operation, k.shape, k.bytes) for k in found}
+    assert kept == {("exp", (10, 8), 640), ("tanh", (10, 8), 640), ("matmul", (10, 4), 320), ("matmul", (4, 8), 256)}
+    assert found.total == 640 + 640 + 320 + 256
+    assert [k.bytes for k in found] == sorted((k.bytes for k in found), reverse=True)
+    assert all("h = np.tanh(x @ w)" in k.line for k in found if k.operation in ("tanh", "matmul"))
+
+
+def test_saved_prints_as_a_table():
+    text = str(fad.saved(network)(np.ones((10, 4)), np.ones((4, 8))))
+    assert text.splitlines()[0].split() == ["bytes", "shape", "dtype", "operation", "line"]
+    assert text.splitlines()[-1] == "1,856 bytes in 4 arrays"
+
+
+def test_sums_and_sines_keep_what_their_rules_read_and_no_more():
+    assert fad.saved(lambda x: np.sum(x + 1.0))(np.ones(100)) == []
+    shared = fad.saved(lambda x: np.sum(np.sin(x) + np.cos(x)))(np.ones(100))
+    assert shared.total == 800  # the argument, once
+
+
+def test_a_checkpoint_keeps_less():
+    def deep(x):
+        for _ in range(10):
+            x = np.sin(x)
+        return x
+
+    plain = fad.saved(lambda x: np.sum(deep(x)))(np.ones(1000)).total
+    less = fad.saved(lambda x: np.sum(fad.checkpoint(deep)(x)))(np.ones(1000)).total
+    assert (plain, less) == (80_000, 0)
