@@ -200,17 +200,13 @@ class _Stepper:
     def first(self, k):
         if self.first_step is not None:
             return min(self.first_step / self.span, self.largest)
-        y = self.y0
-        d0, d1 = self.norm(y, y, y), self.norm(k, y, y)
-        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h0 = min(h0, self.largest)
-        d2 = self.norm(stop_gradient(self.slope(h0, stop_gradient(y + h0 * k)) - k), y, y) / h0
-        h1 = (
-            max(1e-6, h0 * 1e-3)
-            if max(d1, d2) <= 1e-15
-            else (0.01 / max(d1, d2)) ** (1 / (self.rk.error_estimator_order + 1))
-        )
-        return min(100 * h0, h1, self.largest)
+        y, span = self.y0, self.span  # the formulas of Hairer, Norsett and Wanner (II.4), in units of time
+        d0, d1 = self.norm(y, y, y), self.norm(k, y, y) / span
+        h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
+        ahead = stop_gradient(self.slope(h0 / span, stop_gradient(y + (h0 / span) * k)) - k)
+        steep = max(d1, self.norm(ahead, y, y) / span / h0)
+        h1 = max(1e-6, h0 * 1e-3) if steep <= 1e-15 else (0.01 / steep) ** (1 / (self.rk.error_estimator_order + 1))
+        return min(100 * h0 / span, h1 / span, self.largest)
 
     def step(self, s, y, k, h):
         """Return the new state and the slopes of all stages, the last one at the new state."""
@@ -326,12 +322,9 @@ def _result(t, y, nfev):
 
 
 def _continuous(rebuild, held, t0, t1, y0, method, t_eval, options):
-    times = np.stack([t0, t1]) if t_eval is None else _real(t_eval)
-    starts_later = t_eval is not None and bool(number(times[0] != t0).any())
-    if starts_later:
-        times = np.concatenate([t0.reshape(1), times])
+    times = np.stack([t0, t1]) if t_eval is None else np.concatenate([t0.reshape(1), _real(t_eval)])
     (rows,) = _Flow(lambda values: rebuild(values), method, options).call(y0, times, *held)
-    if starts_later:
+    if t_eval is not None:
         times, rows = times[1:], rows[1:]
     return _result(times, rows.T, 0)
 
@@ -347,19 +340,24 @@ class _Flow:
 
     def run(self, y0: Any, times: Any, *held: Any) -> list:
         f = self.build(list(held))
+        start, end = times[0], times[-1]
+        if start == end:
+            return [np.repeat(y0[None], len(times), axis=0)]
+        distinct, where = np.unique(times, return_inverse=True)
         found = si.solve_ivp(
             lambda t, y: number(f(np.float64(t), y)),
-            (times[0], times[-1]),
+            (start, end),
             np.asarray(y0, dtype=float),
             self.method,
-            np.clip(times, *sorted((times[0], times[-1]))),
+            distinct if end > start else distinct[::-1],
             **self.options,
         )
         if not found.success:
             raise DerivativeError(
                 f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
             )
-        return [np.ascontiguousarray(found.y.T).astype(y0.dtype)]
+        rows = found.y.T if end > start else found.y.T[::-1]
+        return [rows[where].astype(y0.dtype)]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
         lanes = [self.call(*[v[i] if m else v for v, m in zip(values, batched, strict=True)])[0] for i in range(size)]
@@ -380,9 +378,11 @@ class _Flow:
         for i in range(times.shape[0] - 1, 0, -1):
             in_times.append(np.sum(cts[0][i] * f(times[i], ys[i])))
             rest = np.zeros_like(a, shape=(_count(held, moving),)) if gathered is None else gathered
-            z = np.concatenate([ys[i], a, rest])
-            z = adjoint.call(z, np.stack([times[i], times[i - 1]]), *held)[0][-1]
-            a, gathered = z[n : 2 * n], z[2 * n :]
+            if np.any(number(times[i] != times[i - 1])):
+                z = np.concatenate([ys[i], a, rest])
+                z = adjoint.call(z, np.stack([times[i], times[i - 1]]), *held)[0][-1]
+                a, rest = z[n : 2 * n], z[2 * n :]
+            gathered = rest
             if i == 1:
                 in_times.append(-np.sum(a * f(times[0], y0)))
             a = a + cts[0][i - 1]

@@ -17,12 +17,12 @@ import numpy as np
 import scipy.optimize as so
 
 from fad import tree
-from fad.core.tracer import stop_gradient
-from fad.errors import DerivativeError
+from fad.core.tracer import Tracer, stop_gradient
+from fad.errors import CustomRuleError, DerivativeError
 from fad.scipy.special.build import number
 from fad.transforms.custom import Call
 from fad.transforms.grad import grad, value_and_grad
-from fad.transforms.implicit import depth, implicit_root
+from fad.transforms.implicit import closed_over, depth, implicit_root
 from fad.transforms.jacobian import hvp, jacobian
 
 __all__ = ["OptimizeResult", "brentq", "fixed_point", "least_squares", "minimize", "newton", "root", "root_scalar"]
@@ -33,14 +33,38 @@ OptimizeResult = so.OptimizeResult
 # --- what all of them share -----------------------------------------------------------------------------------------
 
 
-def _flat(function: Callable, x0: Any) -> tuple[Any, Callable, Callable]:
-    """Return the flat starting point, the function of flat unknowns, and the map back to the structure of `x0`."""
-    flat, unravel = tree.ravel(tree.map(_as_float, stop_gradient(x0)))
+def _flat(x0: Any) -> tuple[Any, Callable]:
+    """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`."""
+    return tree.ravel(tree.map(_as_float, stop_gradient(x0)))
 
-    def of_flat(x, *args):
-        return function(unravel(x), *args)
 
-    return flat, of_flat, unravel
+class _Problem:
+    """A function of flat unknowns: with traced values as it came, or with plain ones in the place of what it holds."""
+
+    def __init__(self, function: Callable, args: tuple, unravel: Callable = lambda x: x):
+        self.args = tuple(args)
+        self.unravel = unravel
+        self.held, self.rebuild = closed_over((function, self.args))
+
+    def at(self, held: Any = None) -> Callable:
+        """Return the function of the unknowns alone; `held` are values for its traced parts."""
+        function, args = self.rebuild(self.held if held is None else list(held))
+        return lambda x: function(self.unravel(x), *args)
+
+    def vector(self, held: Any = None) -> Callable:
+        f = self.at(held)
+        return lambda x: _ravel(f(x))
+
+
+def _value(x: Any) -> Any:
+    """Return what a solver may see of a function's result: the numbers, without derivatives."""
+    x = stop_gradient(x)
+    if type(x) is Tracer:
+        raise CustomRuleError(
+            "a function given to a solver uses a mapped value in a place where fad does not find it (an attribute, "
+            "a global). Pass it in args"
+        )
+    return x
 
 
 def _as_float(x: Any) -> Any:
@@ -68,8 +92,8 @@ def _order(values: Any) -> int:
 
 
 def _solve_dense(slope: Callable, y: Any) -> Any:
-    """Solve ``slope(x) = y`` for a vector, by the matrix of the slope, held constant where its own derivative is not used."""
-    matrix = jacobian(slope)(stop_gradient(y))
+    """Solve ``slope(x) = y`` for a vector, by the matrix of the slope, which may be held constant."""
+    matrix = stop_gradient(jacobian(slope)(stop_gradient(y)))
     try:
         return np.linalg.solve(matrix, y)
     except np.linalg.LinAlgError as error:
@@ -152,28 +176,27 @@ def root(
     >>> fad.grad(lambda a: root(lambda x, a: x * x - a, np.array([1.0]), (a,)).x[0])(4.0).round(9)
     np.float64(0.25)
     """
-    flat, of_flat, unravel = _flat(fun, x0)
+    flat, unravel = _flat(x0)
+    problem = _Problem(fun, args, unravel)
 
-    def residual(x, *args):
-        return _ravel(of_flat(x, *args))
-
-    def solver(x, args):
-        values = {"jac": lambda x: jacobian(residual)(x, *args)} if jac and method in ("hybr", "lm") else {}
-        found = so.root(lambda x: residual(x, *args), x, method=method, tol=tol, options=options, **values)
+    def solver(x, held):
+        f = problem.vector(held)
+        values = {"jac": lambda x: _value(jacobian(f)(x))} if jac and method in ("hybr", "lm") else {}
+        found = so.root(lambda x: _value(f(x)), x, method=method, tol=tol, options=options, **values)
         return found.x, found
 
-    x, success, report = _run(solver, flat, args)
-    return _finished(x, success, report, lambda x: residual(x, *args), unravel, "scipy.optimize.root", of_flat, args)
+    x, success, report = _run(solver, flat, problem.held)
+    return _finished(x, success, report, problem.vector(), problem, "scipy.optimize.root")
 
 
-def _finished(x, success, report, equation, unravel, what, of_flat, args):
+def _finished(x, success, report, equation, problem, what):
     """Make a result differentiable by its equation, and put it in the caller's structure."""
     order = _order(equation(x))
     _converged(success, x, order, str(report.get("message", "")).strip(), what)
     x = implicit_root(equation, x, _solve_dense)
     result = OptimizeResult(report)
-    result.x = unravel(x)
-    result.fun = of_flat(x, *args)
+    result.x = problem.unravel(x)
+    result.fun = problem.at()(x)
     result.success = success if np.ndim(success) else bool(success) if type(success) is np.ndarray else success
     return result
 
@@ -190,16 +213,16 @@ def fixed_point(
     >>> fad.grad(lambda a: fixed_point(lambda x, a: np.sqrt(x + a), 1.0, (a,)))(2.0).round(9)
     np.float64(0.333333333)
     """
-    flat, of_flat, unravel = _flat(func, x0)
+    flat, unravel = _flat(x0)
+    problem = _Problem(func, args, unravel)
 
-    def image(x, *args):
-        return _ravel(of_flat(x, *args))
+    def solver(x, held):
+        f = problem.vector(held)
+        return so.fixed_point(lambda x: _value(f(x)), x, xtol=xtol, maxiter=maxiter, method=method), {}
 
-    def solver(x, args):
-        return so.fixed_point(lambda x: image(x, *args), x, xtol=xtol, maxiter=maxiter, method=method), {}
-
-    x, _, _ = _run(solver, flat, args)
-    return unravel(implicit_root(lambda x: image(x, *args) - x, x, _solve_dense))
+    x, _, _ = _run(solver, flat, problem.held)
+    image = problem.vector()
+    return unravel(implicit_root(lambda x: image(x) - x, x, _solve_dense))
 
 
 # --- minima ---------------------------------------------------------------------------------------------------------
@@ -248,40 +271,17 @@ def minimize(
     >>> fad.jacobian(nearest)(a)[0].round(5) + 0.0
     array([0.14286, 0.     ])
     """
-    flat, of_flat, unravel = _flat(fun, x0)
-
-    def objective(x, *args):
-        return of_flat(x, *args).reshape(())
-
+    flat, unravel = _flat(x0)
+    problem = _Problem(fun, args, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
+    given = {"bounds": bounds, "constraints": constraints, "tol": tol, "callback": callback, "options": options}
 
-    def solver(x, args):
-        def value(x):
-            return objective(x, *args)
-
-        values: dict = {}
-        if name in _WITH_GRADIENT:
-            values["jac"] = True
-        if name in _WITH_PRODUCT:
-            values["hessp"] = lambda x, p: hvp(value, (x,), (p,))[1]
-        if name in _WITH_HESSIAN:
-            values["hess"] = lambda x: jacobian(grad(value))(x)
-        f = value_and_grad(value) if name in _WITH_GRADIENT else value
-        found = so.minimize(
-            f,
-            x,
-            method=name,
-            bounds=bounds,
-            constraints=constraints,
-            tol=tol,
-            callback=callback,
-            options=options,
-            **values,
-        )
+    def solver(x, held):
+        found = so.minimize(x0=x, method=name, **_objective(problem.at(held), name), **given)
         return found.x, found
 
-    x, success, report = _run(solver, flat, args)
-    slope = _gradient(objective, args)
+    x, success, report = _run(solver, flat, problem.held)
+    slope = grad(_number(problem.at()))
     free = _free(x, bounds)
 
     def equation(x):
@@ -293,13 +293,27 @@ def minimize(
             "the minimum is held by constraints, and fad has its derivative for bounds only. Put the constraints into "
             "the objective, or solve the conditions of Karush, Kuhn and Tucker with fad.scipy.optimize.root"
         )
-    result = _finished(x, success, report, equation, unravel, "scipy.optimize.minimize", of_flat, args)
+    result = _finished(x, success, report, equation, problem, "scipy.optimize.minimize")
     result.jac = unravel(stop_gradient(slope(x)))
     return result
 
 
-def _gradient(objective: Callable, args: tuple) -> Callable:
-    return lambda x: grad(objective)(x, *args)
+def _number(f: Callable) -> Callable:
+    """Return a function whose result of one element is a number."""
+    return lambda x: _as_float(f(x)).reshape(())
+
+
+def _objective(f: Callable, name: str) -> dict:
+    """Return what SciPy's minimiser is given of a function: values, and the derivatives that its method can use."""
+    f = _number(f)
+    if name not in _WITH_GRADIENT:
+        return {"fun": lambda x: _value(f(x))}
+    given: dict = {"fun": lambda x: tuple(_value(v) for v in value_and_grad(f)(x)), "jac": True}
+    if name in _WITH_PRODUCT:
+        given["hessp"] = lambda x, p: _value(hvp(f, (x,), (np.asarray(p, dtype=x.dtype),))[1])
+    if name in _WITH_HESSIAN:
+        given["hess"] = lambda x: _value(jacobian(grad(f))(x))
+    return given
 
 
 def _free(x: Any, bounds: Any) -> Any:
@@ -350,47 +364,40 @@ def least_squares(
     >>> fad.grad(slope)(np.array([1.0, 2.0, 3.5])).round(9) + 0.0
     array([-0.5,  0. ,  0.5])
     """
-    flat, of_flat, unravel = _flat(fun, x0)
+    flat, unravel = _flat(x0)
+    problem = _Problem(fun, args, unravel)
+    given = {
+        "bounds": bounds,
+        "method": method,
+        "ftol": ftol,
+        "xtol": xtol,
+        "gtol": gtol,
+        "x_scale": x_scale,
+        "loss": loss,
+    }
 
-    def residual(x, *args):
-        return _ravel(of_flat(x, *args))
-
-    def solver(x, args):
+    def solver(x, held):
+        f = problem.vector(held)
         found = so.least_squares(
-            lambda x: residual(x, *args),
-            x,
-            jac=lambda x, *_: jacobian(residual)(x, *args),
-            bounds=bounds,
-            method=method,
-            ftol=ftol,
-            xtol=xtol,
-            gtol=gtol,
-            x_scale=x_scale,
-            loss=loss,
-            f_scale=f_scale,
-            max_nfev=max_nfev,
+            lambda x: _value(f(x)), x, jac=lambda x: _value(jacobian(f)(x)), f_scale=f_scale, max_nfev=max_nfev, **given
         )
         return found.x, found
 
-    x, success, report = _run(solver, flat, args)
-    slope = _gradient(lambda x, *args: 0.5 * np.sum(residual(x, *args) ** 2), args)
-    low, high = (np.broadcast_to(np.asarray(b, dtype=float), x.shape) for b in _ends(bounds))
+    x, success, report = _run(solver, flat, problem.held)
+    residual = problem.vector()
+    slope = grad(lambda x: 0.5 * np.sum(residual(x) ** 2))
+    low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
     free = (x > low) & (x < high)
-    if loss != "linear" and _order(residual(x, *args)):
+    if loss != "linear" and _order(residual(x)):
         raise DerivativeError(
             f"the derivative of a fit with loss={loss!r} is not implemented: write the loss as an objective and use "
             "fad.scipy.optimize.minimize"
         )
-    result = _finished(
-        x,
-        success,
-        report,
-        lambda x: np.where(free, slope(x), x - stop_gradient(x)),
-        unravel,
-        "scipy.optimize.least_squares",
-        of_flat,
-        args,
-    )
+
+    def equation(x):
+        return np.where(free, slope(x), x - stop_gradient(x))
+
+    result = _finished(x, success, report, equation, problem, "scipy.optimize.least_squares")
     result.cost = 0.5 * np.sum(_ravel(result.fun) ** 2)
     return result
 
@@ -404,10 +411,13 @@ def _ends(bounds: Any) -> tuple:
 
 def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
     """Find a root of one equation by `solver`, and make it differentiable in what `f` uses."""
-    x, _, _ = _run(lambda points, args: (solver(lambda x: f(x, *args), *points), {}), points, args)
+    problem = _Problem(f, args)
 
-    def equation(x):
-        return f(x, *args)
+    def run(points, held):
+        plain = problem.at(held)
+        return solver(lambda x: plain(x), *points), {}
+
+    x, _, _ = _run(run, points, problem.held)
 
     def solve(slope, y):
         rate = slope(np.ones_like(stop_gradient(y)))
@@ -415,7 +425,7 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
             raise DerivativeError("the root has no derivative: the slope of the function is zero there (a double root)")
         return y / rate
 
-    return implicit_root(equation, x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
+    return implicit_root(problem.at(), x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
 
 
 def brentq(
@@ -436,7 +446,9 @@ def brentq(
     >>> fad.grad(lambda a: brentq(lambda x, a: np.cos(x) - a * x, 0.0, 2.0, (a,)))(1.0).round(9)
     np.float64(-0.441610792)
     """
-    return _scalar(f, args, lambda g, a, b: so.brentq(g, a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), a, b)
+    return _scalar(
+        f, args, lambda g, a, b: so.brentq(lambda x: _value(g(x)), a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), a, b
+    )
 
 
 def newton(
@@ -454,7 +466,9 @@ def newton(
 
     def solver(g, x):
         slope = grad(lambda x: np.sum(g(x)))
-        return so.newton(g, x, fprime=slope, tol=tol, maxiter=maxiter, rtol=rtol)
+        return so.newton(
+            lambda x: _value(g(x)), x, fprime=lambda x: _value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol
+        )
 
     return _scalar(func, args, solver, _as_float(x0))
 
@@ -467,9 +481,10 @@ def root_scalar(
     reports = []
 
     def solver(g, *points):
-        values = {} if bracket is not None else {"x0": points[0], "fprime": grad(g), "fprime2": grad(grad(g))}
+        first, second = (lambda x: _value(grad(g)(x))), (lambda x: _value(grad(grad(g))(x)))
+        values = {} if bracket is not None else {"x0": points[0], "fprime": first, "fprime2": second}
         found = so.root_scalar(
-            g,
+            lambda x: _value(g(x)),
             method=method or (None if bracket is not None else "newton"),
             bracket=points if bracket is not None else None,
             xtol=xtol,

@@ -58,7 +58,9 @@ class _Distribution:
         found = dict(zip(names, args, strict=False))
         for key, value in named.items():
             if key not in names or key in found:
-                raise TypeError(f"{self.name} takes the parameters {', '.join(names)}; {key!r} is unknown or given twice")
+                raise TypeError(
+                    f"{self.name} takes the parameters {', '.join(names)}; {key!r} is unknown or given twice"
+                )
             found[key] = value
         missing = [n for n in self.shapes if n not in found]
         if missing:
@@ -273,7 +275,13 @@ chi2 = Continuous(
 
 def _f_logpdf(y, n, d):
     log_beta = sc.betaln(0.5 * n, 0.5 * d)
-    return 0.5 * n * np.log(n) + 0.5 * d * np.log(d) + sc.xlogy(0.5 * n - 1.0, y) - 0.5 * (n + d) * np.log(d + n * y) - log_beta
+    return (
+        0.5 * n * np.log(n)
+        + 0.5 * d * np.log(d)
+        + sc.xlogy(0.5 * n - 1.0, y)
+        - 0.5 * (n + d) * np.log(d + n * y)
+        - log_beta
+    )
 
 
 f = Continuous(

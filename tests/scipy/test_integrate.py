@@ -14,7 +14,8 @@ from fad.scipy import integrate as ours  # noqa: E402
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-10}
 EITHER = pytest.mark.parametrize(
-    ("adjoint", "method"), [("discrete", "RK45"), ("discrete", "RK23"), ("continuous", "DOP853"), ("continuous", "Radau")]
+    ("adjoint", "method"),
+    [("discrete", "RK45"), ("discrete", "RK23"), ("continuous", "DOP853"), ("continuous", "Radau")],
 )
 
 
@@ -53,7 +54,9 @@ def test_times_asked_for_are_interpolated_as_scipy_does(adjoint, method):
     times = np.array([0.0, 0.3, 0.31, 1.0])
 
     def solve(a, t_eval):
-        return ours.solve_ivp(predators, (0.0, 1.0), OPERANDS[2], method, t_eval, args=(a, 0.6), adjoint=adjoint, rtol=1e-7, atol=1e-9)
+        return ours.solve_ivp(
+            predators, (0.0, 1.0), OPERANDS[2], method, t_eval, args=(a, 0.6), adjoint=adjoint, rtol=1e-7, atol=1e-9
+        )
 
     rows, slopes = fad.jvp(lambda t: solve(1.1, t).y, (times,), (np.ones(4),))
     np.testing.assert_allclose(rows, solve(1.1, times).y, rtol=1e-6)
@@ -78,7 +81,9 @@ def test_the_discrete_adjoint_is_the_derivative_of_the_numbers_computed():
     """With few, rough steps the derivative still equals differences of the same rough solution, not of the exact one."""
 
     def end(rate):
-        found = ours.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), np.ones(1), adjoint="discrete", first_step=0.5, rtol=1e3, atol=1e3)
+        found = ours.solve_ivp(
+            lambda t, y: -rate * y, (0.0, 1.0), np.ones(1), adjoint="discrete", first_step=0.5, rtol=1e3, atol=1e3
+        )
         return found.y[0, -1]
 
     value, slope = fad.jvp(end, (2.0,), (1.0,))
@@ -96,7 +101,9 @@ def test_plain_values_go_to_scipy_itself():
 
 def test_the_discrete_steps_are_scipys():
     plain = si.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(1.1, 0.6), rtol=1e-5)
-    times = fad.jvp(lambda a: ours.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(a, 0.6), rtol=1e-5).t, (1.1,), (1.0,))[0]
+    times = fad.jvp(
+        lambda a: ours.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(a, 0.6), rtol=1e-5).t, (1.1,), (1.0,)
+    )[0]
     np.testing.assert_allclose(times, plain.t, rtol=1e-9)
 
 

@@ -57,7 +57,12 @@ def test_root_maps_over_its_arguments_and_is_differentiable_through_the_map():
     inside = fad.vmap(fad.jacobian(found))(many)
     np.testing.assert_allclose(inside, np.stack([fad.jacobian(exact)(a) for a in many]), rtol=1e-7)
     outside = fad.grad(lambda m: np.sum(fad.vmap(found)(m)))(many)
-    np.testing.assert_allclose(outside, fad.grad(lambda m: np.sum(fad.vmap(exact)(m)))(many), rtol=1e-7)
+    np.testing.assert_allclose(outside, fad.grad(lambda m: np.sum(fad.vmap(exact)(m)))(many), rtol=1e-7, atol=1e-15)
+
+
+def test_a_mapped_value_in_the_closure_is_found():
+    found = fad.vmap(lambda a: ours.root(lambda x: x**3 - a, np.array([1.0])).x[0])
+    np.testing.assert_allclose(found(np.array([1.0, 8.0, 27.0])), [1.0, 2.0, 3.0])
 
 
 def test_what_scipy_reports_is_reported():
@@ -91,7 +96,9 @@ def test_fixed_point_is_differentiable():
     assert fad.grad(fad.grad(found))(2.0) == pytest.approx(-2 / 27)
 
 
-@pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "CG", "Newton-CG", "trust-exact", "trust-ncg", "SLSQP", "Nelder-Mead"])
+@pytest.mark.parametrize(
+    "method", ["BFGS", "L-BFGS-B", "CG", "Newton-CG", "trust-exact", "trust-ncg", "SLSQP", "Nelder-Mead"]
+)
 def test_minimize_is_differentiable_with_every_kind_of_method(method):
     def valley(x, a):
         return (a[0] - x[0]) ** 2 + a[1] * (x[1] - x[0] ** 2) ** 2
@@ -143,7 +150,9 @@ def test_least_squares_is_differentiable_with_large_residuals_too():
     y = np.exp(-0.7 * t) + 0.3 * np.cos(5 * t)
 
     def rate(y):
-        return ours.least_squares(lambda p, y: p[0] * np.exp(-p[1] * t) - y, np.ones(2), (y,), xtol=1e-14, ftol=1e-14, gtol=1e-14).x[1]
+        return ours.least_squares(
+            lambda p, y: p[0] * np.exp(-p[1] * t) - y, np.ones(2), (y,), xtol=1e-14, ftol=1e-14, gtol=1e-14
+        ).x[1]
 
     gradient = fad.grad(rate)(y)
     h = 1e-5 * np.eye(9)

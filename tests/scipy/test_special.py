@@ -42,7 +42,9 @@ def test_plain_arguments_give_what_scipy_gives():
     np.testing.assert_array_equal(ours.zeta(x + 1.5, 2.0), sc.zeta(x + 1.5, 2.0))
     np.testing.assert_array_equal(ours.polygamma(2, x), sc.polygamma(2, x))
     np.testing.assert_allclose(ours.logsumexp(x), sc.logsumexp(x), rtol=1e-15)
-    np.testing.assert_allclose(ours.spherical_jn(2, x, derivative=True), sc.spherical_jn(2, x, derivative=True), rtol=1e-12)
+    np.testing.assert_allclose(
+        ours.spherical_jn(2, x, derivative=True), sc.spherical_jn(2, x, derivative=True), rtol=1e-12
+    )
     np.testing.assert_allclose(ours.jvp(1.5, x, 3), sc.jvp(1.5, x, 3), rtol=1e-11)
     np.testing.assert_allclose(ours.sph_harm_y(3, 1, x, 0.3), sc.sph_harm_y(3, 1, x, 0.3), rtol=1e-14)
     np.testing.assert_allclose(ours.multigammaln(x + 2, 3), sc.multigammaln(x + 2, 3), rtol=1e-14)
@@ -108,7 +110,9 @@ def test_derivatives_at_the_origin_are_the_limits():
     assert fad.grad(fad.grad(sc.ellipk))(0.0) == pytest.approx(9 * np.pi / 64, rel=1e-12)
     assert fad.grad(fad.grad(sc.spence))(1.0) == pytest.approx(0.5)
     assert fad.grad(lambda x: ours.lambertw(x).real)(0.0) == 1.0
-    assert fad.grad(lambda m: sc.ellipj(0.7, m)[0])(0.0) == pytest.approx(-0.25 * (0.7 - np.sin(0.7) * np.cos(0.7)) * np.cos(0.7))
+    assert fad.grad(lambda m: sc.ellipj(0.7, m)[0])(0.0) == pytest.approx(
+        -0.25 * (0.7 - np.sin(0.7) * np.cos(0.7)) * np.cos(0.7)
+    )
 
 
 def test_gammainc_at_zero_does_not_move_with_its_order():
