@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from fad import random
 from fad.core.archetypes import elementwise
 from fad.core.tracer import Tracer, bind
-from fad.nn.fused import affine, log_softmax_p, relu, softmax_p
+from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
 from fad.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -43,11 +44,11 @@ _slow_cdf = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)), otypes=
 
 
 def _normal_cdf(x):
+    where = "scipy" if isinstance(x, (np.ndarray, np.generic)) else "cupyx.scipy"
     try:
-        from scipy.special import ndtr
+        return importlib.import_module(f"{where}.special").ndtr(x)
     except ImportError:
         return _slow_cdf(x).astype(x.dtype)
-    return ndtr(x)
 
 
 normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf)
@@ -226,7 +227,7 @@ def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
     """
     labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
     check_indices(labels, num_classes)
-    return (labels[..., None] == np.arange(num_classes)).astype(dtype)
+    return (labels[..., None] == counting(num_classes, labels)).astype(dtype)
 
 
 def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
@@ -251,11 +252,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, mask: Any = N
     """
     scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
     if is_causal:
-        mask = _causal(*scores.shape[-2:])
+        rows, columns = scores.shape[-2:]
+        mask = counting(rows, scores)[:, None] >= counting(columns, scores)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     return softmax(scores) @ value
-
-
-def _causal(rows: int, columns: int) -> np.ndarray:
-    return np.arange(rows)[:, None] >= np.arange(columns)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of
 from fad.core.archetypes import cast, elementwise, fit
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
@@ -129,8 +130,16 @@ log_softmax_p = register(
 # --- cross entropy of logits and class numbers ---------------------------------------------------------------------
 
 
+def counting(n: int, x: Any) -> Any:
+    """Return ``arange(n)`` in the memory where x lives."""
+    while type(x) is Tracer:
+        x = x.value
+    numbers = np.arange(n)
+    return numbers if type(x) is np.ndarray else backend_of(x).from_host(numbers)
+
+
 def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:
-    return (labels[..., None] == np.arange(classes)).astype(dtype)
+    return (labels[..., None] == counting(classes, labels)).astype(dtype)
 
 
 def _reduced(rows: Any, reduction: str, lanes: int) -> Any:
@@ -151,7 +160,7 @@ def _count(shape: tuple, lanes: int) -> int:
 def _cross_entropy(z, labels, *, reduction, lanes):
     flat = _rows(z)
     s = flat - flat.max(-1, keepdims=True)
-    picked = s[np.arange(len(s)), labels.reshape(-1)]
+    picked = s[counting(len(s), s), labels.reshape(-1)]
     np.exp(s, out=s)
     rows = np.log(s.sum(-1)) - picked
     if lanes == 0 and reduction != "none":

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad import config, random
+from fad import backends, config, random
 
 _stream: ContextVar[Any] = ContextVar("init_stream", default=None)
 
@@ -66,9 +66,9 @@ def normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
     """Return zeros, in the default dtype of new parameters unless one is given."""
-    return np.zeros(shape, dtype or config.default_dtype.get())
+    return backends.default().from_host(np.zeros(shape, dtype or config.default_dtype.get()))
 
 
 def ones(shape: Any, dtype: Any = None) -> Any:
     """Return ones, in the default dtype of new parameters unless one is given."""
-    return np.ones(shape, dtype or config.default_dtype.get())
+    return backends.default().from_host(np.ones(shape, dtype or config.default_dtype.get()))

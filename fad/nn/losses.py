@@ -40,7 +40,7 @@ def check_labels(labels: Any, classes: int, ignore_index: int | None = None) -> 
         labels = labels[labels != ignore_index]
     if not labels.size:
         raise LabelError("there are no labels to take a loss over: the batch is empty, or all were to be ignored")
-    low, high = np.minimum.reduce(labels, axis=None), np.maximum.reduce(labels, axis=None)
+    low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:
         raise LabelError(
             f"class numbers must lie in 0 ... {classes - 1} for {classes} classes, but range from {low} to {high}. "
