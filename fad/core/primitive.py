@@ -40,6 +40,8 @@ class Primitive:
         carries the batch axis in front.
     ``saves``
         ``"all"``: the rules get operands and results; ``"none"``: only their ShapeDtypeStructs (linear operations).
+    ``extra["differentiated"]``
+        ``(*arrays, **params) -> y``, in other operations: what a transform that differentiates runs in place of this one.
     """
 
     name: str
