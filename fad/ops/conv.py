@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,30 @@ def taps(kernel: tuple, stride: tuple, dilation: tuple, out: tuple) -> list:
     return list(itertools.product(*axes))
 
 
+class _Scratch(threading.local):
+    """Memory for columns, kept from call to call: they never leave one, and fresh memory costs more than filling it."""
+
+    most = 1 << 28  # bytes; more than this is not kept
+    buffer: Any = None
+
+    def like(self, x: Any, shape: tuple) -> Any:
+        size = math.prod(shape) * x.dtype.itemsize
+        if type(x) is not np.ndarray or size > self.most:
+            return np.empty_like(x, shape=shape, order="C")
+        if self.buffer is None or self.buffer.size < size:
+            self.buffer = np.empty_like(x, shape=(size,), dtype=np.uint8)
+        return self.buffer[:size].view(x.dtype).reshape(shape)
+
+
+_scratch = _Scratch()
+
+
 def _columns(x, kernel, stride, padding, dilation, groups):
     """Return windows of a (C, N, *spatial) input as a matrix per group, (G, C/G * kernel, N * out), and out."""
     out = output_size(x.shape[2:], kernel, stride, padding, dilation)
     x = padded(x, padding)
     c, n = x.shape[:2]
-    columns = np.empty_like(x, shape=(c, *kernel, n, *out), order="C")
+    columns = _scratch.like(x, (c, *kernel, n, *out))
     places = itertools.product(*[range(k) for k in kernel])
     for place, tap in zip(places, taps(kernel, stride, dilation, out), strict=True):
         columns[(slice(None), *place)] = x[(slice(None), slice(None), *tap)]
@@ -106,10 +125,6 @@ def _conv_kernel(x, c, *, kernel, stride, padding, dilation, groups):
 
 
 # --- the three primitives -------------------------------------------------------------------------------------------
-
-
-def _options(params: dict) -> dict:
-    return {k: params[k] for k in ("stride", "padding", "dilation", "groups")}
 
 
 def _bilinear_jvp(prim):
