@@ -198,11 +198,12 @@ class Build(Memory):
                 writes.append((self.at[i], i, (slice(None),) * axis + (slice(start, stop),), False))
                 start = stop
         elif eq.prim.name == "scatter":
+            indices = eq.params["indices"]
+            rest = _outside(indices[0], target.shape)
             zero = np.zeros((), target.dtype)
             self.kept.append(zero)
-            writes.append((zero, None, (), False))
-            indices = eq.params["indices"]
-            writes += [(self.at[i], i, index, len(indices) > 1) for i, index in zip(eq.ins, indices, strict=True)]
+            writes += [(zero, None, index, False) for index in rest]
+            writes += [(self.at[i], i, index, n > 0) for n, (i, index) in enumerate(zip(eq.ins, indices, strict=True))]
         else:
             writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
             writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
@@ -282,7 +283,7 @@ class Build(Memory):
         at, params, outs = self.at, eq.params, eq.outs
         getters = [self._getter(i) for i in eq.ins]
         forward = eq.prim.forward
-        if isinstance(forward, np.ufunc) and not params and self.at[outs[0]].ndim:
+        if isinstance(forward, np.ufunc) and not params and not eq.prim.multi and self.at[outs[0]].ndim:
             target = outs[0]
             return lambda: forward(*[get(at) for get in getters], out=at[target])
         if eq.prim.multi:
@@ -336,6 +337,23 @@ class Build(Memory):
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], None))
+
+
+def _outside(index: Any, shape: tuple) -> list[tuple]:
+    """Return indices that together name all that a basic index leaves out (or more, before it is written)."""
+    index = index if type(index) is tuple else (index,)
+    partial = [d for d, p in enumerate(index) if p != slice(None)]
+    if len(partial) > 1 or not all(type(p) is slice for p in index):
+        return [()]
+    if not partial:
+        return []
+    (d,) = partial
+    start, stop, step = index[d].indices(shape[d])
+    if step != 1 or stop <= start:
+        return [()]
+    head = (slice(None),) * d
+    parts = [(*head, slice(0, start)), (*head, slice(stop, shape[d]))]
+    return [p for p, n in zip(parts, (start, shape[d] - stop), strict=True) if n]
 
 
 def _with_ellipsis(index: Any) -> tuple:

@@ -69,6 +69,7 @@ def plan_steps(graph: Graph) -> list[Step]:
                 last_guard = at
         for o in eq.outs:
             level[o] = step.level
+    steps = [s for s in steps if s.equations]
     steps.sort(key=lambda s: (s.level, s.kind == "view", s.number))
     return _fuse_sums(graph, steps, group)
 
@@ -110,13 +111,15 @@ def _is_basic(index: tuple) -> bool:
 def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group."""
     shape = graph.types[eq.outs[0]].shape
-    best = None
-    for i in eq.ins:
-        step = group.get(i)
-        if step is not None and step.shape == shape and (best is None or step.level > best.level):
-            best = step
-    if best is None or best.weight + weight > MOST_WEIGHT:
+    mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
+    if not mine:
         return None
+    best = max(mine, key=lambda step: step.level)
+    if best.weight + weight > MOST_WEIGHT:
+        return None
+    for other in mine:
+        if other is not best and other.level == best.level:
+            _merge(best, other, group, weight)
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
@@ -126,6 +129,21 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
     best.members.update(eq.outs)
     best.operands.update(eq.ins)
     return best
+
+
+def _merge(best: Step, other: Step, group: dict, weight: int) -> None:
+    """Make two groups of one level and shape one: neither reads what the other computes."""
+    operands = best.operands | other.operands
+    if best.weight + other.weight + weight > MOST_WEIGHT or len(operands) >= MOST_OPERANDS:
+        return
+    best.equations += other.equations
+    best.templates += other.templates
+    best.members |= other.members
+    best.operands = operands
+    best.weight += other.weight
+    for o in other.members:
+        group[o] = best
+    other.equations = []
 
 
 def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[Step]:

@@ -7,6 +7,7 @@ the results out. Operations without a kernel are NumPy calls on the same memory,
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from fad.compile.llvm.fixed import DRIVER
 from fad.compile.memory import data_address
 from fad.core.graph import ARRAY, NUMBER, Graph, GuardFailed, ask
 
+_REMEMBERED = 2  # large results kept for another call
 _run_table = None
 
 
@@ -162,11 +164,24 @@ def _pointer(build: Build, i: int) -> Callable:
 
 
 def _fresh(build: Build, i: int) -> Callable:
+    """Return a function that gives a large result its memory.
+
+    New memory from the system costs as much as computing it, page by page. So the arrays handed out last are remembered,
+    and one that nobody else holds any more is handed out again.
+    """
     move = _mover(build, i)
     t = build.graph.types[i]
+    given: list = []
 
     def fresh() -> np.ndarray:
-        y = np.empty(t.shape, t.dtype)
+        for k in range(len(given)):
+            if sys.getrefcount(given[k]) == 2:  # the list's own reference, and the argument's
+                y = given[k]
+                break
+        else:
+            y = np.empty(t.shape, t.dtype)
+            given.append(y)
+            del given[:-_REMEMBERED]
         move(y)
         return y
 

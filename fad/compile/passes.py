@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, hashable, type_of
+from fad.core.cotangent import is_basic
+from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import REGISTRY
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
@@ -18,7 +19,7 @@ _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 def optimise(graph: Graph) -> Graph:
     """Run all passes."""
-    for step in (fold_constants, simplify, share, drop_dead):
+    for step in (fold_constants, simplify, share, add_before_scatter, drop_dead):
         graph = step(graph)
     return graph
 
@@ -52,16 +53,10 @@ def fold_constants(graph: Graph) -> Graph:
     constants = dict(graph.constants)
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
-        prim = eq.prim
-        if prim is GUARD or prim.multi or graph.types[eq.outs[0]].size > _LARGE:
+        if eq.prim is GUARD or eq.prim.multi:
             return eq
-        if prim.name in _SHAPE_ONLY:
-            shape, dtype = graph.types[eq.outs[0]].shape, graph.types[eq.outs[0]].dtype
-            value = np.broadcast_to(np.asarray(prim.name == "ones_from", dtype), shape)
-        elif all(i in constants for i in eq.ins):
-            with np.errstate(all="ignore"):
-                value = prim.forward(*[constants[i] for i in eq.ins], **eq.params)
-        else:
+        value = _known_value(eq, graph.types[eq.outs[0]], constants)
+        if value is None:
             return eq
         if graph.types[eq.outs[0]].kind != ARRAY and type(value) is np.ndarray:
             value = value[()]
@@ -69,6 +64,24 @@ def fold_constants(graph: Graph) -> Graph:
         return None
 
     return _renamed(graph, rewrite, constants)
+
+
+def _known_value(eq: Equation, out: Type, constants: dict) -> Any:
+    """Return what an equation computes, if that is known beforehand and takes little memory; None otherwise."""
+    prim = eq.prim
+    if prim.name in _SHAPE_ONLY:
+        return np.broadcast_to(np.asarray(prim.name == "ones_from", out.dtype), out.shape)
+    if not all(i in constants for i in eq.ins):
+        return None
+    xs = [constants[i] for i in eq.ins]
+    with np.errstate(all="ignore"):
+        if out.size <= _LARGE or prim.name == "broadcast":
+            return prim.forward(*xs, **eq.params)
+        if prim.archetype == "elementwise":
+            numbers = [as_uniform(x) for x in xs]
+            if all(x is not None for x in numbers):
+                return np.broadcast_to(np.asarray(prim.forward(*numbers, **eq.params), out.dtype), out.shape)
+    return None
 
 
 def as_uniform(c: Any) -> Any:
@@ -114,6 +127,29 @@ def drop_dead(graph: Graph) -> Graph:
             kept.append(eq)
     constants = {i: c for i, c in graph.constants.items() if i in alive}
     return graph.replace(equations=kept[::-1], constants=constants)
+
+
+def add_before_scatter(graph: Graph) -> Graph:
+    """Add up what a scatter puts into one place beforehand, where the sum can be fused with what computes its terms."""
+    types = list(graph.types)
+    equations: list[Equation] = []
+    add = REGISTRY["add"]
+    for eq in graph.equations:
+        if eq.prim.name == "scatter" and len(eq.ins) > 1:
+            sums: dict[Any, tuple] = {}
+            for i, index in zip(eq.ins, eq.params["indices"], strict=True):
+                key = (hashable(index), types[i].shape) if is_basic(index) else len(sums)
+                if key in sums:
+                    first = sums[key][0]
+                    dtype = np.result_type(types[first].dtype, types[i].dtype)
+                    types.append(Type(types[first].shape, dtype, ARRAY))
+                    equations.append(Equation(add, (first, i), {}, (len(types) - 1,)))
+                    i = len(types) - 1
+                sums[key] = (i, index)
+            ins, indices = zip(*sums.values(), strict=True)
+            eq = Equation(eq.prim, ins, {**eq.params, "indices": indices}, eq.outs)
+        equations.append(eq)
+    return graph.replace(types=types, equations=equations)
 
 
 # --- algebra -----------------------------------------------------------------------------------------------------
