@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--plot", help="where to write a picture of the loss")
     args = parser.parse_args()
     model, history, found = train(args.epochs)
-    print(model.summary())
+    model.summary(np.zeros((1, 1, 8, 8), "float32"))
     print(f"held-out accuracy {found:.4f}")
     if args.save:
         fad.save(args.save, model)

@@ -27,14 +27,17 @@ from fad.nn.losses import (
     soft_margin_loss,
 )
 from fad.ops.activation import sigmoid
+from fad.ops.conv import conv as conv1d
+from fad.ops.conv import conv as conv2d
+from fad.ops.pooling import avg_pool, max_pool
 from fad.ops.structural import normalize_axis
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "dropout", "elu",
-    "embedding", "gaussian_nll_loss", "gelu", "glu", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "mse_loss", "nll_loss", "normalize", "one_hot",
-    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softplus", "softsign", "tanh",
+    "avg_pool", "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "cosine_similarity",
+    "cross_entropy", "dropout", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "hardtanh", "huber_loss",
+    "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "max_pool", "mish",
+    "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
+    "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "softsign", "tanh",
 ]  # fmt: skip
 
 # --- elementwise activations ---------------------------------------------------------------------------------------

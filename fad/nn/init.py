@@ -72,3 +72,54 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
 def ones(shape: Any, dtype: Any = None) -> Any:
     """Return ones, in the default dtype of new parameters unless one is given."""
     return backends.default().from_host(np.ones(shape, dtype or config.default_dtype.get()))
+
+
+def constant(value: float, shape: Any, dtype: Any = None) -> Any:
+    """Return an array filled with a number."""
+    return value * ones(shape, dtype)
+
+
+def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+    """Return numbers uniform in ±gain √(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010)."""
+    bound = gain * math.sqrt(6.0 / sum(fans(shape)))
+    return uniform(key, shape, -bound, bound, dtype)
+
+
+def xavier_normal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+    """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out))."""
+    return normal(key, shape, 0.0, gain * math.sqrt(2.0 / sum(fans(shape))), dtype)
+
+
+def kaiming_uniform(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
+    """Return numbers uniform in ±gain √(3 / fan) (K. He et al., 2015); the default gain is for ReLU.
+
+    >>> bool(np.abs(kaiming_uniform(random.key(0), (4, 6))).max() <= 1.0)
+    True
+    """
+    bound = gain * math.sqrt(3.0 / _fan(shape, mode))
+    return uniform(key, shape, -bound, bound, dtype)
+
+
+def kaiming_normal(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
+    """Return normal numbers of standard deviation gain / √fan; the default gain is for ReLU."""
+    return normal(key, shape, 0.0, gain / math.sqrt(_fan(shape, mode)), dtype)
+
+
+def _fan(shape: Any, mode: str) -> int:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode must be 'fan_in' or 'fan_out', not {mode!r}")
+    return fans(shape)[mode == "fan_out"]
+
+
+def orthogonal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
+    """Return gain times a random matrix with orthonormal rows or columns, whichever are fewer; later axes are columns.
+
+    >>> w = orthogonal(random.key(0), (2, 3))
+    >>> np.allclose(w @ w.T, np.eye(2))
+    True
+    """
+    rows, columns = shape[0], math.prod(shape[1:])
+    z = normal(key, (max(rows, columns), min(rows, columns)), dtype=dtype)
+    q, r = np.linalg.qr(z)
+    q = q * np.where(np.diag(r) < 0, -1.0, 1.0).astype(q.dtype)  # so that all orthogonal matrices are equally likely
+    return gain * (q.T if rows < columns else q).reshape(shape)

@@ -21,6 +21,7 @@ from fad.core import effects
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, Base, flatten_module, is_array, unflatten_module
+from fad.nn.summary import table
 from fad.transforms.vmap import BatchTrace
 
 
@@ -334,11 +335,9 @@ class Module(Base):
         inside = "\n" + "\n".join(lines) + "\n" if lines else self.extra_repr()
         return f"{type(self).__name__}({inside})"
 
-    def summary(self) -> str:
-        """Return a table of layers, shapes and parameter counts, ready to print."""
-        from fad.nn.summary import table
-
-        return table(self)
+    def summary(self, *inputs: Any) -> None:
+        """Print a table of layers, shapes and parameter counts; given inputs for the model, the outputs' shapes too."""
+        print(table(self, *inputs))
 
 
 def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:

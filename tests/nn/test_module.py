@@ -334,10 +334,13 @@ def test_everything_includes_the_state_of_dropout():
 # --- showing and settings ------------------------------------------------------------------------------------------
 
 
-def test_the_summary_counts_parameters():
+def test_the_summary_counts_parameters(capsys):
     model = network()
     model[0].freeze()
-    text = model.summary()
+    model.summary(X)
+    text = capsys.readouterr().out
+    assert "6x2" in text
+    assert model[1].num_batches_tracked == 0
     assert "34 parameters, 18 of them trainable; 9 numbers in buffers" in text
     assert "weight 4x3 frozen" in text
 
