@@ -143,3 +143,31 @@ def test_the_derivative_of_a_long_cumulative_product_is_that_of_its_formula():
     y = np.linspace(0.5, 1.5, 100)
     _, t = fad.jvp(np.cumprod, (y,), (np.ones(100),))
     np.testing.assert_allclose(t, np.cumprod(y) * np.cumsum(1 / y))
+
+
+METHODS = (
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "max",
+    "min",
+    "cumsum",
+    "cumprod",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_of_a_traced_array_is_the_method_of_an_array(name):
+    x = X + 0.1 * np.arange(12.0).reshape(3, 4)
+    for options in ({}, {"axis": 1}):
+        found = fad.vmap(lambda x, options=options: getattr(x, name)(**options))(x[None])[0]
+        wanted = getattr(x, name)(**options)
+        np.testing.assert_allclose(found, wanted)
+        assert found.dtype == wanted.dtype
