@@ -419,3 +419,37 @@ def test_a_graph_is_drawn_without_the_network():
     assert "<svg" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert graph.to_dot().count("->") >= len(graph)
+
+
+def test_a_jitted_call_inside_one_transform_is_compiled_under_it():
+    inner = fad.jit(lambda x, w: np.sum(np.tanh(x @ w)) * x[0, 0])
+    w = RNG.normal(size=(4, 3))
+
+    def plain(x, w):
+        return inner.fun(x, w)
+
+    tangent = np.ones_like(X)
+    for _ in range(3):
+        for got, wanted in zip(
+            fad.grad(inner, argnums=(0, 1))(X, w), fad.grad(plain, argnums=(0, 1))(X, w), strict=True
+        ):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+        np.testing.assert_allclose(fad.grad(lambda x: inner(x, w) ** 2)(X), fad.grad(lambda x: plain(x, w) ** 2)(X))
+        pushed = fad.jvp(lambda x: inner(x, w), (X,), (tangent,))
+        np.testing.assert_allclose(pushed, fad.jvp(lambda x: plain(x, w), (X,), (tangent,)))
+        for size in (2, 3):
+            batch = np.stack([X] * size)
+            np.testing.assert_allclose(fad.vmap(inner, in_axes=(0, None))(batch, w), np.full(size, plain(X, w)))
+        np.testing.assert_allclose(fad.hessian(inner)(X, w), fad.hessian(plain)(X, w), atol=1e-12)
+    assert len(inner._inner) >= 4
+
+
+def test_the_pullback_of_a_jitted_function_can_be_batched_and_notices_overwritten_arguments():
+    fast = fad.jit(lambda x: np.sin(x) * x[0])
+    np.testing.assert_allclose(fad.jacrev(fast)(X[0]), fad.jacrev(fast.fun)(X[0]))
+    x = X[0].copy()
+    _, pullback = fad.vjp(lambda v: fast(v * x), X[0])
+    pullback(np.ones(4))
+    x[:] = 0.0
+    with pytest.raises(fad.errors.MutationError):
+        pullback(np.ones(4))

@@ -9,7 +9,7 @@ _WIDE, _HIGH, _GAP_X, _GAP_Y = 150, 34, 20, 36
 _FILL = {"input": "#dbeafe", "constant": "#f3f4f6", "output": "#dcfce7", "guard": "#fef3c7", "operation": "#ffffff"}
 
 
-class _Node:
+class Node:
     __slots__ = ("name", "kind", "label", "detail", "parents")
 
     def __init__(self, name: str, kind: str, label: str, detail: str, parents: list):
@@ -20,12 +20,12 @@ class _Node:
         self.parents = parents  # positions of earlier nodes
 
 
-def _nodes(graph: Any, named: dict[int, str]) -> list[_Node]:
-    found: list[_Node] = []
+def _nodes(graph: Any, named: dict[int, str]) -> list[Node]:
+    found: list[Node] = []
     place: dict[int, int] = {}
 
     def put(kind: str, label: str, detail: str, ins: Any, outs: Any) -> None:
-        found.append(_Node(f"n{len(found)}", kind, label, detail, [place[i] for i in ins if i in place]))
+        found.append(Node(f"n{len(found)}", kind, label, detail, [place[i] for i in ins if i in place]))
         place.update(dict.fromkeys(outs, len(found) - 1))
 
     for i in graph.inputs:
@@ -55,7 +55,7 @@ def to_dot(graph: Any, named: dict[int, str]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _places(nodes: list[_Node]) -> list[tuple[int, int]]:
+def _places(nodes: list[Node]) -> list[tuple[int, int]]:
     """Put each node one level below its lowest parent, and side by side within a level."""
     level: list[int] = []
     width: dict[int, int] = {}
@@ -69,8 +69,7 @@ def _places(nodes: list[_Node]) -> list[tuple[int, int]]:
     return places
 
 
-def _svg(graph: Any, named: dict[int, str]) -> str:
-    nodes = _nodes(graph, named)
+def _svg(nodes: list[Node]) -> str:
     places = _places(nodes)
     parts = []
     for n, (x, y) in zip(nodes, places, strict=True):
@@ -95,8 +94,13 @@ def _svg(graph: Any, named: dict[int, str]) -> str:
     )
 
 
-def to_html(graph: Any, named: dict[int, str]) -> str:
+def page(nodes: list[Node], text: str) -> str:
+    """Return a page that shows nodes, each after its parents, as a drawing, and a text below; it needs no network."""
     return (
         "<!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>fad graph</title></head><body>"
-        f"<div style='overflow:auto'>{_svg(graph, named)}</div><pre>{html.escape(str(graph))}</pre></body></html>"
+        f"<div style='overflow:auto'>{_svg(nodes)}</div><pre>{html.escape(text)}</pre></body></html>"
     )
+
+
+def to_html(graph: Any, named: dict[int, str]) -> str:
+    return page(_nodes(graph, named), str(graph))

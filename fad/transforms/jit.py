@@ -4,8 +4,9 @@ The first call of a signature (tree structure, shapes, dtypes, static arguments)
 later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
 got. The answers are checked on replay, and another path is recorded when one is first taken.
 
-A call with traced arguments, inside ``grad``, ``vmap`` or another ``jit``, runs the function itself on the tracers, so
-every transform sees the operations one by one; put ``jit`` outermost for speed.
+A call with traced arguments runs its transform inside: under ``grad`` the pullback is a jitted function of its own, under
+``vmap`` the batched function is, under ``jvp`` the pushed one. Where several transforms meet, and inside another
+``jit``, the function itself runs on the tracers, and every transform sees the operations one by one.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from fad.compile.lowering import lower
 from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, youngest
 from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
 from fad.transforms.mutation import fingerprint
 from fad.transforms.record import Foreign, is_traceable, make_graph, record, unhurried
+from fad.transforms.under import RULES
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 MAX_PATHS = 32
@@ -109,6 +111,7 @@ class Jitted:
         self._gone: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
         self._signatures: dict[Any, Signature] = {}
         self._quick: dict[Any, Path] = {}
+        self._inner: dict[Any, Jitted] = {}
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._plain = not (self._static[0] or self._static[1] or self._donated)
@@ -153,7 +156,9 @@ class Jitted:
             if is_traceable(x):
                 traced.append(True)
                 key.append((x.shape, x.dtype) if type(x) is np.ndarray else type(x))
-            elif type(x) is Tracer or hasattr(x, "dtype"):
+            elif type(x) is Tracer:
+                return self._under(fun, leaves, in_tree, static)
+            elif hasattr(x, "dtype"):
                 return fun(*args, **kwargs)
             else:
                 traced.append(False)
@@ -173,6 +178,29 @@ class Jitted:
         for x in leaves:
             key += [x.shape, x.dtype] if type(x) is np.ndarray else [type(x)]
         return tuple(key)
+
+    def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
+        """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
+        trace = youngest(leaves)
+        mine = [type(x) is Tracer and x.trace is trace for x in leaves]
+        values = [trace.lower(x) for x in leaves]
+        rule = RULES.get(type(trace))
+        if rule is None or not all(map(is_traceable, values)) or _closes_over_tracer(self.fun):
+            args, kwargs = tree.unflatten(in_tree, leaves)
+            return fun(*args, **kwargs)
+
+        def flat(*xs):
+            args, kwargs = tree.unflatten(in_tree, xs)
+            return fun(*args, **kwargs)
+
+        def cached(kind, make):
+            key = (kind, in_tree, tuple(mine), static)
+            found = self._inner.get(key)
+            if found is None:
+                found = self._inner[key] = jit(make())
+            return found
+
+        return rule(trace, flat, leaves, values, mine, cached)
 
     def _split(self, args: tuple, kwargs: dict) -> tuple:
         """Take static arguments out; return the function of the others, the others, and the static ones' key."""
@@ -217,6 +245,7 @@ class Jitted:
         with self._lock:
             self._signatures.clear()
             self._quick.clear()
+            self._inner.clear()
             self._hits = self._misses = 0
 
     def explain(self) -> str:

@@ -1,0 +1,85 @@
+"""A jitted call inside grad, jvp or vmap: the pullback, the pushed or the batched function is jitted in its turn.
+
+Each rule is given the call as a function of flat leaves, the leaves and the plain values under them, which of them are
+traced, and ``cached(kind, make)``, which jits a function once and keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Tracer, youngest
+from fad.transforms.check import finished, zeros_like
+from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.vjp import VJPTrace, is_inexact, vjp
+from fad.transforms.vmap import BatchTrace, vmap
+
+
+def _filled(flat: Callable, values: Any, mine: list) -> Callable:
+    """Return a function of those arguments that are traced; the others are fixed."""
+
+    def some(*xs):
+        it = iter(xs)
+        return flat(*[next(it) if m else v for v, m in zip(values, mine, strict=True)])
+
+    return some
+
+
+def _chosen(values: Any, mine: list) -> tuple:
+    return tuple(v for v, m in zip(values, mine, strict=True) if m)
+
+
+def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+    """Run the program forward, and leave a pullback on the tape that runs it again together with its derivative."""
+
+    def pull(values, cts):
+        out, pullback = vjp(_filled(flat, values, mine), *_chosen(values, mine))
+        ys, structure = tree.flatten(out)
+        return pullback(tree.unflatten(structure, [ct if is_inexact(y) else y for ct, y in zip(cts, ys, strict=True)]))
+
+    ys, out_tree = tree.flatten(cached("forward", lambda: flat)(*values))
+    ys = [finished(y) for y in ys]
+    for x in values:
+        if type(x) is np.ndarray and id(x) not in trace.watch.kept:
+            trace.watch.add(x)
+
+    def pullback(cts):
+        full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
+        return list(cached("vjp", lambda: pull)(values, full))
+
+    parents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
+    return tree.unflatten(out_tree, trace.call(parents, ys, pullback))
+
+
+def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+    def push(values, tangents):
+        return jvp(_filled(flat, values, mine), _chosen(values, mine), tangents)
+
+    trace.check_alive()
+    tangents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
+    if youngest(tangents) is not None:
+        return flat(*leaves)
+    tangents = tuple(_as(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
+    out, pushed = cached("jvp", lambda: push)(values, tangents)
+    return tree.map(lambda y, t: Tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
+
+
+def _as(t: Any, x: Any) -> Any:
+    """Return a tangent as an array, or as a scalar, as its value is."""
+    return np.asarray(t) if isinstance(x, np.ndarray) else np.asarray(t)[()]
+
+
+def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+    trace.check_alive()
+    if not trace.size:
+        return flat(*leaves)
+    axes = tuple(0 if m else None for m in mine)
+    batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
+    return tree.map(lambda y: Tracer(y, trace, None), batched(*values))
+
+
+RULES: dict[type, Callable] = {VJPTrace: _under_vjp, JVPTrace: _under_jvp, BatchTrace: _under_vmap}
