@@ -11,9 +11,9 @@ import scipy.integrate as si
 from fad import tree
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
+from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.custom import Call
 from fad.transforms.implicit import closed_over
 from fad.transforms.vjp import is_inexact, vjp
 
@@ -336,7 +336,7 @@ class _Flow:
         self.build = build
         self.method = method
         self.options = options
-        self.call = Call("scipy.integrate.solve_ivp", self.run, None, self.forward, self.pull, self.batch)
+        self.call = HostCall("scipy.integrate.solve_ivp", self.run, None, self.forward, self.pull, self.batch)
 
     def run(self, y0: Any, times: Any, *held: Any) -> list:
         f = self.build(list(held))

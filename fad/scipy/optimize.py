@@ -19,8 +19,8 @@ import scipy.optimize as so
 from fad import tree
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import CustomRuleError, DerivativeError
+from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.custom import Call
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.implicit import closed_over, depth, implicit_root
 from fad.transforms.jacobian import hvp, jacobian
@@ -117,7 +117,7 @@ class _Plain:
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
         lanes = [
-            Call(self.name, self.run, batch=self.batch)(
+            HostCall(self.name, self.run, batch=self.batch)(
                 *[v[i] if b else v for v, b in zip(values, batched, strict=True)]
             )
             for i in range(size)
@@ -131,7 +131,7 @@ def _run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     """Run ``solver(*operands) -> (x, report)`` on the values of the operands; return x, success and the report."""
     leaves, structure = tree.flatten(stop_gradient(operands))
     plain = _Plain(solver, structure)
-    x, success = Call(plain.name, plain.run, batch=plain.batch)(
+    x, success = HostCall(plain.name, plain.run, batch=plain.batch)(
         *[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves]
     )
     return x, success, plain.report

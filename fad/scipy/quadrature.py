@@ -10,9 +10,9 @@ import scipy.integrate as si
 
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.custom import Call
 from fad.transforms.implicit import closed_over
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import is_inexact, vjp
@@ -70,7 +70,7 @@ class _Integral:
         self.options = options
         self.like = like  # an array of the integrand's shape, or None for a number
         self.error: Any = np.float64(0.0)
-        self.call = Call("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
+        self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
 
     def run(self, a: Any, b: Any, *held: Any) -> list:
         f = self.build(list(held))

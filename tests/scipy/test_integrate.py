@@ -186,3 +186,17 @@ def test_rules_for_samples_are_scipys(name, n):
         np.testing.assert_allclose(found, getattr(si, name)(y, **options), rtol=1e-12, atol=1e-14)
         by_column = getattr(ours, name)(y.T, axis=0, **options)
         np.testing.assert_allclose(by_column.T, found, rtol=1e-13)
+
+
+def test_under_jit_integrals_are_computed_anew_on_every_call():
+    def parabola(a):
+        return ours.quad(lambda x: a * x, 0.0, 1.0)[0]
+
+    def end(rate):
+        return ours.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), np.ones(1), adjoint="continuous", **TIGHT).y[0, -1]
+
+    compiled, solved, slope = fad.jit(parabola), fad.jit(end), fad.jit(fad.grad(end))
+    for a in (1.0, 2.5, 4.0):
+        assert compiled(a) == pytest.approx(a / 2)
+        assert solved(a) == pytest.approx(np.exp(-a), rel=1e-6)
+        assert slope(a) == pytest.approx(-np.exp(-a), rel=1e-6)

@@ -182,3 +182,13 @@ def test_errors_of_scipy_pass_through():
         fad.grad(lambda a: ours.brentq(lambda x, a: x * x + a, 0.0, 1.0, (a,)))(1.0)
     with pytest.raises(RuntimeError):
         fad.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, (a,), maxiter=5))(1.0)
+
+
+def test_under_jit_the_solver_runs_anew_on_every_call():
+    def found(a):
+        return ours.newton(lambda x, a: x**3 - a, 1.0, (a,))
+
+    compiled, slope = fad.jit(found), fad.jit(fad.grad(found))
+    for a in (2.0, 2.5, 8.0):
+        assert compiled(a) == pytest.approx(a ** (1 / 3))
+        assert slope(a) == pytest.approx(a ** (-2 / 3) / 3)

@@ -183,3 +183,23 @@ def test_a_name_that_scipy_has_and_fad_has_not_says_what_to_do():
         _ = ours.ellip_harm
     with pytest.raises(AttributeError, match="neither"):
         _ = ours.no_such_function
+
+
+# --- compiled -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: sc.gammaln(x) + sc.erf(x),
+        lambda x: sc.airy(x)[2] + sc.betainc(x, 2.0, 0.3),
+        lambda x: sc.iv(x, 3.0 * x) + sc.elliprd(x, 1.0, 2.0),
+        lambda x: ours.logsumexp(x) + ours.softmax(x),
+    ],
+)
+def test_compiled_programs_give_the_same_on_other_arguments(function):
+    gradient = fad.grad(lambda x: np.sum(function(x)))
+    compiled = fad.jit(gradient)
+    for factor in (1.0, 0.7, 9.0):
+        x = factor * np.linspace(0.2, 2.0, 4)
+        np.testing.assert_allclose(compiled(x), gradient(x), rtol=1e-13)

@@ -21,6 +21,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
 from fad.transforms.jvp import jvp
+from fad.transforms.record import RecordTrace
 
 _NUMBERS = (bool, int, float)
 
@@ -217,10 +218,13 @@ def drawn(s: Any, *domains: tuple) -> list:
 
 
 def number(x: Any) -> Any:
-    """Return the plain numbers behind a value, for choosing how many terms a sum needs."""
-    while type(x) is Tracer:
+    """Return the numbers behind a value, all lanes of a vmap, for a decision: how many terms a sum needs.
+
+    What ``jit`` records stays recorded, so that the decision is guarded.
+    """
+    while type(x) is Tracer and type(x.trace) is not RecordTrace:
         x = x.value
-    return np.asarray(x)
+    return x if type(x) is Tracer else np.asarray(x)
 
 
 def real_only(name: str, x: Any) -> None:

@@ -52,7 +52,8 @@ def _complex_polygamma(n, z):
     The recurrence moves z to the right, where the asymptotic series (Euler and Maclaurin's) holds.
     """
     s = n + 1
-    steps = _SHIFT + int(max(0.0, -np.min(np.real(number(z)), initial=0.0)))
+    found = np.real(number(z))
+    steps = _SHIFT + (max(0, int(np.ceil(-np.min(found)))) if found.size else 0)
     total = 0.0 * z
     for k in range(steps):
         total = total + (z + k) ** -s

@@ -171,7 +171,8 @@ It is the integral of exp(x - x cosh t) t sinh(v t) over t > 0.
 
 def _ive_order_positive(v, x):
     # Every term of the power series is positive for v >= 0, times log(x/2) - digamma(v + k + 1).
-    top = float(np.max(number(x), initial=1.0))
+    found = number(stop_gradient(x))
+    top = 32.0 * int(np.ceil(np.max(found) / 32.0)) if found.size else 1.0  # in large steps, for jit guards the outcome
     k = np.arange(int(0.5 * top + 10 * np.sqrt(top)) + 30.0)
     v, x = wide(v), wide(x)
     log_half = np.log(0.5 * x)
