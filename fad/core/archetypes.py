@@ -8,7 +8,6 @@ and so every rule can itself be differentiated and batched.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -114,11 +113,12 @@ def elementwise(
     return prim
 
 
-def _reads(partial: Callable | None, arity: int) -> tuple[bool, ...]:
+def _reads(partial: Any, arity: int) -> tuple[bool, ...]:
     """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
     if partial is None or partial is one or partial is minus_one:
         return (False,) * (arity + 1)
-    names = [p.name for p in inspect.signature(partial).parameters.values()]
+    code = partial.__code__  # a hundred times quicker than inspect.signature, at every import of fad
+    names = code.co_varnames[: code.co_argcount]
     return tuple(not n.startswith("_") for n in names)
 
 
