@@ -170,6 +170,9 @@ def _elementwise_samples(operation: Any, s: Sampler) -> list[Call]:
         low, high = domains[k]
         args[k] = low + 0.37 * (high - low)
         drawn.append(call(*args))
+        if low <= 1 and high >= 2:  # an array of integers beside one of floats: NumPy's promotion, and no derivative
+            args[k] = s.ints(1, 3, (3,))
+            drawn.append(call(*args))
     return drawn
 
 
