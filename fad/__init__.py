@@ -15,6 +15,7 @@ from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
+from fad.doctor import doctor
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
 from fad.transforms.grad import grad, value_and_grad
@@ -38,11 +39,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "eager",
-    "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy", "ops",
-    "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "stop_gradient", "switch",
-    "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
+    "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy",
+    "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "stop_gradient",
+    "switch", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 # The training layer is loaded when it is first asked for, so that `import fad` stays quick.

@@ -166,8 +166,8 @@ def _pointer(build: Build, i: int) -> Callable:
 def _fresh(build: Build, i: int) -> Callable:
     """Return a function that gives a large result its memory.
 
-    New memory from the system costs as much as computing it, page by page. So the arrays handed out last are remembered,
-    and one that nobody else holds any more is handed out again.
+    New memory from the system costs as much as computing it, page by page. So the arrays handed out last are
+    remembered, and one that nobody else holds any more is handed out again.
     """
     move = _mover(build, i)
     t = build.graph.types[i]

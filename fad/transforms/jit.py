@@ -4,8 +4,8 @@ The first call of a signature (tree structure, shapes, dtypes, static arguments)
 later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
 got. The answers are checked on replay, and another path is recorded when one is first taken.
 
-A call with traced arguments runs its transform inside: under ``grad`` the pullback is a jitted function of its own, under
-``vmap`` the batched function is, under ``jvp`` the pushed one. Where several transforms meet, and inside another
+A call with traced arguments runs its transform inside: under ``grad`` the pullback is a jitted function of its own,
+under ``vmap`` the batched function is, under ``jvp`` the pushed one. Where several transforms meet, and inside another
 ``jit``, the function itself runs on the tracers, and every transform sees the operations one by one.
 """
 

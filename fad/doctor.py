@@ -1,0 +1,47 @@
+"""``fad.doctor()``: what fad found on this machine, and what would make it faster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+
+import numpy as np
+
+from fad.compile import blas, cache
+from fad.compile.lowering import has_llvm
+
+_EXTRAS = {
+    "scipy": "fad.scipy and the rules of SciPy's functions",
+    "llvmlite": "native code for jit",
+    "threadpoolctl": "this report's lines on BLAS",
+    "safetensors": "fad.save and fad.load",
+    "cupy": "arrays on NVIDIA GPUs",
+}
+
+
+def doctor() -> str:
+    """Return a report: versions, extras, how jit compiles, which BLAS runs, and what would be faster.
+
+    Examples
+    --------
+    >>> print(doctor())  # doctest: +ELLIPSIS
+    Python ..., NumPy ...
+    """
+    lines = [f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"]
+    for name, use in _EXTRAS.items():
+        found = importlib.util.find_spec(name) is not None
+        lines.append(f"{name}: {'installed' if found else 'not installed'} ({use})")
+    lines.append(
+        f"jit compiles to {'native code' if has_llvm() else 'NumPy programs; pip install fad[jit] for native code'}"
+    )
+    lines.append(f"compiled kernels are kept in {cache.folder() or 'memory only (FAD_CACHE_DIR is empty)'}")
+    for info in blas.libraries():
+        kernels = f", kernels for {info['architecture']}" if info.get("architecture") else ""
+        lines.append(
+            f"BLAS: {info.get('internal_api')} {info.get('version')}, {info.get('num_threads')} threads{kernels}"
+        )
+    advice = blas.advice()
+    if advice:
+        lines.append(f"faster: {advice}")
+    return "\n".join(lines)
