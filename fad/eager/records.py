@@ -76,19 +76,26 @@ class InPlaceError(FadError, RuntimeError):
 def user_frame(depth: int = 1) -> Any:
     """Return the innermost frame that is not fad's or NumPy's, or the outermost one."""
     frame = sys._getframe(depth)
-    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+    while frame.f_back is not None and _is_ours[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
 
 
-def _is_ours(name: str) -> bool:
-    return any(part in name for part in _MACHINERY)
+class _Answers(dict):
+    """Tells of a file name whether it is fad's or NumPy's, and remembers the answer."""
+
+    def __missing__(self, name: str) -> bool:
+        answer = self[name] = any(part in name for part in _MACHINERY)
+        return answer
+
+
+_is_ours = _Answers()
 
 
 def placed(x: Any) -> Any:
     """Let the record of a tensor that fad's own code computed name the user's line instead."""
     rec = getattr(x, "node", None)
-    if rec is not None and _is_ours(rec[CODE].co_filename):
+    if rec is not None and _is_ours[rec[CODE].co_filename]:
         frame = user_frame(2)
         rec[CODE], rec[LASTI] = frame.f_code, frame.f_lasti
     return x

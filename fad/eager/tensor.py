@@ -238,8 +238,6 @@ class Tensor:
         return np.asarray(self.detach().value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if self.node is not None and not is_grad_enabled() and not is_leaf(self.node):
-            return self.detach().__array__(dtype, copy)
         if type(self.value) is Tracer:
             raise TracerConversionError(
                 "a tensor inside a transform was about to become a plain NumPy array, without its derivative. "

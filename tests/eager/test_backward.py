@@ -300,3 +300,11 @@ def test_the_graph_draws_itself(x):
     assert dot.count("->") == 3
     assert "SinBackward0" in dot
     assert [n.name() for n in torch.autograd.graph.nodes(x.sin())] == ["SinBackward0", "AccumulateGrad"]
+
+
+def test_the_graph_draws_itself_as_a_page_that_needs_no_network(x):
+    page = torch.autograd.graph.to_html((x.sin() * x).sum())
+    assert page.count("<rect") == 4
+    assert "SinBackward0" in page
+    assert "x.sin() * x" in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -11,7 +11,7 @@ nn, F = torch.nn, torch.nn.functional
 
 
 def make(t, *layers):
-    """Return a Sequential of PyTorch's or of the eager face, with parameters that are a plain function of their place."""
+    """Return a Sequential of PyTorch's or of the eager face, with parameters that follow from their place."""
     model = t.nn.Sequential(*layers)
     for i, p in enumerate(model.parameters()):
         with t.no_grad():

@@ -24,7 +24,8 @@ torch.zeros(0)
 torch.tensor(1.5), torch.tensor(3), torch.tensor(True), torch.tensor([1 + 2j, 3.5 - 1j])
 torch.arange(3), torch.arange(3, dtype=torch.int32), torch.tensor([True, False])
 torch.arange(3) / 2, torch.arange(3) * 2.5, torch.arange(3) + 1, torch.arange(4) // 3, 7 % torch.arange(1, 4)
-torch.ones(2) * torch.arange(2), torch.ones(2) * torch.tensor(2.0, dtype=torch.float64), torch.arange(2) * torch.tensor(0.5)
+torch.ones(2) * torch.arange(2), torch.ones(2) * torch.tensor(2.0, dtype=torch.float64)
+torch.arange(2) * torch.tensor(0.5)
 torch.ones(2) > 0.5, ~(torch.ones(2) > 0.5), torch.ones(2).eq(1).all()
 torch.sin(torch.arange(3)), torch.exp(torch.tensor(1)), torch.arange(3).sum(), torch.arange(3.0).mean()
 2 ** torch.arange(3.0), torch.arange(3.0) ** 2, 1 / torch.arange(1.0, 3.0), 1 - torch.arange(3.0)
@@ -40,7 +41,8 @@ torch.where(torch.tensor([True, False]), torch.ones(2), torch.zeros(2)), torch.a
 torch.nn.functional.softmax(torch.tensor([0.0, 1.0]), dim=0), torch.logsumexp(torch.arange(3.0), 0)
 torch.nn.Linear(3, 2), torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
 (torch.ones(2, requires_grad=True) * 2), (torch.ones(2, 2, requires_grad=True) @ torch.ones(2, 2))
-torch.ones(3, requires_grad=True).pow(2).mean(), torch.ones(3, requires_grad=True)[0:2], 10 - torch.ones(1, requires_grad=True)
+torch.ones(3, requires_grad=True).pow(2).mean(), torch.ones(3, requires_grad=True)[0:2]
+10 - torch.ones(1, requires_grad=True)
 torch.nn.functional.mse_loss(torch.ones(2, requires_grad=True), torch.zeros(2))
 torch.ones(1, 30, requires_grad=True) * 1.25
 f"{torch.tensor(2.5):.3f} {torch.tensor(2.0).item()} {len(torch.ones(4))}"

@@ -12,6 +12,7 @@ from fad.eager.mode import enable_grad, is_grad_enabled, no_grad
 from fad.eager.records import BackwardError
 from fad.eager.tensor import Tensor, lowered, wrap
 from fad.errors import CustomRuleError, ShapeMismatchError
+from fad.transforms.custom import custom_vjp
 
 
 class Context:
@@ -84,24 +85,58 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run the operation, and record it if an argument requires grad."""
         nodes = [x.node if isinstance(x, Tensor) and is_grad_enabled() else None for x in args]
-        ctx = Context(tuple(n is not None for n in nodes))
-        with no_grad():
-            if cls.setup_context is not None:
-                out = cls.forward(*args)
-                cls.setup_context(ctx, args, out)
-            else:
-                out = cls.forward(ctx, *args)
-        several = type(out) is tuple
-        outs = out if several else (out,)
-        if not any(ctx.needs_input_grad):
+        needed = tuple(n is not None for n in nodes)
+        if not any(needed) and any(isinstance(x, Tensor) and type(x.value) is Tracer for x in args):
+            return cls._in_transform(args)
+        ctx, out = cls._run(args, needed)
+        if not any(needed):
             return out
+        outs = out if type(out) is tuple else (out,)
         ys = tuple(Tensor(y.value) if isinstance(y, Tensor) else y for y in outs)
-        constant = [id(y) in ctx._constant or not isinstance(y, Tensor) or y.dtype.kind not in "fc" for y in outs]
         rec = cls._record(ctx, args, nodes, outs)
-        for i, y in enumerate(ys):
-            if not constant[i]:
+        for i, (y, before) in enumerate(zip(ys, outs, strict=True)):
+            if isinstance(y, Tensor) and y.dtype.kind in "fc" and id(before) not in ctx._constant:
                 y.node = output(rec, i)
-        return ys if several else ys[0]
+        return ys if type(out) is tuple else ys[0]
+
+    @classmethod
+    def _run(cls, args: tuple, needed: tuple) -> tuple:
+        ctx = Context(needed)
+        with no_grad():
+            if cls.setup_context is None:
+                return ctx, cls.forward(ctx, *args)
+            out = cls.forward(*args)
+            cls.setup_context(ctx, args, out)
+        return ctx, out
+
+    @classmethod
+    def _in_transform(cls, args: tuple) -> Any:
+        """Run inside `fad.grad` and its kin, on traced values: the rule becomes one of `fad.custom_vjp`."""
+        places = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
+        needed = tuple(i in places for i in range(len(args)))
+        last: list = []
+
+        def forward(*values):
+            full = list(args)
+            for i, v in zip(places, values, strict=True):
+                full[i] = Tensor(v)
+            ctx, out = cls._run(tuple(full), needed)
+            last[:] = [ctx, type(out) is tuple]
+            saved = [None if t is None else t.value for t in ctx._saved]
+            return tuple(y.value for y in (out if type(out) is tuple else (out,))), saved
+
+        def backward(saved, cts):
+            ctx = last[0]
+            ctx._unpacked = tuple(None if v is None else Tensor(v) for v in saved)
+            found = cls.backward(ctx, *map(Tensor, cts))
+            likes = [(x.value.shape, x.value.dtype) if isinstance(x, Tensor) else None for x in args]
+            checked = cls._checked(found, likes, [True] * len(args), lambda t: t.value)
+            return tuple(checked[i] for i in places)
+
+        function = custom_vjp(lambda *values: forward(*values)[0])
+        function.defvjp(forward, backward)
+        ys = tuple(map(Tensor, function(*(args[i].value for i in places))))
+        return ys if last[1] else ys[0]
 
     @classmethod
     def _record(cls, ctx: Context, args: tuple, nodes: list, outs: tuple) -> list:
@@ -151,7 +186,7 @@ class Function:
                 )
         out = []
         for g, like, node in zip(found, args, nodes, strict=True):
-            if g is None or node is None:
+            if g is None or node is None or like is None:
                 out.append(None)
                 continue
             if tuple(g.shape) != like[0]:
