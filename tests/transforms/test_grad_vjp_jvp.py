@@ -1,0 +1,165 @@
+"""grad, value_and_grad, vjp and jvp: trees, aux, argument choice, many calls, and programs as people write them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import fad
+
+X = np.array([0.5, -1.0, 2.0])
+
+
+def test_grad_by_name_and_by_position():
+    f = lambda x, *, scale, shift=0.0: np.sum(x * scale + shift)
+    np.testing.assert_array_equal(fad.grad(f, argnames="scale")(X, scale=3.0), X.sum())
+    np.testing.assert_array_equal(fad.grad(f)(X, scale=3.0), [3.0, 3.0, 3.0])
+    g = fad.grad(f, argnums=(), argnames=("scale", "shift"))(X, scale=3.0, shift=1.0)
+    assert g == (X.sum(), 3.0)
+
+
+def test_argnames_find_arguments_given_by_position():
+    assert fad.grad(lambda x, y: x * y * y, argnames="y")(2.0, 3.0) == 12.0
+
+
+def test_default_arguments_and_partials_and_methods():
+    class Model:
+        def __init__(self, k):
+            self.k = k
+
+        def loss(self, x, p=2):
+            return self.k * np.sum(x**p)
+
+        def __call__(self, x):
+            return self.loss(x, 3)
+
+    np.testing.assert_allclose(fad.grad(Model(2.0).loss)(X), 4 * X)
+    np.testing.assert_allclose(fad.grad(Model(2.0))(X), 6 * X**2)
+    np.testing.assert_allclose(fad.grad(functools.partial(Model(1.0).loss, p=4))(X), 4 * X**3)
+
+
+def test_the_transformed_function_keeps_its_name_and_docstring():
+    def loss(x):
+        """Return the loss."""
+        return x * x
+
+    assert fad.grad(loss).__name__ == "loss"
+    assert fad.vmap(loss).__doc__ == "Return the loss."
+
+
+def test_trees_of_every_kind():
+    p = {"w": [X, (2.0, None)], "e": {}}
+    g = fad.grad(lambda p: np.sum(p["w"][0] ** 2) * p["w"][1][0])(p)
+    np.testing.assert_allclose(g["w"][0], 4 * X)
+    assert g["w"][1] == (np.sum(X**2), None)
+    assert g["e"] == {}
+
+
+def test_a_pullback_may_be_called_many_times_and_differentiated():
+    y, pullback = fad.vjp(lambda x: x**3, X)
+    np.testing.assert_allclose(pullback(y)[0], 3 * X**2 * y)
+    np.testing.assert_allclose(pullback(2 * y)[0], 6 * X**2 * y)
+    np.testing.assert_allclose(fad.jacrev(lambda ct: pullback(ct)[0])(y), np.diag(3 * X**2))
+
+
+def test_vjp_of_vjp_and_jvp_of_vjp_in_closures():
+    def hvp_by_reverse(x, v):
+        return fad.grad(lambda x: np.sum(fad.grad(lambda x: np.sum(x**4))(x) * v))(x)
+
+    np.testing.assert_allclose(hvp_by_reverse(X, X), 12 * X**3)
+    np.testing.assert_allclose(fad.jvp(fad.grad(lambda x: np.sum(x**4)), (X,), (X,))[1], 12 * X**3)
+
+
+def test_values_used_many_times_add_up():
+    f = lambda x: sum(x * k for k in range(10)) * x
+    assert fad.grad(f)(2.0) == 180.0
+
+
+def test_a_long_chain_does_not_recurse():
+    def f(x):
+        for _ in range(5000):
+            x = x * 1.0001
+        return x
+
+    np.testing.assert_allclose(fad.grad(f)(1.0), 1.0001**5000)
+
+
+def test_recursion_in_the_function():
+    def power(x, n):
+        return 1.0 if n == 0 else x * power(x, n - 1)
+
+    assert fad.grad(power)(2.0, 5) == 80.0
+
+
+def test_newton_with_a_while_loop():
+    def root(a):
+        x = 1.0
+        while abs(x * x - a) > 1e-14:
+            x = 0.5 * (x + a / x)
+        return x
+
+    np.testing.assert_allclose(fad.grad(root)(2.0), 0.5 / np.sqrt(2.0))
+    np.testing.assert_allclose(fad.grad(fad.grad(root))(2.0), -0.25 * 2.0**-1.5, rtol=1e-6)
+
+
+def test_an_input_returned_as_it_is_and_twice():
+    y, pullback = fad.vjp(lambda x: (x, x), X)
+    assert pullback((X, X))[0].tolist() == (2 * X).tolist()
+    np.testing.assert_array_equal(y[0], X)
+
+
+def test_gradients_do_not_share_memory_with_each_other_or_with_arguments():
+    f = lambda x, y: np.sum(x + y)
+    gx, gy = fad.grad(f, (0, 1))(X, X.copy())
+    gx += 1
+    np.testing.assert_array_equal(gy, np.ones(3))
+    ct = np.ones(3)
+    (c,) = fad.vjp(lambda x: x, X)[1](ct)
+    c += 1
+    np.testing.assert_array_equal(ct, np.ones(3))
+
+
+def test_integer_outputs_beside_real_ones():
+    out, tangent = fad.jvp(lambda x: (x * 2, np.argmax(x)), (X,), (X,))
+    assert out[1] == 2
+    np.testing.assert_array_equal(tangent[0], 2 * X)
+    assert tangent[1] == 0
+
+
+def test_mixed_precision_inputs_keep_their_own():
+    a, b = X.astype(np.float32), X
+    ga, gb = fad.grad(lambda a, b: np.sum(a * b), (0, 1))(a, b)
+    assert (ga.dtype, gb.dtype) == (np.float32, np.float64)
+
+
+def test_order_of_memory_does_not_matter():
+    a = np.arange(6.0).reshape(2, 3)
+    for x in (a, np.asfortranarray(a), a[::-1, ::-1], np.broadcast_to(a[:1], (2, 3)), a.T.copy().T):
+        np.testing.assert_allclose(fad.grad(lambda x: np.sum(np.sin(x) * a))(x), np.cos(x) * a)
+
+
+def test_numpy_code_that_knows_nothing_of_fad():
+    def softmax(x, axis=-1):
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    logits = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])
+    labels = np.array([1, 2])
+    loss = lambda z: -np.log(softmax(z)[np.arange(2), labels]).mean()
+    one_hot = np.eye(3)[labels]
+    np.testing.assert_allclose(fad.grad(loss)(logits), (softmax(logits) - one_hot) / 2)
+
+
+def test_derivatives_of_derivatives_to_sixth_order():
+    f = lambda x: np.exp(2 * x)
+    for n in range(1, 7):
+        f = fad.grad(f)
+        np.testing.assert_allclose(f(0.3), 2**n * np.exp(0.6))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_dtypes_of_gradients(dtype):
+    z = X.astype(dtype)
+    g = fad.grad(lambda z: np.sum(np.abs(z) ** 2))(z)
+    assert g.dtype == dtype
+    np.testing.assert_allclose(g, 2 * np.conj(z), rtol=1e-6)

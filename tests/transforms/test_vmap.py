@@ -1,0 +1,159 @@
+"""vmap equals a loop, whatever the axes, the trees, the control flow inside and the transforms around it."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import LoopFallbackWarning
+
+A = np.arange(12.0).reshape(3, 4)
+B = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+
+
+def test_lanes_may_lie_along_any_axis_in_and_out():
+    f = lambda x, y: np.outer(x, y)
+    wanted = np.stack([np.outer(A[:, i], B[:, i]) for i in range(4)])
+    np.testing.assert_array_equal(fad.vmap(f, in_axes=1)(A, B), wanted)
+    np.testing.assert_array_equal(fad.vmap(f, in_axes=(-1, 1), out_axes=2)(A, B), np.moveaxis(wanted, 0, 2))
+    np.testing.assert_array_equal(fad.vmap(f, in_axes=(1, 0), out_axes=-1)(A, B.T), np.moveaxis(wanted, 0, -1))
+
+
+def test_arguments_that_are_not_mapped_are_passed_whole():
+    np.testing.assert_array_equal(fad.vmap(lambda x, w: w @ x, in_axes=(0, None))(A, B), A @ B.T)
+    np.testing.assert_array_equal(fad.vmap(lambda x, w: x * w, in_axes=(0, None))(A, 2.0), 2 * A)
+
+
+def test_trees_in_and_out_with_axes_as_a_prefix():
+    batch = {"a": A, "b": [B, np.ones(4)]}
+    f = lambda p: {"s": np.sum(p["a"]) + np.sum(p["b"][0] * p["b"][1]), "pair": (p["a"], p["b"][0])}
+    out = fad.vmap(f, in_axes=({"a": 0, "b": [0, None]},), out_axes={"s": 0, "pair": (1, 0)})(batch)
+    np.testing.assert_allclose(out["s"], A.sum(1) + B.sum(1))
+    np.testing.assert_array_equal(out["pair"][0], A.T)
+    np.testing.assert_array_equal(out["pair"][1], B)
+
+
+def test_keyword_arguments_are_mapped_over_their_first_axis():
+    np.testing.assert_array_equal(fad.vmap(lambda x, y: x - y)(A, y=B), A - B)
+
+
+def test_a_result_that_does_not_depend_on_the_lanes_is_repeated_and_writable():
+    out = fad.vmap(lambda x: np.ones(2))(A)
+    assert out.shape == (3, 2)
+    out[0] = 5.0
+    assert out[1, 0] == 1.0
+
+
+def test_axis_size_alone_is_enough_when_nothing_is_mapped():
+    assert fad.vmap(lambda x: x * 2.0, in_axes=None, axis_size=3)(1.0).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_no_lanes_at_all():
+    assert fad.vmap(lambda x: np.sin(x).sum())(np.zeros((0, 4))).shape == (0,)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5])
+def test_chunks_change_nothing_but_the_memory(chunk):
+    f = lambda x: (np.cumsum(x), x.sum())
+    for a, b in zip(fad.vmap(f, chunk_size=chunk)(A), fad.vmap(f)(A), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_an_if_splits_the_lanes_by_the_path_they_take():
+    def f(x):
+        if x.sum() > 20:
+            return x * 2
+        if x[0] > 3:
+            return x - 1
+        return -x
+
+    np.testing.assert_array_equal(fad.vmap(f)(A), np.stack([f(row) for row in A]))
+
+
+def test_a_while_runs_each_lane_as_long_as_it_wants():
+    def steps(x):
+        n = 0
+        while x > 1:
+            x = x / 2
+            n += 1
+        return x, n
+
+    x, n = fad.vmap(steps)(np.array([0.5, 3.0, 40.0, 3.5]))
+    np.testing.assert_array_equal(n, [0, 2, 6, 2])
+    np.testing.assert_allclose(x, [0.5, 0.75, 0.625, 0.875])
+
+
+def test_a_split_inside_a_split_and_under_grad():
+    def f(x, y):
+        if x > 0:
+            return x * y if y > 0 else x + y
+        return np.sin(x)
+
+    xs, ys = np.array([1.0, 2.0, -1.0, 3.0]), np.array([1.0, -1.0, 2.0, 2.0])
+    np.testing.assert_allclose(fad.vmap(f)(xs, ys), [f(x, y) for x, y in zip(xs, ys, strict=True)])
+    found = fad.vmap(fad.grad(f, (0, 1)))(xs, ys)
+    wanted = [fad.grad(f, (0, 1))(x, y) for x, y in zip(xs, ys, strict=True)]
+    for k in (0, 1):
+        np.testing.assert_allclose(found[k], [w[k] for w in wanted])
+    np.testing.assert_allclose(fad.grad(lambda x: fad.vmap(f)(x, ys).sum())(xs), found[0])
+
+
+def test_a_nested_vmap_splits_both():
+    f = lambda x, y: x + y if x > y else x * y
+    xs, ys = np.array([0.5, 2.0]), np.array([1.0, 0.0, 3.0])
+    found = fad.vmap(lambda x: fad.vmap(lambda y: f(x, y))(ys))(xs)
+    np.testing.assert_array_equal(found, [[f(x, y) for y in ys] for x in xs])
+
+
+def test_user_code_that_catches_exceptions_does_not_catch_a_split():
+    def f(x):
+        try:
+            return x if x > 1 else -x
+        except Exception:
+            return x * 0
+
+    np.testing.assert_array_equal(fad.vmap(f)(np.array([0.0, 2.0])), [-0.0, 2.0])
+
+
+def test_an_operation_without_a_batching_rule_runs_in_a_loop_with_one_warning():
+    from fad.core.primitive import Primitive
+
+    prim = Primitive("my_cube", lambda x: x**3, jvp=lambda t, y, xs, params: 3.0 * xs[0] ** 2 * t[0])
+    with pytest.warns(LoopFallbackWarning, match="my_cube"):
+        found = fad.vmap(prim)(A)
+    np.testing.assert_array_equal(found, A**3)
+    np.testing.assert_array_equal(fad.vmap(prim)(B), B**3)  # no second warning: it would be an error here
+
+
+def test_per_example_gradients_of_a_model():
+    w = {"a": np.array([[0.5, -1.0], [2.0, 0.1]]), "b": np.array([0.1, -0.2])}
+    xs, ys = B[:, :2], np.array([1.0, 0.0, 2.0])
+    loss = lambda p, x, y: (np.tanh(p["a"] @ x + p["b"]).sum() - y) ** 2
+    found = fad.vmap(fad.grad(loss), in_axes=(None, 0, 0))(w, xs, ys)
+    for i in range(3):
+        one = fad.grad(loss)(w, xs[i], ys[i])
+        np.testing.assert_allclose(found["a"][i], one["a"])
+        np.testing.assert_allclose(found["b"][i], one["b"])
+
+
+@pytest.mark.parametrize("transform", [fad.jacfwd, fad.jacrev, fad.hessian])
+def test_vmap_of_jacobians_and_jacobians_of_vmap(transform):
+    f = (lambda x: np.sin(x).sum() * x[0]) if transform is fad.hessian else (lambda x: np.sin(x) * x[0])
+    found = fad.vmap(transform(f))(A)
+    np.testing.assert_allclose(found, np.stack([transform(f)(row) for row in A]))
+    whole = fad.jacfwd(fad.vmap(f))(A)
+    if transform is not fad.hessian:
+        for i in range(3):
+            np.testing.assert_allclose(whole[i, :, i, :], found[i])
+
+
+def test_random_masks_that_differ_from_lane_to_lane():
+    f = lambda x: np.sum(x[x > 0])
+    np.testing.assert_allclose(fad.vmap(f)(B), [f(row) for row in B])
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(B), (B > 0) * 1.0)
+
+
+def test_batched_integers_index():
+    f = lambda x, i: x[i] * 2
+    np.testing.assert_array_equal(fad.vmap(f)(A, np.array([0, 3, 1])), [0.0, 14.0, 18.0])
+    take = lambda x, i: np.take(x, i) * 2  # x[i] would ask a plain array to read a traced index
+    np.testing.assert_array_equal(fad.vmap(take, (None, 0))(A[0], np.array([0, 3, 1])), [0.0, 6.0, 2.0])
