@@ -167,14 +167,17 @@ def _chosen(z, x, y):
     return np.where(both, 0.5, np.where(mine, 1.0, 0.0)).astype(z.dtype)
 
 
+# NumPy orders complex numbers by their real parts first.
 maximum = elementwise(
-    "maximum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="maximum({0}, {1})"
-)
+    "maximum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="maximum({0}, {1})",
+    complex=True,
+)  # fmt: skip
 minimum = elementwise(
-    "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})"
-)
-fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x))
-fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x))
+    "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})",
+    complex=True,
+)  # fmt: skip
+fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
+fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
 
 # --- sign, steps, and floating-point parts -------------------------------------------------------------------
 
@@ -202,10 +205,10 @@ isnan = elementwise("isnan", None, complex=True)
 isinf = elementwise("isinf", None, complex=True)
 isfinite = elementwise("isfinite", None, complex=True)
 signbit = elementwise("signbit", None)
-less = elementwise("less", None, None, operator="<")
-less_equal = elementwise("less_equal", None, None, operator="<=")
-greater = elementwise("greater", None, None, operator=">")
-greater_equal = elementwise("greater_equal", None, None, operator=">=")
+less = elementwise("less", None, None, operator="<", complex=True)
+less_equal = elementwise("less_equal", None, None, operator="<=", complex=True)
+greater = elementwise("greater", None, None, operator=">", complex=True)
+greater_equal = elementwise("greater_equal", None, None, operator=">=", complex=True)
 equal = elementwise("equal", None, None, operator="==", complex=True)
 not_equal = elementwise("not_equal", None, None, operator="!=", complex=True)
 logical_and = elementwise("logical_and", None, None, complex=True)

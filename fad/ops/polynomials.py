@@ -103,9 +103,7 @@ def polydiv(u, v):
     return q, r[first:]
 
 
-@public(
-    np.poly, samples=lambda s: [call(s.real(3)), call(s.real(1)), call(s.real(0)), call(s.real(2, 2))], complex=False
-)
+@public(np.poly, samples=lambda s: [call(s.real(3)), call(s.real(1)), call(s.real(0)), call(s.real(2, 2))])
 def poly(seq_of_zeros):
     """Return the coefficients of the polynomial with the given roots, or the characteristic polynomial of a matrix."""
     zeros = np.atleast_1d(as_array(seq_of_zeros))
@@ -153,7 +151,6 @@ def roots(p):
 @public(
     np.polyfit,
     samples=lambda s: [call(s.real(6), s.real(6), 2), call(s.real(5), s.real(5, 2), 1, w=s.positive(5))],
-    complex=False,
 )
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients."""
