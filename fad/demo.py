@@ -61,7 +61,7 @@ def tour() -> None:
 
 
 def _indented(x: np.ndarray) -> str:
-    return "  " + np.array2string(x, precision=4, suppress_small=True, prefix="  ")
+    return "  " + np.array2string(x + 0.0, precision=4, suppress_small=True, prefix="  ")
 
 
 # --- the classifier --------------------------------------------------------------------------------------------------
