@@ -210,7 +210,6 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         call(s.real(), s.real(), 3, base=s.positive(2)),
         call(s.real(), s.real(), 3, base=s.positive(2), axis=-1),
     ],
-    complex=False,
 )
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """Return `num` numbers evenly spaced in the logarithm, from base**start to base**stop; all three may be traced."""

@@ -126,7 +126,6 @@ def poly(seq_of_zeros):
 @public(
     np.roots,
     samples=lambda s: [call(np.array([1.0, -3.0, 2.2, -0.3])), call(s.positive(2)), call([2.0, -1.0, 0.0])],
-    complex=False,
 )
 def roots(p):
     """Return the roots of a polynomial: the eigenvalues of its companion matrix."""
