@@ -11,7 +11,7 @@ from fad.transforms.record import RecordTrace
 
 
 class HostCall(Call):
-    """A call of a library that wants plain arrays. ``jit`` records it as one operation, which runs anew on every replay."""
+    """A call of a library that wants plain arrays. ``jit`` records it as one operation, run anew at every replay."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """``scipy.integrate``, differentiable: integrals of functions and of samples, and ordinary differential equations.
 
-A differential equation has two adjoints. The discrete one runs an adaptive Runge-Kutta method in fad's operations, so the
-derivative is exactly that of the numbers computed; the steps are chosen from values and are not differentiated.
+A differential equation has two adjoints. The discrete one runs an adaptive Runge-Kutta method in fad's operations,
+so the derivative is exactly that of the numbers computed; the steps are chosen from values and are not differentiated.
 The continuous one leaves the solution to SciPy and solves the adjoint equation backwards: its memory does not grow with
 the number of steps, stiff methods work, and the derivative is as accurate as the tolerances.
 """

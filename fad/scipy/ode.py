@@ -37,8 +37,9 @@ def solve_ivp(
     dense_output, events, vectorized
         As in SciPy, for plain values only.
     adjoint : "discrete", "continuous" or None, keyword only
-        How to differentiate: through the Runge-Kutta steps ("RK45", "RK23"), whose sizes are chosen by the error estimate
-        and held constant, all lanes of a vmap alike; or by the adjoint equation, solved by SciPy backwards in time (any method).
+        How to differentiate: through the Runge-Kutta steps ("RK45", "RK23"), whose sizes are chosen by the error
+        estimate and held constant, all lanes of a vmap alike; or by the adjoint equation, solved by SciPy backwards in
+        time (any method).
         None takes the first where it can.
 
     Returns
@@ -230,8 +231,9 @@ class _Stepper:
             h = min(h, self.largest, 1.0 - s)
             if h < 10 * np.finfo(float).eps:
                 raise DerivativeError(
-                    "solve_ivp could not complete the integration: the required step is smaller than the spacing of numbers. "
-                    "The solution may have a singularity, or the equation be stiff: use method='LSODA', adjoint='continuous'"
+                    "solve_ivp could not complete the integration: the required step is smaller than the spacing of "
+                    "numbers. The solution may have a singularity, or the equation be stiff: use method='LSODA', "
+                    "adjoint='continuous'"
                 )
             new, ks = self.step(s, y, k, h)
             error = self.norm(h * _combine(self.rk.E, [stop_gradient(v) for v in ks]), y, new)

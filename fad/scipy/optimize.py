@@ -1,5 +1,5 @@
-"""``scipy.optimize``, differentiable through the solution: SciPy solves, fad gives it derivatives, and the equation that the
-solution satisfies gives the derivative of the solution.
+"""``scipy.optimize``, differentiable through the solution: SciPy solves, with derivatives that fad gives it,
+and the equation that the solution satisfies gives the derivative of the solution.
 
 Unknowns are arrays or pytrees. What the functions depend on is passed in ``args`` (or held in their closure), and the
 solution is differentiable with respect to it, to any order. It does not depend on the starting point.
@@ -81,8 +81,9 @@ def _converged(success: Any, solution: Any, order: int, message: str, what: str)
         return
     if order:
         raise DerivativeError(
-            f"{what} did not converge ({message}), so what it returned satisfies no equation from which a derivative could "
-            "be taken. Start nearer, allow more iterations or a looser tolerance, or use fad.stop_gradient on the arguments"
+            f"{what} did not converge ({message}), so what it returned satisfies no equation from which a derivative "
+            "could be taken. Start nearer, allow more iterations or a looser tolerance, or use fad.stop_gradient on "
+            "the arguments"
         )
     warnings.warn(f"{what} did not converge: {message}", RuntimeWarning, stacklevel=4)
 
@@ -227,9 +228,9 @@ def fixed_point(
 
 # --- minima ---------------------------------------------------------------------------------------------------------
 
-_WITH_GRADIENT = {"cg", "bfgs", "newton-cg", "l-bfgs-b", "tnc", "slsqp", "dogleg", "trust-ncg", "trust-krylov", "trust-exact", "trust-constr"}  # fmt: skip
 _WITH_PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 _WITH_HESSIAN = {"dogleg", "trust-exact"}
+_WITH_GRADIENT = {"cg", "bfgs", "l-bfgs-b", "tnc", "slsqp", *_WITH_PRODUCT, *_WITH_HESSIAN}
 
 
 def minimize(
@@ -454,7 +455,7 @@ def brentq(
 def newton(
     func: Callable, x0: Any, args: tuple = (), tol: float = 1.48e-8, maxiter: int = 50, rtol: float = 0.0
 ) -> Any:
-    """Return a root near `x0` by Newton's method with fad's derivative; elementwise for arrays. Differentiable in `args`.
+    """Return a root near `x0` by Newton's method with fad's derivative, elementwise; differentiable in `args`.
 
     Raises RuntimeError if it did not converge, as in SciPy.
 
@@ -474,10 +475,18 @@ def newton(
 
 
 def root_scalar(
-    f: Callable, args: tuple = (), method: str | None = None, bracket: Any = None, x0: Any = None, xtol: float | None = None,
-    rtol: float | None = None, maxiter: int | None = None,
+    f: Callable, args: tuple = (), method: str | None = None, bracket: Any = None, x0: Any = None,
+    xtol: float | None = None, rtol: float | None = None, maxiter: int | None = None,
 ) -> so.RootResults:  # fmt: skip
-    """Find a root of a scalar function by ``scipy.optimize.root_scalar``, with fad's derivatives; differentiable in `args`."""
+    """Find a root of a scalar function by ``scipy.optimize.root_scalar``; differentiable in `args`.
+
+    Methods that need derivatives are given fad's. The result has SciPy's entries, ``root`` and ``converged`` first.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import root_scalar
+    >>> fad.grad(lambda a: root_scalar(lambda x, a: np.exp(x) - a, (a,), x0=1.0).root)(4.0).round(9)
+    np.float64(0.25)
+    """
     reports = []
 
     def solver(g, *points):

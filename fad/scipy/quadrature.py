@@ -21,8 +21,8 @@ from fad.transforms.vjp import is_inexact, vjp
 
 
 def quad(
-    func: Callable, a: Any, b: Any, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50,
-    points: Any = None,
+    func: Callable, a: Any, b: Any, args: tuple = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
+    limit: int = 50, points: Any = None,
 ) -> tuple:  # fmt: skip
     """Integrate a function of one number from `a` to `b` by ``scipy.integrate.quad``.
 
@@ -249,7 +249,7 @@ def simpson(y, x=None, dx=1.0, axis=-1):
 
 
 def _halves(y: Any, h: Any) -> tuple:
-    """Return the integrals over the first and the second interval of each pair, of the parabola through three samples."""
+    """Return the integrals over both intervals of each pair, of the parabola through three samples."""
     a, b, c = y[..., :-2], y[..., 1:-1], y[..., 2:]
     left, right = (h, h) if np.ndim(h) == 0 else (h[..., :-1], h[..., 1:])
     total = left + right
@@ -279,7 +279,7 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
         return _first_only(np.cumsum(h * (y[..., 1:] + y[..., :-1]) * 0.5, axis=-1), initial, axis)
     first, second = _halves(y, h)
     odd = np.arange(n - 2) % 2 == 0
-    # Interval i is the first of the pair (i, i+1) for even i, the second of (i-1, i) for odd i; the last one is a second.
+    # Interval i is the first of the pair (i, i+1) for even i, the second of (i-1, i) for odd i; the last is a second.
     body = np.where(odd, first, np.concatenate([first[..., :1], second[..., :-1]], axis=-1))
     parts = np.concatenate([body, second[..., -1:]], axis=-1)
     return _first_only(np.cumsum(parts, axis=-1), initial, axis)

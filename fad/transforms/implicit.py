@@ -3,8 +3,8 @@
 The solver is a black box, run on constants. What it found is then made differentiable by the equation alone.
 
 A root x of f(x) = 0 gets its derivative by Newton steps with the Jacobian J at the solution held fast,
-``x <- x - J^-1 (f(x) - f(x*))``. Their values are zero steps, for x* solves the equation already. But on traced values one
-step carries the implicit function theorem's first derivative, and each further step makes one more order right,
+``x <- x - J^-1 (f(x) - f(x*))``. Their values are zero steps, for x* solves the equation already. But on traced values
+one step carries the implicit function theorem's first derivative, and each further step makes one more order right,
 so there are as many steps as derivatives are being taken of each other.
 """
 
@@ -109,7 +109,7 @@ def depth(x: Any) -> int:
     return n
 
 
-# --- linear systems -----------------------------------------------------------------------------------------------
+# --- linear systems -------------------------------------------------------------------------------------------------
 
 
 def custom_linear_solve(
@@ -193,8 +193,9 @@ class _System:
         solver = self.solvers[transposed]
         if solver is None:
             raise DerivativeError(
-                "the reverse-mode derivative of custom_linear_solve solves the transposed system, and it was given no "
-                "transpose_solve. Pass transpose_solve, or symmetric=True if the matrix is, or use forward mode (fad.jvp)"
+                "the reverse-mode derivative of custom_linear_solve solves the transposed system, and it was given "
+                "no transpose_solve. Pass transpose_solve, or symmetric=True if the matrix is, or use forward mode "
+                "(fad.jvp)"
             )
         found, structure = tree.flatten(solver(self.matvec(transposed, held), tree.unflatten(self.structure, b)))
         if structure != self.structure:
@@ -209,8 +210,9 @@ class _System:
         if moving:
             _, moved = jvp(
                 lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)),
-                tuple(held[i] for i in moving), tuple(tangents[self.n + i] for i in moving),
-            )  # fmt: skip
+                tuple(held[i] for i in moving),
+                tuple(tangents[self.n + i] for i in moving),
+            )
             change = [t - m for t, m in zip(change, moved, strict=True)]
         return x, self.call(transposed)(*change, *held)
 
@@ -254,7 +256,7 @@ def closed_over(function: Callable) -> tuple[list, Callable]:
 
 
 def _opened(x: Any, held: list, seen: dict) -> Callable:
-    """Collect the traced values inside `x`; return what builds `x` from a list of replacements for all that are held."""
+    """Collect the traced values inside `x`; return what builds `x` from a list of replacements for all of them."""
     if type(x) is Tracer:
         place = len(held)
         held.append(x)

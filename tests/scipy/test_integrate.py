@@ -78,7 +78,7 @@ def test_second_derivatives_and_maps(adjoint):
 
 
 def test_the_discrete_adjoint_is_the_derivative_of_the_numbers_computed():
-    """With few, rough steps the derivative still equals differences of the same rough solution, not of the exact one."""
+    """With few, rough steps the derivative still equals differences of the rough solution, not of the exact one."""
 
     def end(rate):
         found = ours.solve_ivp(
@@ -142,7 +142,7 @@ def test_odeint_equals_scipys():
     np.testing.assert_allclose(found, si.odeint(lambda y, t: -y * t, [1.0, 2.0], times), rtol=1e-6)
 
 
-# --- quad ---------------------------------------------------------------------------------------------------------------
+# --- quad -----------------------------------------------------------------------------------------------------------
 
 
 def bell(a, b, low=0.0):
@@ -173,7 +173,7 @@ def test_quad_over_the_whole_line():
     assert gradient == pytest.approx(-np.sqrt(np.pi) / 2 * 2**-1.5)
 
 
-# --- samples --------------------------------------------------------------------------------------------------------------
+# --- samples --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["trapezoid", "simpson", "cumulative_trapezoid", "cumulative_simpson"])

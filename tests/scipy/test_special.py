@@ -53,7 +53,7 @@ def test_plain_arguments_give_what_scipy_gives():
     np.testing.assert_allclose(ours.factorial(np.array([4.0, -1.0])), [24.0, 0.0])
 
 
-# --- edge cases ------------------------------------------------------------------------------------------------------
+# --- edge cases -----------------------------------------------------------------------------------------------------
 
 
 def test_x_log_y_at_zero():
@@ -126,7 +126,7 @@ def test_spherical_harmonics_are_differentiable_at_the_pole():
     assert slope == pytest.approx(-np.sqrt(15 / (8 * np.pi)) * np.exp(0.3j))
 
 
-# --- precision and shape ------------------------------------------------------------------------------------------------
+# --- precision and shape --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["gammaln", "erf", "expit", "i0e", "ndtri"])
@@ -141,7 +141,7 @@ def test_a_quadrature_over_a_large_array_runs_in_pieces():
     np.testing.assert_allclose(whole[::5000], fad.grad(lambda a: np.sum(sc.gammainc(a, 2.0)))(a[::5000]), rtol=1e-13)
 
 
-# --- refusals -----------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_name_that_scipy_has_and_fad_has_not_says_what_to_do():
         _ = ours.no_such_function
 
 
-# --- compiled -----------------------------------------------------------------------------------------------------------
+# --- compiled -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

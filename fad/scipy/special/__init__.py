@@ -1,7 +1,7 @@
 """``scipy.special``, differentiable: the gamma, error, Bessel, elliptic, hypergeometric and distribution functions.
 
 SciPy's own ufuncs work on traced values as they are (``scipy.special.gammaln(x)`` inside ``fad.grad``); here are the
-same operations, and the functions of SciPy that are not ufuncs (logsumexp, polygamma, zeta, lambertw, spherical Bessel ...).
+same operations, and SciPy's functions that are not ufuncs (logsumexp, polygamma, zeta, lambertw, spherical Bessel ...).
 Every function has its derivative in the argument. A parameter has one where a closed form, or a quadrature accurate to
 rounding, exists; elsewhere asking for it raises :class:`fad.errors.DerivativeError`.
 
@@ -56,7 +56,8 @@ sinc = _sc.sinc  # NumPy's
 
 __all__ = [
     *sorted(_OPERATIONS), "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "legendre_p",
-    "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "sinc", "softmax", "softplus", "sph_harm_y", "spherical_in",
+    "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma", "sinc", "softmax", "softplus", "sph_harm_y",
+    "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 

@@ -118,7 +118,7 @@ def _t_density(_z, df, t):
 
 
 def _t_freedom(z, df, t):
-    # 1/2 + sign(t)/2 betainc(1/2, df/2, y) with y = t^2 / (df + t^2); the chain rule's second term is -t / (2 df) density.
+    # 1/2 + sign(t)/2 betainc(1/2, df/2, y), y = t^2 / (df + t^2); the chain rule's second term is -t / (2 df) density.
     y = t * t / (df + t * t)
     return np.sign(t) * 0.25 * betainc_second(0.5 + 0.0 * df, 0.5 * df, y) - 0.5 * t / df * _t_density(z, df, t)
 

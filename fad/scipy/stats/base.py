@@ -1,0 +1,243 @@
+"""What a distribution is: its standard form, loc and scale, SciPy's methods, and its place in the registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.scipy.special.build import number
+
+
+def operands(xs: tuple) -> list:
+    """Return operands as floating-point values; Python numbers in the precision of the arrays beside them."""
+    dtypes = [x.dtype for x in xs if hasattr(x, "dtype") and x.dtype.kind == "f"]
+    dtype = np.result_type(*dtypes) if dtypes else np.dtype(float)
+    return [x if hasattr(x, "dtype") and x.dtype.kind == "f" else np.asarray(x, dtype=dtype)[()] for x in xs]
+
+
+class Distribution:
+    """What continuous and discrete distributions share: the names of their parameters, and a place in the registry."""
+
+    def __init__(self, name: str, shapes: tuple, domains: tuple, points: tuple):
+        self.name = name
+        self.shapes = shapes
+        self.domains = domains  # of the shapes, for samples
+        self.points = points  # where to sample the argument
+
+    def __repr__(self) -> str:
+        return f"<fad.scipy.stats.{self.name}>"
+
+    def _parameters(self, args: tuple, named: dict, last: tuple) -> list:
+        """Match positional and named parameters with the shapes, then loc and scale."""
+        names = (*self.shapes, *last)
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} takes the parameters {', '.join(names)}, but {len(args)} were given")
+        found = dict(zip(names, args, strict=False))
+        for key, value in named.items():
+            if key not in names or key in found:
+                raise TypeError(
+                    f"{self.name} takes the parameters {', '.join(names)}; {key!r} is unknown or given twice"
+                )
+            found[key] = value
+        missing = [n for n in self.shapes if n not in found]
+        if missing:
+            raise TypeError(f"{self.name} needs the shape parameters {', '.join(missing)}")
+        return [found.get(n, {"loc": 0.0, "scale": 1.0}.get(n)) for n in names]
+
+    def _register(self, method: str, domain: tuple) -> None:
+        def samples(s):
+            ends = (domain, *self.domains, (-0.1, 0.1), (0.9, 1.5))
+            return [
+                call(*[s.real(3, 4, low=a, high=b) for a, b in ends]),
+                call(s.real(4, low=domain[0], high=domain[1]), *[s.real(low=a, high=b) for a, b in ends[1:]]),
+            ]
+
+        name = f"scipy.stats.{self.name}.{method}"
+        setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
+
+
+class Continuous(Distribution):
+    """A continuous distribution, from the functions of its standard form.
+
+    Every method takes the argument, the shapes, then ``loc`` and ``scale``, positional or by name, and broadcasts.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.stats import norm
+    >>> fad.grad(lambda m: np.sum(norm.logpdf(np.array([0.0, 1.0, 5.0]), m, 2.0)))(1.0)
+    np.float64(0.75)
+    """
+
+    def __init__(
+        self, name: str, shapes: tuple, *, logpdf: Callable, cdf: Callable, sf: Callable, ppf: Callable, isf: Callable,
+        support: tuple = (-math.inf, math.inf), logcdf: Callable | None = None, logsf: Callable | None = None,
+        domains: tuple = (), points: tuple = (-1.5, 1.5), valid: Callable | None = None,
+    ):  # fmt: skip
+        super().__init__(name, shapes, domains, points)
+        self._logpdf, self._cdf, self._sf, self._ppf, self._isf = logpdf, cdf, sf, ppf, isf
+        self._logcdf = logcdf or (lambda y, *s: _log_of(cdf(y, *s), sf(y, *s)))
+        self._logsf = logsf or (lambda y, *s: _log_of(sf(y, *s), cdf(y, *s)))
+        self._support = support
+        self._valid = valid or (lambda *shapes: all_positive(shapes))
+        for method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+            self._register(method, points)
+        for method in ("ppf", "isf"):
+            self._register(method, (0.1, 0.9))
+
+    def _standard(self, x: Any, args: tuple, named: dict) -> tuple:
+        x, *shapes, loc, scale = operands((x, *self._parameters(args, named, ("loc", "scale"))))
+        return (x - loc) / _usable(scale), shapes, loc, scale
+
+    def _evaluate(self, x, args, named, function, below, above, density=False):
+        """Evaluate inside the support, with constants on either side, and NaN for impossible parameters."""
+        y, shapes, _, scale = self._standard(x, args, named)
+        low, high = self._support
+        if density:
+            inside = (y >= low) & (y <= high)
+        else:
+            inside = (y > low) & (y < high)
+        middle = _inner(low, high)
+        value = function(np.where(inside, y, np.zeros_like(y) + middle), *shapes)
+        if density:
+            value = value - np.log(_usable(scale))
+        value = np.where(inside, value, np.where(y <= low, below, above)) if np.isfinite([low, high]).any() else value
+        return self._masked(value, y, shapes, scale)
+
+    def _masked(self, value, y, shapes, scale):
+        bad = number(scale <= 0) | ~number(self._valid(*shapes)) if shapes else number(scale <= 0)
+        return np.where((scale > 0) & self._valid(*shapes), value, np.nan) if np.any(bad) else value
+
+    def logpdf(self, x, *args, **named):
+        """Return the logarithm of the density: -inf outside the support."""
+        return self._evaluate(x, args, named, self._logpdf, -np.inf, -np.inf, density=True)
+
+    def pdf(self, x, *args, **named):
+        """Return the density."""
+        return _exp(self.logpdf(x, *args, **named))
+
+    def cdf(self, x, *args, **named):
+        """Return the probability of a value up to `x`."""
+        return self._evaluate(x, args, named, self._cdf, 0.0, 1.0)
+
+    def sf(self, x, *args, **named):
+        """Return the probability of a value above `x`, accurate where it is small."""
+        return self._evaluate(x, args, named, self._sf, 1.0, 0.0)
+
+    def logcdf(self, x, *args, **named):
+        """Return the logarithm of `cdf`."""
+        return self._evaluate(x, args, named, self._logcdf, -np.inf, 0.0)
+
+    def logsf(self, x, *args, **named):
+        """Return the logarithm of `sf`."""
+        return self._evaluate(x, args, named, self._logsf, 0.0, -np.inf)
+
+    def ppf(self, q, *args, **named):
+        """Return the quantile: the value up to which the probability is `q`."""
+        return self._quantile(q, args, named, self._ppf)
+
+    def isf(self, q, *args, **named):
+        """Return the value above which the probability is `q`."""
+        return self._quantile(q, args, named, self._isf)
+
+    def _quantile(self, q, args, named, function):
+        q, *shapes, loc, scale = operands((q, *self._parameters(args, named, ("loc", "scale"))))
+        inside = (q > 0) & (q < 1)
+        value = function(np.where(inside, q, 0.5 + 0.0 * q), *shapes)
+        if not np.all(number(inside)):
+            low, high = self._support if function is self._ppf else self._support[::-1]
+            value = np.where(inside, value, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
+        return self._masked(value * scale + loc, q, shapes, scale)
+
+
+def all_positive(shapes):
+    ok = np.bool_(True)
+    for s in shapes:
+        ok = ok & (s > 0)
+    return ok
+
+
+def _inner(low, high):
+    """Return a point inside a support, at which a formula may be evaluated for nothing."""
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    return low + 1.0 if np.isfinite(low) else high - 1.0 if np.isfinite(high) else 0.0
+
+
+def _usable(scale):
+    """Return a scale that can be divided by; where it is none, the result becomes NaN later."""
+    return np.where(scale > 0, scale, np.ones_like(scale)) if np.any(number(scale <= 0)) else scale
+
+
+def _log_of(p, rest):
+    """Return log(p) of a probability, given 1 - p too: accurate where p is near 1, and -inf where it is 0."""
+    high = p > 0.5
+    gone = p == 0
+    low = np.log(np.where(high | gone, 0.5, p))
+    return np.where(gone, -np.inf, np.where(high, np.log1p(-np.where(high, rest, 0.5)), low))
+
+
+def _exp(x):
+    # exp(-inf) is a constant 0: its derivative is not 0 * inf.
+    gone = x == -np.inf
+    if not np.any(number(gone)):
+        return np.exp(x)
+    return np.where(gone, 0.0, np.exp(np.where(gone, np.zeros_like(x), x)))
+
+
+class Discrete(Distribution):
+    """A discrete distribution: ``logpmf``, ``pmf``, ``cdf``, ``sf`` of a count, differentiable in its real parameters.
+
+    Examples
+    --------
+    >>> import fad
+    >>> from fad.scipy.stats import poisson
+    >>> fad.grad(lambda rate: poisson.logpmf(3, rate))(2.0)
+    np.float64(0.5)
+    """
+
+    def __init__(self, name, shapes, *, logpmf, cdf, sf, least=0, most=None, domains=(), counts=()):
+        super().__init__(name, shapes, domains, ())
+        self._logpmf, self._cdf, self._sf, self._least, self._most = logpmf, cdf, sf, least, most
+        for method in ("logpmf", "pmf", "cdf", "sf"):
+            self._enter(method, counts)
+
+    def _enter(self, method, counts):
+        def samples(s):
+            drawn = [s.real(4, low=a, high=b) if type(a) is float else a for a, b in self.domains]
+            return [call(np.array(counts), *drawn), call(counts[1], *drawn)]
+
+        name = f"scipy.stats.{self.name}.{method}"
+        setattr(self, method, public(name=name, samples=samples)(getattr(self, method)))
+
+    def _evaluate(self, k, args, named, function, below, above, only_integers):
+        *shapes, loc = self._parameters(args, named, ("loc",))
+        k, *shapes = operands((k, *shapes))
+        k = k - loc
+        count = np.floor(k)
+        top = np.inf if self._most is None else self._most(*shapes)
+        inside = (count >= self._least) & (count <= top)
+        safe = np.where(inside, count, np.zeros_like(count) + float(self._least))
+        value = np.where(inside, function(safe, *shapes), np.where(count < self._least, below, above))
+        return np.where(k == count, value, below) if only_integers else value
+
+    def logpmf(self, k, *args, **named):
+        """Return the logarithm of the probability of the count `k`: -inf where it is impossible."""
+        return self._evaluate(k, args, named, self._logpmf, -np.inf, -np.inf, True)
+
+    def pmf(self, k, *args, **named):
+        """Return the probability of the count `k`."""
+        return _exp(self.logpmf(k, *args, **named))
+
+    def cdf(self, k, *args, **named):
+        """Return the probability of a count up to `k`."""
+        return self._evaluate(k, args, named, self._cdf, 0.0, 1.0, False)
+
+    def sf(self, k, *args, **named):
+        """Return the probability of a count above `k`."""
+        return self._evaluate(k, args, named, self._sf, 1.0, 0.0, False)
