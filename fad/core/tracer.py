@@ -288,6 +288,11 @@ class Trace:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
         raise TypeError("x.trace() of a traced array: write np.trace(x)")
 
+    def strong(self, x: Tracer) -> Tracer:
+        """Return a tracer of this trace as what a transform takes: not a Python number, if that is what it stands for."""
+        self.check_alive()
+        return x
+
     def check_alive(self) -> None:
         if self.dead:
             raise leaked(self)

@@ -76,8 +76,7 @@ def as_value(x: Any, what: str = "the argument") -> Any:
             raise UnsupportedInputError(f"{what} is an array of dtype {x.dtype}; fad takes arrays of numbers")
         return x
     if kind is Tracer:
-        x.trace.check_alive()
-        return x
+        return x.trace.strong(x)
     if kind in _NUMBERS:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":

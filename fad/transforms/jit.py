@@ -490,8 +490,8 @@ def source(fun: Callable, *, name: str | None = None) -> Callable:
 
     Examples
     --------
-    >>> import fad
-    >>> print(source(fad.grad(lambda x: x * x))(3.0))
+    >>> import fad, numpy as np
+    >>> print(source(fad.grad(lambda x: np.sum(x * x)))(np.ones(3)))
     import numpy as np
     <BLANKLINE>
     <BLANKLINE>

@@ -131,11 +131,27 @@ class RecordTrace(Trace):
     def stop(self, x: Tracer) -> Any:
         return x
 
+    def strong(self, x: Tracer) -> Tracer:
+        self.check_alive()
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else x
+
     def lower(self, x: Any) -> Any:
         if type(x) is Tracer and x.trace is self:
             return self.weak.get(x.info, x.value)
         return x
 
+
+# A Python number becomes a NumPy scalar, whose dtype counts in promotion.
+to_scalar_p = Primitive(
+    "to_scalar",
+    lambda x: np.asarray(x)[()],
+    jvp=lambda tangents, y, xs, params: tangents[0],
+    vjp=(lambda ct, y, x: ct,),
+    batch=lambda size, batched, xs, params: xs[0],
+    saves="none",
+    lower="({0})",
+    archetype="linear",
+)
 
 # What Python's operators do with two Python numbers: their result is a Python number still.
 _ARITHMETIC: dict[str, Callable] = {
