@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import linecache
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Frames of these files are machinery between the user and us, never the user's own line.
-_MACHINERY = (_HERE, os.sep + "numpy" + os.sep, os.sep + "optree" + os.sep, "<__array_function__")
+_MACHINERY = (
+    _HERE, os.sep + "numpy" + os.sep, os.sep + "optree" + os.sep, "<__array_function__",
+    contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
+)  # fmt: skip
 
 
 _is_machinery: dict[str, bool] = {}
