@@ -117,8 +117,9 @@ def _reads(partial: Any, arity: int) -> tuple[bool, ...]:
     """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
     if partial is None or partial is one or partial is minus_one:
         return (False,) * (arity + 1)
+    given = partial.__dict__.get("__signature__")  # of a partial that was made by a function
     code = partial.__code__  # a hundred times quicker than inspect.signature, at every import of fad
-    names = code.co_varnames[: code.co_argcount]
+    names = given.parameters if given is not None else code.co_varnames[: code.co_argcount]
     return tuple(not n.startswith("_") for n in names)
 
 
