@@ -77,9 +77,7 @@ def fine_tuning(epochs=10):
     """Learn digits 0 to 4, then freeze the first layer and learn all ten with a new last one."""
     x, y = TRAINING
     model = network(outputs=5)
-    optim.fit(
-        loss, model, optim.Adam(model, lr=1e-2), data.batches((x[y < 5], y[y < 5]), 64, key=0), epochs=epochs
-    )
+    optim.fit(loss, model, optim.Adam(model, lr=1e-2), data.batches((x[y < 5], y[y < 5]), 64, key=0), epochs=epochs)
     body, head = model[0].freeze(), nn.Linear(64, 10, key=1, dtype="float32")
     before = body.state_dict()
     tuned = nn.Sequential(body, nn.ReLU(), head)

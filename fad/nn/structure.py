@@ -55,9 +55,7 @@ class Layout:
         self.parameters = tuple(k for k in arrays if k not in frozen)
         self.frozen = tuple(k for k in arrays if k in frozen)
         self.children = tuple(k for k, v in named if isinstance(v, Base))
-        self.containers = tuple(
-            k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v))
-        )
+        self.containers = tuple(k for k, v in named if type(v) in (list, dict) or (type(v) is tuple and _may_hold(v)))
 
 
 def _may_hold(x: tuple) -> bool:
@@ -325,5 +323,3 @@ def _same(a: Any, b: Any) -> bool:
         return bool(a == b)
     except ValueError:
         return False
-
-

@@ -1,0 +1,148 @@
+"""Each layer: derivatives of both orders and modes against numerical ones, and vmap against a loop."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad import nn
+from fad.nn import functional as F
+from fad.testing import check_grads
+
+RNG = np.random.default_rng(1)
+
+
+def real(*shape):
+    return RNG.standard_normal(shape)
+
+
+with nn.seed(0):
+    LAYERS = {
+        "linear": (nn.Linear(3, 2), (3,)),
+        "conv1d": (nn.Conv1d(2, 3, 3, padding=1), (2, 5)),
+        "conv2d": (nn.Conv2d(2, 2, 3, stride=2, padding=1), (2, 4, 4)),
+        "transposed conv": (nn.ConvTranspose1d(2, 2, 3, stride=2), (2, 3)),
+        "max pool": (nn.Sequential(nn.Conv2d(1, 2, 2), nn.MaxPool2d(2)), (1, 5, 5)),
+        "average pool": (nn.AvgPool1d(2), (2, 4)),
+        "layer norm": (nn.LayerNorm(4), (2, 4)),
+        "rms norm": (nn.RMSNorm(4), (2, 4)),
+        "batch norm": (nn.BatchNorm1d(2), (5, 2)),
+        "batch norm, evaluated": (nn.BatchNorm1d(2).eval(), (5, 2)),
+        "lstm": (nn.LSTM(2, 3), (3, 2)),
+        "gru": (nn.GRU(2, 3, bidirectional=True), (3, 2)),
+        "attention": (nn.MultiheadAttention(4, 2), (3, 4)),
+        "gelu": (nn.Sequential(nn.Linear(3, 3), nn.GELU(), nn.Softmax(), nn.LogSoftmax()), (3,)),
+        "smooth": (nn.Sequential(nn.SiLU(), nn.Mish(), nn.Softplus(), nn.Tanh(), nn.Sigmoid(), nn.SELU()), (4,)),
+        "flatten": (nn.Sequential(nn.Flatten(0), nn.Identity(), nn.ELU(), nn.LeakyReLU()), (2, 2)),
+    }
+
+
+def output(model, x):
+    y = model(x)
+    return y[0] if isinstance(y, tuple) else y
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_derivatives_of_both_orders_and_modes_are_numerical_ones(name):
+    model, shape = LAYERS[name]
+    check_grads(lambda model, x: np.sum(np.sin(output(model, x))), (model, real(*shape)), 2)
+
+
+@pytest.mark.parametrize("name", [n for n in LAYERS if n != "batch norm"])
+def test_vmap_over_inputs_equals_a_loop(name):
+    model, shape = LAYERS[name]
+    xs = real(3, *shape)
+    np.testing.assert_allclose(
+        fad.vmap(lambda x: output(model, x))(xs), [output(model, x) for x in xs], rtol=1e-10, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in LAYERS if n != "batch norm" and fad.tree.leaves(LAYERS[n][0])])
+def test_per_example_gradients_and_ensembles_equal_loops(name):
+    model, shape = LAYERS[name]
+    xs = real(3, *shape)
+    f = fad.grad(lambda model, x: np.sum(output(model, x) ** 2))
+    models = [fad.tree.map(lambda p, c=c: c * p, model) for c in (0.5, 1.0, 1.5)]
+    stacked = fad.tree.map(lambda *ps: np.stack(ps), *models)
+    for found, expected in (
+        (fad.vmap(f, in_axes=(None, 0))(model, xs), [f(model, x) for x in xs]),
+        (fad.vmap(f, in_axes=(0, None))(stacked, xs[0]), [f(m, xs[0]) for m in models]),
+        (fad.vmap(f)(stacked, xs), [f(m, x) for m, x in zip(models, xs, strict=True)]),
+    ):
+        for i, one in enumerate(expected):
+            for a, b in zip(fad.tree.leaves(found), fad.tree.leaves(one), strict=True):
+                np.testing.assert_allclose(a[i], b, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_is_the_composite_at_every_order(reduction):
+    z, labels = real(4, 3), np.array([0, 2, 1, 2])
+
+    def plain(z):
+        rows = -F.log_softmax(z)[np.arange(4), labels]
+        return {"mean": np.mean, "sum": np.sum, "none": lambda r: r}[reduction](rows)
+
+    fused = lambda z: F.cross_entropy(z, labels, reduction=reduction)
+    for transform in (lambda f: f, fad.jacrev, fad.jacfwd, lambda f: fad.jacfwd(fad.jacrev(f))):
+        np.testing.assert_allclose(transform(fused)(z), transform(plain)(z), rtol=1e-11, atol=1e-13)
+    zs = real(2, 4, 3)
+    expected = [fad.jacrev(plain)(z) for z in zs]
+    np.testing.assert_allclose(fad.vmap(fad.jacrev(fused))(zs), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_large_logits_do_not_overflow():
+    z = np.array([[1000.0, -1000.0, 0.0]])
+    value, g = fad.value_and_grad(lambda z: F.cross_entropy(z, np.array([1])))(z)
+    assert value == 2000.0
+    np.testing.assert_array_equal(g, [[1.0, -1.0, 0.0]])
+    assert F.binary_cross_entropy_with_logits(np.array([-1000.0]), np.array([1.0])) == 1000.0
+
+
+def test_dropout_keeps_the_mean_and_is_off_in_evaluation():
+    layer = nn.Dropout(0.3, key=0)
+    x = np.ones(20_000)
+    assert abs(layer(x).mean() - 1) < 0.02
+    assert not np.array_equal(layer(x), layer(x))
+    assert layer.eval()(x) is x
+    assert np.array_equal(nn.Dropout(1.0, key=0)(x), np.zeros_like(x))
+    keys = fad.random.split(fad.random.key(0), 3)
+    masks = fad.vmap(lambda key: nn.Dropout(0.5, key=1)(x[:50], key=key))(keys)
+    assert len({m.tobytes() for m in masks}) == 3
+
+
+def test_a_causal_model_does_not_look_ahead():
+    model = nn.MultiheadAttention(4, 2, key=0)
+    jacobian = fad.jacobian(lambda x: model(x, is_causal=True))(real(5, 4))
+    for i in range(5):
+        assert np.all(jacobian[i, :, i + 1 :] == 0)
+        assert np.any(jacobian[i, :, i] != 0)
+
+
+def test_states_of_recurrent_layers_go_in_and_out():
+    x = real(6, 2, 3)
+    for make in (nn.LSTM, nn.GRU):
+        layer = make(3, 4, 2, key=0)
+        whole, end = layer(x)
+        first, state = layer(x[:2])
+        rest, other = layer(x[2:], state)
+        np.testing.assert_allclose(np.concatenate([first, rest]), whole, rtol=1e-12)
+        for a, b in zip(fad.tree.leaves(end), fad.tree.leaves(other), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_wrong_inputs_name_the_layer_and_the_shapes():
+    with pytest.raises(ValueError, match=r"BatchNorm1d of 2 features .* not shape \(5, 3\)"):
+        nn.BatchNorm1d(2)(np.ones((5, 3)))
+    with pytest.raises(ValueError, match="more than one value"):
+        nn.BatchNorm1d(2)(np.ones((1, 2)))
+    with pytest.raises(ValueError, match=r"LayerNorm of shape \(4,\)"):
+        nn.LayerNorm(4)(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="LSTM needs an input"):
+        nn.LSTM(3, 4, key=0)(np.ones((2, 5)))
+    with pytest.raises(ValueError, match="multiple of num_heads"):
+        nn.MultiheadAttention(5, 2)
+    with pytest.raises(ValueError, match="probability"):
+        nn.Dropout(1.5)
+    with pytest.raises(ValueError, match="reduction must be"):
+        F.mse_loss(np.ones(2), np.ones(2), reduction="average")
+    with pytest.raises(NotImplementedError, match="does not define forward"):
+        nn.Module()(1.0)
