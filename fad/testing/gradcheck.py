@@ -133,10 +133,27 @@ def _check(f, args, order, modes, tolerance, eps, rng, path) -> None:
             single=any(_is_single(y) for y in tree.leaves(out)),
         )
     if order > 1:
-        derivatives = {"fwd": lambda *xs: jvp(f, xs, tangents)[1], "rev": lambda *xs: vjp(f, *xs)[1](cts)}
+        derivatives = {"fwd": _pushed(f, tangents), "rev": _pulled(f, cts)}
         for mode in modes:
             name = "jvp" if mode == "fwd" else "vjp"
             _check(derivatives[mode], args, order - 1, modes, tolerance, eps, rng, (*path, name))
+
+
+def _pushed(f: Callable, tangents: Any) -> Callable:
+    return lambda *xs: jvp(f, xs, _as(tangents, xs))[1]
+
+
+def _pulled(f: Callable, cts: Any) -> Callable:
+    def derivative(*xs):
+        y, pullback = vjp(f, *xs)
+        return pullback(_as(cts, y))
+
+    return derivative
+
+
+def _as(directions: Any, points: Any) -> Any:
+    """Return directions in the dtypes of the points: single precision is measured in double."""
+    return tree.map(lambda t, x: t if t.dtype == x.dtype else t.astype(x.dtype), directions, points)
 
 
 def _compare_trees(tolerance: _Tolerance, got: Any, wanted: Any, what: str) -> None:
