@@ -22,6 +22,8 @@ _LEAF = optree.tree_structure(cast(Any, 0))
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
 mapping: ContextVar[bool] = ContextVar("mapping", default=False)
+# True while paths are asked for: a node may then name its children, which costs time that a plain flatten saves.
+naming: ContextVar[bool] = ContextVar("naming", default=False)
 
 PyTree = Any
 
@@ -125,7 +127,11 @@ def flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[li
     >>> flatten_with_path({"w": [1.0, 2.0]})[0]
     [(('w', 0), 1.0), (('w', 1), 2.0)]
     """
-    paths, xs, treedef = optree.tree_flatten_with_path(tree, is_leaf, namespace=_NAMESPACE)
+    token = naming.set(True)
+    try:
+        paths, xs, treedef = optree.tree_flatten_with_path(tree, is_leaf, namespace=_NAMESPACE)
+    finally:
+        naming.reset(token)
     return list(zip(paths, xs, strict=True)), treedef
 
 
@@ -135,7 +141,8 @@ def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | 
     >>> map_with_path(lambda path, x: 0 * x if path[0] == "bias" else x, {"bias": 1.0, "w": 2.0})
     {'bias': 0.0, 'w': 2.0}
     """
-    return optree.tree_map_with_path(f, tree, *rest, is_leaf=is_leaf, namespace=_NAMESPACE)
+    paths = iter([path for path, _ in flatten_with_path(tree, is_leaf)[0]])
+    return map(lambda *xs: f(next(paths), *xs), tree, *rest, is_leaf=is_leaf)
 
 
 def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:

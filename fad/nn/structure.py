@@ -95,7 +95,11 @@ class Skeleton:
 
 def flatten_module(module: Any) -> tuple:
     leaves: list = []
-    return leaves, Skeleton(_take(module, leaves, {}), len(leaves))
+    skeleton = Skeleton(_take(module, leaves, {}), len(leaves))
+    if tree.naming.get():
+        names = {id(x): name for name, x in module.named_parameters()}
+        return leaves, skeleton, tuple(names.get(id(x), i) for i, x in enumerate(leaves))
+    return leaves, skeleton
 
 
 def _take(module: Any, leaves: list, seen: dict) -> Node:

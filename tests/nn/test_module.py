@@ -42,6 +42,14 @@ def test_gradients_have_the_structure_of_the_model():
         assert g.shape == dict(model.named_parameters())[name].shape
 
 
+def test_paths_of_parameters_are_their_names():
+    model = network()
+    paths = [path for path, _ in fad.tree.flatten_with_path({"model": model})[0]]
+    assert paths == [("model", name) for name, _ in model.named_parameters()]
+    decay = fad.tree.map_with_path(lambda path, p: 0.1 if path[0].endswith("weight") else 0.0, model)
+    assert fad.tree.leaves(decay) == [0.1, 0.0] * 3
+
+
 def test_gradients_equal_those_of_the_same_function_of_plain_arrays():
     model = nn.Linear(3, 2, key=0)
     g = fad.grad(loss)(model, X)
