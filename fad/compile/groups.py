@@ -7,6 +7,7 @@ Running the steps by level is then a right order, found in one pass over the pro
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from fad.core.graph import GUARD, Equation, Graph
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
-MOST_WEIGHT, MOST_OPERANDS = 48, 24  # a transcendental function weighs 8, to bound the time to compile a kernel
+# A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
+# unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
+MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 48, 200, 1 << 15, 24
 
 
 class Step:
@@ -108,6 +111,10 @@ def _is_basic(index: tuple) -> bool:
     return all(type(p) is not str for p in index)
 
 
+def _most_weight(shape: tuple) -> int:
+    return MOST_WEIGHT_LARGE if math.prod(shape) > LARGE_SIZE else MOST_WEIGHT
+
+
 def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group."""
     shape = graph.types[eq.outs[0]].shape
@@ -115,7 +122,7 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
     if not mine:
         return None
     best = max(mine, key=lambda step: step.level)
-    if best.weight + weight > MOST_WEIGHT:
+    if best.weight + weight > _most_weight(shape):
         return None
     for other in mine:
         if other is not best and other.level == best.level:
@@ -123,7 +130,7 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
-    if len(best.operands | set(eq.ins)) > MOST_OPERANDS:
+    if len(best.operands.union(eq.ins) - best.members) > MOST_OPERANDS:
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)
@@ -134,7 +141,8 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
 def _merge(best: Step, other: Step, group: dict, weight: int) -> None:
     """Make two groups of one level and shape one: neither reads what the other computes."""
     operands = best.operands | other.operands
-    if best.weight + other.weight + weight > MOST_WEIGHT or len(operands) >= MOST_OPERANDS:
+    outside = len(operands - best.members - other.members)
+    if best.weight + other.weight + weight > _most_weight(best.shape) or outside >= MOST_OPERANDS:
         return
     best.equations += other.equations
     best.templates += other.templates

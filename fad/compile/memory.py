@@ -35,7 +35,8 @@ class Place:
     def room(self) -> int:
         """Return the bytes set aside: sizes in few classes, so that memory fits again."""
         if self.nbytes > 1 << 16:
-            return -(-self.nbytes // 4096) * 4096
+            # not a multiple of the page size: many arrays of one alignment would fight for the same cache lines
+            return -(-self.nbytes // 4096) * 4096 + 1088
         return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, self.nbytes) / 64))))
 
 
