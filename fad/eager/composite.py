@@ -23,7 +23,7 @@ def composite(name: str, fun: Callable, *operands: Any) -> Any:
     nodes = [x.node if isinstance(x, Tensor) else None for x in operands]
     tracked = [i for i, n in enumerate(nodes) if n is not None]
     if not tracked or not is_grad_enabled():
-        return wrap(fun(*values))
+        return wrap(_own(fun(*values)))
     if any(type(v) is Tracer for v in values) and not _outside(values, nodes):
         return wrap(fun(*map(lift, values, nodes)))
 
@@ -34,6 +34,7 @@ def composite(name: str, fun: Callable, *operands: Any) -> Any:
         return fun(*full)
 
     y, pull = vjp(of_tracked, *[values[i] for i in tracked])
+    y = _own(y)
     several = type(y) is tuple
 
     def plain(g, rec):
@@ -47,6 +48,13 @@ def composite(name: str, fun: Callable, *operands: Any) -> Any:
     if not several:
         return Tensor(y, rec)
     return tuple(Tensor(v, output(rec, i)) for i, v in enumerate(y))
+
+
+def _own(y: Any) -> Any:
+    """Return results that are views as copies: a view that nobody knows of could not be told of changes in place."""
+    if type(y) is tuple:
+        return tuple(map(_own, y))
+    return y.copy() if type(y) is np.ndarray and y.base is not None else y
 
 
 def _filled(g: Any, y: Any) -> Any:

@@ -44,7 +44,7 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False, device:
     elif isinstance(data, (np.ndarray, np.generic)):
         x = np.asarray(data)
     else:
-        x = _from_python(data)
+        x = _from_python(data) if dtype is None else np.array(_without_tensors(data), np.dtype(dtype))
     if type(x) is Tracer:
         x = x if dtype is None else x.astype(np.dtype(dtype))
         return Tensor(x).requires_grad_() if requires_grad else Tensor(x)
@@ -52,12 +52,17 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False, device:
 
 
 def _from_python(data: Any) -> np.ndarray:
-    if type(data) in (list, tuple) and any(isinstance(v, Tensor) for v in data):
-        data = [v.tolist() if isinstance(v, Tensor) else v for v in data]
+    data = _without_tensors(data)
     x = np.array(data) if np.size(data) else np.array(data, dtype=_default[0])
     if x.dtype == np.float64:
         return x.astype(_default[0])
     return x.astype(np.complex64) if x.dtype == np.complex128 and _default[0] == float32 else x
+
+
+def _without_tensors(data: Any) -> Any:
+    if type(data) in (list, tuple):
+        return [_without_tensors(v) for v in data]
+    return data.tolist() if isinstance(data, Tensor) else data
 
 
 def as_tensor(data: Any, dtype: Any = None) -> Tensor:

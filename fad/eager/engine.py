@@ -31,7 +31,6 @@ from fad.eager.records import (
     MULTI,
     ONE,
     OUT,
-    STALE,
     UNARY,
     BackwardError,
     _changed,
@@ -351,8 +350,6 @@ class Sweep:
                 f"a second backward pass over a graph whose values were freed by the first, at {name(rec)} made at "
                 f"{line(rec)}. Write y.backward(retain_graph=True) in the first pass, or compute y again"
             )
-        if kind == STALE:
-            raise BackwardError(rec[6])
         if kind in (CALL, MULTI) and len(rec) == 8:
             found = self._call(rec, g, lifted)
         elif kind in (GENERAL, MULTI):

@@ -1,7 +1,8 @@
 """Changes in place. The memory is really overwritten, as PyTorch does it, so everything that shares it sees the change.
 
-A change is refused on a leaf that requires grad, and on a view, whose base would not know. Elsewhere it is one more
-operation of the history. Every change is noted with its line: a backward pass that needs the old values will say so.
+A change is refused on a leaf that requires grad. Elsewhere it is one more operation of the history, and what a changed
+view was taken from gets one too. Every change is noted with its line:
+a backward pass that needs the old values will say so.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from fad.eager import functions as f
 from fad.eager.composite import composite
 from fad.eager.engine import GENERAL
 from fad.eager.mode import is_grad_enabled
-from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, placed, root, user_frame
+from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, placed, saved_in, user_frame
 from fad.eager.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor
+from fad.eager.views import above, chain, renew, seen_elsewhere
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import set_p, split_index
 from fad.ops.structural import astype_p
@@ -34,35 +36,29 @@ def _refuse_leaf(x: Tensor) -> None:
 
 
 def _refuse_view(x: Tensor) -> None:
-    """A tracked change of memory that another tensor sees as well would be missing from that one's history.
-
-    A slice knows the tensor it was taken from, and tells it; other views cannot.
-    """
-    above = _above(x)
-    if above is not None:
-        _refuse_leaf(above[0])
-        _refuse_view(above[0])
-        return
-    value = x.value
-    if type(value) is np.ndarray and type(value.base) is np.ndarray and sys.getrefcount(value.base) > 2:
+    """A tracked change of memory that something else sees as well would be missing from that one's history."""
+    *_, top = line_up = chain(x)
+    for t in line_up:
+        _refuse_leaf(t)
+    base = top.value.base if type(top.value) is np.ndarray else None
+    if type(base) is np.ndarray and seen_elsewhere(top, sys.getrefcount(base) - 1):
         raise InPlaceError(
-            "a view of another tensor was to be changed in place by a tracked operation, of which the other's history "
-            "would not know. Change the other one through an index (x[i] = v), or work on a copy: y.clone()"
+            "memory that something else shows as well was to be changed in place by a tracked operation, "
+            "of which the other's history would not know. Work on a copy: y.clone()"
         )
 
 
-def _above(x: Tensor) -> Any:
-    """Return ``(tensor, index)`` that a slice was taken from, if it still shows that tensor's memory."""
-    above = getattr(x, "_base", None)
-    return above if above is not None and root(above[0].value) is root(x.value) else None
-
-
 def _set_history(x: Tensor, node: Any) -> None:
-    """Give a tensor a new record, and the tensor that it is a slice of one that says so."""
+    """Give a tensor a new record, and the tensor that it is a view of one that says so."""
     x.node = node
-    above = _above(x)
-    if above is not None:
-        _set_history(above[0], _assignment(above[0], above[1], x.value, node))
+    step = above(x)
+    if step is None:
+        return
+    base, (how, detail) = step
+    if how == "index":
+        _set_history(base, _assignment(base, detail, x.value, node))
+    else:
+        _set_history(base, f.run(how, Tensor(x.value, node), **detail).node)
 
 
 def _writable(x: Tensor) -> Any:
@@ -91,9 +87,10 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
     if not np.can_cast(new.value.dtype, target.dtype, "same_kind"):
         raise TypeError(f"a result of dtype {new.dtype} cannot be written into a tensor of dtype {x.dtype}")
     np.copyto(target, new.value, casting="same_kind")
-    note_change(target, except_for=x)
+    note_change(target)
     if is_grad_enabled() and (new.node is not None or not is_leaf(x.node)):
         _set_history(x, new.node)
+        renew(x)
     return x
 
 
@@ -101,7 +98,11 @@ def _in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
         new = placed(out_of_place(self, *args, **kwargs))
-        return new if new is NotImplemented else replace(self, new)
+        if new is NotImplemented:
+            return new
+        if new.node is not None and any(v is self.value for v in saved_in(new.node)):  # about to be overwritten
+            new = placed(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
+        return replace(self, new)
 
     method.__doc__ = f"Do `{out_of_place.__name__}` in place, and return the tensor."
     return method
@@ -130,9 +131,10 @@ def assign(self: Tensor, index: Any, v: Any) -> None:
     if tracked:
         _refuse_view(self)
     target[index] = value
-    note_change(target, except_for=self)
+    note_change(target)
     if tracked:
         _set_history(self, _assignment(self, index, value, node))
+        renew(self)
 
 
 def _assignment(x: Tensor, index: Any, value: Any, node: Any) -> list:

@@ -33,7 +33,6 @@ GENERAL = 5  # parents, y, xs, params
 CALL = 6  # parents, Pullback
 MULTI = 7  # as GENERAL or CALL, with several results; its OUT records say which
 OUT = 8  # the MULTI record, number of the result
-STALE = 9  # message: a view whose base was changed in place
 
 births = itertools.count(1)
 
@@ -133,15 +132,13 @@ def parents(rec: list) -> list:
         return [rec[6], rec[7]]
     if kind == OUT:
         return [rec[6]]
-    return [] if kind in (LEAF, STALE) else list(rec[6])
+    return [] if kind in (LEAF,) else list(rec[6])
 
 
 # --- values changed in place --------------------------------------------------------------------------------------
 
 # id of an array that owns memory -> (weak reference to it, birth of the change, line of the change)
 _changed: dict[int, tuple] = {}
-# id of an array that owns memory -> weak references to tracked tensors that are views of it
-_views: dict[int, list] = {}
 
 
 def root(x: Any) -> Any:
@@ -151,35 +148,14 @@ def root(x: Any) -> Any:
     return x
 
 
-def note_change(x: Any, except_for: Any = None) -> None:
-    """Note that the memory of an array was just overwritten; its tracked views no longer show what they did."""
+def note_change(x: Any) -> None:
+    """Note that the memory of an array was just overwritten."""
     base = root(x)
-    if type(base) is not np.ndarray:
-        return
-    key = id(base)
-    frame = user_frame(2)
-    _changed[key] = (
-        weakref.ref(base, lambda _: _changed.pop(key, None)), next(births), frame.f_code, frame.f_lasti
-    )  # fmt: skip
-    for ref in _views.pop(key, ()):
-        view = ref()
-        if view is not None and view is not except_for and view.node is not None:
-            view.node = [
-                STALE, next(births), None, None, frame.f_code, frame.f_lasti,
-                f"a view taken at {line(view.node)} shows memory that was changed in place at "
-                f"{line_of(frame.f_code, frame.f_lasti)}; take the view again after the change, or x.clone() before it",
-            ]  # fmt: skip
-
-
-def note_view(tensor: Any) -> None:
-    """Remember a tracked tensor that shares memory with another, in case that one is changed in place."""
-    base = root(tensor.value)
-    if type(base) is np.ndarray and base is not tensor.value:
+    if type(base) is np.ndarray:
         key = id(base)
-        refs = _views.setdefault(key, [])
-        if not refs:
-            weakref.finalize(base, _views.pop, key, None)
-        refs.append(weakref.ref(tensor))
+        frame = user_frame(2)
+        known = weakref.ref(base, lambda _: _changed.pop(key, None))
+        _changed[key] = (known, next(births), frame.f_code, frame.f_lasti)
 
 
 def saved_in(rec: list) -> Any:
@@ -214,8 +190,8 @@ def check_unchanged(rec: list) -> None:
 # --- names --------------------------------------------------------------------------------------------------------
 
 _NAMES = {
-    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "power": "Pow",
-    "absolute": "Abs", "maximum": "Maximum", "minimum": "Minimum", "sum_over": "Sum", "reshape_to": "View",
+    "add": "Add", "positive": "Clone", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg",
+    "power": "Pow",     "absolute": "Abs", "maximum": "Maximum", "minimum": "Minimum", "sum_over": "Sum", "reshape_to": "View",
     "permute": "Permute", "broadcast": "Expand", "join": "Cat", "convert": "ToCopy",
     "affine": "Addmm", "softmax_over": "Softmax", "log_softmax_over": "LogSoftmax", "exponential": "Exp",
     "cross_entropy_of_logits": "NllLoss", "square": "Pow", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
@@ -232,8 +208,6 @@ def name(rec: list) -> str:
     kind = abs(rec[KIND])
     if kind == LEAF:
         return "AccumulateGrad"
-    if kind == STALE:
-        return "StaleView"
     prim = rec[PRIM]
     if type(prim) is str:
         return prim

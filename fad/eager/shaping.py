@@ -9,17 +9,21 @@ import numpy as np
 
 from fad.eager.composite import composite
 from fad.eager.operators import run
-from fad.eager.records import is_leaf, note_view
 from fad.eager.tensor import Tensor
+from fad.eager.views import note_view
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import getitem_p, is_basic, split_index
-from fad.ops.structural import normalize_axes, normalize_axis, reshape_p, transpose_p
+from fad.ops.structural import inverse, normalize_axes, normalize_axis, reshape_p, transpose_p
 
 
-def _viewed(y: Tensor, x: Tensor) -> Tensor:
-    """Remember a tracked result that may share memory with a computed tensor, in case that is changed in place."""
-    if y.node is not None and not is_leaf(x.node) and type(y.value) is np.ndarray:
-        note_view(y)
+def _viewed(y: Tensor, x: Tensor, how: Any) -> Tensor:
+    """Note that a result may share memory with an operand, in case that one of them is changed in place.
+
+    `how` leads back: ``("index", i)``, or the operation that undoes the view, with its parameters.
+    """
+    if type(y.value) is np.ndarray and y.value.base is not None:
+        y._above = x, how
+        note_view(y, x)
     return y
 
 
@@ -37,7 +41,8 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
         raise ShapeMismatchError(
             f"a tensor of shape {tuple(input.shape)} has {size} elements, which do not fit {shape}"
         )
-    return _viewed(run(reshape_p, input, shape=tuple(size // n if d == -1 else int(d) for d in shape)), input)
+    y = run(reshape_p, input, shape=tuple(size // n if d == -1 else int(d) for d in shape))
+    return _viewed(y, input, (reshape_p, {"shape": tuple(input.shape)}))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -53,7 +58,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the axes."""
-    return _viewed(run(transpose_p, input, axes=normalize_axes(_sizes(dims), input.ndim)), input)
+    axes = normalize_axes(_sizes(dims), input.ndim)
+    return _viewed(run(transpose_p, input, axes=axes), input, (transpose_p, {"axes": inverse(axes)}))
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -121,8 +127,9 @@ def split(input: Tensor, size: Any, dim: int = 0) -> tuple:
     """Cut along an axis into parts of one size (the last may be smaller), or of the sizes given."""
     n = input.shape[dim]
     sizes = [size] * (n // size) + ([n % size] if n % size else []) if isinstance(size, int) else list(size)
-    cuts = np.cumsum(sizes)[:-1].tolist()
-    return composite("SplitBackward0", lambda x: tuple(np.split(x, cuts, dim)), input)
+    ends = np.cumsum(sizes).tolist()
+    lead = (slice(None),) * (dim % input.ndim)
+    return tuple(input[(*lead, slice(b - n, b))] for b, n in zip(ends, sizes, strict=True))
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
@@ -142,8 +149,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         if type(self.value) is np.ndarray and len(parts) == self.value.ndim and not any(_is_wide(p) for p in parts):
             parts = (*parts, Ellipsis)  # a single element is a view too, not a number apart
         y = run(getitem_p, self, template=parts)
-        y._base = self, index
-        return _viewed(y, self)
+        return _viewed(y, self, ("index", index))
     template, arrays = split_index(index)
     return run(getitem_p, self, *arrays, template=template)
 

@@ -73,7 +73,7 @@ class Size(tuple):
 class Tensor:
     """An array with a history; made by :func:`fad.eager.tensor` and its kin, and by operations on tensors."""
 
-    __slots__ = ("value", "node", "_grad", "_kept", "_base", "__weakref__")
+    __slots__ = ("value", "node", "_grad", "_kept", "_above", "_views", "__weakref__")
 
     def __init__(self, value: Any, node: Any = None):
         self.value = value
