@@ -1,4 +1,4 @@
-"""A character-level transformer on fourteen sonnets of Shakespeare: python examples/transformer.py [--steps 1500]
+"""A character-level transformer on fourteen sonnets of Shakespeare: python examples/transformer.py [--steps 500]
 
 The text (public domain) is data/sonnets.txt. The unigram entropy is the best that a model without context can do.
 """
@@ -29,10 +29,11 @@ class Block(nn.Module):
         self.attention = nn.MultiheadAttention(width, heads)
         self.norm2 = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width))
+        self.drop = nn.Dropout(0.2)
 
     def forward(self, x):
-        x = x + self.attention(self.norm1(x), is_causal=True)
-        return x + self.mlp(self.norm2(x))
+        x = x + self.drop(self.attention(self.norm1(x), is_causal=True))
+        return x + self.drop(self.mlp(self.norm2(x)))
 
 
 class Transformer(nn.Module):
@@ -62,7 +63,7 @@ def windows(codes, starts, length):
     return codes[starts[:, None] + np.arange(length + 1)]
 
 
-def train(steps=1500, context=48, width=64, batch=16, seed=0):
+def train(steps=500, context=48, width=64, batch=16, seed=0):
     with nn.seed(seed), fad.config.use(default_dtype="float32"):
         model = Transformer(len(LETTERS), context, width)
     opt = optim.AdamW(model, lr=optim.schedules.warmup(20, optim.schedules.cosine(3e-3, steps)), weight_decay=0.01)
@@ -79,7 +80,7 @@ def train(steps=1500, context=48, width=64, batch=16, seed=0):
         history.add(loss=value)
         bar.show(loss=value)
     test = windows(held_out, np.arange(0, len(held_out) - context, context), context)
-    return model, history, float(loss(model, test))
+    return model, history, float(loss(model.eval(), test))
 
 
 def write(model, start, length, key, temperature=0.7):
@@ -93,7 +94,7 @@ def write(model, start, length, key, temperature=0.7):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--plot", help="where to write a picture of the loss")
     args = parser.parse_args()
     model, history, found = train(args.steps)
