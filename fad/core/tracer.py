@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fad import tree
+from fad.backends import host
 from fad.errors import (
     ItemAssignmentError,
     LeakedTracerError,
@@ -155,6 +157,12 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        caller = _scipy_function()
+        if caller:
+            raise TracerConversionError(
+                f"{caller} makes plain arrays of its arguments, which would lose the derivative of a traced array "
+                f"of shape {self.shape}. Use fad.{caller} instead; for the bare numbers, fad.stop_gradient(x)"
+            )
         raise TracerConversionError(
             f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
             "Instead of np.array([x, y]) or np.asarray(x) write np.stack([x, y]), fad.numpy.array([x, y]) or plain x; "
@@ -190,6 +198,29 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
+
+
+def _public_name(frame: Any, module: str) -> str:
+    """Return the name under which a user called the function of a frame, or an empty string for a wrapper."""
+    name = frame.f_code.co_name
+    if name in ("wrapper", "wrapped", "inner", "__call__") or name.startswith("<"):
+        return ""
+    owner = getattr(frame.f_locals.get("self"), "name", None)  # norm.logpdf is a method of the distribution norm
+    return f"scipy.{module}.{owner}.{name}" if isinstance(owner, str) else f"scipy.{module}.{name}"
+
+
+def _scipy_function() -> str:
+    """Return the name of SciPy's public function that is running, or an empty string."""
+    frame: Any = sys._getframe(2)
+    found = ""
+    while frame is not None:
+        parts = frame.f_globals.get("__name__", "").split(".")
+        if parts[0] == "scipy" and len(parts) > 1:
+            found = _public_name(frame, parts[1]) or found or f"scipy.{parts[1]}"
+        elif found and parts[0] != "numpy":
+            break
+        frame = frame.f_back
+    return found
 
 
 def _load(ufunc: np.ufunc) -> Callable | None:
@@ -338,7 +369,7 @@ def outcome(x: Any) -> Any:
 
     Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
     """
-    return x.trace.outcome(x) if type(x) is Tracer else x
+    return x.trace.outcome(x) if type(x) is Tracer else host(x)
 
 
 def stop_gradient(value: Any) -> Any:

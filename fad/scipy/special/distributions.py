@@ -170,3 +170,52 @@ def _kolmogorov_density(_z, x):
 
 kolmogorov = special("kolmogorov", _kolmogorov_density, domain=(0.4, 2.0))
 kolmogi = special("kolmogi", lambda z, p: 1.0 / _kolmogorov_density(p, z), domain=(0.05, 0.95))
+
+# SciPy keeps the density of Smirnov's one-sided statistic for itself; where it is not found, there is no derivative.
+_smirnov_density = getattr(sc._ufuncs, "_smirnovp", None)
+_SIZE = "a sample size, which is an integer"
+if _smirnov_density is not None:
+    special(
+        "smirnov_density",
+        _SIZE,
+        "the second derivative of Smirnov's distribution",
+        numpy=_smirnov_density,
+        integers=(0,),
+        samples=lambda s: [call(5, 0.3)],
+    )
+    smirnov = special(
+        "smirnov",
+        _SIZE,
+        lambda _z, n, d: _smirnov_density(n, d),
+        integers=(0,),
+        order=1,
+        samples=lambda s: [call(5, s.real(3, 4, low=0.1, high=0.7)), call(8, s.real(low=0.1, high=0.7))],
+    )
+    smirnovi = special(
+        "smirnovi",
+        _SIZE,
+        lambda z, n, _p: 1.0 / _smirnov_density(n, z),
+        integers=(0,),
+        order=1,
+        samples=lambda s: [call(5, s.real(3, 4, low=0.1, high=0.9)), call(8, s.real(low=0.1, high=0.9))],
+    )
+
+# --- without derivatives: they keep their values, and are batched --------------------------------------------------
+
+_NONCENTRAL = "non-central F and t have no derivative in closed form"
+
+
+def _refused(name, *point):
+    return special(name, *[_NONCENTRAL] * len(point), samples=lambda s: [call(*point)])
+
+
+chndtridf = _refused("chndtridf", 4.0, 0.4, 1.5)
+ncfdtr = _refused("ncfdtr", 2.0, 3.0, 1.5, 0.8)
+ncfdtri = _refused("ncfdtri", 2.0, 3.0, 1.5, 0.4)
+ncfdtridfd = _refused("ncfdtridfd", 2.0, 0.4, 1.5, 0.8)
+ncfdtridfn = _refused("ncfdtridfn", 0.4, 3.0, 1.5, 0.8)
+ncfdtrinc = _refused("ncfdtrinc", 2.0, 3.0, 0.4, 0.8)
+nctdtr = _refused("nctdtr", 3.0, 0.5, 0.8)
+nctdtridf = _refused("nctdtridf", 0.6, 0.5, 0.8)
+nctdtrinc = _refused("nctdtrinc", 3.0, 0.6, 0.8)
+nctdtrit = _refused("nctdtrit", 3.0, 0.5, 0.6)
