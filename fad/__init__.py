@@ -53,7 +53,13 @@ _LATER = {
 }  # fmt: skip
 
 
+# opt_einsum looks for these three in the package that an array's class comes from.
+_FOR_OPT_EINSUM = ("einsum", "tensordot", "transpose")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FOR_OPT_EINSUM:
+        return getattr(numpy, name)
     where = _LATER.get(name)
     if where is None:
         raise AttributeError(f"module 'fad' has no attribute {name!r}")

@@ -28,6 +28,8 @@ globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis, r_=_r_
 _OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
+# The version of the array API standard that these names follow: NumPy's own (2.0 has no such name yet).
+__array_api_version__ = getattr(_np, "__array_api_version__", "2022.12")
 _SUBMODULES = ("linalg", "fft", "emath")
 
 

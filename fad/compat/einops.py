@@ -1,0 +1,28 @@
+"""``import fad.compat.einops`` lets einops take traced arrays; afterwards ``einops.rearrange(x, ...)`` works under any transform.
+
+einops asks every subclass of its `AbstractBackend` whether a tensor is its own, so one subclass is all it needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import einops
+import numpy as np
+from einops._backends import NumpyBackend
+
+from fad.core.tracer import Tracer
+
+__all__ = ["einops"]
+
+
+class FadBackend(NumpyBackend):
+    """Traced arrays answer NumPy's names, so NumPy's backend does the work."""
+
+    framework_name = "fad"
+
+    def __init__(self) -> None:
+        self.np = np
+
+    def is_appropriate_type(self, tensor: Any) -> bool:
+        return type(tensor) is Tracer
