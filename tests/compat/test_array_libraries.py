@@ -46,7 +46,7 @@ def test_the_namespace_of_a_traced_array_is_fad_numpy():
 
 
 PROGRAM = """
-import numpy as np, fad, fad.testing, scipy.stats
+import numpy as np, fad, scipy.stats
 from sklearn import config_context
 from sklearn.metrics import mean_squared_error
 x = np.linspace(0.3, 1.7, 12).reshape(4, 3)
@@ -55,8 +55,6 @@ h = 1e-6
 e = np.eye(12)[5] * h
 skew = lambda v: scipy.stats.skew(v)
 assert abs(g[5] - (skew(x.ravel() ** 2 + e) - skew(x.ravel() ** 2 - e)) / (2 * h)) < 1e-5
-for moment in (scipy.stats.kurtosis, lambda v: np.sum(scipy.stats.zscore(v) ** 3)):
-    fad.testing.check_grads(moment, (x.ravel() ** 2,), order=1)
 with config_context(array_api_dispatch=True):
     g = fad.grad(lambda p: mean_squared_error(p * 0, p))(x)
 assert np.allclose(g, 2 * x / x.size)
