@@ -453,3 +453,11 @@ def test_the_pullback_of_a_jitted_function_can_be_batched_and_notices_overwritte
     x[:] = 0.0
     with pytest.raises(fad.errors.MutationError):
         pullback(np.ones(4))
+
+
+def test_subclasses_of_ndarray_and_very_large_integers_are_left_as_they_are():
+    fast = fad.jit(lambda x, n: x * (n % 7))
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    for _ in range(3):
+        assert type(fast(masked, 3)) is np.ma.MaskedArray
+        assert fast(2.0, 2**80) == 2.0 * (2**80 % 7)

@@ -17,6 +17,7 @@ from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, sam
 
 SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
 MOST_AXES = 4
+_HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 
@@ -145,20 +146,20 @@ class Build(Memory):
             value = numbers[x]
         else:
             nodes, types, operands, value = (), (), [x], 0
-        ndim = len(shape)
-        inner = axis == tuple(range(ndim - len(axis), ndim))
-        outer = axis == tuple(range(len(axis)))
-        out = self.at[o].reshape([1 if d in axis else n for d, n in enumerate(shape)])
-        arrays = [*[self.at[i] for i in operands], np.broadcast_to(out, shape)]
-        if inner:
-            extents, strides = self._layout(shape, arrays, kept=("inner", ndim - len(axis)))
-            if len(extents) <= MOST_AXES and _inner_is_one(extents, strides):
-                self._kernel(nodes, types, operands, [o], [value], extents, strides, "inner")
-                return None
-        elif outer:
-            extents, strides = self._layout(shape, arrays, kept=("outer", len(axis)))
-            if 2 <= len(extents) <= MOST_AXES and strides[-1][0] == 0 and 0 not in strides[-1][1:]:
-                self._kernel(nodes, types, operands, [o], [value], extents, strides, "outer")
+        start, stop = axis[0], axis[-1] + 1
+        if axis == tuple(range(start, stop)):
+            out = self.at[o].reshape([1 if d in axis else n for d, n in enumerate(shape)])
+            arrays = [*[self.at[i] for i in operands], np.broadcast_to(out, shape)]
+            extents, strides = self._layout(shape, arrays, kept=(start, stop))
+            summed = [k for k, (s, n) in enumerate(zip(strides[-1], extents, strict=True)) if s == 0]
+            inner = stop == len(shape)
+            if inner:
+                summed = [k for k in summed if k == len(extents) - 1 or extents[k] > 1]
+            else:
+                summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
+            if len(extents) <= MOST_AXES and len(summed) == 1:
+                where = "inner" if inner else f"axis{summed[0]}"
+                self._kernel(nodes, types, operands, [o], [value], extents, strides, where + _HOW[eq.prim.name])
                 return None
         return self._one_by_one(step)
 
@@ -368,36 +369,30 @@ def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:
 
 
 def _collapse(shape: tuple, strides: tuple, kept: tuple) -> tuple:
-    """Drop axes of length one and merge neighbours; return ``(extents, strides per array)``."""
-    border = kept[1] if kept else -1
-    axes: list[list] = []  # [extent, strides per array, side of the border]
+    """Drop axes of length one and merge neighbours; return ``(extents, strides per array)``.
+
+    With `kept` ``(start, stop)``, the axes from start to stop are summed: they merge among themselves only, stay one axis
+    at least, and what follows them does, too.
+    """
+    start, stop = kept or (0, 0)
+    axes: list[list] = []  # [extent, strides per array, side: before, within or behind the summed axes]
     for d, n in enumerate(shape):
         if n == 1:
             continue
         mine = [s[d] for s in strides]
-        side = d >= border
+        side = (d >= start) + (d >= stop)
         if axes and axes[-1][2] == side and all(o == m * n for o, m in zip(axes[-1][1], mine, strict=True)):
             axes[-1][0] *= n
             axes[-1][1] = mine
         else:
             axes.append([n, mine, side])
-    if kept and kept[0] == "inner" and (not axes or not axes[-1][2]):
-        axes.append([1, [0] * len(strides), True])
-    if kept and kept[0] == "outer":
-        if not axes or axes[0][2]:
-            axes.insert(0, [1, [0] * len(strides), False])
-        if not axes[-1][2]:
-            axes.append([1, [8] * (len(strides) - 1) + [8], True])
-    if not axes:
-        axes.append([1, [0] * len(strides), True])
+    if kept and not any(side == 1 for *_, side in axes):
+        before = sum(side == 0 for *_, side in axes)
+        axes.insert(before, [1, [0] * len(strides), 1])
+    if not axes or (kept and stop < len(shape) and axes[-1][2] != 2):
+        axes.append([1, [0] * len(strides), 2])
     extents = tuple(a[0] for a in axes)
     return extents, tuple(tuple(a[1][k] for a in axes) for k in range(len(strides)))
-
-
-def _inner_is_one(extents: tuple, strides: tuple) -> bool:
-    """Tell whether the summed axes merged into one, behind the kept ones."""
-    out = strides[-1]
-    return out[-1] == 0 and all(s != 0 or n == 1 for s, n in zip(out[:-1], extents[:-1], strict=True))
 
 
 def _mode(array: np.ndarray, strides: tuple, extents: tuple) -> str:

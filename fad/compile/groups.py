@@ -19,6 +19,7 @@ from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
+REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
@@ -87,7 +88,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
         return "view"
     if out.dtype in _REAL:
         same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
-        if eq.prim.name == "sum_over" and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
+        if eq.prim.name in REDUCTIONS and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
             return "sum"
         ranks = [len(graph.types[i].shape) for i in eq.ins]
         if eq.prim.name == "matmul" and same and all(1 <= r <= 2 for r in ranks) and max(ranks) == 2:

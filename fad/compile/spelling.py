@@ -66,10 +66,22 @@ class Helpers:
             copied = self.add(value)
             if copied != name:
                 self.sources.setdefault(name, f"{name} = {copied}\n")
-        elif isinstance(value, (int, float, str, tuple)):
-            self.sources.setdefault(name, f"{name} = {value!r}\n")
+        elif isinstance(value, (int, float, str, tuple)) or numpy_name(value):
+            self.sources.setdefault(name, f"{name} = {_literal(value)}\n")
         elif name != "Any":
             raise Cannot(f"it reads {name}")
+
+
+def _literal(value: Any) -> str:
+    """Write a module's constant; raises Cannot for what has no text."""
+    if isinstance(value, tuple):
+        return f"({''.join(f'{_literal(v)}, ' for v in value)})"
+    if isinstance(value, (int, float, str)) or value is None:
+        return repr(value)
+    name = numpy_name(value)
+    if name is None:
+        raise Cannot(f"it reads {value!r}")
+    return name
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -263,9 +263,10 @@ def _captured(trace: RecordTrace, outs: list) -> list:
 
 def is_traceable(x: Any) -> bool:
     """Tell whether a leaf is an array or number, and no string, function or array of objects."""
-    if isinstance(x, (np.ndarray, np.generic)):
-        return x.dtype.kind in "fcbiu" and type(x) is not np.ma.MaskedArray
-    return type(x) in _NUMBERS
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, np.generic):
+        return x.dtype.kind in "fcbiu"
+    return kind in _NUMBERS and not (kind is int and not -(2**63) <= x < 2**63)
 
 
 def make_graph(fun: Callable) -> Callable:

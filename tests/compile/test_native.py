@@ -272,3 +272,14 @@ def test_a_second_process_loads_what_the_first_compiled(folder):
     first, second = (tuple(map(int, r.stdout.split())) for r in runs)
     assert first[0] > 0
     assert second == (0, first[0])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
+def test_extremes_over_any_axes_let_nan_through(axis):
+    x = RNG.normal(size=(3, 4, 5))
+    y = x.copy()
+    y[1, 2, 3] = np.nan
+    for f in (np.max, np.min):
+        for v in (x, y, x.astype(np.float32)):
+            np.testing.assert_array_equal(compiled(lambda v, f=f: f(v * 2.0, axis=axis), v), f(v * 2.0, axis=axis))
+        assert compiled(lambda v, f=f: f(v), np.full(3000, -np.inf)) == -np.inf

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from typing import NamedTuple
 
 from fad.compile.llvm.emit import BOOL, F64, Emitter, constant
@@ -29,7 +30,8 @@ class Kernel(NamedTuple):
     """What a kernel computes: all that its code depends on.
 
     ``modes``, one per operand: "u" one element for all, "0" the same along the innermost axis, "c" contiguous
-    along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "outer" (the outermost is).
+    along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "axis0", "axis1" ... (that one is);
+    with " maximum" or " minimum" behind it, these instead of the sum.
     """
 
     rank: int
@@ -40,6 +42,11 @@ class Kernel(NamedTuple):
     outs: tuple[int, ...]  # numbers of values, operands first
     reduce: str = ""
     spread: bool = False  # results are strided along the innermost axis, too
+
+    @property
+    def summed(self) -> int:
+        """Return the number of the axis that results are added up along, in memory; -1 if there is none."""
+        return int(self.reduce[4]) if self.reduce.startswith("axis") else -1
 
     def words(self) -> list[tuple[str, int]]:
         """Say what each word of the argument row is: ("n", axis), ("p", k), ("t", k, axis) with operands first."""
@@ -52,7 +59,7 @@ class Kernel(NamedTuple):
                 found.append(("t", k, self.rank - 1))
         for k in range(len(self.modes), len(self.modes) + len(self.outs)):
             found.append(("p", k))
-            found += [("t", k, d) for d in range(self.rank - 1) if not (self.reduce == "outer" and d == 0)]
+            found += [("t", k, d) for d in range(self.rank - 1) if d != self.summed]
             if self.spread:
                 found.append(("t", k, self.rank - 1))
         return found
@@ -186,7 +193,7 @@ def _nest(w: _Writer, tag: str) -> list[str]:
     for n in (*operands, *results):
         lines += w.row(n, tag)
     lines += _hoisted(w, tag)
-    lines += _sum_loop(w, tag, before) if k.reduce == "inner" else _plain_loop(w, tag, before)
+    lines += _sum_loop(w, tag, before) if k.reduce.startswith("inner") else _plain_loop(w, tag, before)
     for d in reversed(range(outer)):
         lines += [
             f"  br label %E{d}{tag}", f"E{d}{tag}:", f"  %i{d}n{tag} = add i64 %i{d}{tag}, 1",
@@ -236,12 +243,12 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
             lines.append(f"  {place} = getelementptr i8, ptr %row{tag}_{number}, i64 {place}_o")
         else:
             lines.append(f"  {place} = getelementptr {_memory(t)}, ptr %row{tag}_{number}, i64 %j{tag}")
-        if k.reduce == "outer":
+        if k.summed >= 0:
             lines += [
                 f"  %old{tag}_{n} = load {t}, ptr {place}, !noalias !2",
-                f"  %first{tag}_{n} = icmp eq i64 %i0{tag}, 0",
-                f"  %base{tag}_{n} = select i1 %first{tag}_{n}, {t} {constant(0, t)}, {t} %old{tag}_{n}",
-                f"  %sum{tag}_{n} = fadd {t} %base{tag}_{n}, {value}",
+                f"  %first{tag}_{n} = icmp eq i64 %i{k.summed}{tag}, 0",
+                f"  %base{tag}_{n} = select i1 %first{tag}_{n}, {t} {_neutral(k, t)}, {t} %old{tag}_{n}",
+                f"  %sum{tag}_{n} = {_combine(w, t, f'%base{tag}_{n}', value)}",
             ]
             value = f"%sum{tag}_{n}"
         if t == BOOL:
@@ -255,19 +262,49 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
     return lines + tail
 
 
+def how(k: Kernel) -> str:
+    """Return how a reduction combines two elements."""
+    return k.reduce.partition(" ")[2] or "add"
+
+
+def _neutral(k: Kernel, t: str) -> str:
+    return constant({"add": 0.0, "maximum": -math.inf, "minimum": math.inf}[how(k)], t)
+
+
+def _combine(w: _Writer, t: str, a: str, b: str, flags: str = "") -> str:
+    if how(w.k) == "add":
+        return f"fadd {flags}{t} {a}, {b}"
+    name = f"llvm.{how(w.k)}.{'f64' if t == F64 else 'f32'}"
+    w.e.needs.add(f"declare {t} @{name}({t}, {t})")
+    return f"call {t} @{name}({t} {a}, {t} {b})"
+
+
+def _compensated(t: str, tag: str) -> list[str]:
+    """Add a chunk's sum to the total, and remember what rounding lost."""
+    return [
+        f"  %y{tag} = fsub {t} %acc2{tag}, %comp{tag}", f"  %total2{tag} = fadd {t} %total{tag}, %y{tag}",
+        f"  %back{tag} = fsub {t} %total2{tag}, %total{tag}", f"  %comp1{tag} = fsub {t} %back{tag}, %y{tag}",
+        # where the total is infinite the compensation would be NaN
+        f"  %finite{tag} = fcmp ord {t} %comp1{tag}, %comp1{tag}",
+        f"  %comp2{tag} = select i1 %finite{tag}, {t} %comp1{tag}, {t} {constant(0, t)}",
+    ]  # fmt: skip
+
+
 def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
     """Sum a row in chunks; the chunks' sums are added with Kahan's compensation."""
     k = w.k
     inner = k.rank - 1
     body, ((value, t),) = w.body(tag)
     head, check, tail = _limits(w, tag)
-    zero = constant(0, t)
+    zero = _neutral(k, t)
+    plain = how(k) == "add"
     lines = [
         f"  br label %pre{tag}", f"pre{tag}:", f"  br label %C{tag}", f"C{tag}:",
         f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
         f"  %total{tag} = phi {t} [{zero}, %pre{tag}], [%total2{tag}, %D{tag}]",
-        f"  %comp{tag} = phi {t} [{zero}, %pre{tag}], [%comp2{tag}, %D{tag}]",
     ]  # fmt: skip
+    if plain:
+        lines.append(f"  %comp{tag} = phi {t} [{zero}, %pre{tag}], [%comp2{tag}, %D{tag}]")
     if head:
         lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{head[0]}, %D{tag}]")
     lines += [
@@ -280,13 +317,9 @@ def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{head[0]}, %J{tag}]")
     lines += body + check
     lines += [
-        f"  %acc2{tag} = fadd reassoc contract {t} %acc{tag}, {value}", f"  %jn{tag} = add i64 %j{tag}, 1",
+        f"  %acc2{tag} = {_combine(w, t, f'%acc{tag}', value, 'reassoc contract ')}", f"  %jn{tag} = add i64 %j{tag}, 1",
         f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}", f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
-        f"  %y{tag} = fsub {t} %acc2{tag}, %comp{tag}", f"  %total2{tag} = fadd {t} %total{tag}, %y{tag}",
-        f"  %back{tag} = fsub {t} %total2{tag}, %total{tag}", f"  %comp1{tag} = fsub {t} %back{tag}, %y{tag}",
-        # where the total is infinite the compensation would be NaN
-        f"  %finite{tag} = fcmp ord {t} %comp1{tag}, %comp1{tag}",
-        f"  %comp2{tag} = select i1 %finite{tag}, {t} %comp1{tag}, {t} {zero}",
+        *(_compensated(t, tag) if plain else [f"  %total2{tag} = {_combine(w, t, f'%total{tag}', f'%acc2{tag}')}"]),
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
     ]  # fmt: skip
