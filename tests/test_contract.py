@@ -1,15 +1,19 @@
 """The contract: every registered operation, on its own samples, against every clause (see fad.testing)."""
 
+import copy
 import importlib
 import pkgutil
+import warnings
 
 import numpy as np
 import pytest
 
 import fad
+from fad.core.cotangent import densify
 from fad.core.primitive import REGISTRY, Composite, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import CLAUSES, call, contract
+from fad.testing.cases import cases
 
 OPTIONAL = {"scipy", "cupy", "llvmlite", "safetensors", "sklearn", "matplotlib", "tqdm"}
 
@@ -114,6 +118,72 @@ def test_a_wrong_rule_breaks_the_contract(what):
     with pytest.raises(GradientCheckError, match=clause) as caught:
         contract(operation)
     assert operation.name in str(caught.value)
+
+
+def _scaled(rule, tried):
+    """Return a rule whose result is one percent too large, noting whether it gave any."""
+
+    def wrong(*args, **kwargs):
+        found = rule(*args, **kwargs)
+        if found is None:
+            return None
+        tried.append(True)
+        return 1.01 * densify(found)
+
+    return wrong
+
+
+def _corruptions(prim):
+    """Return copies of a primitive, each with one of its reverse rules (or its only forward rule) wrong."""
+    if callable(prim.vjp):
+        slots = [0, 1]  # one rule for operands of one kind
+    else:
+        slots = [k for k, rule in enumerate(prim.vjp or ()) if rule is not None] or ["jvp"]
+    for k in slots:
+        wrong, tried = copy.copy(prim), []
+        if callable(prim.vjp):
+            rule = _scaled(prim.vjp, tried)
+            wrong.vjp = lambda i, *args, k=k, rule=rule, **params: (rule if i == k else prim.vjp)(i, *args, **params)
+        elif k == "jvp":
+            wrong.jvp = _scaled(prim.jvp, tried)
+        else:
+            wrong.vjp = tuple(_scaled(f, tried) if i == k else f for i, f in enumerate(prim.vjp))
+        if prim.partials is not None:
+            wrong.partials = tuple(_scaled(f, tried) if i == k else f for i, f in enumerate(prim.partials))
+        yield k, wrong, tried
+
+
+def _has_no_rule(prim, k):
+    """Tell whether operand k takes integers alone, or the operation says that it has no derivative there."""
+    operands = [np.asarray(x, float) if i == k else x for i, x in enumerate(cases(prim)[0].sample.args)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SciPy deprecates orders that are no integers
+        try:
+            y, pullback = fad.vjp(lambda x: prim(*operands[:k], x, *operands[k + 1 :]), operands[k])
+            pullback(np.ones_like(y))
+        except (fad.errors.FadError, TypeError):
+            return True
+    return False
+
+
+RULED = [
+    name
+    for name, op in sorted(REGISTRY.items())
+    if isinstance(op, Primitive) and not op.flat and not op.multi and op.extra.get("numerical", True)
+]
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operation(name):
+    for k, wrong, tried in _corruptions(REGISTRY[name]):
+        try:
+            contract(wrong, groups=["first"])
+        except GradientCheckError:
+            continue
+        if callable(wrong.vjp):
+            assert not tried, f"the samples of {name} do not see a wrong rule of operand {k}"
+        else:
+            assert _has_no_rule(REGISTRY[name], k), f"the samples of {name} do not see a wrong rule of operand {k}"
 
 
 def test_right_rules_pass_the_contract():

@@ -187,7 +187,15 @@ def _copied_sign(z, x):
 
 
 copysign = elementwise("copysign", lambda z, x, _y: _copied_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
-heaviside = elementwise("heaviside", None, lambda _z, x, y: np.where(x == 0, np.ones_like(y), 0.0))
+heaviside = elementwise(
+    "heaviside", None, lambda _z, x, y: np.where(x == 0, np.ones_like(y), 0.0),
+    samples=lambda s: [
+        call(s.real(3, 4), s.real(3, 4)),
+        call(s.real(3, 1), s.real(4)),
+        call(np.array([0, -1, 2]), s.real(3)),
+        call(0, s.real()),
+    ],
+)  # fmt: skip
 ldexp = elementwise(
     "ldexp", lambda _z, x, n: np.ldexp(np.ones_like(x), n), None,
     samples=lambda s: [call(s.real(3, 4), s.ints(-2, 3, (3, 4))), call(s.real(3), 2)],
