@@ -32,7 +32,7 @@ def wide(x: Any) -> Any:
     """Return an operand in double precision with an axis for the nodes."""
     if type(x) is not Tracer:
         return np.asarray(x, dtype=np.complex128 if np.iscomplexobj(x) else np.float64)[..., None]
-    return (x if x.dtype.kind in "fc" and x.dtype.itemsize >= 8 else x.astype(np.float64))[..., None]
+    return np.expand_dims(x if x.dtype.kind in "fc" and x.dtype.itemsize >= 8 else x.astype(np.float64), -1)
 
 
 def in_chunks(function: Any, nodes: int) -> Any:
