@@ -361,7 +361,18 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
                 top = trace
     if top is None:
         return prim.forward(*args, **params)
-    return top.process(prim, args, params)
+    out = top.process(prim, args, params)
+    return _handed_over(prim, args, params) if out is NotImplemented else out
+
+
+def _handed_over(prim: Any, args: tuple, params: dict) -> Any:
+    """Let an operand that is no array run the operation, if it says how (``__fad_bind__``, as tensors do)."""
+    for x in args:
+        run = getattr(type(x), "__fad_bind__", None)
+        if run is not None:
+            return run(prim, args, params)
+    kinds = ", ".join(type(x).__name__ for x in args)
+    raise TypeError(f"{prim.name} takes arrays and numbers, but was called with operands of type {kinds}")
 
 
 def outcome(x: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.eager.operators import convert
-from fad.eager.tensor import Tensor, float32, int64
+from fad.eager.tensor import Tensor, float32, int64, wrap
 
 _default = [float32]
 _random = threading.local()
@@ -37,10 +37,9 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False, device:
     >>> tensor([1.0, 2.0], requires_grad=True)
     tensor([1., 2.], requires_grad=True)
     """
+    data = wrap(data) if type(data) is Tracer else data
     if isinstance(data, Tensor):
         x = data.value
-    elif type(data) is Tracer:
-        x = data
     elif isinstance(data, (np.ndarray, np.generic)):
         x = np.asarray(data)
     else:
@@ -66,7 +65,11 @@ def _without_tensors(data: Any) -> Any:
 
 
 def as_tensor(data: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of data, sharing the memory of an array or tensor if the dtype allows."""
+    """Return a tensor of data, sharing memory and history if the dtype allows.
+
+    A traced value that a transform returned because its function used a recorded tensor becomes one with history.
+    """
+    data = wrap(data) if type(data) is Tracer else data
     if isinstance(data, Tensor):
         return data if dtype is None else convert(data, np.dtype(dtype))
     if isinstance(data, np.ndarray):

@@ -191,8 +191,8 @@ def check_unchanged(rec: list) -> None:
 
 _NAMES = {
     "add": "Add", "positive": "Clone", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg",
-    "power": "Pow",     "absolute": "Abs", "maximum": "Maximum", "minimum": "Minimum", "sum_over": "Sum", "reshape_to": "View",
-    "permute": "Permute", "broadcast": "Expand", "join": "Cat", "convert": "ToCopy",
+    "power": "Pow", "absolute": "Abs", "maximum": "Maximum", "minimum": "Minimum", "sum_over": "Sum",
+    "reshape_to": "View", "permute": "Permute", "broadcast": "Expand", "join": "Cat", "convert": "ToCopy",
     "affine": "Addmm", "softmax_over": "Softmax", "log_softmax_over": "LogSoftmax", "exponential": "Exp",
     "cross_entropy_of_logits": "NllLoss", "square": "Pow", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
 }  # fmt: skip
@@ -223,7 +223,7 @@ def name(rec: list) -> str:
         return "RsubBackward1"
     if prim.name == "power":
         return "PowBackward1" if kind == BOTH or (kind == ONE and rec[12]) else "PowBackward0"
-    return f"{_NAMES.get(prim.name) or prim.name.title().replace('_', '')}Backward0"
+    return f"{_NAMES.get(prim.name) or prim.name.rpartition('.')[2].title().replace('_', '')}Backward0"
 
 
 def _product_name(rec: list) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
-from fad.core.tracer import UFUNCS, Tracer
+from fad.core.tracer import UFUNCS, Tracer, bind
 from fad.eager.engine import EAGER, EagerTrace, Sweep, lift
 from fad.eager.mode import is_grad_enabled, no_grad
 from fad.eager.node import Handle, Node, node_of
@@ -316,6 +316,10 @@ class Tensor:
             raise TracerConversionError("out= is not for tensors: write y = np.sin(x), or y.copy_(np.sin(x))")
         operation = BY_PRIMITIVE.get(UFUNCS.get(ufunc)) if method == "__call__" and not kwargs else None
         return placed(operation(*inputs)) if operation else through(getattr(ufunc, method), inputs, kwargs)
+
+    @staticmethod
+    def __fad_bind__(prim: Primitive, args: tuple, params: dict) -> Any:
+        return through(lambda *xs: bind(prim, *xs, **params), args, {})
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         return through(func, args, kwargs)

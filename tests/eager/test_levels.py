@@ -158,3 +158,13 @@ def test_a_function_with_a_rule_of_its_own_keeps_it_inside_transforms():
     near(fad.grad(f)(V), 10 * V)
     near(fad.vmap(fad.grad(lambda x: f(x.reshape(1))))(V), 10 * V)
     near(fad.jacobian(fad.grad(f))(V), 10 * np.eye(2))
+
+
+def test_a_layer_of_the_functional_face_takes_tensors_under_a_transform(t):
+    layer = fad.nn.Linear(2, 3, key=0)
+    loss = lambda model: (model(t) ** 2).sum()
+    g = fad.grad(loss)(layer)
+    y = layer.weight @ V + layer.bias
+    near(fad.stop_gradient(g.bias), 2 * y)
+    torch.as_tensor(g.bias).sum().backward()  # it depends on t, and so has a history
+    near(t.grad, 2 * layer.weight.sum(0))
