@@ -371,8 +371,8 @@ def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:
 def _collapse(shape: tuple, strides: tuple, kept: tuple) -> tuple:
     """Drop axes of length one and merge neighbours; return ``(extents, strides per array)``.
 
-    With `kept` ``(start, stop)``, the axes from start to stop are summed: they merge among themselves only, stay one axis
-    at least, and what follows them does, too.
+    With `kept` ``(start, stop)``, the axes from start to stop are summed: they merge among themselves only,
+    stay one axis at least, and what follows them does, too.
     """
     start, stop = kept or (0, 0)
     axes: list[list] = []  # [extent, strides per array, side: before, within or behind the summed axes]

@@ -30,7 +30,7 @@ class Kernel(NamedTuple):
     """What a kernel computes: all that its code depends on.
 
     ``modes``, one per operand: "u" one element for all, "0" the same along the innermost axis, "c" contiguous
-    along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "axis0", "axis1" ... (that one is);
+    along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "axis0", "axis1" ... (that is);
     with " maximum" or " minimum" behind it, these instead of the sum.
     """
 
@@ -317,8 +317,8 @@ def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{head[0]}, %J{tag}]")
     lines += body + check
     lines += [
-        f"  %acc2{tag} = {_combine(w, t, f'%acc{tag}', value, 'reassoc contract ')}", f"  %jn{tag} = add i64 %j{tag}, 1",
-        f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}", f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
+        f"  %acc2{tag} = {_combine(w, t, f'%acc{tag}', value, 'reassoc contract ')}",
+        f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}", f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
         *(_compensated(t, tag) if plain else [f"  %total2{tag} = {_combine(w, t, f'%total{tag}', f'%acc2{tag}')}"]),
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
