@@ -158,6 +158,17 @@ from fad.eager.shaping import (
 )
 from fad.eager.tensor import Parameter, RequiresGradError, Size, Tensor
 
+
+def is_tensor(x: object) -> bool:
+    """Tell whether something is a tensor."""
+    return isinstance(x, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """Return the number of elements."""
+    return input.value.size
+
+
 round = _functions.round_
 concat = concatenate = cat
 FloatTensor = tensor
@@ -166,16 +177,6 @@ int8, int16, int32, int64, uint8 = (_np.dtype(n) for n in ("int8", "int16", "int
 complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
 half, float, double, int, long, bool = float16, float32, float64, int32, int64, _np.dtype("bool")
 pi, e, inf, nan = _np.pi, _np.e, _np.inf, _np.nan
-
-
-def is_tensor(x: object) -> _np.bool_ | object:
-    """Tell whether something is a tensor."""
-    return isinstance(x, Tensor)
-
-
-def numel(input: Tensor) -> object:
-    """Return the number of elements."""
-    return input.value.size
 
 
 __all__ = [
