@@ -31,9 +31,9 @@ from fad.nn.conv import (
     MaxPool2d,
 )
 from fad.nn.init import seed
+from fad.nn.labels import LabelError
 from fad.nn.linear import Linear
 from fad.nn.lookup import Dropout, Embedding
-from fad.nn.losses import LabelError
 from fad.nn.module import Buffer, Module, Parameter, StateDictError
 from fad.nn.normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
 from fad.nn.recurrent import GRU, LSTM

@@ -10,8 +10,9 @@ import numpy as np
 
 from fad import random
 from fad.core.archetypes import elementwise
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import bind
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
+from fad.nn.labels import checked_rows
 from fad.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -206,19 +207,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 def embedding(indices: Any, weight: Any) -> Any:
     """Return the rows of `weight` at whole numbers: shape (*indices.shape, width)."""
-    plain = indices if hasattr(indices, "dtype") else np.asarray(indices)
-    check_indices(plain, len(weight))
-    return weight[plain]
-
-
-def check_indices(indices: Any, n: int) -> None:
-    """Raise IndexError unless all are whole numbers in 0 ... n - 1: a negative one would silently mean another row."""
-    while type(indices) is Tracer:
-        indices = indices.value
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"an embedding is looked up by whole numbers, not {indices.dtype}")
-    if indices.size and (indices.min() < 0 or indices.max() >= n):
-        raise IndexError(f"indices must lie in 0 ... {n - 1}, but range from {indices.min()} to {indices.max()}")
+    return weight[checked_rows(indices, len(weight))]
 
 
 def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
@@ -228,8 +217,7 @@ def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
     array([[0., 0., 1.],
            [1., 0., 0.]])
     """
-    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
-    check_indices(labels, num_classes)
+    labels = checked_rows(labels, num_classes)
     return (labels[..., None] == counting(num_classes, labels)).astype(dtype)
 
 

@@ -11,6 +11,7 @@ from fad.core.archetypes import cast, elementwise, fit
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.nn.labels import check_labels, checked_labels_p
 
 relu = elementwise("relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)")
 
@@ -139,6 +140,7 @@ def counting(n: int, x: Any) -> Any:
 
 
 def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:
+    labels = bind(checked_labels_p, labels, classes=classes, ignore_index=None)
     return (labels[..., None] == counting(classes, labels)).astype(dtype)
 
 
@@ -158,6 +160,7 @@ def _count(shape: tuple, lanes: int) -> int:
 
 
 def _cross_entropy(z, labels, *, reduction, lanes):
+    check_labels(labels, z.shape[-1])
     flat = _rows(z)
     s = flat - flat.max(-1, keepdims=True)
     picked = s[counting(len(s), s), labels.reshape(-1)]

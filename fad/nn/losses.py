@@ -7,45 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer, bind
-from fad.errors import FadError, ShapeMismatchError
+from fad.core.tracer import bind
+from fad.errors import ShapeMismatchError
 from fad.nn.fused import cross_entropy_p, log_softmax_p
+from fad.nn.labels import check_integer_labels, checked_labels_p
 from fad.ops.structural import normalize_axis
-
-
-class LabelError(FadError, ValueError):
-    """Class numbers given to a loss are not whole numbers from 0 to the number of classes - 1.
-
-    Wrong::
-
-        F.cross_entropy(logits, np.array([1, 2, 10]))    # logits have 10 columns: the classes are 0 to 9
-
-    Right::
-
-        F.cross_entropy(logits, np.array([1, 2, 9]))
-        F.cross_entropy(logits, np.array([1, 2, -100]), ignore_index=-100)
-    """
-
-
-def check_labels(labels: Any, classes: int, ignore_index: int | None = None) -> None:
-    """Raise LabelError unless labels are integers in range. Looks at the plain values behind traced labels."""
-    while type(labels) is Tracer:
-        labels = labels.value
-    if labels.dtype.kind not in "iu":
-        raise LabelError(
-            f"class numbers must be integers, but have dtype {labels.dtype}: write labels.astype(int). "
-            "Class probabilities must have the shape of the logits"
-        )
-    if ignore_index is not None:
-        labels = labels[labels != ignore_index]
-    if not labels.size:
-        raise LabelError("there are no labels to take a loss over: the batch is empty, or all were to be ignored")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise LabelError(
-            f"class numbers must lie in 0 ... {classes - 1} for {classes} classes, but range from {low} to {high}. "
-            "Labels to be left out need ignore_index"
-        )
 
 
 def reduced(rows: Any, reduction: str) -> Any:
@@ -114,10 +80,10 @@ def cross_entropy(
             f"cross_entropy with logits of shape {shape} and classes along axis {axis} needs labels of shape "
             f"{shape[:axis] + shape[axis + 1 :]}, but they have {target.shape}"
         )
+    check_integer_labels(target)
     if weight is None and ignore_index is None and not label_smoothing:
         if reduction not in ("mean", "sum", "none"):
             reduced(input, reduction)
-        check_labels(target, shape[axis])
         return bind(cross_entropy_p, logits, target, reduction=reduction, lanes=0)
     logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
     return _picked_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
@@ -134,7 +100,8 @@ def _soft_cross_entropy(logits, target, weight, reduction, smoothing):
 
 def _picked_loss(logs, target, weight, ignore_index, reduction, smoothing):
     classes = logs.shape[-1]
-    check_labels(target, classes, ignore_index)
+    check_integer_labels(target)
+    target = bind(checked_labels_p, target, classes=classes, ignore_index=ignore_index)
     used = np.ones_like(target, dtype=bool) if ignore_index is None else target != ignore_index
     safe = np.where(used, target, 0)
     weights = np.ones_like(logs, shape=(classes,)) if weight is None else weight

@@ -93,3 +93,15 @@ def test_a_closed_over_model_that_would_write_buffers_is_an_error():
     with pytest.raises(fad.errors.ImpureFunctionError, match="as an argument"):
         fad.jit(lambda x: model(x))(BATCHES[0])
     assert model[1].num_batches_tracked == 0
+
+
+def test_labels_and_indices_out_of_range_are_an_error_in_replays_too():
+    f = fad.jit(fad.grad(lambda z, labels: F.cross_entropy(z, labels)))
+    g = fad.jit(lambda w, i: F.embedding(i, w))
+    z = np.zeros((2, 3))
+    f(z, np.array([0, 1]))
+    g(z, np.array([0, 1]))
+    with pytest.raises(nn.LabelError, match="range from -1 to 1"):
+        f(z, np.array([-1, 1]))
+    with pytest.raises(IndexError, match=r"0 ... 1, but range from -1"):
+        g(z, np.array([-1, 1]))
