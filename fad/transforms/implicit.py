@@ -94,9 +94,8 @@ def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
     offset = stop_gradient(residual)  # what the solver's tolerance left over; the derivative is taken on this level set
     _, slope = linearize(f, solution)
     x = solution
-    for _ in range(order):
-        x = tree.sub(x, tangent_solve(slope, tree.sub(residual, offset)))
-        residual = f(x) if order > 1 else residual
+    for step in range(order):
+        x = tree.sub(x, tangent_solve(slope, tree.sub(f(x) if step else residual, offset)))
     return x
 
 
