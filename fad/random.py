@@ -7,6 +7,7 @@ key gives the same numbers, so each use needs its own key.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -113,8 +114,16 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> fold_in(key(0), 3).shape
     (2,)
     """
-    data = data if type(data) is Tracer else np.asarray(data)
-    return bind(fold_p, as_key(key), data, purpose=_FOLD)
+    key = as_key(key)
+    return bind(fold_p, key, _beside(data, key), purpose=_FOLD)
+
+
+def _beside(x: Any, key: Any) -> Any:
+    """Return a number or host array as an array in the memory where the key lives; any other array as it is."""
+    x = x if hasattr(x, "dtype") and not isinstance(x, np.generic) else np.asarray(x)
+    while type(key) is Tracer:
+        key = key.value
+    return backends.backend_of(key).from_host(x) if type(x) is np.ndarray and type(key) is not np.ndarray else x
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -373,8 +382,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     >>> gamma(key(0), 2.0, (3,)).shape
     (3,)
     """
-    a = _parameter(a, shape, dtype)
-    return bind(gamma_p, as_key(key), a)
+    key = as_key(key)
+    return bind(gamma_p, key, _beside(_parameter(a, shape, dtype), key))
 
 
 def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
@@ -410,10 +419,11 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     Up to a mean of 64 by the distribution function, in pieces of the mean: a sum of Poisson numbers is Poisson.
     """
     shape = np.shape(lam) if shape is None else _shape(shape)
-    lam = np.broadcast_to(np.asarray(lam, float), shape)
+    key = as_key(key)
+    lam = np.broadcast_to(_beside(lam, key).astype(float), shape)
     if np.any(lam < 0) or not np.all(np.isfinite(lam)):
         raise ValueError("the mean of a Poisson distribution must be finite and not negative")
-    pieces = max(1, int(np.ceil(np.max(lam, initial=0.0) / 64.0)))
+    pieces = max(1, math.ceil(float(np.max(lam)) / 64.0)) if lam.size else 1
     u = _unit(key, shape, np.dtype(float), pieces)
     part = lam / pieces
     term = np.exp(-part) * np.ones_like(u)

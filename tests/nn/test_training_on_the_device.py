@@ -80,3 +80,32 @@ def test_recurrence_and_attention_train_on_the_device():
     compare(sequence_model, loss, OPTIMISERS["adamw"], X.reshape(6, 4, 4), None)
     causal = lambda m, x, y: np.mean(m[3](m[0](x), is_causal=True) ** 2)
     compare(sequence_model, causal, OPTIMISERS["adamw"], X.reshape(6, 4, 4), None)
+
+
+DRAWS = {
+    "split": lambda k: fad.random.split(k)[0],
+    "fold_in": lambda k: fad.random.fold_in(k, 3),
+    "uniform": lambda k: fad.random.uniform(k, (3,)),
+    "single": lambda k: fad.random.normal(k, (3,), "float32"),
+    "normal": lambda k: fad.random.normal(k, (2, 2)),
+    "bernoulli": lambda k: fad.random.bernoulli(k, 0.3, (4,)),
+    "gumbel": lambda k: fad.random.gumbel(k, (3,)),
+    "laplace": lambda k: fad.random.laplace(k, (3,)),
+    "randint": lambda k: fad.random.randint(k, (3,), 0, 10),
+    "permutation": lambda k: fad.random.permutation(k, 5),
+    "choice": lambda k: fad.random.choice(k, 5, (3,), replace=False),
+    "gamma": lambda k: fad.random.gamma(k, 2.0, (3,)),
+    "beta": lambda k: fad.random.beta(k, 2.0, 0.5, (3,)),
+    "t": lambda k: fad.random.t(k, 3.0, (3,)),
+    "poisson": lambda k: fad.random.poisson(k, 200.0, (3,)),
+    "a layer": lambda k: nn.Linear(2, 2, key=k).weight,
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_same_key_gives_the_same_numbers_on_the_device(name):
+    expected = DRAWS[name](fad.random.key(3))
+    with backends.use("standin"):
+        found = DRAWS[name](fad.random.key(3))
+    assert type(found) is DeviceArray
+    np.testing.assert_array_equal(found._a, expected)
