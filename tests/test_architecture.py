@@ -35,9 +35,9 @@ FLOORS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.vjp", "transforms.grad", "transforms.jvp",
         "transforms.vmap", "transforms.jacobian", "transforms.linearize", "transforms.checkpoint",
         "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched", "transforms.record",
-        "compile.", "transforms.jit",
+        "transforms.under", "compile.", "transforms.jit",
     ],
-    ["control", "numpy.", "scipy.", "random"],
+    ["doctor", "control", "numpy.", "scipy.", "random"],
     ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
