@@ -124,7 +124,7 @@ def _take(module: Any, leaves: list, seen: dict) -> Node:
             if place is None:
                 place = len(leaves)
                 leaves.append(value)
-                if type(value) is np.ndarray or type(value) is Tracer:
+                if type(value) is np.ndarray or _can_be_shared(value):
                     seen[id(value)] = place
             places.append((name, place))
     if layout.children:
@@ -149,6 +149,11 @@ def _take_buffers(node: Node, kept: dict, leaves: list, slots: list) -> None:
     leaves += [effects.read(store, name) for name in store]
     slots += [(store, home, name) for name in store]
     kept["_buffers"] = kept["_home"] = None  # rebuilt, the copy is on its own
+
+
+def _can_be_shared(x: Any) -> bool:
+    """Tell whether the same object in two places means one parameter: for arrays of any kind, but not for numbers."""
+    return hasattr(x, "shape") and not isinstance(x, np.generic)
 
 
 def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> list:
@@ -178,7 +183,7 @@ def _collect(module: Any, leaves: list, seen: dict) -> None:
         value = fields[name]
         if id(value) not in seen:
             leaves.append(value)
-            if type(value) is np.ndarray or type(value) is Tracer:
+            if type(value) is np.ndarray or _can_be_shared(value):
                 seen[id(value)] = value
     for name in layout.children:
         child = fields[name]
@@ -207,7 +212,7 @@ def _leaf(value: Any, leaves: list, seen: dict) -> int:
     if place is None:
         place = len(leaves)
         leaves.append(value)
-        if type(value) is np.ndarray or type(value) is Tracer:
+        if type(value) is np.ndarray or _can_be_shared(value):
             seen[id(value)] = place
     return place
 
@@ -238,8 +243,11 @@ class Still:
 
 
 def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
+    mapped = tree.mapping.get()
+    if mapped:
+        leaves = [np.asarray(x) if isinstance(x, np.generic) else x for x in leaves]
     new = _build(skeleton.root, leaves, {})
-    if tree.mapping.get() and not any(type(x) is Tracer for x in leaves):
+    if mapped and not any(type(x) is Tracer for x in leaves):
         for made in _below(new, {}):
             if "_home" in made.__dict__:
                 made.__dict__["_home"] = ()

@@ -105,6 +105,17 @@ def test_a_shared_parameter_is_one_leaf_and_is_updated_once():
     np.testing.assert_allclose(model.a.weight, w - 0.1 * expected, rtol=1e-12)
 
 
+def test_a_parameter_without_axes_stays_an_array_when_mapped():
+    class Model(nn.Module):
+        def __init__(self):
+            self.scale = nn.Parameter(2.0)
+
+    model = fad.tree.map(lambda p: 3.0 * p, Model())
+    assert model.state_dict() == {"scale": 6.0}
+    optim.SGD(model, lr=1.0).step(fad.grad(lambda m: m.scale**2)(model))
+    assert model.scale == -6.0
+
+
 def test_a_module_used_twice_stays_one_module():
     class Twice(nn.Module):
         def __init__(self):

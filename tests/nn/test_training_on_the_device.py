@@ -82,6 +82,12 @@ def test_recurrence_and_attention_train_on_the_device():
     compare(sequence_model, causal, OPTIMISERS["adamw"], X.reshape(6, 4, 4), None)
 
 
+def test_a_shared_parameter_is_one_leaf_on_the_device():
+    model = nn.Sequential(nn.Linear(2, 2, bias=False, key=0), nn.Linear(2, 2, bias=False, key=1))
+    model[0].weight = model[1].weight = DeviceArray(np.eye(2))
+    assert len(fad.tree.leaves(model)) == 1
+
+
 DRAWS = {
     "split": lambda k: fad.random.split(k)[0],
     "fold_in": lambda k: fad.random.fold_in(k, 3),
