@@ -167,7 +167,7 @@ def _line(k: int, eq: Equation, names: dict, plan: Plan, namespace: dict, functi
         namespace[f"p{k}"] = eq.params
         ins.append(f"**p{k}")
     if eq.outs[0] in plan.buffer:
-        return f"{function(eq.prim.forward)}({', '.join(ins)}, {names[eq.outs[0]]})"
+        return f"{function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]})"
     outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
     return f"{outs} = {function(eq.prim.forward)}({', '.join(ins)})"
 

@@ -318,7 +318,8 @@ def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
     lines += body + check
     lines += [
         f"  %acc2{tag} = {_combine(w, t, f'%acc{tag}', value, 'reassoc contract ')}",
-        f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}", f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
+        f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
+        f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
         *(_compensated(t, tag) if plain else [f"  %total2{tag} = {_combine(w, t, f'%total{tag}', f'%acc2{tag}')}"]),
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
