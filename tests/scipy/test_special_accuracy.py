@@ -228,3 +228,37 @@ def test_the_second_derivative_of_gammainc_in_its_order_is_the_derivative_of_the
         with mp.workdps(40):
             wanted = float(mp.diff(lambda t, x=x: gammainc(t, x), a, 2, h=mp.mpf(10) ** -10))
         assert abs(second(a, x) - wanted) < 1e-8 * abs(wanted)
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.05, 1.0, 50.0, 1e4])
+def test_the_order_of_gammainc_keeps_its_digits_in_both_tails_and_for_extreme_orders(a):
+    for shift in (-4.0, -1.0, -0.01, 0.5, 3.0):
+        x = max(a + shift * np.sqrt(a), 1e-8)
+        with mp.workdps(50):
+            wanted = float(mp.diff(lambda t, x=x: gammainc(t, x), a, h=mp.mpf(10) ** -15 * a))
+        assert fad.grad(sc.gammainc)(a, x) == pytest.approx(wanted, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("a", [0.01, 2.0, 1000.0])
+@pytest.mark.parametrize("b", [0.01, 3.0, 1000.0])
+def test_the_parameters_of_betainc_keep_their_digits_in_both_tails(a, b):
+    mean, deviation = a / (a + b), np.sqrt(a * b / (a + b + 1)) / (a + b)
+    for shift in (-3.0, -0.1, 1.0, 3.0):
+        x = mean + shift * deviation
+        if 1e-6 < x < 1 - 1e-6:
+            with mp.workdps(50):
+                in_a = float(mp.diff(lambda t, x=x: betainc(t, b, x), a, h=mp.mpf(10) ** -15 * a))
+                in_b = float(mp.diff(lambda t, x=x: betainc(a, t, x), b, h=mp.mpf(10) ** -15 * b))
+            assert fad.grad(sc.betainc, (0, 1))(a, b, x) == (
+                pytest.approx(in_a, rel=TOLERANCE), pytest.approx(in_b, rel=TOLERANCE),
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("v", [0.01, 3.0, 25.0, 100.0])
+@pytest.mark.parametrize("x", [0.1, 2.0, 30.0])
+def test_the_orders_of_k_and_i_keep_their_digits(v, x):
+    with mp.workdps(40):
+        in_k = float(mp.diff(lambda t: mp.besselk(t, x) * mp.exp(x), v, h=mp.mpf(10) ** -15))
+        in_i = float(mp.diff(lambda t: mp.besseli(t, x) * mp.exp(-x), v, h=mp.mpf(10) ** -15))
+    assert fad.grad(sc.kve)(v, x) == pytest.approx(in_k, rel=TOLERANCE)
+    assert fad.grad(sc.ive)(v, x) == pytest.approx(in_i, rel=TOLERANCE)

@@ -21,12 +21,15 @@ from fad.scipy.linalg.decompositions import (
     eigh,
     eigvals,
     eigvalsh,
+    eigvalsh_tridiagonal,
     inv,
     lstsq,
     norm,
     null_space,
     orth,
+    orthogonal_procrustes,
     pinv,
+    pinvh,
     polar,
     qr,
     solve,
@@ -80,12 +83,12 @@ from fad.scipy.linalg.triangular import (
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
-    "cosm", "det", "diagsvd", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet",
-    "fractional_matrix_power", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul_toeplitz", "norm", "null_space", "orth", "pinv", "polar", "qr", "sinhm", "sinm", "solve",
-    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
-    "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm",
-    "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "cosm", "det", "diagsvd", "eig", "eigh", "eigvals", "eigvalsh", "eigvalsh_tridiagonal",
+    "expm", "expm_frechet", "fractional_matrix_power", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth", "orthogonal_procrustes", "pinv",
+    "pinvh", "polar", "qr", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_are",
+    "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester",
+    "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
 

@@ -317,3 +317,39 @@ def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=Tr
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     """Return a vector or matrix norm, as ``numpy.linalg.norm``."""
     return np.linalg.norm(a, ord, axis, keepdims)
+
+
+# --- what is made of them ---------------------------------------------------------------------------------------------
+
+
+@scipy_function("pinvh", samples=lambda s: [call(definite(s, 3))], **_GAUGE)
+def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
+    """Return the pseudo-inverse of a Hermitian matrix; the derivative is that among those of the same rank."""
+    _refuse(atol=atol)
+    return pinv(hermitian_part(inexact(as_array(a)), "L" if lower else "U"), rtol=rtol, return_rank=return_rank)
+
+
+@scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])
+def orthogonal_procrustes(A, B, check_finite=True):
+    """Return the unitary matrix that takes A nearest to B, and the sum of singular values of ``A^H B``."""
+    A, B = as_array(A), as_array(B)
+    if A.ndim != 2 or A.shape != B.shape:
+        raise ValueError(f"the shapes of A and B differ ({A.shape} vs {B.shape}), or they are no matrices")
+    u, s, vh = np.linalg.svd(h(h(B) @ A))
+    return u @ vh, np.sum(s)
+
+
+def _from_diagonals(d: Any, e: Any) -> Any:
+    d, e = inexact(as_array(d)), inexact(as_array(e))
+    return np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+
+
+def _tridiagonal_samples(s):
+    return [call(double(s.real(4)), double(s.real(3)))]
+
+
+@scipy_function("eigvalsh_tridiagonal", samples=_tridiagonal_samples, complex=False)
+def eigvalsh_tridiagonal(d, e, select="a", select_range=None, check_finite=True, tol=0.0, lapack_driver="auto"):
+    """Return the eigenvalues of a real symmetric tridiagonal matrix, as a dense one."""
+    _refuse(select_range=select_range)
+    return eigvalsh(_from_diagonals(d, e))

@@ -19,7 +19,7 @@ from fad.core.tracer import Tracer, bind, stop_gradient
 from fad.scipy.special.build import number
 
 # Nodes for integrals over (0, inf) of functions that decay exponentially: v = c exp(s - exp(-s)).
-_STEP = 1 / 14
+_STEP = 1 / 24
 _S = np.arange(-3.6, 5.6, _STEP)
 _V = np.exp(_S - np.exp(-_S))
 _WEIGHT = _STEP * _V * (1.0 + np.exp(-_S))
@@ -70,7 +70,8 @@ def _one_sided(below, left, right, x, safe_left, safe_right):
 def _gammainc_order(a, x):
     a, x = wide(a), wide(x)
     psi, log_gamma = sc.digamma(a), sc.gammaln(a)
-    turn = np.exp(stop_gradient(psi))  # where log(t) - digamma(a), the integrand's factor, changes its sign
+    # Where log(t) - digamma(a), the integrand's factor, changes its sign.
+    turn = np.maximum(np.exp(stop_gradient(psi)), 1e-290)
     c = _scale(a)
 
     def left(x):  # t = x exp(-v)
@@ -103,7 +104,7 @@ def _betainc_first(a, b, x, rest):
     a, b, x, rest = wide(a), wide(b), wide(x), wide(rest)
     centre = sc.digamma(a) - sc.digamma(a + b)
     log_beta = sc.betaln(a, b)
-    turn = np.exp(stop_gradient(centre))
+    turn = np.clip(np.exp(stop_gradient(centre)), 1e-290, 1.0 - 1e-16)
     below = stop_gradient(x) < turn
     c, d = _scale(a), _scale(b)
 
@@ -142,7 +143,7 @@ def _inside(function, x):
 
 # --- the modified Bessel function K in its order --------------------------------------------------------------------
 
-_K = np.arange(0.5, 160.5)
+_K = np.arange(0.5, 224.5)
 
 
 def _kve_order(v, x):
