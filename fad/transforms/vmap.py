@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import host
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
@@ -120,6 +121,8 @@ class BatchTrace(Trace):
             outcome = self.path[self.taken]
             self.taken += 1
             return outcome
+        if not self.size:
+            return np.zeros_like(plain, shape=plain.shape[1:])[()]  # no lane takes a path: any will do
         flat = plain.reshape(self.size, -1)
         if self.size and (flat == flat[:1]).all():
             outcome = plain[0]
@@ -150,7 +153,7 @@ def _plain(x: Any) -> Any:
     while type(x) is Tracer:
         # An outer vmap splits its own lanes first, so that they agree on what all inner lanes do.
         x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.trace.outcome(x)
-    return np.asarray(x)
+    return np.asarray(host(x))
 
 
 # --- the transform ----------------------------------------------------------------------------------------------

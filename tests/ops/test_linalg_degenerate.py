@@ -427,3 +427,7 @@ def test_the_eager_tape_warns_where_it_cannot_be_exact():
     with pytest.warns(GaugeDependenceWarning, match="step by step"):
         np.sum(np.linalg.eigh(a)[0] ** 2).backward()
     np.testing.assert_allclose(a.grad.numpy(), 2.0 * np.eye(3))
+
+
+def test_a_batch_without_lanes():
+    assert fad.vmap(fad.grad(cube_by_eigh))(np.zeros((0, 3, 3))).shape == (0, 3, 3)
