@@ -13,6 +13,8 @@ import sys
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from fad import tree
 from fad.backends import numpy as _numpy
 from fad.errors import BackendMismatchError, BackendNotFoundError
@@ -73,6 +75,30 @@ def backend_of(*arrays: Any) -> Any:
     return found or _numpy
 
 
+def behind(x: Any) -> Any:
+    """Return the backend of an array, or of the array that a traced value stands for."""
+    while type(x) not in _BY_TYPE and hasattr(x, "value"):
+        x = x.value
+    return _of(x) or _numpy
+
+
+def like(x: Any, constant: Any) -> Any:
+    """Return a constant of the host where the array `x` lives, so that the two can meet in an operation.
+
+    Numbers live everywhere, and traced values and arrays of a device stay what they are.
+    """
+    if type(constant) is not np.ndarray:
+        return constant
+    backend = behind(x)
+    return constant if backend is _numpy else backend.from_host(constant)
+
+
+def host(x: Any) -> Any:
+    """Return the same values in host memory; for an array of a device this waits until they are there."""
+    backend = _of(x)
+    return x if backend is None else backend.to_host(x)
+
+
 def default() -> Any:
     """Return the backend that creation functions and random numbers use where no array says otherwise."""
     return get(_default.get())
@@ -105,7 +131,7 @@ def device_put(x: Any, backend: str | None = None) -> Any:
     {'w': array([1., 1.])}
     """
     target = get(backend) if backend else default()
-    return tree.map(lambda leaf: leaf if _of(leaf) is target else target.from_host(_to_host(leaf)), x)
+    return tree.map(lambda leaf: leaf if _of(leaf) is target else target.from_host(host(leaf)), x)
 
 
 def device_get(x: Any) -> Any:
@@ -115,12 +141,7 @@ def device_get(x: Any) -> Any:
     >>> device_get([np.ones(2), 3.0])
     [array([1., 1.]), 3.0]
     """
-    return tree.map(_to_host, x)
-
-
-def _to_host(x: Any) -> Any:
-    backend = _of(x)
-    return x if backend is None else backend.to_host(x)
+    return tree.map(host, x)
 
 
 register(_numpy)

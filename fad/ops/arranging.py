@@ -15,7 +15,7 @@ from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
-from fad.ops.structural import as_array, as_shape, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
 def having(*names: str) -> list:
@@ -158,7 +158,8 @@ def block(arrays):
     """Assemble an array from nested lists of blocks: the innermost along the last axis, the next before it."""
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
-    return _assemble(arrays, depth, rank)
+    near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not isinstance(x, np.generic)), None)
+    return _assemble(arrays, depth, rank, near)
 
 
 def _depth(arrays):
@@ -178,11 +179,11 @@ def _blocks(arrays):
     return [x for part in arrays for x in _blocks(part)] if type(arrays) is list else [arrays]
 
 
-def _assemble(arrays, depth, rank):
+def _assemble(arrays, depth, rank, near):
     if type(arrays) is not list:
-        x = as_array(arrays)
+        x = as_array(arrays) if near is None else beside(near, arrays)
         return x.reshape((1,) * (rank - x.ndim) + x.shape)
-    return np.concatenate([_assemble(x, depth - 1, rank) for x in arrays], axis=-depth)
+    return np.concatenate([_assemble(x, depth - 1, rank, near) for x in arrays], axis=-depth)
 
 
 @public(
@@ -191,7 +192,7 @@ def _assemble(arrays, depth, rank):
 )
 def append(arr, values, axis=None):
     """Join `values` to the end of an array; with no axis, both flattened."""
-    return np.concatenate((as_array(arr), np.ravel(values) if axis is None else values), axis=axis)
+    return np.concatenate((as_array(arr), np.ravel(beside(arr, values)) if axis is None else values), axis=axis)
 
 
 # --- split -------------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def repeat(a, repeats, axis=None):
     """Repeat each element along an axis: a number of times, or as often as `repeats` says for each."""
     a = as_array(a)
     a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
-    repeats = np.asarray(outcome(as_array(repeats)))
+    repeats = outcome(as_array(repeats))
     n = a.shape[axis]
     if repeats.size == 1:
         times = int(repeats.reshape(()))
@@ -396,7 +397,7 @@ roll_p = linear(
 def roll(a, shift, axis=None):
     """Shift elements along axes; what leaves at one end comes in at the other."""
     a = as_array(a)
-    shift = np.asarray(outcome(as_array(shift)))
+    shift = outcome(as_array(shift))
     if axis is None:
         return roll(np.ravel(a), int(shift.sum()), 0).reshape(a.shape)
     axes = tuple(normalize_axis(i, a.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
@@ -420,7 +421,7 @@ def _places(obj: Any, n: int, word: str) -> Any:
     """Return the non-negative places along an axis of length n that an `obj` of insert or delete names."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
-    places = np.asarray(outcome(as_array(obj)))
+    places = outcome(as_array(obj))
     if places.dtype.kind == "b":
         return np.flatnonzero(places)
     places = places.astype(np.intp)
@@ -463,7 +464,7 @@ def insert(arr, obj, values, axis=None):
     arr, axis = _along(arr, axis)
     n = arr.shape[axis]
     places = _places(obj, n, "insert")
-    values = as_array(values)
+    values = beside(arr, values)
     values = values if values.dtype == arr.dtype else values.astype(arr.dtype)
     if places.size == 1:  # one place: the values are whole slices, as many as there are along the axis
         values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape) if values.ndim < arr.ndim else values

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like as constant_like
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
-from fad.ops.structural import as_array, as_shape, normalize_axis
+from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced."""
     zeros = np.zeros_like(as_array(a), dtype=dtype, shape=shape)
-    return np.broadcast_to(as_array(fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
 
 
 @public(
@@ -166,7 +167,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     """
     start, stop, step = (0 if stop is None else start), (start if stop is None else stop), (1 if step is None else step)
     n = max(0, math.ceil(outcome(np.ceil((stop - start) / step))))
-    y = start + np.arange(n) * ((start + step) - start)
+    stride = (start + step) - start
+    y = start + constant_like(stride, np.arange(n)) * stride
     return y.astype(np.result_type(*map(as_array, (start, stop, step))) if dtype is None else dtype)
 
 
@@ -190,7 +192,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     kind = np.result_type(start, stop, float(num))
     delta = stop - start
     div = num - 1 if endpoint else num
-    y = np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim)
+    y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))
     step = delta / div if div > 0 else np.nan * delta
     y = y * delta if div <= 0 else y * step
     y = (y + start).astype(kind)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -89,7 +90,7 @@ _COSINES = np.cos((np.arange(_NODES) + 0.5) * (math.pi / (2 * _NODES)))
 
 
 def _i1(x):
-    cosines = _COSINES.astype(x.dtype)
+    cosines = like(x, _COSINES.astype(x.dtype))
     return np.sum(np.sinh(x[..., None] * cosines) * cosines, axis=-1) * (1.0 / _NODES)
 
 

@@ -10,12 +10,12 @@ from fad.core.tracer import bind
 from fad.ops.arranging import having
 from fad.ops.reduction import sum_p
 from fad.ops.scans import cut
-from fad.ops.structural import as_array, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
 
 
 def _beside(extra, a, axis):
     """Return what is to be joined to an array along an axis: a number becomes one slice."""
-    extra = as_array(extra)
+    extra = beside(a, extra)
     if extra.ndim:
         return extra
     return np.broadcast_to(extra, tuple(1 if i == axis else d for i, d in enumerate(a.shape)))
@@ -51,8 +51,8 @@ def ediff1d(ary, to_end=None, to_begin=None):
     ary = as_array(ary)
     ary = ary.reshape((ary.size,))
     parts = [ary[1:] - ary[:-1]]
-    parts = parts if to_begin is None else [np.ravel(as_array(to_begin)).astype(ary.dtype), *parts]
-    parts = parts if to_end is None else [*parts, np.ravel(as_array(to_end)).astype(ary.dtype)]
+    parts = parts if to_begin is None else [np.ravel(beside(ary, to_begin)).astype(ary.dtype), *parts]
+    parts = parts if to_end is None else [*parts, np.ravel(beside(ary, to_end)).astype(ary.dtype)]
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import linear
 from fad.core.options import refuse_out
 from fad.core.primitive import public
@@ -66,7 +67,7 @@ def _weights_like(x: Any, n: int, axis: int, ends: float, inner: float) -> Any:
     places = np.arange(x.shape[axis])
     end = (places == 0) | (2 * places == n)
     weights = np.where(end, ends, inner).reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim)))
-    return weights.astype(np.float32 if x.dtype in (np.complex64, np.float32) else np.float64)
+    return like(x, weights.astype(np.float32 if x.dtype in (np.complex64, np.float32) else np.float64))
 
 
 def _rfft_transpose(ct, x, *, axis, n, norm):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome, stop_gradient
@@ -39,7 +40,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         raise ValueError("`bins` must be positive, when an integer")
     first, last = _ends(a, range)
     dtype = np.result_type(first, last, a)
-    return np.linspace(first, last, bins + 1, dtype=dtype if dtype.kind == "f" else np.float64)
+    return like(a, np.linspace(first, last, bins + 1, dtype=dtype if dtype.kind == "f" else np.float64))
 
 
 def _ends(a: Any, range: Any) -> tuple:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import backend_of, like
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, is_basic
 from fad.core.primitive import Primitive, has_tracer, register
@@ -138,7 +138,7 @@ def _lane_index(trace, template, arrays, flags, ndim):
     rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
     _, position, _ = _layout(template, arrays, ndim)
     wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
-    lanes = np.arange(trace.size).reshape((trace.size,) + (1,) * rank)
+    lanes = like(wide[0], np.arange(trace.size).reshape((trace.size,) + (1,) * rank))
     return (ARRAY, *template), [lanes, *wide], rank, position
 
 
@@ -208,7 +208,7 @@ def getitem(x: Any, index: Any) -> Any:
     else:
         return x.trace.index(getitem_p, x, index)
     template, arrays = split_index(index)
-    return bind(getitem_p, x, *arrays, template=template)
+    return bind(getitem_p, x, *[like(x, a) for a in arrays], template=template)
 
 
 _BOUNDS = (int, type(None))
@@ -220,7 +220,7 @@ def pick(x: Any, index: Any) -> Any:
     if type(x) is Tracer:
         return getitem(x, index)
     template, arrays = split_index(index)
-    return bind(getitem_p, x, *arrays, template=template)
+    return bind(getitem_p, x, *[like(x, a) for a in arrays], template=template)
 
 
 # --- several values added at several indices: the sum of Indexed cotangents, on tracers -----------------------
@@ -292,7 +292,7 @@ def _updated(x, v, arrays, template, how):
 
 def _full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
-    stand_ins = [np.zeros(a.shape, np.intp) if type(a) is Tracer else a for a in arrays]
+    stand_ins = [a if isinstance(a, (np.ndarray, np.generic)) else np.zeros(a.shape, np.intp) for a in arrays]
     shape = np.broadcast_to(False, np.shape(x))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v
@@ -342,7 +342,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
         return None
     if arrays and v.size:
         # Of several values for one place the last is kept; the others have no derivative.
-        order = np.arange(v.size).reshape(v.shape)
+        order = like(v, np.arange(v.size).reshape(v.shape))
         last = bind(set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
         return cast(np.where(last == order, ct[index], 0.0), v.dtype)
     return cast(ct[index], v.dtype)
@@ -399,12 +399,13 @@ class Place:
     def _bind(self, prim: Primitive, v: Any) -> Any:
         x, v = self._operands(v)
         template, arrays = split_index(self._index)
-        return bind(prim, x, _full_value(x, v, arrays, template), *arrays, template=template)
+        v = _full_value(x, v, arrays, template)
+        return bind(prim, x, v, *[like(x, a) for a in arrays], template=template)
 
     def _operands(self, v: Any) -> tuple:
         x = self._x
         if not hasattr(v, "dtype"):
-            v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else np.asarray(v)
+            v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else like(x, np.asarray(v))
         dtype = np.result_type(x.dtype, v.dtype) if type(v) is Tracer else x.dtype
         return (x if x.dtype == dtype else x.astype(dtype)), (v if v.dtype == dtype else v.astype(dtype))
 
@@ -439,7 +440,7 @@ class Place:
         x = self._x
         template, arrays = split_index(self._index)
         if arrays:
-            places = bind(getitem_p, np.arange(x.size).reshape(x.shape), *arrays, template=template)
+            places = bind(getitem_p, like(x, np.arange(x.size).reshape(x.shape)), *arrays, template=template)
             n = places.size
             rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else _behind(places).reshape(1, 0)
             if (rows[:, 1:] == rows[:, :-1]).any():

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, outcome
 from fad.errors import MissingRuleError
-from fad.ops.structural import as_array
+from fad.ops.structural import as_array, beside
 
 
 def _inside(ct, x, *, widths):
@@ -112,7 +113,7 @@ def _is_zero(value: Any) -> bool:
 
 def _pair(value: Any, axis: int, ndim: int) -> tuple:
     """Return the two entries of an option for the two ends of an axis."""
-    pairs = np.broadcast_to(as_array(value), (ndim, 2))
+    pairs = np.broadcast_to(value, (ndim, 2))
     return pairs[axis, 0], pairs[axis, 1]
 
 
@@ -125,14 +126,14 @@ def _spread(x: Any, shape: tuple, axis: int, n: int) -> Any:
 
 
 def _constant(x, axis, before, after, mode, *, constant_values):
-    ends = [as_array(v).astype(x.dtype) for v in _pair(constant_values, axis, x.ndim)]
+    ends = [v.astype(x.dtype) for v in _pair(beside(x, constant_values), axis, x.ndim)]
     first, last = (_spread(v, x.shape, axis, n) for v, n in zip(ends, (before, after), strict=True))
     return np.concatenate((first, x, last), axis)
 
 
 def _ramp(x, axis, before, after, mode, *, end_values):
     n = x.shape[axis]
-    start, end = _pair(end_values, axis, x.ndim)
+    start, end = _pair(beside(x, end_values), axis, x.ndim)
     first = _line(start, _part(x, axis, 0, 1), before, axis)
     last = np.flip(_line(end, _part(x, axis, n - 1, n), after, axis), axis)
     return np.concatenate((first.astype(x.dtype), x, last.astype(x.dtype)), axis)
@@ -140,14 +141,15 @@ def _ramp(x, axis, before, after, mode, *, end_values):
 
 def _line(start, edge, n, axis):
     """Return n steps from a value up to an edge, which is not reached."""
-    steps = np.arange(n, dtype=np.float64).reshape((n,) + (1,) * (edge.ndim - axis - 1))
+    steps = like(edge, np.arange(n, dtype=np.float64).reshape((n,) + (1,) * (edge.ndim - axis - 1)))
     steps = steps if edge.dtype.kind not in "fc" else steps.astype(np.finfo(edge.dtype).dtype)
     return start + steps * ((edge - start) / n) if n else _part(edge, axis, 0, 0)
 
 
 def _statistic(x, axis, before, after, mode, *, stat_length):
     n = x.shape[axis]
-    lengths = (n, n) if stat_length is None else tuple(min(int(m), n) for m in _pair(stat_length, axis, x.ndim))
+    given = (n, n) if stat_length is None else _pair(outcome(as_array(stat_length)), axis, x.ndim)
+    lengths = tuple(min(int(m), n) for m in given)
     if min(lengths) < 1:
         raise ValueError("stat_length of 0 yields no value for padding")
     measure = _STATISTICS[mode]
@@ -181,13 +183,14 @@ def _odd(x, axis, before, after, period):
     turns = turns + left
     column = (-1,) + (1,) * (x.ndim - axis - 1)
     first, last = _part(x, axis, 0, 1), _part(x, axis, n - 1, n)
-    mirror = np.where(left.reshape(column), first, last)
+    mirror = np.where(like(x, left.reshape(column)), first, last)
     inside = x[(slice(None),) * axis + (place,)]
-    inside = np.where(image.reshape(column), 2 * mirror - inside, inside)
+    inside = np.where(like(x, image.reshape(column)), 2 * mirror - inside, inside)
     if not turns.any():
         return inside
     rise = 2 * (last - first)
-    return inside + turns.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else int).reshape(column) * rise
+    turns = turns.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else int).reshape(column)
+    return inside + like(x, turns) * rise
 
 
 _MODES = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.errors import MissingRuleError
 from fad.ops.indexing import At
-from fad.ops.structural import as_array
+from fad.ops.structural import as_array, beside
 
 
 @public(
@@ -18,15 +19,20 @@ from fad.ops.structural import as_array
 )
 def polyval(p, x):
     """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule."""
-    p, x = as_array(p), as_array(x)
+    p, x = _pair(p, x)
     y = np.zeros_like(x)
     for i in range(p.shape[0]):
         y = y * x + p[i]
     return y
 
 
+def _pair(a, b):
+    """Return two arrays; where one is given as a list or number, it becomes an array where the other lives."""
+    return beside(b, a), beside(a, b)
+
+
 def _same_length(a, b):
-    a, b = np.atleast_1d(as_array(a)), np.atleast_1d(as_array(b))
+    a, b = (np.atleast_1d(x) for x in _pair(a, b))
     n = max(a.size, b.size)
     return np.pad(a, (n - a.size, 0)), np.pad(b, (n - b.size, 0))
 
@@ -48,7 +54,7 @@ def polysub(a1, a2):
 @public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
 def polymul(a1, a2):
     """Multiply two polynomials."""
-    a, b = np.atleast_1d(as_array(a1)), np.atleast_1d(as_array(a2))
+    a, b = (np.atleast_1d(x) for x in _pair(a1, a2))
     rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
     return np.sum(np.stack(rows), axis=0)
 
@@ -60,7 +66,7 @@ def polyder(p, m=1):
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     for _ in range(m):
-        p = p[:-1] * np.arange(p.size - 1, 0, -1)
+        p = p[:-1] * like(p, np.arange(p.size - 1, 0, -1))
     return p
 
 
@@ -70,12 +76,12 @@ def polyint(p, m=1, k=None):
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    k = np.zeros_like(p, shape=(max(m, 1),)) if k is None else np.atleast_1d(as_array(k))
+    k = np.zeros_like(p, shape=(max(m, 1),)) if k is None else np.atleast_1d(beside(p, k))
     k = np.broadcast_to(k, (m,)) if k.size == 1 else k
     if k.size < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     for i in range(m):
-        p = np.concatenate((p / np.arange(p.size, 0, -1), k[i : i + 1]))
+        p = np.concatenate((p / like(p, np.arange(p.size, 0, -1)), k[i : i + 1]))
     return p
 
 
@@ -89,7 +95,7 @@ def polyint(p, m=1, k=None):
 )
 def polydiv(u, v):
     """Divide one polynomial by another; returns quotient and remainder."""
-    u, v = (np.atleast_1d(as_array(a)) for a in (u, v))
+    u, v = (np.atleast_1d(a) for a in _pair(u, v))
     dtype = np.result_type(u[:1] + v[:1], 1.0)
     r, v = u.astype(dtype), v.astype(dtype)
     n, scale = v.size, 1.0 / v[0]

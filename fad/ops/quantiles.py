@@ -20,7 +20,7 @@ from fad.ops.indexing import pick
 from fad.ops.reduction import as_scalar, is_true
 from fad.ops.sorting import sorted_with_order
 from fad.ops.statistics import warn_if
-from fad.ops.structural import as_array, normalize_axes
+from fad.ops.structural import as_array, beside, normalize_axes
 
 # --- where between the sorted elements a quantile lies --------------------------------------------------------------
 
@@ -146,7 +146,7 @@ def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quanti
     refuse_out(out)
     a = as_array(a)
     weak = isinstance(q, (int, float)) and a.dtype.kind == "f"
-    q = as_array(q)
+    q = beside(a, q)
     q = q / scale if scale is not None else q
     weights = None if weights is None else as_array(weights)
     _check(a, q, method, weights, name, top)

@@ -16,6 +16,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
+_HOST = (np.ndarray, np.generic)
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
 
 
@@ -219,10 +220,19 @@ def _extreme_op(name, reduce):
     return reduction(name, forward, _extreme_jvp, _extreme_vjp)
 
 
+def _ignoring_nan(ufunc, elsewhere):
+    """Return ``ufunc.reduce``, and what computes it on a device, whose arrays do not answer that."""
+
+    def reduce(x, axis, keepdims):
+        return (ufunc.reduce if isinstance(x, _HOST) else elsewhere)(x, axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
 max_p = _extreme_op("max_over", np.max)
 min_p = _extreme_op("min_over", np.min)
-fmax_p = _extreme_op("fmax_over", np.fmax.reduce)
-fmin_p = _extreme_op("fmin_over", np.fmin.reduce)
+fmax_p = _extreme_op("fmax_over", _ignoring_nan(np.fmax, np.nanmax))
+fmin_p = _extreme_op("fmin_over", _ignoring_nan(np.fmin, np.nanmin))
 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
@@ -280,12 +290,23 @@ def ptp(a, axis=None, out=None, keepdims=NOTHING):
 
 
 def _logsumexp(x, *, axis, keepdims):
+    if not isinstance(x, _HOST):
+        return _logsumexp_elsewhere(x, axis, keepdims)
     m = np.max(x.real, axis=axis, keepdims=True, initial=-np.inf)
     if not np.isfinite(m).all():
         m = np.where(np.isfinite(m), m, np.zeros_like(m))
     with np.errstate(divide="ignore"):
         y = np.log(np.add.reduce(np.exp(x - m), axis=axis, keepdims=True)) + m
     return as_scalar(dropped(y, axis, keepdims))
+
+
+def _logsumexp_elsewhere(x, axis, keepdims):
+    """Compute the same on a device, whose arrays answer no ``ufunc.reduce``, and asking nothing of the host."""
+    nothing = 0 in [x.shape[a] for a in axis]
+    m = np.zeros_like(x.real, shape=keep_shape(x.shape, axis)) if nothing else np.max(x.real, axis=axis, keepdims=True)
+    m = np.where(np.isfinite(m), m, 0.0)
+    y = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
+    return dropped(y, axis, keepdims)
 
 
 def _softmax(y, x, axis, keepdims):

@@ -140,10 +140,22 @@ def _accumulate_jvp(tangents, y, xs, params):
     return bind(recur_p, a, np.concatenate([first, b], axis=axis), axis=axis, reverse=False)
 
 
+def _accumulated(ufunc, x, axis):
+    """Run a ufunc along an axis; arrays of a device answer no ``ufunc.accumulate``, so there it goes step by step."""
+    if isinstance(x, np.ndarray):
+        return ufunc.accumulate(x, axis=axis)
+    if ufunc is np.multiply:
+        return np.cumprod(x, axis=axis)
+    x = x != 0 if ufunc in _LOGICAL else x
+    parts = [cut(x, axis, i, i + 1) for i in range(x.shape[axis])]
+    return np.concatenate(list(itertools.accumulate(parts, ufunc)), axis=axis) if parts else np.copy(x)
+
+
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
 accumulate_p = register(
     Primitive(
         "accumulation",
-        lambda x, *, ufunc, axis: ufunc.accumulate(x, axis=axis),
+        lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
         jvp=_accumulate_jvp,
         archetype="scan",
         samples=lambda s: [
@@ -158,7 +170,7 @@ accumulate_p.batch = shifted(accumulate_p)
 accumulate_flat_p = register(
     Primitive(
         "flat_accumulation",
-        lambda x, *, ufunc, axis: ufunc.accumulate(x, axis=axis),
+        lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_and, axis=1)],
@@ -169,7 +181,11 @@ accumulate_flat_p.batch = shifted(accumulate_flat_p)
 reduce_flat_p = register(
     Primitive(
         "flat_reduction",
-        lambda x, *, ufunc, axis: ufunc.reduce(x, axis=axis),
+        lambda x, *, ufunc, axis: (
+            ufunc.reduce(x, axis=axis)
+            if isinstance(x, np.ndarray)
+            else cut(_accumulated(ufunc, x, axis), axis, -1).squeeze(axis)
+        ),
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_xor, axis=1)],

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -46,7 +47,7 @@ def _unique(x: Any, equal_nan: bool) -> _Found:
     s, order = sorted_with_order(flat_x, 0, "stable")
     mask = _starts(s, equal_nan)
     rank = np.broadcast_to(np.cumsum(mask) - 1, mask.shape)
-    inverse = bind(permute_back_p, rank, order, axis=0).reshape(np.shape(x))
+    inverse = bind(permute_back_p, like(order, rank), order, axis=0).reshape(np.shape(x))
     places = np.flatnonzero(mask)
     return _Found(pick(s, (places,)), pick(order, (places,)), inverse, np.diff(np.append(places, mask.size)))
 

@@ -43,6 +43,8 @@ def _permute_pair() -> tuple:
     """Make the two operations that permute along an axis by an order, and back by it: each is the other's transpose."""
 
     def place(x, order, *, axis):
+        if type(x) is not np.ndarray:  # where put_along_axis may not know the array
+            return np.take_along_axis(x, np.argsort(order, axis=axis), axis)
         out = np.empty_like(x)
         np.put_along_axis(out, order, x, axis)
         return out

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, public, register
@@ -54,8 +55,16 @@ def as_array(x: Any) -> Any:
     if type(x) is Tracer or hasattr(x, "dtype"):
         return x
     if type(x) in (list, tuple) and has_tracer(x):
-        return stack([as_array(part) for part in x])
+        return stack(x)
     return np.asarray(x)
+
+
+def beside(near: Any, x: Any) -> Any:
+    """Return `x` as an array; what is no array yet becomes one where the array `near` lives."""
+    if hasattr(x, "dtype") and not isinstance(x, np.generic):
+        return x
+    x = as_array(x)
+    return x if type(x) is Tracer else like(near, np.asarray(x))
 
 
 def as_shape(shape: Any) -> tuple:
@@ -253,6 +262,13 @@ concatenate_p = register(
 )
 
 
+def _together(xs: Any) -> list:
+    """Return a list of arrays; lists and numbers among them become arrays where the others live."""
+    xs = [as_array(x) if type(x) in (list, tuple) and has_tracer(x) else x for x in xs]
+    near = next((x for x in xs if hasattr(x, "shape") and not isinstance(x, np.generic)), None)
+    return [as_array(x) if near is None else beside(near, x) for x in xs]
+
+
 @public(
     np.concatenate, *([np.concat] if hasattr(np, "concat") else []),
     samples=lambda s: [
@@ -264,7 +280,7 @@ concatenate_p = register(
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays along an existing axis; with ``axis=None``, flattened."""
     refuse_out(out)
-    arrays = [as_array(x) for x in arrays]
+    arrays = _together(arrays)
     if axis is None:
         arrays, axis = [ravel(x) for x in arrays], 0
     if not arrays:
@@ -287,7 +303,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays of one shape along a new axis."""
     refuse_out(out)
-    arrays = [as_array(x) for x in arrays]
+    arrays = _together(arrays)
     if not arrays:
         raise ValueError("need at least one array to stack")
     shapes = {x.shape for x in arrays}

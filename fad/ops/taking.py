@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import flat
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.indexing import At, pick
-from fad.ops.structural import as_array, normalize_axis
+from fad.ops.structural import as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
 
@@ -68,7 +69,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 def _grid(shape: tuple, indices: Any, axis: int) -> tuple:
     """Return the index that takes along an axis: the given indices there, a range along every other axis."""
     rank = len(shape)
-    ranges = [np.arange(n).reshape((-1,) + (1,) * (rank - i - 1)) for i, n in enumerate(shape)]
+    ranges = [like(indices, np.arange(n).reshape((-1,) + (1,) * (rank - i - 1))) for i, n in enumerate(shape)]
     return (*ranges[:axis], indices, *ranges[axis + 1 :])
 
 
@@ -210,8 +211,8 @@ def _sorted(s):
 def searchsorted(a, v, side="left", sorter=None):
     """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat."""
     a = as_array(a)
-    a = a if sorter is None else pick(a, (as_array(sorter),))
-    return bind(searchsorted_p, a, as_array(v), side=side)
+    a = a if sorter is None else pick(a, (beside(a, sorter),))
+    return bind(searchsorted_p, a, beside(a, v), side=side)
 
 
 @public(

@@ -402,7 +402,7 @@ def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
         own[j] = 1
     else:
         if not own[j] or isinstance(p, np.generic):
-            p = np.array(p)
+            p = np.array(p) if isinstance(p, np.generic) else p.copy()
             own[j] = 1
         cts[j] = c.add_to(p)
 

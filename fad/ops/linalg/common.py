@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import align
 from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
@@ -108,10 +109,14 @@ def _flag(name: str, test: Any) -> Primitive:
 # --- Hermitian matrices ------------------------------------------------------------------------------------------
 
 
+def _largest(x):
+    return np.abs(x).max() if x.size else 0.0
+
+
 def _is_hermitian(a):
     if type(a) is Tracer:
         return bind(_hermitian_p, a)
-    return np.bool_(np.abs(a - h(a)).max(initial=0.0) <= 1e-4 * np.abs(a).max(initial=0.0))
+    return np.bool_(bool(_largest(a - h(a)) <= 1e-4 * _largest(a)))
 
 
 _hermitian_p = _flag("is_hermitian", _is_hermitian)
@@ -146,7 +151,7 @@ def _crowded(w, zero):
         return bind(_crowded_p[zero], w)
     tolerance = _tolerance(w)
     gaps = _distances(w, zero)
-    return np.bool_((gaps < tolerance).any())
+    return np.bool_(bool((gaps < tolerance).any()))
 
 
 def _tolerance(w):
@@ -156,7 +161,7 @@ def _tolerance(w):
 def _distances(w, zero):
     """Return the distance of each value to the nearest other one, and with `zero` to 0."""
     n = w.shape[-1]
-    gaps = np.abs(column(w) - row(w)) + np.where(np.eye(n, dtype=bool), np.inf, 0.0)
+    gaps = np.abs(column(w) - row(w)) + like(w, np.where(np.eye(n, dtype=bool), np.inf, 0.0))
     nearest = gaps.min(-1, initial=np.inf)
     return np.minimum(nearest, np.abs(w)) if zero else nearest
 
@@ -191,7 +196,7 @@ def _directions(w, zero):
     small = size <= _tolerance(w)
     room = np.minimum(apart, np.where(small, np.inf, size))
     room = np.where(np.isfinite(room), room, scale_of(w))
-    place = (together & np.tri(n, n, -1, dtype=bool)).sum(-1)
+    place = (together & like(w, np.tri(n, n, -1, dtype=bool))).sum(-1)
     count = together.sum(-1)
     step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
     return np.where((count > 1) | (small & zero), 0.025 * room * step, 0.0).astype(real_dtype(w))
@@ -200,7 +205,7 @@ def _directions(w, zero):
 def _turn(w, zero):
     """Return orthogonal matrices that mix the vectors of repeated values, and leave all others."""
     n = w.shape[-1]
-    i, j = np.indices((n, n))
+    i, j = like(w, np.indices((n, n)))
     q, r = np.linalg.qr(np.diag(np.ones_like(w, shape=(n,), dtype=float)) + _clusters(w) * np.cos(1.0 + i + 2.0 * j))
     return (q * row(np.sign(diagonal(r)))).astype(real_dtype(w))
 

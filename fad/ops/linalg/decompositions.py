@@ -89,7 +89,7 @@ def cholesky(a, /, *, upper=False):
 
 def _plain_rank(r):
     size = np.abs(diagonal(r))
-    return np.bool_(size.size and (size <= 4 * eps(r) * size.max(-1, keepdims=True)).any())
+    return np.bool_(size.size and bool((size <= 4 * eps(r) * size.max(-1, keepdims=True)).any()))
 
 
 _dependent_p = Primitive(

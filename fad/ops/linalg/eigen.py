@@ -171,7 +171,7 @@ _eig_known_p = known("eig_known", lambda a: tuple(np.linalg.eig(a)), stacked(lam
 
 
 def _defective(v):
-    return np.bool_((np.linalg.cond(v) > eps(v) ** -0.75).any())
+    return np.bool_(bool((np.linalg.cond(v) > eps(v) ** -0.75).any()))
 
 
 _defective_p = Primitive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
@@ -221,7 +222,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     cutoff = 1e-15 if cutoff is None else cutoff
     if a.size == 0:
         return t(conj(a))
-    return bind(pinv_p, hermitian_part(a) if hermitian else a, as_array(cutoff))
+    return bind(pinv_p, hermitian_part(a) if hermitian else a, like(a, as_array(cutoff)))
 
 
 @public(np.linalg.lstsq, constants=(2, "rcond"), samples=lambda s: [

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import align, cast, fit
 from fad.core.germ import line
 from fad.core.primitive import Primitive, public
@@ -130,7 +131,7 @@ def _nearly_singular(a):
     u, s, vh = np.linalg.svd(a)
     small = s <= eps(a) ** 0.4 * scale_of(s)
     n = s.shape[-1]
-    step = np.where(small, 0.05 * scale_of(s) * np.linspace(1.0, 0.5, n), 0.0)
+    step = np.where(small, 0.05 * scale_of(s) * like(s, np.linspace(1.0, 0.5, n)), 0.0)
     return ((u * row(step)) @ vh).astype(a.dtype)
 
 
@@ -143,7 +144,7 @@ def _maybe_singular(a):
     """Tell whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
     size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
     det = np.abs(np.linalg.det(a))
-    return np.bool_((~(det > eps(a) ** 0.4 * size)).any()) if a.size else np.bool_(False)
+    return np.bool_(a.size and bool((~(det > eps(a) ** 0.4 * size)).any()))
 
 
 _maybe_singular_p = Primitive(
@@ -165,7 +166,7 @@ def _det_direct_jvp(tangents, y, xs, params):
     # The adjugate by singular values: for the eager tape, which records operations one by one.
     u, s, vh = np.linalg.svd(xs[0])
     n = s.shape[-1]
-    others = np.prod(np.where(np.eye(n, dtype=bool), 1.0, row(s)), -1)
+    others = np.prod(np.where(like(s, np.eye(n, dtype=bool)), 1.0, row(s)), -1)
     inner = h(u) @ tangents[0] @ h(vh)
     return cast(np.linalg.det(u) * np.linalg.det(vh) * np.sum(others * diagonal(inner), -1), y.dtype)
 
