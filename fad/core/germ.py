@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import GaugeDependenceWarning
 
@@ -93,14 +94,21 @@ def _one_by_one(prim: Any, values: list, batched: tuple, params: dict) -> Any:
 GERM = GermTrace()
 
 
-def line(dtype: Any) -> Tracer:
-    """Return t, the place on the line: a number between -1 and 1 that goes to 0 in the end."""
-    return Tracer(np.array(POINTS, dtype), GERM, None)
+def line(x: Any) -> Tracer:
+    """Return t, the place on the line: a number between -1 and 1 that goes to 0 in the end; it lives where `x` does."""
+    return _along(POINTS, x)
 
 
-def other_choice(dtype: Any) -> Tracer:
+def other_choice(x: Any) -> Tracer:
     """Return 1 at the points where the other choice of vectors is followed, and 0 elsewhere."""
-    return Tracer(np.array([0.0] * len(LINE) + [1.0] * len(LINE), dtype), GERM, None)
+    return _along([0.0] * len(LINE) + [1.0] * len(LINE), x)
+
+
+def _along(numbers: Any, x: Any) -> Tracer:
+    dtype = np.finfo(x.dtype).dtype
+    while type(x) is Tracer:
+        x = x.value
+    return Tracer(backend_of(x).from_host(np.array(numbers, dtype)), GERM, None)
 
 
 _kept: ContextVar[bool] = ContextVar("germs_kept", default=False)

@@ -243,19 +243,19 @@ def parted(w: Any, v: Any) -> tuple:
     """
     if not bool(bind(_crowded_p[False], w)):
         return w, v
-    moved = w + line(real_dtype(w)) * bind(_directions_p[False], w)
+    moved = w + line(w) * bind(_directions_p[False], w)
     other = v @ bind(_turn_p[False], w)
-    return moved, v + other_choice(real_dtype(w)) * (other - v)
+    return moved, v + other_choice(w) * (other - v)
 
 
 def parted_pairs(u: Any, s: Any, vh: Any) -> tuple:
     """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
     if not bool(bind(_crowded_p[True], s)):
         return u, s, vh
-    moved = s + line(s.dtype) * bind(_directions_p[True], s)
+    moved = s + line(s) * bind(_directions_p[True], s)
     turn = bind(_turn_p[True], s)
     other_u, other_vh = (u @ turn) * row(bind(_mirror_p[True], s)), t(turn) @ vh
-    choice = other_choice(s.dtype)
+    choice = other_choice(s)
     return u + choice * (other_u - u), moved, vh + choice * (other_vh - vh)
 
 

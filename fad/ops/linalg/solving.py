@@ -20,7 +20,6 @@ from fad.ops.linalg.common import (
     eye_like,
     h,
     inexact,
-    real_dtype,
     row,
     scale_of,
     stacked,
@@ -158,7 +157,7 @@ _maybe_singular_p = Primitive(
 def _det_differentiated(a):
     # det * inv is the adjugate, and has a limit where the matrix is singular.
     if bool(bind(_maybe_singular_p, a)):
-        a = a + line(real_dtype(a)) * bind(_away_p, a)
+        a = a + line(a) * bind(_away_p, a)
     return bind(_det_rule_p, a)
 
 
