@@ -19,7 +19,7 @@ _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 def optimise(graph: Graph) -> Graph:
     """Run all passes."""
-    for step in (fold_constants, simplify, share, add_before_scatter, drop_dead):
+    for step in (take_apart, fold_constants, simplify, share, add_before_scatter, drop_dead):
         graph = step(graph)
     return graph
 
@@ -149,6 +149,31 @@ def add_before_scatter(graph: Graph) -> Graph:
             ins, indices = zip(*sums.values(), strict=True)
             eq = Equation(eq.prim, ins, {**eq.params, "indices": indices}, eq.outs)
         equations.append(eq)
+    return graph.replace(types=types, equations=equations)
+
+
+def take_apart(graph: Graph) -> Graph:
+    """Write a layer's ``x @ w.T + b`` as three operations, of which the last can be fused with what follows."""
+    types = list(graph.types)
+    equations: list[Equation] = []
+
+    def new(shape: tuple, dtype: np.dtype) -> int:
+        types.append(Type(shape, dtype, ARRAY))
+        return len(types) - 1
+
+    for eq in graph.equations:
+        if eq.prim.name != "affine" or len(types[eq.ins[0]].shape) != 2:
+            equations.append(eq)
+            continue
+        x, w, b = eq.ins
+        rows, columns = types[w].shape
+        flipped = new((columns, rows), types[w].dtype)
+        product = new((types[x].shape[0], rows), np.result_type(types[x].dtype, types[w].dtype))
+        equations += [
+            Equation(REGISTRY["permute"], (w,), {"axes": (1, 0)}, (flipped,)),
+            Equation(REGISTRY["matmul"], (x, flipped), {}, (product,)),
+            Equation(REGISTRY["add"], (product, b), {}, eq.outs),
+        ]
     return graph.replace(types=types, equations=equations)
 
 

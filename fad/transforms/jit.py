@@ -181,7 +181,7 @@ class Jitted:
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
-        trace = youngest(leaves)
+        trace: Any = youngest(leaves)
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
         values = [trace.lower(x) for x in leaves]
         rule = RULES.get(type(trace))

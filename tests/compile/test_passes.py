@@ -5,7 +5,7 @@ import pytest
 
 import fad
 from fad.compile.groups import plan_steps
-from fad.compile.passes import check_types, drop_dead, fold_constants, optimise, share, simplify
+from fad.compile.passes import check_types, drop_dead, fold_constants, optimise, share, simplify, take_apart
 from fad.compile.plan import plan_memory
 from fad.core.graph import GUARD
 
@@ -121,3 +121,15 @@ def test_the_number_of_equations_after_all_passes_grows_as_the_program_does():
     short, long = (len(optimise(record(f(n), X))) for n in (10, 100))
     per_turn = (long - short) / 90
     assert short == pytest.approx(10 * per_turn, abs=6)
+
+
+def test_a_layer_is_taken_apart_so_that_its_activation_is_fused():
+    from fad import nn
+
+    layer = nn.Linear(4, 5, key=fad.random.key(0))
+    graph = record(lambda m, x: np.tanh(m(x)), layer, X)
+    found = take_apart(graph)
+    assert names(found)[:3] == ["permute", "matmul", "add"]
+    values = [*fad.tree.leaves(layer), X]
+    np.testing.assert_allclose(found(*values)[0], graph(*values)[0], rtol=1e-14)
+    assert [s.kind for s in plan_steps(optimise(graph))] == ["view", "matmul", "loop"]
