@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fad.places import user_line
 
+
 class FadError(Exception):
     """Base of all errors of fad; appends the line of the user's program that led to it."""
 
@@ -181,7 +182,7 @@ class MissingRuleError(FadError, TypeError):
 
 
 class RefusedAttributeError(MissingRuleError, AttributeError):
-    """An attribute that speaks of an array's memory was asked of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
+    """An attribute of an array's memory was asked of a traced array: ``x.strides``, ``x.ctypes``, ``x.data``.
 
     It is an AttributeError too, so that ``hasattr`` answers False.
 

@@ -1,4 +1,4 @@
-"""``import fad.compat.einops`` lets einops take traced arrays; afterwards ``einops.rearrange(x, ...)`` works under any transform.
+"""``import fad.compat.einops`` lets einops take traced arrays: ``einops.rearrange(x, ...)`` under any transform.
 
 einops asks every subclass of its `AbstractBackend` whether a tensor is its own, so one subclass is all it needs.
 """

@@ -174,7 +174,7 @@ def linear(
 
 
 def flat(name: str, forward: Callable | None = None, *, numpy: Any = None, batch: Callable, **slots: Any) -> Primitive:
-    """Make an operation whose derivative is zero wherever it exists: integers and booleans, rounding, sorting orders."""
+    """Make an operation whose derivative is zero wherever it exists: integers, booleans, rounding, sorting orders."""
     numpy = numpy or getattr(np, name, None)
     run: Any = forward or numpy
     return register(Primitive(name, run, flat=True, batch=batch, archetype="flat", **slots))

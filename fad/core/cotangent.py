@@ -75,10 +75,7 @@ class Indexed:
 
 
 def _has_tracer(index: tuple) -> bool:
-    for part in index:
-        if type(part) is Tracer:
-            return True
-    return False
+    return any(type(part) is Tracer for part in index)
 
 
 def _parts(index: Any) -> tuple:
@@ -90,10 +87,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def is_basic(index: Any) -> bool:
     """Tell whether an index selects every element at most once, by slices and integers alone."""
-    for part in _parts(index):
-        if type(part) not in _BASIC and not isinstance(part, np.integer):
-            return False
-    return True
+    return all(type(part) in _BASIC or isinstance(part, np.integer) for part in _parts(index))
 
 
 def densify(ct: Any) -> Any:

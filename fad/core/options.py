@@ -20,7 +20,8 @@ def refuse_out(out: Any) -> None:
     what = "a traced array" if type(out) is Tracer else "a plain array, which cannot carry a derivative"
     raise TracerConversionError(
         f"a traced result was to be written into {what} (out=). "
-        "Traced values are never changed in place: write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
+        "Traced values are never changed in place: write y = f(x) instead of f(x, out=y), "
+        "and x = x + 1 for np.add(x, 1, out=x)"
     )
 
 

@@ -41,7 +41,7 @@ class Primitive:
     ``saves``
         ``"all"``: the rules get operands and results; ``"none"``: only their ShapeDtypeStructs (linear operations).
     ``extra["differentiated"]``
-        ``(*arrays, **params) -> y``, in other operations: what a transform that differentiates runs in place of this one.
+        ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     """
 
     name: str

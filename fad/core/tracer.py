@@ -320,7 +320,7 @@ class Trace:
         raise TypeError("x.trace() of a traced array: write np.trace(x)")
 
     def strong(self, x: Tracer) -> Tracer:
-        """Return a tracer of this trace as what a transform takes: not a Python number, if that is what it stands for."""
+        """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
         return x
 

@@ -1,15 +1,16 @@
 """The rooms: one file per family of operations; everything about an operation stands in its room."""
 
-from fad.ops import asking, elementwise, activation  # noqa: I001  (the order of the floor: a room may import earlier rooms)
+# In the order of the floor: a room may import earlier rooms.
+from fad.ops import asking, elementwise, activation  # noqa: I001
 from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation
 from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
 from fad.ops import linalg, polynomials, histograms
 from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, scimath
 from fad.ops import refused  # the last: it names the nearest of all the others
 
-__all__ = [
-    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "padding",
-    "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences", "statistics", "einsum",
-    "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting", "quantiles", "sets", "fft",
-    "convolution", "conv", "pooling", "scimath", "refused",
+__all__ = [  # noqa: RUF022  (in the order of the floor)
+    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging",
+    "padding", "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences",
+    "statistics", "einsum", "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting",
+    "quantiles", "sets", "fft", "convolution", "conv", "pooling", "scimath", "refused",
 ]  # fmt: skip

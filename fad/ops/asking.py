@@ -1,4 +1,4 @@
-"""Questions about an array, not its values: shape, rank, size, dtype. They are answered for tracers and are no operations."""
+"""Questions about an array, not its values: shape, rank, size, dtype. Tracers answer them; they are no operations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Custom derivative rules: one function may carry a JVP, a VJP and a batching rule; missing ones are derived.
 
-A call is handed to the youngest trace, as an operation would be. The JVP gives the VJP by transposition and the VJP gives
-the JVP, because both are linear in the tangent or cotangent; without a batching rule the function and its rules
+A call is handed to the youngest trace, as an operation would be. The JVP gives the VJP by transposition and the VJP
+gives the JVP, because both are linear in the tangent or cotangent; without a batching rule the function and its rules
 are batched by ``vmap``.
 """
 
@@ -213,7 +213,7 @@ class CustomFunction:
         return rule
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Give one forward rule per argument, ``jvp(tangent, out, *primals)``, None for zero; their results are added."""
+        """Give one forward rule per argument, ``jvp(tangent, out, *primals)``, None for zero; the results are added."""
 
         def rule(*args):
             *nondiff, primals, tangents = args
@@ -226,7 +226,7 @@ class CustomFunction:
         self._jvp = rule
 
     def defvjp(self, fwd: Callable, bwd: Callable) -> None:
-        """Give the reverse rule: ``fwd(*args) -> (out, res)`` and ``bwd(*nondiff, res, ct) -> tuple``, None for zero."""
+        """Give the reverse rule: ``fwd(*args) -> (out, res)``, ``bwd(*nondiff, res, ct) -> tuple``, None for zero."""
         self._fwd, self._bwd = fwd, bwd
 
     def defvmap(self, rule: Callable) -> Callable:
@@ -327,8 +327,8 @@ class _Adapter:
         primals = tree.unflatten(self.in_tree, xs)
         if type(got) not in (tuple, list) or len(got) != len(primals):
             raise CustomRuleError(
-                f"the backward rule of {self.custom.__name__} must return a tuple of {len(primals)} cotangents, one per "
-                f"argument, but returned {type(got).__name__}"
+                f"the backward rule of {self.custom.__name__} must return a tuple of {len(primals)} cotangents, "
+                f"one per argument, but returned {type(got).__name__}"
                 + (f" of {len(got)}" if type(got) in (tuple, list) else "")
             )
         out = []
@@ -360,7 +360,8 @@ class _Adapter:
         t = as_value(t, f"a {what}")
         if t.shape != x.shape or (t.dtype != x.dtype and t.dtype.kind not in "fciub"):
             raise CustomRuleError(
-                f"the {rule} rule of {self.custom.__name__} returned a {what} of shape {t.shape} for a value of shape {x.shape}"
+                f"the {rule} rule of {self.custom.__name__} returned a {what} of shape {t.shape} "
+                f"for a value of shape {x.shape}"
             )
         return t if t.dtype == x.dtype else t.astype(x.dtype)
 

@@ -116,8 +116,8 @@ def grad(
     Returns
     -------
     callable
-        With the arguments of `fun`; returns the gradient in the structure, shapes and dtypes of the argument (a tuple of
-        them if `argnums` is a tuple), or ``(gradient, aux)``.
+        With the arguments of `fun`; returns the gradient in the structure, shapes and dtypes of the argument (a tuple
+        of them if `argnums` is a tuple), or ``(gradient, aux)``.
 
     Raises
     ------

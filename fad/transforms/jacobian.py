@@ -160,7 +160,7 @@ def jacfwd(
     Returns
     -------
     callable
-        Returns arrays of shape ``out.shape + in.shape``; for pytrees the output's structure outside, the input's inside.
+        Returns arrays of shape ``out.shape + in.shape``; for pytrees the output's structure is outside.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from fad import tree
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, youngest
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
 from fad.transforms.vjp import vjp
 
@@ -89,7 +89,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     Returns
     -------
     (out, f_jvp) or (out, f_jvp, aux)
-        ``f_jvp(*tangents)`` returns the tangent of the output; each call costs one pass, without evaluating `fun` again.
+        ``f_jvp(*tangents)`` returns the tangent of the output; a call costs one pass, without evaluating `fun` again.
 
     Examples
     --------
@@ -109,6 +109,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
+    except TypeError as error:
+        refuse_mixing(error)
+        raise
     finally:
         trace.finish()
 

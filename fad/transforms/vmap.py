@@ -22,7 +22,7 @@ from fad.backends import host
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
-from fad.transforms.check import as_operand, as_value, finished
+from fad.transforms.check import as_operand, as_value, finished, refuse_mixing
 
 _warned: set[str] = set()
 
@@ -175,7 +175,7 @@ def vmap(
     fun : callable
         Function of single examples.
     in_axes : int, None, or a tree prefix of them
-        The axis of each positional argument to map over; None passes it whole. Keyword arguments are mapped over axis 0.
+        The axis of each positional argument to map over; None passes it whole. Keyword arguments are mapped over 0.
     out_axes : int or a tree prefix of them
         Where the mapped axis appears in each output.
     axis_size : int, keyword only
@@ -287,6 +287,9 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         if split.trace is not trace:
             raise
         return split, None
+    except TypeError as error:
+        refuse_mixing(error)
+        raise
     finally:
         trace.finish()
     outs = []
@@ -318,8 +321,8 @@ def _argument_axes(in_axes: Any, args: tuple, kwargs: dict) -> list:
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchingError(
-            f"in_axes={in_axes} of vmap has {len(in_axes)} entries, but the function was called with {len(args)} positional "
-            "arguments"
+            f"in_axes={in_axes} of vmap has {len(in_axes)} entries, but the function was called with {len(args)} "
+            "positional arguments"
         )
     return _prefix(in_axes, args, "in_axes") + [0] * len(tree.leaves(kwargs))
 
@@ -350,7 +353,8 @@ def _common_size(leaves: list, axes: list, axis_size: int | None) -> int:
             continue
         if not -x.ndim <= a < x.ndim:
             raise BatchingError(
-                f"in_axes={a} of vmap, but an argument has shape {x.shape}: it has no such axis. Use None to pass it whole"
+                f"in_axes={a} of vmap, but an argument has shape {x.shape}: it has no such axis. "
+                "Use None to pass it whole"
             )
         sizes.setdefault(x.shape[a], x.shape)
     if axis_size is not None:
