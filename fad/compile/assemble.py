@@ -13,6 +13,7 @@ from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, dots_text, guard_text, rows_text
 from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.compile.memory import Memory, data_address
+from fad.compile.pieces import outside, with_ellipsis
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
 SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
@@ -200,7 +201,7 @@ class Build(Memory):
                 start = stop
         elif eq.prim.name == "scatter":
             indices = eq.params["indices"]
-            rest = _outside(indices[0], target.shape)
+            rest = outside(indices[0], target.shape)
             zero = np.zeros((), target.dtype)
             self.kept.append(zero)
             writes += [(zero, None, index, False) for index in rest]
@@ -208,14 +209,14 @@ class Build(Memory):
         else:
             writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
             writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
-        places = [target[_with_ellipsis(index)] for _, _, index, _ in writes]
+        places = [target[with_ellipsis(index)] for _, _, index, _ in writes]
         layouts = [
             self._layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)
         ]
         if any(len(extents) > MOST_AXES for extents, _ in layouts):
             return self._call(eq)
         for (source, i, _, add), place, (extents, strides) in zip(writes, places, layouts, strict=True):
-            if place.size:
+            if place.size and i not in self.direct:
                 self._write(source, i, place, o, add, extents, strides)
         return None
 
@@ -338,29 +339,6 @@ class Build(Memory):
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], None))
-
-
-def _outside(index: Any, shape: tuple) -> list[tuple]:
-    """Return indices that together name all that a basic index leaves out (or more, before it is written)."""
-    index = index if type(index) is tuple else (index,)
-    partial = [d for d, p in enumerate(index) if p != slice(None)]
-    if len(partial) > 1 or not all(type(p) is slice for p in index):
-        return [()]
-    if not partial:
-        return []
-    (d,) = partial
-    start, stop, step = index[d].indices(shape[d])
-    if step != 1 or stop <= start:
-        return [()]
-    head = (slice(None),) * d
-    parts = [(*head, slice(0, start)), (*head, slice(stop, shape[d]))]
-    return [p for p, n in zip(parts, (start, shape[d] - stop), strict=True) if n]
-
-
-def _with_ellipsis(index: Any) -> tuple:
-    """Return an index that gives an array even where it names one element."""
-    index = index if type(index) is tuple else (index,)
-    return index if any(p is Ellipsis for p in index) else (*index, ...)
 
 
 def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from fad.compile.groups import Step, plan_steps
+from fad.compile.passes import use_counts
+from fad.compile.pieces import placed_pieces
 from fad.core.graph import ARRAY, Equation, Graph
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
@@ -51,6 +53,7 @@ class Memory:
         self.places: dict[int, Place] = {}
         self.views: list[tuple[Equation, int]] = []
         self.addresses: dict[int, int] = {}
+        self.direct: dict[int, tuple[int, tuple]] = {}  # value -> the array and index at which it is computed
 
     def arrange(self) -> None:
         """Find what must be stored, give it a place, and make the arrays."""
@@ -83,6 +86,7 @@ class Memory:
                 self.base[i] = i
         for i in graph.inputs:
             self._new(i, -1, outside=graph.types[i].kind == ARRAY)
+        wanted = self._find_direct()
         for k, step in enumerate(self.steps):
             for eq in step.equations:
                 for i in eq.ins:
@@ -92,7 +96,10 @@ class Memory:
                 self._find_view(step, k)
             else:
                 for o in self._stored(step):
-                    self._new(o, k, outside=False)
+                    if step.kind == "loop" and o in wanted:
+                        self._new_inside(o, *wanted[o], k)
+                    elif o not in self.places:
+                        self._new(o, k, outside=False)
         end = len(self.steps)
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
@@ -100,6 +107,30 @@ class Memory:
                 whole = place.value == i and place.nbytes > LARGE and graph.types[i].kind == ARRAY
                 place.outside = place.outside or (whole and place.first >= 0)
                 place.last = end
+
+    def _find_direct(self) -> dict[int, tuple]:
+        """Return what a loop may compute where it is wanted, in a piece of a larger array: value -> (array, index)."""
+        counts = use_counts(self.graph)
+        found: dict[int, tuple] = {}
+        for step in self.steps:
+            if step.kind == "pieces":
+                eq = step.equations[0]
+                for i, index in placed_pieces(self.graph, eq):
+                    if counts.get(i) == 1 and 0 < len(self.graph.types[i].shape) <= 4:
+                        found[i] = (eq.outs[0], index)
+        return found
+
+    def _new_inside(self, i: int, whole: int, index: tuple, k: int) -> None:
+        """Let a value live in a piece of a larger one, if the piece is contiguous along its last axis."""
+        if whole not in self.places:
+            self._new(whole, k, outside=False)
+        piece = self.at[whole][index]
+        if piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1 and piece.shape == self.graph.types[i].shape:
+            self.at[i] = piece
+            self.base[i] = whole
+            self.direct[i] = (whole, index)
+        else:
+            self._new(i, k, outside=False)
 
     def _stored(self, step: Step) -> Any:
         if step.kind == "loop":
@@ -162,6 +193,8 @@ class Memory:
                 t = self.graph.types[i]
                 self.at[i] = np.ndarray(t.shape, t.dtype, self.arena, place.offset)
                 self.addresses[i] = start + place.offset
+        for i, (whole, index) in self.direct.items():
+            self.at[i] = self.at[whole][index]
         for eq, o in self.views:
             self.at[o] = eq.prim.forward(self.at[eq.ins[0]], **eq.params)
 

@@ -283,3 +283,21 @@ def test_extremes_over_any_axes_let_nan_through(axis):
         for v in (x, y, x.astype(np.float32)):
             np.testing.assert_array_equal(compiled(lambda v, f=f: f(v * 2.0, axis=axis), v), f(v * 2.0, axis=axis))
         assert compiled(lambda v, f=f: f(v), np.full(3000, -np.inf)) == -np.inf
+
+
+@pytest.mark.parametrize("n", [4, 6000])
+def test_pieces_that_a_loop_computes_are_written_where_they_belong(n):
+    x, y = RNG.normal(size=(3, n)), RNG.normal(size=(3, n))
+
+    def f(x, y):
+        s = np.sin(x)
+        return (
+            np.concatenate([x * y, x + y, s]), np.concatenate([x * 2.0, y], axis=1), np.stack([x * y, s], axis=2), s,
+            np.concatenate([np.cos(x), np.exp(y)], axis=0)[1:] * 2.0,
+            fad.grad(lambda v: np.sum(v[:, 1:] * v[:, :-1] * y[:, 1:]))(x),
+            fad.grad(lambda v: np.sum(np.sin(v[1:]) * v[0]))(x),
+        )  # fmt: skip
+
+    for _ in range(2):
+        for a, b in zip(compiled(f, x, y), f(x, y), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
