@@ -65,11 +65,6 @@ def inexact(x: Any) -> Any:
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
-def as_array(x: Any) -> Any:
-    """Return an array or tracer; lists and numbers become arrays."""
-    return x if type(x) is Tracer or hasattr(x, "dtype") else np.asarray(x)
-
-
 def stacked(prim: Any) -> Any:
     """Return the batching rule of an operation that NumPy applies to each matrix of a stack."""
 

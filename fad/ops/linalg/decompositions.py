@@ -11,7 +11,6 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError, MissingRuleError
 from fad.ops.linalg.common import (
-    as_array,
     conj,
     diagonal,
     eps,
@@ -24,6 +23,7 @@ from fad.ops.linalg.common import (
     stacked,
     t,
 )
+from fad.ops.structural import as_array
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
 

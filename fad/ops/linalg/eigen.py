@@ -16,7 +16,6 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
-    as_array,
     column,
     conj,
     diagonal,
@@ -33,6 +32,7 @@ from fad.ops.linalg.common import (
     t,
     warn_if_repeated,
 )
+from fad.ops.structural import as_array
 
 
 def diag_matrix(d: Any) -> Any:

@@ -11,8 +11,9 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import stop_gradient
-from fad.ops.linalg.common import as_array, eye_like
+from fad.ops.linalg.common import eye_like
 from fad.ops.linalg.solving import regular
+from fad.ops.structural import as_array
 
 # --- powers and chains ---------------------------------------------------------------------------------------------
 

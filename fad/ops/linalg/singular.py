@@ -10,7 +10,6 @@ from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind, stop_gradient
 from fad.ops.linalg.common import (
-    as_array,
     column,
     conj,
     diagonal,
@@ -30,6 +29,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.decompositions import with_rest
 from fad.ops.linalg.eigen import diag_matrix
+from fad.ops.structural import as_array
 
 # --- the rule: for the reduced decomposition a = u s vh ---------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.linalg.common import (
-    as_array,
     diagonal,
     eps,
     eye_like,
@@ -26,6 +25,7 @@ from fad.ops.linalg.common import (
     t,
     trace,
 )
+from fad.ops.structural import as_array
 
 # --- solve ---------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import (
-    as_array,
     diagonal,
     eps,
     h,
@@ -26,6 +25,7 @@ from fad.ops.linalg.common import (
     warn_if_repeated,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
+from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")

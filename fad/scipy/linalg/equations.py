@@ -12,7 +12,8 @@ from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import MissingRuleError
-from fad.ops.linalg.common import as_array, eye_like, h, hermitian_part, inexact, known, rule_batch, t
+from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, known, rule_batch, t
+from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
 
 # --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------

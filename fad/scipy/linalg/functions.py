@@ -17,7 +17,8 @@ from fad.core.archetypes import cast
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import as_array, inexact, t
+from fad.ops.linalg.common import inexact, t
+from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
 from fad.scipy.linalg.equations import sylvester
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.samples import call
-from fad.ops.linalg.common import as_array, conj
+from fad.ops.linalg.common import conj
+from fad.ops.structural import as_array
 from fad.scipy.linalg.common import double, scipy_function
 
 

@@ -11,7 +11,8 @@ from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import as_array, diagonal, h, inexact, known, rule_batch, t
+from fad.ops.linalg.common import diagonal, h, inexact, known, rule_batch, t
+from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, stacked
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
