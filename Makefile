@@ -38,6 +38,7 @@ $(VENV)/.test: pyproject.toml
 
 bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/overhead.py
+	.venv-bench/bin/python benchmarks/jit.py
 
 clean:
 	rm -rf $(VENV) .venv-bench .venv-matrix build dist
