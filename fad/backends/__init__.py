@@ -47,6 +47,11 @@ def get(name: str) -> Any:
     return _BY_NAME[name]
 
 
+def loaded() -> list:
+    """Return the names of the backends in use."""
+    return list(_BY_NAME)
+
+
 def _of(x: Any) -> Any:
     """Return the backend of one array, or None for numbers, which live everywhere."""
     kind = type(x)
@@ -102,6 +107,11 @@ def host(x: Any) -> Any:
 def default() -> Any:
     """Return the backend that creation functions and random numbers use where no array says otherwise."""
     return get(_default.get())
+
+
+def is_numpy_default() -> bool:
+    """Tell whether new arrays are NumPy's."""
+    return _default.get() == "numpy"
 
 
 class _Use(contextlib.AbstractContextManager):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import backend_of, behind
 from fad.core.archetypes import cast, elementwise, fit
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.nn.labels import check_labels, checked_labels_p
+from fad.nn.labels import check_labels, checked_labels_p, spoilt
 
 relu = elementwise("relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)")
 
@@ -131,6 +131,9 @@ log_softmax_p = register(
 # --- cross entropy of logits and class numbers ---------------------------------------------------------------------
 
 
+_HOST = (np.ndarray, np.generic)
+
+
 def counting(n: int, x: Any) -> Any:
     """Return ``arange(n)`` in the memory where x lives."""
     while type(x) is Tracer:
@@ -140,6 +143,9 @@ def counting(n: int, x: Any) -> Any:
 
 
 def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:
+    if behind(labels).name != "numpy":
+        rows = (labels[..., None] == counting(classes, labels)).astype(dtype)
+        return spoilt(rows, labels[..., None], classes)
     labels = bind(checked_labels_p, labels, classes=classes, ignore_index=None)
     return (labels[..., None] == counting(classes, labels)).astype(dtype)
 
@@ -160,10 +166,14 @@ def _count(shape: tuple, lanes: int) -> int:
 
 
 def _cross_entropy(z, labels, *, reduction, lanes):
-    check_labels(labels, z.shape[-1])
+    on_host = isinstance(labels, _HOST)
+    if on_host:
+        check_labels(labels, z.shape[-1])
     flat = _rows(z)
     s = flat - flat.max(-1, keepdims=True)
-    picked = s[counting(len(s), s), labels.reshape(-1)]
+    wanted = labels.reshape(-1)
+    picked = s[counting(len(s), s), wanted if on_host else np.clip(wanted, 0, z.shape[-1] - 1)]
+    picked = picked if on_host else spoilt(picked, wanted, z.shape[-1])
     np.exp(s, out=s)
     rows = np.log(s.sum(-1)) - picked
     if lanes == 0 and reduction != "none":

@@ -40,6 +40,11 @@ def check_labels(labels: Any, classes: int, ignore_index: int | None = None) -> 
         )
 
 
+def spoilt(values: Any, labels: Any, classes: int) -> Any:
+    """Return NaN where a label is out of range: the answer on a device, which is not kept waiting for an error."""
+    return np.where((labels < 0) | (labels >= classes), np.nan, values).astype(values.dtype)
+
+
 def check_integer_labels(labels: Any) -> None:
     """Raise LabelError unless labels are integers; looks at the dtype only."""
     if labels.dtype.kind not in "iu":

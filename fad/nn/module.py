@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import behind, device_put
 from fad.core import effects
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import FadError, ImpureFunctionError
@@ -253,6 +254,28 @@ class Module(Base):
         """Freeze every parameter here and below: ``requires_grad_(False)``. Returns self."""
         return self.requires_grad_(False)
 
+    def to(self, backend: str) -> Module:
+        """Move every parameter and buffer, here and below, to a backend ("numpy", "cupy"). Returns self.
+
+        The arrays are new ones: make the optimiser afterwards.
+        """
+        moved: dict[int, Any] = {}  # what is shared stays shared
+
+        def place(holder: Any, key: Any) -> None:
+            x = holder[key]
+            if id(x) not in moved:
+                moved[id(x)] = (x, device_put(x, backend))
+            holder[key] = moved[id(x)][1]
+
+        for _, holder, key in list(self._entries()):
+            place(holder, key)
+        for module in self.modules():
+            store = module.__dict__.get("_buffers", {})
+            for key in list(store):
+                place(store, key)
+            module.__dict__.pop("_layout", None)
+        return self
+
     # --- state ------------------------------------------------------------------------------------------------------
 
     def state_dict(self, everything: bool = False) -> dict[str, Any]:
@@ -315,7 +338,7 @@ class Module(Base):
             if type(holder[key]) is np.ndarray and holder[key].flags.writeable:
                 holder[key][...] = x
             else:
-                holder[key] = x.astype(holder[key].dtype)
+                holder[key] = device_put(x.astype(holder[key].dtype), behind(holder[key]).name)
         return self
 
     def copy_buffers(self, other: Module) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as _np
 
 from fad.core.tracer import Tracer as _Tracer
+from fad.numpy.creation import makers as _makers
 from fad.numpy.joiners import c_ as _c_
 from fad.numpy.joiners import r_ as _r_
 from fad.numpy.surface import namespace as _namespace
@@ -24,8 +25,9 @@ from fad.numpy.vectorized import vectorize as _vectorize
 from fad.ops.taking import at as _at
 from fad.ops.taking import put_along_axis as _put_along_axis
 
-globals().update(_namespace(_np), at=_at, put_along_axis=_put_along_axis, r_=_r_, c_=_c_, vectorize=_vectorize)
-_OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized")
+_names = _namespace(_np)
+globals().update(_names | _makers(_names), at=_at, put_along_axis=_put_along_axis, r_=_r_, c_=_c_, vectorize=_vectorize)
+_OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized", "creation")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 
 # The version of the array API standard that these names follow: NumPy's own (2.0 has no such name yet).

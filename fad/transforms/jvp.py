@@ -14,7 +14,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
 
 
@@ -113,6 +113,9 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
             aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
+    except TypeError as error:
+        refuse_mixing(error)
+        raise
     finally:
         trace.finish()
     values, found = [], []

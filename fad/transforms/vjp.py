@@ -20,7 +20,7 @@ from fad.core.germ import germs_kept, settled
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked
 from fad.errors import PullbackConsumedError, UnsupportedInputError
-from fad.transforms.check import as_operand, as_primal, check_cotangent, finished, pair, settle
+from fad.transforms.check import as_operand, as_primal, check_cotangent, finished, pair, refuse_mixing, settle
 from fad.transforms.mutation import Watch
 
 # Kinds of record.
@@ -520,6 +520,9 @@ class Tape:
                 aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
             outputs, self.out_tree = tree.flatten(out)
             self.outputs = [finished(x) for x in outputs]
+        except TypeError as error:
+            refuse_mixing(error)
+            raise
         finally:
             trace.finish()
         self.aux = aux

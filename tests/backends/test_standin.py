@@ -10,7 +10,7 @@ from standin import DeviceArray
 
 import fad
 import fad.nn
-import fad.scipy.special  # noqa: F401  (enters its operations)
+import fad.scipy.special  # enters its operations
 from fad import backends, tree
 from fad.core.primitive import REGISTRY
 from fad.testing.cases import cases

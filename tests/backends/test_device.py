@@ -1,0 +1,290 @@
+"""Programs on a device: what stays there, what is refused, and what moves between it and the host."""
+
+import operator
+
+import numpy as np
+import pytest
+import standin
+from standin import DeviceArray, HostCopyError, no_copies
+
+import fad
+import fad.numpy as fnp
+from fad import backends, nn, optim
+from fad.errors import BackendMismatchError, BackendNotFoundError
+
+backends.register(standin)
+X = np.linspace(0.1, 1.0, 6).reshape(2, 3)
+
+
+def on_device(x):
+    return fad.device_put(x, "standin")
+
+
+# --- mixing ---------------------------------------------------------------------------------------------------------
+
+MIXTURES = [
+    lambda x: np.sum(x * X),
+    lambda x: np.sum(X * x),
+    lambda x: np.sum(np.maximum(X, x)),
+    lambda x: np.sum(x @ X.T),
+    lambda x: np.sum(np.where(X > 0.5, x, 0.0)),
+    lambda x: np.sum(np.concatenate([x, X])),
+    lambda x: np.einsum("ij,ij->", X, x),
+    lambda x: np.sum(x * x.at[0].set(X[0])),
+]
+TRANSFORMS = {
+    "grad": lambda f: fad.grad(f)(on_device(X)),
+    "jvp": lambda f: fad.jvp(f, (on_device(X),), (on_device(X),)),
+    "vmap": lambda f: fad.vmap(f)(on_device(np.stack([X, X]))),
+    "hvp": lambda f: fad.grad(lambda x: np.sum(fad.grad(f)(x)))(on_device(X)),
+    "linearize": lambda f: fad.linearize(f, on_device(X)),
+}
+
+
+@pytest.mark.parametrize("mixture", range(len(MIXTURES)))
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_arrays_of_two_backends_in_one_operation_are_refused_naming_both(transform, mixture):
+    with pytest.raises(BackendMismatchError, match=r"standin and numpy.*device_put"):
+        TRANSFORMS[transform](MIXTURES[mixture])
+
+
+def test_a_type_error_of_another_kind_stays_what_it_is():
+    with pytest.raises(TypeError, match="unexpected keyword") as caught:
+        fad.grad(lambda x: np.sum(x, nonsense=1))(on_device(X))
+    assert not isinstance(caught.value, BackendMismatchError)
+
+
+@pytest.mark.parametrize("number", [2, 2.0, True, np.float64(2.0), np.float32(2.0), np.int64(2), 2j])
+@pytest.mark.parametrize("op", [operator.add, operator.mul, operator.sub])
+def test_numbers_of_python_and_numpy_mix_freely_and_keep_numpys_dtypes(number, op):
+    def f(x):
+        return np.sum(np.real(op(op(x, number), number) + op(number, x)))
+
+    for dtype in (np.float32, np.float64):
+        with no_copies():
+            found = fad.grad(f)(on_device(X.astype(dtype)))
+        expected = fad.grad(f)(X.astype(dtype))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(fad.device_get(found), expected)
+
+
+def test_a_plain_array_of_integers_may_index_an_array_of_the_device():
+    found = fad.grad(lambda x: np.sum(x[np.array([1, 1, 0])] * 2.0))(on_device(X))
+    np.testing.assert_array_equal(fad.device_get(found), [[2.0] * 3, [4.0] * 3])
+
+
+# --- no copy in silence ---------------------------------------------------------------------------------------------
+
+
+def mlp_loss(params, x, labels):
+    (w, b), (v, c) = params
+    hidden = nn.functional.relu(x @ w + b)
+    return nn.functional.cross_entropy(hidden @ v + c, labels)
+
+
+def mlp(rng):
+    params = [(rng.normal(size=(4, 8)), np.zeros(8)), (rng.normal(size=(8, 3)), np.zeros(3))]
+    return mlp_loss, params, (rng.normal(size=(5, 4)), rng.integers(0, 3, 5))
+
+
+def cnn_loss(params, x):
+    y = fad.numpy.tanh(fad.ops.conv.conv(x, params["kernel"], padding=1) + params["bias"])
+    y = fad.ops.pooling.max_pool(y, 2)
+    return np.mean((y.reshape(y.shape[0], -1) @ params["out"]) ** 2)
+
+
+def cnn(rng):
+    params = {"kernel": rng.normal(size=(2, 1, 3, 3)), "bias": np.zeros((2, 1, 1)), "out": rng.normal(size=(8, 3))}
+    return cnn_loss, params, (rng.normal(size=(3, 1, 4, 4)),)
+
+
+def loop_loss(params, x):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total = total + np.tanh(x[t] * params[t % 3]) @ x[-1 - t]
+    return total
+
+
+def loop(rng):
+    return loop_loss, rng.normal(size=(3, 4)), (rng.normal(size=(6, 4)),)
+
+
+def recurrent(rng):
+    def loss(params, x):
+        def step(h, xt):
+            h = np.tanh(xt @ params["w"] + h @ params["u"])
+            return h, h
+
+        return np.sum(fad.scan(step, np.zeros_like(x[0] @ params["w"]), x)[1] ** 2)
+
+    return loss, {"w": rng.normal(size=(3, 2)), "u": rng.normal(size=(2, 2))}, (rng.normal(size=(4, 3)),)
+
+
+@pytest.mark.parametrize("program", [mlp, cnn, loop, recurrent])
+def test_a_gradient_copies_nothing_to_the_host_in_silence(program):
+    loss, params, rest = program(np.random.default_rng(0))
+    value, grads = fad.value_and_grad(loss)(params, *rest)
+    placed = on_device((params, *rest))
+    with no_copies():
+        device_value, device_grads = fad.value_and_grad(loss)(*placed)
+    np.testing.assert_allclose(fad.device_get(device_value), value, rtol=1e-12)
+    for d, h in zip(fad.tree.leaves(device_grads), fad.tree.leaves(grads), strict=True):
+        assert type(d) is DeviceArray
+        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
+
+
+def test_asking_for_a_truth_value_waits_for_the_device():
+    def f(x):
+        return np.sum(x) if x[0, 0] > 0 else -np.sum(x)
+
+    np.testing.assert_array_equal(fad.device_get(fad.grad(f)(on_device(X))), np.ones((2, 3)))
+    with no_copies(), pytest.raises(HostCopyError):
+        fad.grad(f)(on_device(X))
+
+
+def test_a_traced_value_offers_no_memory_for_another_library_to_read():
+    def f(x):
+        assert not hasattr(x, "__cuda_array_interface__")
+        assert not hasattr(x, "__cupy_get_ndarray__")
+        assert not hasattr(x, "__array_interface__")
+        return np.sum(x)
+
+    fad.grad(f)(on_device(X))
+
+
+def test_a_label_out_of_range_spoils_the_loss_on_a_device_that_is_not_kept_waiting():
+    logits, labels = on_device((np.ones((3, 2)), np.array([0, 2, 1])))
+    with no_copies():
+        rows = nn.functional.cross_entropy(logits, labels, reduction="none")
+        grads = fad.grad(lambda z: nn.functional.cross_entropy(z, labels))(logits)
+    np.testing.assert_array_equal(np.isnan(fad.device_get(rows)), [False, True, False])
+    assert np.isnan(fad.device_get(grads)[1]).all()
+
+
+# --- the default backend --------------------------------------------------------------------------------------------
+
+
+def test_arrays_are_made_on_the_default_backend():
+    makers = {
+        "zeros": lambda: fnp.zeros((2, 3)), "ones": lambda: fnp.ones(2), "full": lambda: fnp.full(2, 3.0),
+        "eye": lambda: fnp.eye(3), "arange": lambda: fnp.arange(4.0), "linspace": lambda: fnp.linspace(0.0, 1.0, 3),
+        "array": lambda: fnp.array([[1.0, 2.0]]), "asarray": lambda: fnp.asarray([1, 2]),
+    }  # fmt: skip
+    for name, make in makers.items():
+        assert type(make()) is np.ndarray, name
+        with backends.use("standin"):
+            made = make()
+        assert type(made) is DeviceArray, name
+        np.testing.assert_array_equal(fad.device_get(made), make())
+    assert type(fnp.zeros(2)) is np.ndarray
+
+
+def test_an_array_of_a_device_stays_there_when_made_an_array_again():
+    x = on_device(X)
+    assert fnp.asarray(x) is x
+    assert fnp.asarray(x, dtype=np.float32).dtype == np.float32
+
+
+def test_device_put_and_device_get_go_both_ways_and_keep_the_tree():
+    moved = on_device({"a": X, "b": [X, 3.0]})
+    assert type(moved["a"]) is DeviceArray
+    assert moved["b"][1] == 3.0
+    back = fad.device_get(moved)
+    np.testing.assert_array_equal(back["b"][0], X)
+    assert fad.device_put(moved["a"], "standin") is moved["a"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_random_numbers_are_equal_on_both_backends(dtype):
+    random = fad.random
+
+    def draw():
+        a, b, c = random.split(random.key(7), 3)
+        return {
+            "uniform": random.uniform(a, (3, 5), dtype), "normal": random.normal(b, (7,), dtype),
+            "randint": random.randint(c, (6,), -3, 9), "bits": random.bits(random.fold_in(c, 5), (4,)),
+            "permutation": random.permutation(a, 9), "bernoulli": random.bernoulli(b, 0.3, (8,)),
+        }  # fmt: skip
+
+    host = draw()
+    with backends.use("standin"), no_copies():
+        device = draw()
+    for name, x in device.items():
+        assert type(x) is DeviceArray, name
+        np.testing.assert_array_equal(fad.device_get(x), host[name], err_msg=name)
+
+
+# --- training -------------------------------------------------------------------------------------------------------
+
+
+def model():
+    return nn.Sequential(nn.Linear(4, 6, key=0), nn.ReLU(), nn.BatchNorm1d(6), nn.Linear(6, 3, key=1))
+
+
+def train(net, x, labels, make, steps=3):
+    opt = make(net)
+    for _ in range(steps):
+        loss, grads = fad.value_and_grad(lambda m: nn.functional.cross_entropy(m(x), labels))(net)
+        opt.step(grads)
+    return loss
+
+
+OPTIMISERS = {
+    "sgd": lambda m: optim.SGD(m, lr=0.1, momentum=0.9),
+    "adam": lambda m: optim.Adam(m, lr=0.01),
+    "adamw": lambda m: optim.AdamW(m, lr=0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_training_on_the_device_gives_the_numbers_of_the_host(name):
+    rng = np.random.default_rng(1)
+    x, labels = rng.normal(size=(8, 4)), rng.integers(0, 3, 8)
+    host, device = model(), model().to("standin")
+    assert all(type(p) is DeviceArray for p in device.parameters())
+    assert all(type(b) is DeviceArray for _, b in device.named_buffers())
+    train(host, x, labels, OPTIMISERS[name])
+    placed = on_device((x, labels))
+    with no_copies():
+        train(device, *placed, OPTIMISERS[name])
+    for (key, h), (_, d) in zip(host.state_dict().items(), device.state_dict().items(), strict=True):
+        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-9, atol=1e-12, err_msg=key)
+
+
+def test_a_model_moves_there_and_back_and_shared_parameters_stay_shared():
+    net = nn.Sequential(nn.Linear(3, 3, key=0), nn.Linear(3, 3, key=1))
+    net[1].weight = net[0].weight
+    before = fad.device_get(net.state_dict())
+    net.to("standin")
+    assert net[1].weight is net[0].weight
+    net.to("numpy")
+    for key, x in net.state_dict().items():
+        np.testing.assert_array_equal(x, before[key])
+
+
+def test_a_model_of_the_device_is_saved_and_loaded_where_it_lives(tmp_path):
+    saved = model().to("standin")
+    fad.save(tmp_path / "model", saved.state_dict())
+    other = nn.Sequential(nn.Linear(4, 6, key=5), nn.ReLU(), nn.BatchNorm1d(6), nn.Linear(6, 3, key=6)).to("standin")
+    other.load_state_dict(fad.load(tmp_path / "model"))
+    for (key, a), (_, b) in zip(saved.state_dict().items(), other.state_dict().items(), strict=True):
+        assert type(b) is DeviceArray, key
+        np.testing.assert_array_equal(fad.device_get(a), fad.device_get(b))
+
+
+# --- backends that are not there ------------------------------------------------------------------------------------
+
+
+def test_asking_for_cupy_without_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.delitem(__import__("sys").modules, "fad.backends.cupy", raising=False)
+    monkeypatch.delitem(backends._BY_NAME, "cupy", raising=False)
+    for ask in (lambda: backends.use("cupy"), lambda: fad.device_put(X, "cupy"), lambda: model().to("cupy")):
+        with pytest.raises(BackendNotFoundError, match="pip install cupy-cuda"):
+            ask()
+    assert backends.default().name == "numpy"
+
+
+def test_a_backend_of_an_unknown_name_is_refused_with_the_names_there_are():
+    with pytest.raises(ValueError, match=r"no backend 'cuda'.*cupy.*numpy"):
+        backends.use("cuda")
