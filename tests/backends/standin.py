@@ -20,10 +20,18 @@ _LINES = (Path(__file__).parent / "cupy_names.txt").read_text().splitlines()
 NAMES = {line for line in _LINES if line and not line.startswith("#")}
 name = "standin"
 _forbidden = [False]
+_asked = [0]
 
 
 class HostCopyError(AssertionError):
     """A value was copied to the host where that is forbidden."""
+
+
+@contextlib.contextmanager
+def counted():
+    """Count the array operations asked of the device: yields a function that tells how many there have been."""
+    start = _asked[0]
+    yield lambda: _asked[0] - start
 
 
 @contextlib.contextmanager
@@ -138,6 +146,7 @@ def _unwrap_index(index):
 
 
 def _wrap(x):
+    _asked[0] += 1
     if isinstance(x, np.ndarray) or (isinstance(x, np.generic) and x.dtype.kind in "fciub"):
         return DeviceArray(x)
     if isinstance(x, tuple) and hasattr(x, "_fields"):

@@ -1,0 +1,192 @@
+"""fad on a GPU beside fad on the CPU, and beside PyTorch and JAX on the same GPU, where they are installed.
+
+    python benchmarks/gpu.py
+
+Gradients of an elementwise chain, an MLP, attention and a CNN, in float32. The columns are milliseconds per gradient,
+after a warm-up, the GPU waited for at the end only; the number of kernels as NVIDIA's profiler counts them (through
+PyTorch, which sees CuPy's kernels too); and the peak of the memory pool. Without CuPy or a GPU it says so, and counts
+the array operations that fad asks of a device, on the stand-in of the tests: that needs neither.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import fad
+from fad import backends
+from fad.errors import BackendNotFoundError
+from fad.ops.conv import conv
+
+
+def chain(x, xp, sigmoid=None):
+    for _ in range(20):
+        x = xp.tanh(x) * x + 0.5
+    return x.sum()
+
+
+def mlp(params, x, xp):
+    for w in params[:-1]:
+        x = xp.maximum(x @ w, 0.0) if xp is not _torch() else (x @ w).relu()
+    return ((x @ params[-1]) ** 2).mean()
+
+
+def attention(params, x, xp):
+    q, k, v = (x @ w for w in params)
+    scores = xp.exp((q @ k.swapaxes(-1, -2)) * (q.shape[-1] ** -0.5) - 4.0)
+    return ((scores / scores.sum(-1)[..., None]) @ v).sum()
+
+
+def cnn(params, x, convolve):
+    for w in params:
+        y = convolve(x, w)
+        x = y * (y > 0)
+    return (x * x).mean()
+
+
+@functools.cache
+def _torch():
+    return importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+
+
+def draw():
+    """Return the programs' operands by name."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape):
+        return (0.05 * rng.standard_normal(shape)).astype(np.float32)
+
+    return {
+        "chain": (normal(1_000_000),),
+        "mlp": ([normal(784, 512), normal(512, 512), normal(512, 10)], normal(128, 784)),
+        "attention": ([normal(64, 64) for _ in range(3)], normal(8, 256, 64)),
+        "cnn": ([normal(16, 3, 3, 3), normal(32, 16, 3, 3)], normal(32, 3, 32, 32)),
+    }
+
+
+def of_fad(name):
+    program = {"chain": chain, "mlp": mlp, "attention": attention}.get(name)
+    if program is None:
+        return fad.grad(lambda params, x: cnn(params, x, lambda x, w: conv(x, w, padding=1)))
+    return fad.grad(lambda *args: program(*args, np))
+
+
+def of_torch(torch, name, args):
+    """Return a function that computes the gradient with PyTorch on the GPU."""
+    args = fad.tree.map(lambda x: torch.tensor(x, device="cuda"), args)
+    leaves = args[0] if isinstance(args[0], list) else [args[0]]
+    for x in leaves:
+        x.requires_grad_()
+    if name == "cnn":
+        loss = lambda: cnn(*args, lambda x, w: torch.nn.functional.conv2d(x, w, padding=1))
+    else:
+        loss = lambda: {"chain": chain, "mlp": mlp, "attention": attention}[name](*args, torch)
+    return lambda: torch.autograd.grad(loss(), leaves)
+
+
+def of_jax(jax, name, args):
+    """Return a function that computes the gradient with JAX, compiled, on the GPU."""
+    args = jax.device_put(args)
+    if name == "cnn":
+        convolve = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME")
+        compiled = jax.jit(jax.grad(lambda params, x: cnn(params, x, convolve)))
+    else:
+        program = {"chain": chain, "mlp": mlp, "attention": attention}[name]
+        compiled = jax.jit(jax.grad(lambda *xs: program(*xs, jax.numpy)))
+    return lambda: jax.block_until_ready(compiled(*args))
+
+
+def milliseconds(run, wait, turns=20):
+    for _ in range(3):
+        run()
+    wait()
+    start = time.perf_counter()
+    for _ in range(turns):
+        run()
+    wait()
+    return 1e3 * (time.perf_counter() - start) / turns
+
+
+def kernels(torch, run):
+    """Return the number of CUDA kernels of one run."""
+    from torch.profiler import ProfilerActivity, profile
+
+    run()
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        run()
+        torch.cuda.synchronize()
+    return sum(e.count for e in seen.key_averages() if "Memcpy" not in e.key and "Memset" not in e.key)
+
+
+def cupy_peak(cupy, run):
+    """Return the largest size in MiB of CuPy's pool during one run, beginning with what is alive."""
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    run()
+    return pool.total_bytes() / 2**20
+
+
+def torch_peak(torch, run):
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    run()
+    return torch.cuda.max_memory_reserved() / 2**20
+
+
+def row(*cells):
+    print("  ".join(f"{c:>18}" if isinstance(c, str) else f"{c:18.3f}" for c in cells), flush=True)
+
+
+def on_gpu(cupy):
+    torch = _torch() if _torch() and _torch().cuda.is_available() else None
+    jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
+    jax = jax if jax and jax.default_backend() == "gpu" else None
+    device = backends.get("cupy")
+    print("CuPy", cupy.__version__, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    print("fad", fad.__version__, "PyTorch", torch and torch.__version__, "JAX", jax and jax.__version__)
+    row("gradient", "library", "ms", "kernels", "peak MiB")
+    for name, args in draw().items():
+        gradient, placed = of_fad(name), fad.device_put(args, "cupy")
+        row(name, "fad, CPU", milliseconds(functools.partial(gradient, *args), lambda: None, 3), "", "")
+        run = functools.partial(gradient, *placed)
+        time_, count = milliseconds(run, device.synchronize), kernels(torch, run) if torch else "?"
+        row(name, "fad, GPU", time_, float(count) if torch else "?", cupy_peak(cupy, run))
+        if torch:
+            other = of_torch(torch, name, args)
+            time_ = milliseconds(other, torch.cuda.synchronize)
+            row(name, "PyTorch", time_, float(kernels(torch, other)), torch_peak(torch, other))
+        if jax:
+            row(name, "JAX, jit", milliseconds(of_jax(jax, name, args), lambda: None), "?", "?")
+
+
+def on_stand_in():
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "backends"))
+    standin = importlib.import_module("standin")
+    backends.register(standin)
+    row("gradient", "operations asked")
+    for name, args in draw().items():
+        placed = fad.device_put(args, "standin")
+        with standin.no_copies(), standin.counted() as asked:
+            of_fad(name)(*placed)
+        row(name, str(asked()))
+
+
+def main():
+    try:
+        backends.get("cupy")
+        cupy = importlib.import_module("cupy")
+        cupy.ones(1).sum().item()
+    except BackendNotFoundError as error:
+        print("no GPU was used:", str(error).splitlines()[0])
+        on_stand_in()
+        return
+    on_gpu(cupy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Programs as users write them, and small training runs, to be tried on the host and on devices."""
+
+import numpy as np
+
+import fad
+from fad import nn, optim
+
+
+def mlp_loss(params, x, labels):
+    (w, b), (v, c) = params
+    hidden = nn.functional.relu(x @ w + b)
+    return nn.functional.cross_entropy(hidden @ v + c, labels)
+
+
+def mlp(rng):
+    params = [(rng.normal(size=(4, 8)), np.zeros(8)), (rng.normal(size=(8, 3)), np.zeros(3))]
+    return mlp_loss, params, (rng.normal(size=(5, 4)), rng.integers(0, 3, 5))
+
+
+def cnn_loss(params, x):
+    y = fad.numpy.tanh(fad.ops.conv.conv(x, params["kernel"], padding=1) + params["bias"])
+    y = fad.ops.pooling.max_pool(y, 2)
+    return np.mean((y.reshape(y.shape[0], -1) @ params["out"]) ** 2)
+
+
+def cnn(rng):
+    params = {"kernel": rng.normal(size=(2, 1, 3, 3)), "bias": np.zeros((2, 1, 1)), "out": rng.normal(size=(8, 3))}
+    return cnn_loss, params, (rng.normal(size=(3, 1, 4, 4)),)
+
+
+def loop_loss(params, x):
+    total = 0.0
+    for t in range(x.shape[0]):
+        total = total + np.tanh(x[t] * params[t % 3]) @ x[-1 - t]
+    return total
+
+
+def loop(rng):
+    return loop_loss, rng.normal(size=(3, 4)), (rng.normal(size=(6, 4)),)
+
+
+def recurrent(rng):
+    def loss(params, x):
+        def step(h, xt):
+            h = np.tanh(xt @ params["w"] + h @ params["u"])
+            return h, h
+
+        return np.sum(fad.scan(step, np.zeros_like(x[0] @ params["w"]), x)[1] ** 2)
+
+    return loss, {"w": rng.normal(size=(3, 2)), "u": rng.normal(size=(2, 2))}, (rng.normal(size=(4, 3)),)
+
+
+def model():
+    return nn.Sequential(nn.Linear(4, 6, key=0), nn.ReLU(), nn.BatchNorm1d(6), nn.Linear(6, 3, key=1))
+
+
+def train(net, x, labels, make, steps=3):
+    opt = make(net)
+    for _ in range(steps):
+        loss, grads = fad.value_and_grad(lambda m: nn.functional.cross_entropy(m(x), labels))(net)
+        opt.step(grads)
+    return loss
+
+
+OPTIMISERS = {
+    "sgd": lambda m: optim.SGD(m, lr=0.1, momentum=0.9),
+    "adam": lambda m: optim.Adam(m, lr=0.01),
+    "adamw": lambda m: optim.AdamW(m, lr=0.01),
+}
