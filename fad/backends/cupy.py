@@ -28,8 +28,19 @@ def to_host(x: Any) -> Any:
 
 
 def scatter_add(target: Any, index: Any, values: Any) -> None:
-    """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur."""
-    cupy.add.at(target, index, values)
+    """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
+
+    CuPy adds so in real numbers and in 32 bits or without a sign: complex numbers go by parts, and whole numbers of
+    64 bits as unsigned ones, whose sums have the same bits.
+    """
+    values = cupy.asarray(values, dtype=target.dtype)
+    if target.dtype.kind == "c":
+        cupy.add.at(target.real, index, values.real)
+        cupy.add.at(target.imag, index, values.imag)
+    elif target.dtype == "int64":
+        cupy.add.at(target.view("uint64"), index, values.view("uint64"))
+    else:
+        cupy.add.at(target, index, values)
 
 
 def synchronize() -> None:
