@@ -90,6 +90,20 @@ def test_a_gradient_copies_nothing_to_the_host_in_silence(program):
         np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
 
 
+@pytest.mark.parametrize("program", [mlp, cnn, loop, recurrent])
+@pytest.mark.parametrize("how", [lambda f: fad.jit(fad.grad(f)), lambda f: fad.grad(fad.checkpoint(f))])
+def test_a_compiled_or_checkpointed_gradient_stays_on_the_device_too(how, program):
+    loss, params, rest = program(np.random.default_rng(0))
+    expected = fad.tree.leaves(fad.grad(loss)(params, *rest))
+    placed, gradient = on_device((params, *rest)), how(loss)
+    for _ in range(2):  # recorded, then replayed
+        with no_copies():
+            grads = gradient(*placed)
+        for d, h in zip(fad.tree.leaves(grads), expected, strict=True):
+            assert type(d) is DeviceArray
+            np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
+
+
 def test_asking_for_a_truth_value_waits_for_the_device():
     def f(x):
         return np.sum(x) if x[0, 0] > 0 else -np.sum(x)
