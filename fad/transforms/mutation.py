@@ -25,7 +25,7 @@ def fingerprint(x: np.ndarray, mode: str) -> Any:
         return hash(x.tobytes())
     if x.flags.forc:
         line = x.ravel(order="K")
-        return hash(line[:: line.size // _SAMPLES].tobytes()) ^ hash(line[-1].tobytes())
+        return hash(line[:: -(line.size // _SAMPLES)].tobytes())
     places = np.unravel_index(np.linspace(0, x.size - 1, _SAMPLES).astype(np.intp), x.shape)
     return hash(x[places].tobytes())
 

@@ -301,9 +301,12 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             p = cts[k]
             if p is None:
                 cts[k] = d
-            elif type(p) is ndarray and type(d) is ndarray and not own[k]:
-                cts[k] = p + d
-                own[k] = 1
+            elif type(p) is ndarray and type(d) is ndarray:
+                if own[k]:
+                    p += d
+                else:
+                    cts[k] = p + d
+                    own[k] = 1
             else:
                 accumulate(cts, own, k, d)
             if to_x is not None:
@@ -316,8 +319,11 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 d = right(g, None, x, y)
                 if d.dtype is not y.dtype:
                     d = cast(d, y.dtype)
-                if cts[k] is None:
+                p = cts[k]
+                if p is None:
                     cts[k] = d
+                elif own[k] and type(p) is ndarray and type(d) is ndarray:
+                    p += d
                 else:
                     accumulate(cts, own, k, d)
             if j < 0:
@@ -331,8 +337,10 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             plain = type(g) is ndarray or isinstance(g, np.generic)
             if plain and p is None:
                 p = cts[j] = np.zeros(shape, dtype)
+                p[index] = g
                 own[j] = 1
-            elif not plain or not own[j] or type(p) is not ndarray:
+                continue
+            if not plain or not own[j] or type(p) is not ndarray:
                 accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
                 continue
             part = p[index]
