@@ -9,7 +9,8 @@ from fad.core.archetypes import elementwise
 
 def _sigmoid(x):
     with np.errstate(over="ignore"):  # exp(-x) = inf is right here: its reciprocal is 0
-        y = np.exp(-x)
+        y = np.negative(x)
+        y = np.exp(y, out=y) if type(y) is np.ndarray else np.exp(y)
     y += 1.0
     return np.reciprocal(y, y) if type(y) is np.ndarray else 1.0 / y
 

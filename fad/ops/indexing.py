@@ -200,7 +200,12 @@ def getitem(x: Any, index: Any) -> Any:
     for part in index:
         kind = type(part)
         if kind is slice:
-            if type(part.start) in _BOUNDS and type(part.stop) in _BOUNDS and type(part.step) in _BOUNDS:
+            start, stop, step = part.start, part.stop, part.step
+            if (
+                (start is None or type(start) is int)
+                and (stop is None or type(stop) is int)
+                and (step is None or type(step) is int)
+            ):
                 continue
             break
         if kind is not int and part is not None and part is not Ellipsis:
@@ -211,7 +216,6 @@ def getitem(x: Any, index: Any) -> Any:
     return bind(getitem_p, x, *[like(x, a) for a in arrays], template=template)
 
 
-_BOUNDS = (int, type(None))
 Tracer.__getitem__ = getitem
 
 
