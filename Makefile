@@ -38,6 +38,8 @@ $(VENV)/.test: pyproject.toml
 
 bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/overhead.py
+	.venv-bench/bin/python benchmarks/training.py
+	.venv-bench/bin/python benchmarks/eager.py
 	.venv-bench/bin/python benchmarks/jit.py
 
 clean:
