@@ -45,8 +45,9 @@ from fad.eager.records import (
 )  # fmt: skip
 from fad.errors import FadError
 from fad.transforms import watched
+from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_operand
-from fad.transforms.vjp import accumulate, operand_cotangents
+from fad.transforms.vjp import operand_cotangents
 
 
 class MixedLevelsError(FadError, TypeError):

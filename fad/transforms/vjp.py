@@ -20,6 +20,7 @@ from fad.core.germ import germs_kept, settled
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked
 from fad.errors import PullbackConsumedError, UnsupportedInputError
+from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_operand, as_primal, check_cotangent, finished, pair, refuse_mixing, settle
 from fad.transforms.mutation import Watch
 
@@ -375,44 +376,6 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 own[j] = 1
         else:
             accumulate(cts, own, j, c)
-
-
-def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
-    """Add a cotangent to those that position `j` has received so far."""
-    p = cts[j]
-    if type(c) is Indexed:
-        if c.is_plain():
-            _accumulate_indexed(cts, own, j, c)
-        elif p is None:
-            cts[j] = c
-        elif type(p) is Indexed:
-            p.entries += c.entries
-        else:
-            cts[j] = densify(p) + c.dense()
-        return
-    if p is None:
-        cts[j] = c
-        return
-    p, c = densify(p), densify(c)
-    if own[j] and type(p) is np.ndarray and type(c) is np.ndarray:
-        p += c
-    else:
-        cts[j] = p + c
-        own[j] = 1
-
-
-def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
-    p = densify(cts[j]) if cts[j] is not None else None
-    if type(p) is Tracer:
-        cts[j] = p + c.dense()
-    elif p is None:
-        cts[j] = c.dense()
-        own[j] = 1
-    else:
-        if not own[j] or isinstance(p, np.generic):
-            p = np.array(p) if isinstance(p, np.generic) else p.copy()
-            own[j] = 1
-        cts[j] = c.add_to(p)
 
 
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
