@@ -33,9 +33,9 @@ FLOORS = [
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.vjp",
-        "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize", "transforms.checkpoint",
-        "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched", "transforms.record",
-        "transforms.under", "compile.", "transforms.jit",
+        "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
+        "transforms.checkpoint", "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched",
+        "transforms.record", "transforms.under", "compile.", "transforms.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "random"],
     ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
