@@ -87,7 +87,7 @@ class Recurrent(Module):
 
     def cell(self, inputs: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
         """Return (new state, output) of one step."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define cell, its step")
 
     def _enter(self, x: Any) -> tuple[Any, bool]:
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:

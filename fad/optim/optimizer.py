@@ -45,7 +45,7 @@ class Optimizer:
 
     def rule(self, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
         """Return what to subtract from p in step t (the first is 1), and the new slots."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define rule, its step")
 
     def rate(self, steps: int) -> float:
         """Return the learning rate after so many steps."""
