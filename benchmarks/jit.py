@@ -1,237 +1,234 @@
-"""jit beside JAX's jit, fad without jit, and PyTorch's eager mode: run time, and time to the second result.
+"""jit beside JAX's jit, PyTorch with and without torch.compile, and HIPS autograd: run time and warm-up.
 
-    python benchmarks/jit.py [--quick] [--markdown] [workload ...]
+    python benchmarks/jit.py [workload ...] [--threads N] [--limit SECONDS] [--rounds N] [--libraries A,B] [--write]
 
-All take turns in one process and one run; the table shows medians over the turns. One thread each. The warm-up is the
-time of the first two calls less two steady ones; fad's cache on disk is empty at the start of each run.
+Each library runs each workload in a fresh process, with empty caches on disk. The *warm-up* is the time of its first
+two calls less two steady ones. Then the processes take turns, a burst each, and the table shows the medians. A library
+that needs longer than the limit for its first two calls is stopped, and the table says so. `--write` puts the tables
+into docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import json
 import os
+import platform
+import select
+import statistics
+import subprocess
 import sys
 import tempfile
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
-os.environ["FAD_CACHE_DIR"] = tempfile.mkdtemp(prefix="fad-bench-")
-
-import statistics
 import time
+from pathlib import Path
 
-import numpy as np
+from jit_workloads import GROWTH, WORKLOADS
 
-import fad
-
-QUICK = "--quick" in sys.argv
-ROUNDS = 3 if QUICK else 7
-
-try:
-    import jax
-    import jax.numpy as jnp
-
-    jax.config.update("jax_enable_x64", True)
-except ImportError:  # the table then has no column for it
-    jax = jnp = None
-try:
-    import torch
-
-    torch.set_num_threads(1)
-except ImportError:
-    torch = None
-
-rng = np.random.default_rng(0)
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+LIBRARIES = ("fad jit", "fad", "JAX jit", "PyTorch", "torch.compile", "autograd")
+MODULES = {"JAX jit": "jax", "PyTorch": "torch", "torch.compile": "torch", "autograd": "autograd"}
+STEADY = 6.0  # seconds that one library may take for all its bursts
 
 
-# --- workloads: (name, function of (np, *args), args, what is differentiated) ------------------------------------
+class Side:
+    """A process that runs one workload in one library."""
+
+    def __init__(self, library: str, workload: str, options: argparse.Namespace):
+        self.folder = tempfile.TemporaryDirectory(prefix="fad-bench-", ignore_cleanup_errors=True)
+        threads = str(options.threads)
+        flags = "" if options.threads > 1 else "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        environment = {
+            **os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
+            "FAD_NUM_THREADS": threads, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "FAD_CACHE_DIR": self.folder.name,
+            "TORCHINDUCTOR_CACHE_DIR": options.shared, "TORCHINDUCTOR_COMPILE_THREADS": threads,
+        }  # fmt: skip
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (read when the process has ended)
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "jit_sides.py"), library, workload],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=environment, start_new_session=True,
+        )  # fmt: skip
+        self.times: list[float] = []
+        self.why = ""
+        started = self.answer(options.limit * (2 if library == "torch.compile" else 1))
+        self.two, self.norm = (started["two"], started["norm"]) if started else (float("nan"), None)
+        if not started:
+            self.close()
+
+    def answer(self, limit: float):
+        """Return what the process says next, or None if it says nothing in time."""
+        pipe = self.process.stdout
+        ready, _, _ = select.select([pipe], [], [], limit)
+        line = pipe.readline() if ready else b""
+        if not line:
+            self.why = f"> {limit:.0f} s" if not ready else "error: " + self.last_error()
+            return None
+        return json.loads(line)
+
+    def last_error(self) -> str:
+        self.errors.seek(0)
+        lines = self.errors.read().strip().splitlines()
+        return lines[-1][:200] if lines else "no message"
+
+    def burst(self) -> None:
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.flush()
+        self.times.append(self.answer(60.0))
+
+    @property
+    def steady(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def warm_up(self) -> float:
+        return max(0.0, self.two - 2 * self.steady)
+
+    def close(self) -> None:
+        import signal
+
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+        self.folder.cleanup()
 
 
-def chain(xp, x):
-    for _ in range(25):
-        y = x * 1.01
-        x = xp.tanh(y + x) * y
-    return xp.sum(x)
+def measure(name: str, libraries: tuple, options: argparse.Namespace) -> dict:
+    """Return a side per library: first the warm-ups one after the other, then bursts in turn."""
+    sides = {}
+    for library in libraries:
+        side = sides[library] = Side(library, name, options)
+        print(f"  {name}, {library}: {side.why or f'{side.two:.2f} s for two calls'}", file=sys.stderr, flush=True)
+    running = [s for s in sides.values() if not s.why]
+    spent = dict.fromkeys(running, 0.0)
+    for _ in range(options.rounds):
+        for side in running:
+            if spent[side] < STEADY / 2 or len(side.times) < 3:
+                start = time.perf_counter()
+                side.burst()
+                spent[side] += time.perf_counter() - start
+    for side in running:
+        side.close()
+    return sides
 
 
-def rosenbrock(xp, x):
-    return xp.sum(100.0 * (x[1:] - x[:-1] * x[:-1]) ** 2 + (1.0 - x[:-1]) ** 2)
+# --- tables ------------------------------------------------------------------------------------------------------
 
 
-def black_scholes(xp, s, k, t):
-    d1 = (xp.log(s / k) + (0.03 + 0.02) * t) / (0.2 * xp.sqrt(t))
-    d2 = d1 - 0.2 * xp.sqrt(t)
-
-    def cdf(x):  # a smooth stand-in with the cost of the error function
-        return 0.5 * (1.0 + xp.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
-
-    return xp.sum(s * cdf(d1) - k * xp.exp(-0.03 * t) * cdf(d2))
+def shown(value: float) -> str:
+    return f"{value:.4f}" if value < 0.1 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def mlp(xp, w1, b1, w2, b2, x, y):
-    h = xp.maximum(x @ w1 + b1, 0.0)
-    z = h @ w2 + b2
-    m = xp.max(z, 1)
-    e = xp.sum(xp.exp(z - m.reshape(-1, 1)), 1)
-    return xp.mean(xp.log(e) + m - xp.sum(z * y, 1))
+def ratio(value: float, other: float) -> str:
+    return f"{value / other:.2f}" if other else ""
 
 
-def lstm(steps):
-    def run(xp, w, u, b, xs):
-        h = xp.zeros_like(xs[0] @ w[:, :32])
-        c = h
-        for t in range(steps):
-            z = xs[t] @ w + h @ u + b
-            i, f, g, o = (z[:, 32 * k : 32 * (k + 1)] for k in range(4))
-            c = c / (1.0 + xp.exp(-f)) + xp.tanh(g) / (1.0 + xp.exp(-i))
-            h = xp.tanh(c) / (1.0 + xp.exp(-o))
-        return xp.sum(h * h)
-
-    return run
+def agree(sides: dict) -> bool:
+    norms = [s.norm for s in sides.values() if s.norm is not None]
+    return all(abs(n - norms[0]) <= 1e-3 * abs(norms[0]) for n in norms)
 
 
-def rk4(steps):
-    def run(xp, p0, p1, p2, y):
-        def field(y):
-            return xp.tanh(y @ p0 + p1) @ p2
-
-        h = 0.01
-        for _ in range(steps):
-            k1 = field(y)
-            k2 = field(y + 0.5 * h * k1)
-            k3 = field(y + 0.5 * h * k2)
-            k4 = field(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return xp.mean(y * y)
-
-    return run
-
-
-def mixture(xp, alphas, means, logs, x):
-    d = (x[:, None, :] - means[None]) * xp.exp(logs)[None]
-    parts = alphas + xp.sum(logs, 1) - 0.5 * xp.sum(d * d, 2)
-    m = xp.max(parts, 1)
-    inner = xp.log(xp.sum(xp.exp(parts - m.reshape(-1, 1)), 1)) + m
-    ma = xp.max(alphas)
-    return xp.sum(inner) - x.shape[0] * (xp.log(xp.sum(xp.exp(alphas - ma))) + ma)
-
-
-def normal(*shape, scale=1.0):
-    return rng.normal(size=shape) * scale
-
-
-def workloads():
-    million = 10**5 if QUICK else 10**6
-    yield "chain of 75 tiny operations", chain, (normal(10, scale=0.3),), 1
-    yield "Rosenbrock (10)", rosenbrock, (normal(10),), 1
-    yield f"Rosenbrock ({million})", rosenbrock, (normal(million),), 1
-    market = [rng.uniform(a, b, million) for a, b in ((80, 120), (80, 120), (0.2, 2))]
-    yield f"Black-Scholes Greeks ({million})", black_scholes, tuple(market), 3
-    y = np.eye(10)[rng.integers(0, 10, 128)]
-    net = (normal(784, 512, scale=0.05), np.zeros(512), normal(512, 10, scale=0.05), np.zeros(10), normal(128, 784), y)
-    yield "MLP 784-512-10, 128 rows", mlp, net, 4
-    cells = (normal(16, 128, scale=0.3), normal(32, 128, scale=0.3), np.zeros(128), normal(64, 8, 16))
-    yield "LSTM, 64 steps", lstm(64), cells, 3
-    yield (
-        "RK4 network, 200 steps",
-        rk4(200),
-        (normal(4, 32, scale=0.3), np.zeros(32), normal(32, 4, scale=0.3), normal(16, 4)),
-        3,
-    )
-    yield "Gaussian mixture (1000 x 10, 25)", mixture, (normal(25), normal(25, 10), normal(25, 10), normal(1000, 10)), 3
-
-
-# --- contenders --------------------------------------------------------------------------------------------------
-
-
-def by_fad(f, args, n, jit):
-    gradient = fad.grad(lambda *a: f(np, *a), argnums=tuple(range(n)))
-    run = fad.jit(gradient) if jit else gradient
-    return lambda: run(*args)
-
-
-def by_jax(f, args, n):
-    run = jax.jit(jax.grad(lambda *a: f(jnp, *a), argnums=tuple(range(n))))
-    args = [jnp.asarray(a) for a in args]
-    return lambda: jax.block_until_ready(run(*args))
-
-
-class _Torch:
-    """torch under NumPy's names, as far as the workloads use them."""
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-    def sum(self, x, axis=None):
-        return torch.sum(x) if axis is None else torch.sum(x, axis)
-
-    def max(self, x, axis=None):
-        return torch.max(x) if axis is None else torch.amax(x, axis)
-
-    def maximum(self, x, y):
-        return torch.clamp(x, min=y)
-
-
-def by_torch(f, args, n):
-    xs = [torch.tensor(a, requires_grad=k < n) for k, a in enumerate(args)]
-
-    def run():
-        return torch.autograd.grad(f(_Torch(), *xs), xs[:n])
-
-    return run
-
-
-def seconds(run):
-    """Return the time of one call, the best over a tenth of a second."""
-    best, spent = float("inf"), 0.0
-    while spent < (0.03 if QUICK else 0.1):
-        start = time.perf_counter()
-        run()
-        took = time.perf_counter() - start
-        best, spent = min(best, took), spent + took
-    return best
-
-
-def first_two(run):
-    start = time.perf_counter()
-    run()
-    run()
-    return time.perf_counter() - start
-
-
-SLOW_TO_COMPILE = "LSTM"  # JAX takes minutes for it
-
-
-def measure(name, f, args, n):
-    runs = {"fad jit": by_fad(f, args, n, True), "fad": by_fad(f, args, n, False)}
-    if jax is not None and not name.startswith(SLOW_TO_COMPILE):
-        runs["JAX jit"] = by_jax(f, args, n)
-    if torch is not None:
-        runs["PyTorch"] = by_torch(f, args, n)
-    cold = {k: first_two(run) for k, run in runs.items()}
-    rounds = [{k: seconds(run) for k, run in runs.items()} for _ in range(ROUNDS)]
-    steady = {k: statistics.median(r[k] for r in rounds) for k in runs}
-    return steady, {k: max(0.0, cold[k] - 2 * steady[k]) for k in runs}
-
-
-def main():
-    wanted = [a for a in sys.argv[1:] if not a.startswith("--")]
-    bar = " | " if "--markdown" in sys.argv else "  "
-    head = ["workload (gradient)".ljust(34), *(h.rjust(10) for h in ("fad jit", "fad", "JAX jit", "PyTorch"))]
-    print(bar.join([*head, "fad/JAX".rjust(8), "warm-up fad".rjust(12), "JAX".rjust(9)]))
-    for name, f, args, n in workloads():
-        if wanted and not any(w.lower() in name.lower() for w in wanted):
+def rows(title: str, sides: dict, missing: tuple) -> tuple[list[str], list[str]]:
+    """Return a workload's rows of the two tables: run time in ms, and warm-up in s."""
+    fad = sides["fad jit"]
+    others = [s for k, s in sides.items() if k not in ("fad jit", "fad") and not s.why]
+    best = min((s.steady for s in others), default=0.0)
+    jax = sides.get("JAX jit")
+    run, warm = [title], [title]
+    for library in LIBRARIES:
+        side = sides.get(library)
+        if side is None or side.why:
+            why = "—" if library in missing or side is None else side.why if side.why[0] == ">" else "fails"
+            run.append("" if why[0] == ">" else why)
+            warm.append(why)
             continue
-        steady, warm = measure(name, f, args, n)
-        cells = [name.ljust(34)]
-        cells += [
-            f"{steady[k] * 1e3:10.4f}" if k in steady else " " * 10 for k in ("fad jit", "fad", "JAX jit", "PyTorch")
-        ]
-        cells.append(f"{steady['fad jit'] / steady['JAX jit']:8.2f}" if "JAX jit" in steady else " " * 8)
-        cells.append(f"{warm['fad jit']:12.3f}")
-        cells.append(f"{warm['JAX jit']:9.3f}" if "JAX jit" in warm else " " * 9)
-        print(bar.join(cells), flush=True)
-    print("\nms per call, median; warm-up in seconds. JAX is left out where it compiles for minutes.")
+        run.append(shown(side.steady * 1e3))
+        warm.append(f"{side.warm_up:.2f}")
+    measured = not fad.why and jax is not None and not jax.why
+    run.append(ratio(fad.steady, jax.steady) if measured else "")
+    run.append(ratio(fad.steady, best) if not fad.why else "")
+    warm.append(ratio(fad.warm_up, jax.warm_up) if measured else "")
+    return run, warm
+
+
+def table(head: list[str], body: list[list[str]]) -> str:
+    widths = [max(len(r[k]) for r in [head, *body]) for k in range(len(head))]
+    lines = [[c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(r, widths, strict=True))]
+             for r in [head, ["-" * w for w in widths], *body]]  # fmt: skip
+    return "\n".join("| " + " | ".join(r) + " |" for r in lines)
+
+
+def compare(chosen: dict, libraries: tuple, options: argparse.Namespace) -> str:
+    run_rows, warm_rows, notes = [], [], []
+    for name, workload in chosen.items():
+        wanted = tuple(k for k in libraries if k not in workload.without)
+        sides = measure(name, wanted, options)
+        run, warm = rows(workload.title, sides, workload.without)
+        run_rows.append(run)
+        warm_rows.append(warm)
+        notes += [f"{workload.title}, {k}: {s.why}" for k, s in sides.items() if s.why.startswith("error")]
+        if not agree(sides):
+            notes.append(f"{workload.title}: the results differ: { ({k: s.norm for k, s in sides.items()}) }")
+    head = ["", *LIBRARIES]
+    return "\n\n".join([
+        "Run time, ms per call:", table([*head, "jit / JAX", "jit / best other"], run_rows),
+        f"Warm-up, s (`> {options.limit:.0f} s`: stopped there, and not measured further):",
+        table([*head, "jit / JAX"], warm_rows), *notes,
+    ])  # fmt: skip
+
+
+def machine(options: argparse.Namespace) -> str:
+    import importlib.metadata as known
+
+    def version(name: str) -> str:
+        with contextlib.suppress(known.PackageNotFoundError):
+            return f"{name} {known.version(name)}"
+        return f"no {name}"
+
+    packages = ", ".join(version(n) for n in ("numpy", "llvmlite", "jax", "torch", "autograd"))
+    return f"Python {platform.python_version()}, {packages}; {options.threads} thread(s) each, {os.cpu_count()} CPUs."
+
+
+INTRODUCTION = """# Benchmarks of jit
+
+`make bench` writes this page, by `python benchmarks/jit.py --write`.
+Each library runs each workload in a process of its own, with empty caches on disk
+(`torch.compile` keeps its compiled headers between workloads).
+The *warm-up* is the time of the first two calls less two steady ones.
+For run times the processes take turns, a burst each, of which the medians are shown.
+Unless a line says otherwise numbers are float64, and what is measured is the gradient.
+A *step* returns the loss and the parameters after a step of gradient descent. *fad* is the same without `jit`.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help=f"of {', '.join(WORKLOADS)}, growth; all without")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds that two first calls may take")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--libraries", help="of " + ", ".join(LIBRARIES) + ", separated by commas")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/benchmarks.md")
+    options = parser.parse_args()
+    unknown = [w for w in options.workloads if w not in WORKLOADS and w != "growth"]
+    if unknown:
+        parser.error(f"there is no workload {unknown[0]}; there are {', '.join(WORKLOADS)} and growth")
+    import importlib.util
+
+    wanted = options.libraries.split(",") if options.libraries else LIBRARIES
+    libraries = tuple(k for k in LIBRARIES if k in wanted and importlib.util.find_spec(MODULES.get(k, "fad")))
+    options.shared = tempfile.mkdtemp(prefix="fad-bench-torch-")  # what it compiles once for all workloads
+    chosen = {k: w for k, w in WORKLOADS.items() if not options.workloads or k in options.workloads}
+    parts = [machine(options)]
+    if chosen:
+        parts.append(compare(chosen, libraries, options))
+    if not options.workloads or "growth" in options.workloads:
+        few = tuple(k for k in libraries if k in ("fad jit", "fad", "JAX jit", "PyTorch"))
+        parts += ["## How cost grows with size", compare(GROWTH, few, options)]
+    text = "\n\n".join(parts)
+    print(text)
+    if options.write:
+        PAGE.write_text(f"{INTRODUCTION}\n{text}\n")
 
 
 if __name__ == "__main__":
