@@ -21,7 +21,7 @@ FLOORS = [
     ["backends."],
     [
         "core", "core.spec", "core.tracer", "core.options", "core.samples", "core.primitive", "core.cotangent",
-        "core.archetypes", "core.germ", "core.drawing", "core.graph", "core.effects",
+        "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",

@@ -1,106 +1,154 @@
-"""Graphs as drawings: Graphviz text, and a page of its own with an SVG."""
+"""Graphs as drawings: Graphviz text, and a page of its own with an SVG and a table, which need no network."""
 
 from __future__ import annotations
 
 import html
-from typing import Any
+from collections.abc import Sequence
 
-_WIDE, _HIGH, _GAP_X, _GAP_Y = 150, 34, 20, 36
-_FILL = {"input": "#dbeafe", "constant": "#f3f4f6", "output": "#dcfce7", "guard": "#fef3c7", "operation": "#ffffff"}
+from fad.core.layout import layout
+
+_LETTER, _LINE, _PAD = 6.7, 15.0, 8.0  # of the 11-point monospace type: width, height, and the room around it
+_LONGEST = 44  # letters of a box's line; the table has the whole
+_COLOURS = {
+    "input": ("#dbeafe", "#2563eb"), "constant": ("#f3f4f6", "#6b7280"), "output": ("#dcfce7", "#15803d"),
+    "guard": ("#fef3c7", "#b45309"), "operation": ("#ffffff", "#475569"),
+}  # fmt: skip
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 14px/1.45 system-ui, sans-serif; color: #1e293b; background: #ffffff; margin: 1.5rem; }
+h1 { font-size: 1.15rem; margin: 0 0 .2rem; }
+p { margin: .2rem 0 .8rem; color: #475569; }
+.key span { border: 1px solid; border-radius: 4px; padding: 0 .5em; margin-right: .5em; font: 12px monospace; }
+.drawing { overflow: auto; max-height: 78vh; border: 1px solid #e2e8f0; border-radius: 6px; padding: 10px; }
+svg { display: block; margin: 0 auto; font: 11px monospace; }
+svg a:hover rect, svg a:target rect { stroke-width: 3; }
+path { fill: none; stroke: #94a3b8; }
+table { border-collapse: collapse; margin-top: 1.2rem; font: 12px/1.5 monospace; }
+th { text-align: left; font-family: system-ui, sans-serif; border-bottom: 2px solid #cbd5e1; }
+th, td { padding: .15rem 1.2rem .15rem 0; vertical-align: top; }
+td { border-bottom: 1px solid #f1f5f9; white-space: pre-wrap; overflow-wrap: break-word; }
+td.number, th.number { text-align: right; }
+tr:target td { background: #fef9c3; }
+td a { color: inherit; }
+"""
 
 
 class Node:
-    __slots__ = ("name", "kind", "label", "detail", "parents")
+    """A box: what it is called, what stands in it (the first line is its head), what is said of it, and its parents."""
 
-    def __init__(self, name: str, kind: str, label: str, detail: str, parents: list):
+    __slots__ = ("name", "kind", "lines", "cells", "parents")
+
+    def __init__(self, name: str, kind: str, lines: Sequence[str], cells: Sequence[str], parents: list[int]):
         self.name = name
         self.kind = kind
-        self.label = label
-        self.detail = detail
+        self.lines = [short(line) for line in lines if line]
+        self.cells = cells  # its row of the table
         self.parents = parents  # positions of earlier nodes
 
-
-def _nodes(graph: Any, named: dict[int, str]) -> list[Node]:
-    found: list[Node] = []
-    place: dict[int, int] = {}
-
-    def put(kind: str, label: str, detail: str, ins: Any, outs: Any) -> None:
-        found.append(Node(f"n{len(found)}", kind, label, detail, [place[i] for i in ins if i in place]))
-        place.update(dict.fromkeys(outs, len(found) - 1))
-
-    for i in graph.inputs:
-        put("input", named[i], str(graph.types[i]), (), (i,))
-    for i, c in graph.constants.items():
-        if getattr(c, "size", 1) > 1:
-            put("constant", named[i], str(graph.types[i]), (), (i,))
-    for eq in graph.equations:
-        kind = "guard" if eq.prim.name == "guard" else "operation"
-        small = [named[i] for i in eq.ins if i not in place]
-        label = eq.prim.name + (f" {' '.join(small)}" if small else "")
-        put(kind, label, ", ".join(f"{named[o]}: {graph.types[o]}" for o in eq.outs), eq.ins, eq.outs)
-    for k, i in enumerate(graph.outputs):
-        if i in place:
-            put("output", f"output {k}", str(graph.types[i]), (i,), ())
-    return found
+    @property
+    def size(self) -> tuple[float, float]:
+        return 2 * _PAD + _LETTER * max(map(len, self.lines)), 2 * _PAD - 2 + _LINE * len(self.lines)
 
 
-def to_dot(graph: Any, named: dict[int, str]) -> str:
+def short(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def amount(n: int) -> str:
+    """Return a number of bytes in words: ``'1.5 kB'``."""
+    size = float(n)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
+
+
+def to_dot(nodes: list[Node]) -> str:
+    """Return nodes in Graphviz's language: an arrow points from an operand to its result."""
     lines = ["digraph program {", "  node [shape=box, style=filled, fontname=monospace];"]
-    nodes = _nodes(graph, named)
-    for n in nodes:
-        text = f"{n.label}\\n{n.detail}".replace('"', '\\"')
-        lines.append(f'  {n.name} [label="{text}", fillcolor="{_FILL[n.kind]}"];')
-    for n in nodes:
-        lines += [f"  {nodes[p].name} -> {n.name};" for p in n.parents]
+    for i, n in enumerate(nodes):
+        text = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in n.lines)
+        lines.append(f'  n{i} [label="{text}", fillcolor="{_COLOURS[n.kind][0]}"];')
+    for i, n in enumerate(nodes):
+        lines += [f"  n{p} -> n{i};" for p in n.parents]
     return "\n".join([*lines, "}"])
 
 
-def _places(nodes: list[Node]) -> list[tuple[int, int]]:
-    """Put each node one level below its lowest parent, and side by side within a level."""
-    level: list[int] = []
-    width: dict[int, int] = {}
-    places = []
-    for n in nodes:
-        mine = 1 + max((level[p] for p in n.parents), default=-1)
-        level.append(mine)
-        column = width.get(mine, 0)
-        width[mine] = column + 1
-        places.append((10 + column * (_WIDE + _GAP_X), 10 + mine * (_HIGH + _GAP_Y)))
-    return places
+def _curve(a: tuple, b: tuple, ends: bool) -> str:
+    (x, y), (u, v) = a, b
+    half = (v - y) / 2
+    mark = ' marker-end="url(#tip)"' if ends else ""
+    return f'<path d="M{x:.1f},{y:.1f} C{x:.1f},{y + half:.1f} {u:.1f},{v - half:.1f} {u:.1f},{v:.1f}"{mark}/>'
 
 
-def _svg(nodes: list[Node]) -> str:
-    places = _places(nodes)
-    parts = []
-    for n, (x, y) in zip(nodes, places, strict=True):
-        for p in n.parents:
-            a, b = places[p]
-            parts.append(
-                f'<path d="M{a + _WIDE // 2},{b + _HIGH} C{a + _WIDE // 2},{b + _HIGH + 20} '
-                f'{x + _WIDE // 2},{y - 20} {x + _WIDE // 2},{y}" fill="none" stroke="#94a3b8"/>'
-            )
-    for n, (x, y) in zip(nodes, places, strict=True):
-        parts.append(
-            f"<g><title>{html.escape(n.label)} {html.escape(n.detail)}</title>"
-            f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="4" fill="{_FILL[n.kind]}" stroke="#475569"/>'
-            f'<text x="{x + 6}" y="{y + 14}">{html.escape(n.label[:22])}</text>'
-            f'<text x="{x + 6}" y="{y + 28}" fill="#64748b">{html.escape(n.detail[:22])}</text></g>'
-        )
-    wide = max((x for x, _ in places), default=0) + _WIDE + 10
-    high = max((y for _, y in places), default=0) + _HIGH + 10
+def _box(i: int, n: Node, corner: tuple[float, float]) -> str:
+    (x, y), (wide, high) = corner, n.size
+    fill, edge = _COLOURS[n.kind]
+    look = (' font-weight="bold"', *[' fill="#475569"'] * len(n.lines))
+    texts = "".join(
+        f'<text x="{x + _PAD:.1f}" y="{y + _PAD + 9 + k * _LINE:.1f}"{look[k]}>{html.escape(line)}</text>'
+        for k, line in enumerate(n.lines)
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" '
-        f'font-family="monospace" font-size="11">{"".join(parts)}</svg>'
+        f'<a href="#row{i}" id="box{i}"><title>{html.escape("  ".join(filter(None, n.cells)))}</title>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" rx="4" fill="{fill}" stroke="{edge}"/>'
+        f"{texts}</a>"
     )
 
 
-def page(nodes: list[Node], text: str) -> str:
-    """Return a page that shows nodes, each after its parents, as a drawing, and a text below; it needs no network."""
+def svg(nodes: list[Node]) -> str:
+    """Return the drawing; an operand too far up for a line is named above the box that takes it."""
+    found = layout([n.size for n in nodes], [n.parents for n in nodes])
+    parts = [_curve(*line) for line in found.lines]
+    parts += [_box(i, n, corner) for i, (n, corner) in enumerate(zip(nodes, found.corners, strict=True))]
+    far: dict[int, list[str]] = {}
+    for p, child in found.far:
+        far.setdefault(child, []).append(nodes[p].name)
+    for child, names in far.items():
+        x, y = found.corners[child]
+        parts.append(f'<text x="{x + 2:.1f}" y="{y - 4:.1f}" fill="#7c3aed">↑ {html.escape(", ".join(names))}</text>')
+    wide, high = found.size
+    first = found.corners[0][0] + nodes[0].size[0] / 2
+    tip = (
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0,0 L8,4 L0,8 z" style="fill:#94a3b8;stroke:none"/></marker></defs>'
+    )
     return (
-        "<!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>fad graph</title></head><body>"
-        f"<div style='overflow:auto'>{_svg(nodes)}</div><pre>{html.escape(text)}</pre></body></html>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" data-start="{first:.0f}" width="{wide + 4:.0f}" '
+        f'height="{high + 20:.0f}" viewBox="-2 -16 {wide + 4:.0f} {high + 20:.0f}">{tip}{"".join(parts)}</svg>'
     )
 
 
-def to_html(graph: Any, named: dict[int, str]) -> str:
-    return page(_nodes(graph, named), str(graph))
+def _key(nodes: list[Node], far: bool) -> str:
+    kinds = dict.fromkeys(n.kind for n in nodes)
+    boxes = "".join(
+        f'<span style="background:{_COLOURS[k][0]};border-color:{_COLOURS[k][1]}">{k}</span>' for k in kinds
+    )
+    return boxes + ("<small>↑ name: an operand from far above</small>" if far else "")
+
+
+# A wide drawing opens at its first box.
+_SCRIPT = """
+const room = document.querySelector(".drawing"), drawn = document.querySelector("svg");
+if (drawn) room.scrollLeft = drawn.dataset.start - room.clientWidth / 2;
+"""
+
+
+def page(title: str, summary: str, nodes: list[Node], head: Sequence[str]) -> str:
+    """Return a page that shows nodes, each after its parents, as a drawing and as a table; it needs no network."""
+    picture = svg(nodes) if nodes else "<p>(empty)</p>"
+    numeric = [h == "bytes" for h in head]
+    mark = lambda k: ' class="number"' if numeric[k] else ""
+    titles = "".join(f"<th{mark(k)}>{html.escape(h)}</th>" for k, h in enumerate(head))
+    rows = []
+    for i, n in enumerate(nodes):
+        cells = [html.escape(c) for c in n.cells]
+        cells[0] = f'<a href="#box{i}">{cells[0]}</a>'
+        rows.append(f'<tr id="row{i}">' + "".join(f"<td{mark(k)}>{c}</td>" for k, c in enumerate(cells)) + "</tr>")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{html.escape(title)}</h1><p>{html.escape(summary)}</p>"
+        f'<p class="key">{_key(nodes, "↑" in picture)}</p><div class="drawing">{picture}</div>'
+        f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table><script>{_SCRIPT}</script></body></html>\n"
+    )

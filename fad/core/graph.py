@@ -6,7 +6,8 @@ again by binding its operations, so that every transform re-interprets it as it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from fad.core import drawing
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
+from fad.places import show_place
 
 ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy scalar, a Python number
 
@@ -34,6 +36,10 @@ class Type:
         for d in self.shape:
             n *= d
         return n
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
 
     def key(self) -> tuple:
         return (self.shape, self.dtype, self.kind)
@@ -63,15 +69,16 @@ def type_of(x: Any) -> Type:
 
 
 class Equation:
-    """One operation: ``outs = prim(*ins, **params)``, values by number."""
+    """One operation: ``outs = prim(*ins, **params)``, values by number, and the user's line where that was noted."""
 
-    __slots__ = ("prim", "ins", "params", "outs")
+    __slots__ = ("prim", "ins", "params", "outs", "place")
 
-    def __init__(self, prim: Primitive, ins: tuple, params: dict, outs: tuple):
+    def __init__(self, prim: Primitive, ins: tuple, params: dict, outs: tuple, place: tuple[str, int] | None = None):
         self.prim = prim
         self.ins = ins
         self.params = params
         self.outs = outs
+        self.place = place
 
 
 class GuardFailed(Exception):
@@ -190,12 +197,17 @@ class Graph:
     __repr__ = __str__
 
     def to_dot(self) -> str:
-        """Return the graph in Graphviz's language."""
-        return drawing.to_dot(self, names(self))
+        """Return the graph in Graphviz's language: operations, results, shapes, bytes and the user's lines."""
+        return drawing.to_dot(drawn(self))
 
     def to_html(self) -> str:
-        """Return a page of its own that shows the graph as a drawing (SVG), readable without a network."""
-        return drawing.to_html(self, names(self))
+        """Return a page of its own that shows the graph as a drawing (SVG) and a table, readable without a network."""
+        computed = sum(self.types[o].nbytes for eq in self.equations for o in eq.outs)
+        summary = (
+            f"operations: {len(self.equations)}, which compute {drawing.amount(computed)}; "
+            f"inputs: {len(self.inputs)}; outputs: {len(self.outputs)}"
+        )
+        return drawing.page("fad graph", summary, drawn(self), ("value", "operation", "type", "bytes", "line"))
 
     _repr_html_ = to_html
 
@@ -259,6 +271,41 @@ def show_equation(graph: Graph, eq: Equation, name: dict[int, str]) -> str:
     outs = ", ".join(f"{name[o]}: {graph.types[o]}" for o in eq.outs)
     params = ", ".join(f"{k}={_short(v)}" for k, v in eq.params.items())
     return f"{outs} = {eq.prim.name} {ins}" + (f" {{{params}}}" if params else "")
+
+
+def drawn(graph: Graph) -> list[drawing.Node]:
+    """Return the boxes of a drawing: inputs, large constants, operations, guards and outputs."""
+    name = names(graph)
+    found: list[drawing.Node] = []
+    place: dict[int, int] = {}
+
+    def put(kind: str, head: str, outs: Sequence[int], ins: Sequence[int], says: str, where: Any) -> None:
+        types = [graph.types[o] for o in outs] or [graph.types[i] for i in ins if kind == "output"]
+        size = drawing.amount(sum(t.nbytes for t in types)) if types else ""
+        results = ", ".join(name[o] for o in outs)
+        shown = ", ".join(map(str, types))
+        mine = " ".join(filter(None, (results and f"{results}:", shown, size and f"({size})")))
+        line = f"{os.path.basename(where[0])}:{where[1]}" if where else ""
+        cells = (results or kind, says, shown, size, show_place(where))
+        parents = [place[i] for i in ins if i in place]
+        found.append(drawing.Node(results, kind, (head, mine, line), cells, parents))
+        place.update(dict.fromkeys(outs, len(found) - 1))
+
+    for i in graph.inputs:
+        put("input", f"input {name[i]}", (i,), (), "input", None)
+    for i, c in graph.constants.items():
+        if is_large(c):
+            put("constant", f"constant {name[i]}", (i,), (), "constant", None)
+    for eq in graph.equations:
+        says = show_equation(graph, eq, name)
+        if eq.prim is GUARD:
+            put("guard", says, (), eq.ins, says, eq.place)
+        else:
+            head = " ".join([eq.prim.name, *(name[i] for i in eq.ins)])
+            put("operation", head, eq.outs, eq.ins, says.partition(" = ")[2], eq.place)
+    for k, i in enumerate(graph.outputs):
+        put("output", f"output {k}: {name[i]}", (), (i,), name[i], None)
+    return found
 
 
 def _short(value: Any) -> str:

@@ -15,15 +15,18 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from fad import config, tree
+from fad.core import effects
 from fad.core.graph import GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.errors import user_line
+from fad.places import user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import fingerprint
 
@@ -38,10 +41,11 @@ class Foreign(BaseException):
 class RecordTrace(Trace):
     """The trace of recording; its tracers' `info` is the number of the value in the graph."""
 
-    __slots__ = ("types", "equations", "constants", "seen", "kept", "weak", "asked")
+    __slots__ = ("types", "equations", "constants", "seen", "kept", "weak", "asked", "places")
     kind = "jit"
 
-    def __init__(self) -> None:
+    def __init__(self, places: bool = False) -> None:
+        self.places = places  # whether to note the user's lines
         self.birth = -next(_depth)  # older than any other trace, and than any recording around it
         self.dead = False
         self.types: list[Type] = []
@@ -74,6 +78,14 @@ class RecordTrace(Trace):
                 self.kept.append(x)
         return number
 
+    def foreign(self, x: Tracer) -> int:
+        """Return the number of a traced value from outside."""
+        raise Foreign
+
+    def example(self, number: int) -> Any:
+        """Return the plain value of a value from outside."""
+        raise Foreign
+
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
@@ -82,13 +94,11 @@ class RecordTrace(Trace):
         numbers = True
         for x in args:
             if type(x) is Tracer:
-                if x.trace is not self:
-                    raise Foreign
-                number = x.info
+                number = x.info if x.trace is self else self.foreign(x)
                 if number in weak:
                     values.append(weak[number])
                 else:
-                    values.append(x.value)
+                    values.append(x.value if x.trace is self else self.example(number))
                     numbers = False
                 ins.append(number)
                 continue
@@ -100,12 +110,16 @@ class RecordTrace(Trace):
             ins.append(self.constant(x))
         if numbers and prim.name in _ARITHMETIC and not params:
             prim = _on_numbers(prim)
-        return self._write(prim, ins, params, prim.forward(*values, **params))
+        return self._write(prim, ins, params, self.compute(prim, values, params))
+
+    def compute(self, prim: Any, values: list, params: dict) -> Any:
+        return prim.forward(*values, **params)
 
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         ys = tuple(y) if prim.multi else (y,)
         outs = tuple([self.new(v) for v in ys])
-        self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs])))
+        place = user_place() if self.places else None
+        self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs]), place))
         return outs if prim.multi else outs[0]
 
     # --- questions: answered with the value, and guarded --------------------------------------------------------
@@ -116,7 +130,7 @@ class RecordTrace(Trace):
         if (x.info, convert) not in self.asked:
             self.asked.add((x.info, convert))
             params = {"convert": convert, "outcome": outcome, "line": user_line()}
-            self.equations.append(Equation(GUARD, (x.info,), params, ()))
+            self.equations.append(Equation(GUARD, (x.info,), params, (), user_place() if self.places else None))
         return outcome
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
@@ -187,13 +201,13 @@ class Recording:
         self.captured = captured  # [(array, fingerprint)]: arrays that somebody else could still overwrite
 
 
-def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Recording:
+def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool = False) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
-    Leaves for which `traced` is false go in as they are.
+    Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
     """
     with unhurried():
-        return _record(fun, in_tree, leaves, traced)
+        return _record(fun, in_tree, leaves, traced, places)
 
 
 @contextlib.contextmanager
@@ -209,8 +223,17 @@ def unhurried() -> Iterator[None]:
         gc.enable()
 
 
-def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Recording:
-    trace = RecordTrace()
+_active: ContextVar[bool] = ContextVar("active", default=False)
+
+
+def is_recording() -> bool:
+    """Tell whether a program is being recorded: loops are operations of it then."""
+    return _active.get()
+
+
+def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool) -> Recording:
+    trace = RecordTrace(places)
+    token = _active.set(True)
     try:
         given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
         args, kwargs = tree.unflatten(in_tree, given)
@@ -218,6 +241,7 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool]) -> Re
         outs, out_tree = tree.flatten(fun(*args, **kwargs))
         outputs = [_output(trace, y) for y in outs]
     finally:
+        _active.reset(token)
         trace.finish()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     result = tree.unflatten(out_tree, [trace.lower(y) for y in outs])
@@ -229,7 +253,7 @@ def _output(trace: RecordTrace, y: Any) -> int:
     if type(y) is Tracer:
         if y.trace is not trace:
             y.trace.check_alive()
-            raise Foreign
+            return trace.foreign(y)
         return y.info
     return trace.constant(y) if hasattr(y, "dtype") or type(y) in _NUMBERS else _opaque(trace, y)
 
@@ -281,7 +305,9 @@ def make_graph(fun: Callable) -> Callable:
     -------
     callable
         Takes the arguments of `fun` and returns a :class:`fad.core.graph.Graph`: ``str()``, ``.to_dot()``,
-        ``.to_html()``, and a call of its own that runs the program on a flat list of values.
+        ``.to_html()``, and a call of its own that runs the program on a flat list of values. Buffers of models
+        (BatchNorm's statistics) are further inputs, and what is written to them further outputs; the model itself stays
+        as it was.
 
     Examples
     --------
@@ -296,7 +322,9 @@ def make_graph(fun: Callable) -> Callable:
     """
 
     def recorded(*args: Any, **kwargs: Any) -> Graph:
-        leaves, in_tree = tree.flatten((args, kwargs))
-        return record(fun, in_tree, leaves, [is_traceable(x) for x in leaves]).graph
+        leaves, in_tree, state = effects.open_flatten((args, kwargs))
+        program = effects.with_changes(fun) if state else fun
+        with effects.compiling():
+            return record(program, in_tree, leaves, [is_traceable(x) for x in leaves], places=True).graph
 
     return recorded

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+import numpy as np
 
 from fad.core import drawing
 from fad.eager.node import Node, node_of
-from fad.eager.records import BIRTH
+from fad.eager.records import BIRTH, saved_in
 
 
 def nodes(tensor: Any) -> list[Node]:
@@ -22,16 +25,32 @@ def nodes(tensor: Any) -> list[Node]:
     return [found[birth] for birth in sorted(found, reverse=True)]
 
 
-def _label(node: Node) -> str:
-    if node.name() != "AccumulateGrad":
-        return node.name()
-    leaf = node.variable
-    return "AccumulateGrad" if leaf is None else f"leaf {tuple(leaf.shape)}"
-
-
-def _parents(found: list[Node]) -> list[list[int]]:
+def _drawn(tensor: Any) -> list[drawing.Node]:
+    """Return the boxes of a drawing, leaves first."""
+    found = nodes(tensor)[::-1]
     place = {node._record[BIRTH]: i for i, node in enumerate(found)}
-    return [[place[n._record[BIRTH]] for n, _ in node.next_functions if n is not None] for node in found]
+    boxes = []
+    for i, node in enumerate(found):
+        kind, what = _described(node)
+        parents = [place[n._record[BIRTH]] for n, _ in node.next_functions if n is not None]
+        name, _, text = node.line.partition(": ")
+        cells = (str(i), node.name(), what, ", ".join(map(str, parents)), node.line)
+        boxes.append(
+            drawing.Node(str(i), kind, (node.name(), what, f"{os.path.basename(name)}: {text}"), cells, parents)
+        )
+    return boxes
+
+
+def _described(node: Node) -> tuple[str, str]:
+    """Return the kind of a node's box, and of a leaf the shape, dtype and bytes, of another what it keeps."""
+    if node.name() == "AccumulateGrad":
+        leaf = node.variable
+        if leaf is None:
+            return "input", "(a leaf that no longer exists)"
+        return "input", f"leaf {tuple(leaf.shape)} {leaf.dtype} ({drawing.amount(leaf.value.nbytes)})"
+    kept = [x for x in saved_in(node._record) if type(x) is np.ndarray]
+    shapes = ", ".join(str(x.shape) for x in kept)
+    return "operation", f"keeps {shapes} ({drawing.amount(sum(x.nbytes for x in kept))})" if kept else "keeps nothing"
 
 
 def to_dot(tensor: Any) -> str:
@@ -39,28 +58,17 @@ def to_dot(tensor: Any) -> str:
 
     >>> import fad.eager as torch
     >>> x = torch.ones(3, requires_grad=True)
-    >>> print(to_dot(2 * x))
-    digraph {
-      n0 [label="MulBackward0"];
-      n1 [label="leaf (3,)", shape=box];
-      n1 -> n0;
-    }
+    >>> "n0 -> n1;" in to_dot(2 * x)
+    True
     """
-    found = nodes(tensor)
-    lines = []
-    for i, node in enumerate(found):
-        shape = ", shape=box" if node.name() == "AccumulateGrad" else ""
-        lines.append(f'  n{i} [label="{_label(node)}"{shape}];')
-    for i, parents in enumerate(_parents(found)):
-        lines += [f"  n{p} -> n{i};" for p in parents]
-    return "\n".join(["digraph {", *lines, "}"])
+    return drawing.to_dot(_drawn(tensor))
 
 
 def to_html(tensor: Any) -> str:
-    """Return a page that draws the graph behind a tensor, with the user's lines below; it needs no network."""
-    found = nodes(tensor)[::-1]
-    drawn = [
-        drawing.Node(f"n{i}", "input" if n.name() == "AccumulateGrad" else "operation", _label(n), n.line, parents)
-        for i, (n, parents) in enumerate(zip(found, _parents(found), strict=True))
-    ]
-    return drawing.page(drawn, "\n".join(f"{_label(n)}  {n.line}" for n in found))
+    """Return a page that draws the graph behind a tensor, with what each node keeps and the user's lines."""
+    boxes = _drawn(tensor)
+    leaves = sum(n.kind == "input" for n in boxes)
+    summary = (
+        f"operations: {len(boxes) - leaves}; leaves: {leaves}; backward goes through them from the last to the first"
+    )
+    return drawing.page("fad.eager graph", summary, boxes, ("node", "name", "keeps", "operands", "line"))

@@ -11,6 +11,7 @@ from fad import config, tree
 from fad.eager.creation import generator
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
+from fad.eager.records import placed
 from fad.eager.tensor import Parameter, Tensor, lowered, wrap
 
 _MADE = [
@@ -100,5 +101,5 @@ for _title in __all__:
 # Layers that are one call of a function need no copy of their core.
 Linear = globals()["Linear"]
 Linear.forward = lambda self, input: F.linear(input, self.weight, self._parameters.get("bias"))
-globals()["ReLU"].forward = lambda self, input: F.relu(input)
+globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
