@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad import tree
+from fad.core import effects
 from fad.transforms.vjp import vjp
 from fad.transforms.watched import WatchedTrace, Watcher, saved_in, watching
 
@@ -58,9 +60,10 @@ def saved(fun: Callable) -> Callable:
     Returns
     -------
     callable
-        With the arguments of `fun`; returns a :class:`Saved`: a list of (bytes, shape, dtype, operation, line),
-        the largest first, with ``total`` in bytes. Memory that several operations share is counted once, and the
-        arguments themselves count too, where a rule holds on to them.
+        With the arguments of `fun`, models and labels among them; returns a :class:`Saved`: a list of (bytes, shape,
+        dtype, operation, line), the largest first, with ``total`` in bytes. Memory that several operations share is
+        counted once, and the arguments themselves count too, where a rule holds on to them. Whole numbers, strings and
+        the like are held fixed. Statistics of layers are left as they were.
 
     Examples
     --------
@@ -72,11 +75,22 @@ def saved(fun: Callable) -> Callable:
 
     def measured(*args: Any) -> Saved:
         keeper = _Keeper()
-        with watching(keeper):
-            vjp(fun, *args)
+        leaves, structure = tree.flatten(args)
+        moving = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+
+        def of_moving(*xs: Any) -> Any:
+            given = dict(zip(moving, xs, strict=True))
+            return fun(*tree.unflatten(structure, [given.get(i, x) for i, x in enumerate(leaves)]))
+
+        with watching(keeper), effects.replaying(effects.Log()):
+            vjp(of_moving, *[leaves[i] for i in moving])
         return Saved(sorted(_kept(keeper.traces[-1]), key=lambda k: -k.bytes))
 
     return measured
+
+
+def _is_differentiable(x: Any) -> bool:
+    return x.dtype.kind in "fc" if hasattr(x, "dtype") else type(x) in (float, complex)
 
 
 def _kept(trace: WatchedTrace) -> list[Kept]:

@@ -48,7 +48,7 @@ class Event:
         self.shapes: tuple = ()
         self.bytes = 0
         self.place = ""
-        self.thread = threading.get_ident()
+        self.thread = threading.get_native_id()  # trace viewers take ids of 32 bits
 
     @property
     def total(self) -> float:
@@ -135,7 +135,7 @@ class Averages(list):
         rows = rows if row_limit < 0 else rows[:row_limit]
         total = self.self_time_total
         head, cells = self._cells(rows, total or 1.0)
-        text = _aligned(head, cells)
+        text = _aligned(head, cells, left=("Name", "Input shapes", "Line"))
         return f"{text}\nSelf time total: {_time(total)}"
 
     def _cells(self, rows: list, total: float) -> tuple[list, list]:
@@ -161,10 +161,13 @@ def _time(us: float) -> str:
     return f"{us / 1e6:.3f}s" if us >= 1e6 else f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
-def _aligned(head: list, rows: list) -> str:
+def _aligned(head: list, rows: list, left: tuple) -> str:
+    """Return a table: numbers to the right of their columns, text to the left."""
     widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
     rule = "  ".join("-" * w for w in widths)
-    lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in (head, *rows)]
+    sides = [str.ljust if h in left else str.rjust for h in head]
+    lines = ["  ".join(put(c, w) for put, c, w in zip(sides, r, widths, strict=True)) for r in (head, *rows)]
+    lines = [line.rstrip() for line in lines]
     return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 

@@ -5,7 +5,9 @@ import pytest
 
 import fad
 import fad.eager as torch
+from fad import nn
 from fad.debug import NaNGradientError
+from fad.nn import functional as F
 
 
 def root_times_zero(x):
@@ -111,6 +113,14 @@ def test_saved_prints_as_a_table():
     text = str(fad.saved(network)(np.ones((10, 4)), np.ones((4, 8))))
     assert text.splitlines()[0].split() == ["bytes", "shape", "dtype", "operation", "line"]
     assert text.splitlines()[-1] == "1,856 bytes in 4 arrays"
+
+
+def test_saved_takes_a_model_and_labels_and_leaves_statistics_alone():
+    model = nn.Sequential(nn.Linear(3, 4, key=0), nn.BatchNorm1d(4))
+    before = model.state_dict()
+    found = fad.saved(lambda m, x, y: F.cross_entropy(m(x), y))(model, np.ones((5, 3)), np.arange(5) % 4)
+    assert {k.operation for k in found} >= {"affine", "cross_entropy_of_logits"}
+    assert all(np.array_equal(before[k], v) for k, v in model.state_dict().items())
 
 
 def test_sums_and_sines_keep_what_their_rules_read_and_no_more():

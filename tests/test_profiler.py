@@ -160,7 +160,7 @@ def test_the_trace_is_valid_in_the_trace_event_format(tmp_path):
     for e in trace["traceEvents"]:
         assert {"name", "ph", "pid", "tid"} <= set(e)
         assert e["ph"] in ("X", "M")
-        assert all(isinstance(e[key], int) for key in ("pid", "tid"))
+        assert all(isinstance(e[key], int) and 0 <= e[key] < 2**32 for key in ("pid", "tid"))
     for e in complete:
         assert isinstance(e["name"], str)
         assert isinstance(e["cat"], str)
