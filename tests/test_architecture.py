@@ -32,7 +32,8 @@ FLOORS = [
         "ops.pooling", "ops.refused", "ops", "ops.__main__",
     ],
     [
-        "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.vjp",
+        "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
+        "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
         "transforms.checkpoint", "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched",
         "transforms.record", "transforms.under", "compile.", "transforms.jit",

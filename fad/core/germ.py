@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.core.tracer import Trace, Tracer, bind
+from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import GaugeDependenceWarning
 
 # The points of the line, and those of the line with the other choice.
@@ -75,8 +75,8 @@ class GermTrace(Trace):
             first = self if prim.extra.get("needs_trace") else self.size
             y = prim.batch(first, batched, values, params)
         if prim.multi:
-            return tuple(Tracer(v, self, None) for v in y)
-        return Tracer(y, self, None)
+            return tuple(tracer(v, self, None) for v in y)
+        return tracer(y, self, None)
 
 
 def _is_germ(x: Any) -> bool:
@@ -108,7 +108,7 @@ def _along(numbers: Any, x: Any) -> Tracer:
     dtype = np.finfo(x.dtype).dtype
     while type(x) is Tracer:
         x = x.value
-    return Tracer(backend_of(x).from_host(np.array(numbers, dtype)), GERM, None)
+    return tracer(backend_of(x).from_host(np.array(numbers, dtype)), GERM, None)
 
 
 _kept: ContextVar[bool] = ContextVar("germs_kept", default=False)
@@ -134,7 +134,7 @@ def settled(x: Any, derivative: bool = True) -> Any:
     if x.trace is GERM:
         return at_zero(x.value, report=derivative)
     if x.trace.kind == "vmap" and type(x.value) is Tracer:
-        return Tracer(settled(x.value, derivative), x.trace, x.info)
+        return tracer(settled(x.value, derivative), x.trace, x.info)
     return x
 
 

@@ -52,6 +52,9 @@ class Tracer:
     """
 
     __slots__ = ("value", "trace", "info")
+    value: Any
+    trace: Trace
+    info: Any
 
     if TYPE_CHECKING:  # the rooms install ndarray's methods, attributes and operators
 
@@ -66,11 +69,6 @@ class Tracer:
         def __neg__(self) -> Any: ...
 
         __pos__ = __abs__ = __invert__ = __neg__
-
-    def __init__(self, value: Any, trace: Trace, info: Any):
-        self.value = value
-        self.trace = trace
-        self.info = info
 
     # --- what an array says of itself -------------------------------------------------------------------------
 
@@ -198,6 +196,15 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
+
+
+def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
+    """Make a tracer. The class has no ``__init__``, so that the hot path saves a call by writing the same out."""
+    x = Tracer()
+    x.value = value
+    x.trace = trace
+    x.info = info
+    return x
 
 
 def _public_name(frame: Any, module: str) -> str:

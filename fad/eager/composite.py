@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.core.archetypes import cast
 from fad.core.cotangent import densify
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, tracer
 from fad.eager.engine import EagerTrace, Pullback, _outside, call_record, lift, output
 from fad.eager.mode import is_grad_enabled
 from fad.eager.tensor import Tensor, wrap
@@ -74,7 +74,7 @@ def _with_custom_rule(trace: EagerTrace, call: Any, xs: tuple) -> list:
     """Run a function that has a rule of its own (`fad.custom_vjp`) as one node."""
     operands = [Tensor(x.value, x.info) if type(x) is Tracer and x.trace is trace else x for x in xs]
     ys = composite(f"{call.name}Backward", lambda *values: tuple(call(*values)), *operands)
-    return [Tracer(y.value, trace, y.node) if y.node is not None else y.value for y in ys]
+    return [tracer(y.value, trace, y.node) if y.node is not None else y.value for y in ys]
 
 
 custom._RULES[EagerTrace] = _with_custom_rule

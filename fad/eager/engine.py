@@ -18,7 +18,7 @@ import numpy as np
 from fad.core.archetypes import fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
-from fad.core.tracer import Trace, Tracer, bind
+from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import (
     BIRTH,
@@ -87,8 +87,8 @@ class EagerTrace(Trace):
             nodes.append(None)
         y, rec = apply(prim, values, nodes, params)
         if type(rec) is tuple:
-            return tuple(v if r is None else Tracer(v, self, r) for v, r in zip(y, rec, strict=True))
-        return y if rec is None else Tracer(y, self, rec)
+            return tuple(v if r is None else tracer(v, self, r) for v, r in zip(y, rec, strict=True))
+        return y if rec is None else tracer(y, self, rec)
 
     def finish(self) -> None:
         raise TypeError("the eager tape has no end")
@@ -99,7 +99,7 @@ EAGER = EagerTrace(birth=0)
 
 def lift(value: Any, rec: Any, trace: EagerTrace = EAGER) -> Any:
     """Return a value with its record as something that transforms understand."""
-    return value if rec is None or value is None else Tracer(value, trace, rec)
+    return value if rec is None or value is None else tracer(value, trace, rec)
 
 
 # --- recording ----------------------------------------------------------------------------------------------------

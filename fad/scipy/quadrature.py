@@ -15,7 +15,8 @@ from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.implicit import closed_over
 from fad.transforms.jvp import jvp
-from fad.transforms.vjp import is_inexact, vjp
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import vjp
 
 # --- of functions ---------------------------------------------------------------------------------------------------
 

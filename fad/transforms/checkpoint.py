@@ -14,7 +14,7 @@ from typing import Any
 
 from fad import tree
 from fad.core import effects
-from fad.core.tracer import Trace, Tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
@@ -116,7 +116,7 @@ def _run_batched(trace: BatchTrace, flat: Callable, xs: list, captured: list) ->
     def below(values):
         was, trace.dead = trace.dead, False
         try:
-            lanes = [Tracer(v, trace, None) if _mine(x, trace) else x for v, x in zip(values, xs, strict=True)]
+            lanes = [tracer(v, trace, None) if _mine(x, trace) else x for v, x in zip(values, xs, strict=True)]
             ys = flat(lanes)
         finally:
             trace.dead = was
@@ -125,7 +125,7 @@ def _run_batched(trace: BatchTrace, flat: Callable, xs: list, captured: list) ->
 
     values = [trace.lower(x) for x in xs]
     ys = _run(below, values, [trace.lower(x) for x in captured])
-    return [Tracer(y, trace, None) if b else y for y, b in zip(ys, flags[0], strict=True)]
+    return [tracer(y, trace, None) if b else y for y, b in zip(ys, flags[0], strict=True)]
 
 
 def _mine(x: Any, trace: Trace) -> bool:

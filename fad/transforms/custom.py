@@ -16,12 +16,13 @@ import numpy as np
 
 from fad import tree
 from fad.core.germ import germs_kept
-from fad.core.tracer import Trace, Tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.vjp import VJPTrace, is_inexact, vjp
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
 
@@ -65,7 +66,7 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     tangents = [x.info if x is not v else zeros_like(v) for x, v in zip(xs, values, strict=True)]
     ys, ts = _pushed(call, values, tangents)
     _check_closed(trace, ys + ts, call.name)
-    return [Tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
+    return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
 @germs_kept()
@@ -141,7 +142,7 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
         ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
     else:
         ys = _batched(call, batched, trace.size)(*values)
-    return [Tracer(y, trace, None) for y in _check_closed(trace, ys, call.name)]
+    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call.name)]
 
 
 def _batched(call: Call, batched: list, size: int) -> Call:

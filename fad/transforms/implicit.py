@@ -22,7 +22,8 @@ from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
-from fad.transforms.vjp import is_inexact, vjp
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import vjp
 
 
 def custom_root(

@@ -13,7 +13,7 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept, settled
-from fad.core.tracer import Trace, Tracer, bind, same_structure
+from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
 
@@ -53,7 +53,7 @@ class JVPTrace(Trace):
     def _attach(self, y: Any, t: Any) -> Any:
         if t is None or y.dtype.kind not in "fc":
             return y
-        return Tracer(y, self, t)
+        return tracer(y, self, t)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
@@ -104,7 +104,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     xs = [as_primal(x, "a primal of jvp") for x in xs]
     ts = check_like(ts, xs, "a tangent of jvp")
     trace = JVPTrace()
-    tracers = [Tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)]
+    tracers = [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)]
     aux = None
     try:
         out = fun(*tree.unflatten(in_tree, tracers))

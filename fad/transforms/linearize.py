@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.germ import settled
-from fad.core.tracer import Trace, Tracer, bind, same_structure, youngest
+from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
@@ -51,7 +51,7 @@ class LinearTrace(Trace):
         ys = list(y) if multi else [y]
         self.records.append((push if multi else lambda ts: (push(ts),), parents))
         self.records += [None] * (len(ys) - 1)
-        out = [Tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)]
+        out = [tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)]
         return tuple(out) if multi else out[0]
 
 
@@ -103,7 +103,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     trace.records += [None] * len(xs)
     aux = None
     try:
-        out = fun(*tree.unflatten(in_tree, [Tracer(x, trace, i) for i, x in enumerate(xs)]))
+        out = fun(*tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)]))
         if has_aux:
             out, aux = pair(out)
             aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)

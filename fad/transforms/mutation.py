@@ -15,13 +15,15 @@ from fad import config
 from fad.errors import MutationError
 from fad.places import show_place, user_place
 
-_WHOLE = 512  # bytes up to which an array is read whole
+_WHOLE = 4096  # bytes up to which an array is copied whole: quicker than to sample it, and it notices everything
 _SAMPLES = 32
 
 
 def fingerprint(x: np.ndarray, mode: str) -> Any:
     """Return something that changes when the contents of `x` change."""
-    if mode == "full" or x.nbytes <= _WHOLE:
+    if x.nbytes <= _WHOLE:
+        return x.tobytes()
+    if mode == "full":
         return hash(x.tobytes())
     if x.flags.forc:
         line = x.ravel(order="K")
@@ -33,16 +35,21 @@ def fingerprint(x: np.ndarray, mode: str) -> Any:
 class Watch:
     """The user arrays that one reverse trace has kept, with their fingerprints."""
 
-    __slots__ = ("mode", "inputs", "kept")
+    __slots__ = ("mode", "inputs", "kept", "places")
 
     def __init__(self, primals: list):
         self.mode = config.check_mutation.get()
         self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
         self.kept: dict[int, tuple] = {}
+        self.places: dict[int, Any] = {}  # where each array, or the array it is a view of, was first kept
 
     def add(self, x: np.ndarray) -> None:
         if self.mode != "off":
-            self.kept[id(x)] = (x, fingerprint(x, self.mode), user_place())
+            owner = id(x if x.base is None else x.base)
+            place = self.places.get(owner)
+            if place is None:  # a loop over x[t] asks once: to look it up costs more than the rest
+                place = self.places[owner] = user_place()
+            self.kept[id(x)] = (x, fingerprint(x, self.mode), place)
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""

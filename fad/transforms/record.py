@@ -24,7 +24,7 @@ from fad import config, tree
 from fad.core import effects
 from fad.core.graph import GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer
+from fad.core.tracer import Trace, Tracer, tracer
 from fad.errors import user_line
 from fad.places import user_place
 from fad.transforms.check import as_operand
@@ -63,7 +63,7 @@ class RecordTrace(Trace):
         if type(x) in _NUMBERS:
             self.weak[number] = x
             x = np.asarray(x)[()]
-        return Tracer(x, self, number)
+        return tracer(x, self, number)
 
     def constant(self, x: Any) -> int:
         """Return the number of a constant: arrays are told apart by identity, numbers by value."""

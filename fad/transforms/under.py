@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Tracer, youngest
+from fad.core.tracer import tracer, youngest
 from fad.transforms.check import finished, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
-from fad.transforms.vjp import VJPTrace, is_inexact, vjp
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
 
@@ -65,7 +66,7 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
         return flat(*leaves)
     tangents = tuple(_as(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
-    return tree.map(lambda y, t: Tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
+    return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
 
 
 def _as(t: Any, x: Any) -> Any:
@@ -79,7 +80,7 @@ def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, m
         return flat(*leaves)
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
-    return tree.map(lambda y: Tracer(y, trace, None), batched(*values))
+    return tree.map(lambda y: tracer(y, trace, None), batched(*values))
 
 
 RULES: dict[type, Callable] = {VJPTrace: _under_vjp, JVPTrace: _under_jvp, BatchTrace: _under_vmap}

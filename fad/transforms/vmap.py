@@ -20,7 +20,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.core.germ import settled
-from fad.core.tracer import Trace, Tracer, bind
+from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, finished, refuse_mixing
 
@@ -56,7 +56,7 @@ class BatchTrace(Trace):
 
     def stop(self, x: Tracer) -> Tracer:
         v = x.value
-        return Tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
+        return tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -79,8 +79,8 @@ class BatchTrace(Trace):
         else:
             y = prim.batch(self.size, tuple(batched), values, params)
         if prim.multi:
-            return tuple(Tracer(v, self, None) for v in y)
-        return Tracer(y, self, None)
+            return tuple(tracer(v, self, None) for v in y)
+        return tracer(y, self, None)
 
     def _loop(self, prim: Any, values: list, batched: list, params: dict) -> Any:
         if prim.name not in _warned:
@@ -279,7 +279,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     """
     trace = BatchTrace(size, path, on_branch)
     try:
-        wrapped = [Tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
+        wrapped = [tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
         ys, out_tree = tree.flatten(fun(*args, **kwargs))
         ys = [finished(y) for y in ys]

@@ -16,19 +16,8 @@ import numpy as np
 from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
-from fad.transforms.vjp import (
-    BOTH,
-    CALL,
-    INDEX,
-    MULTI,
-    ONE_OF_TWO,
-    PRODUCT,
-    RERUN,
-    UNARY,
-    VJPTrace,
-    make_trace,
-    sweep,
-)  # fmt: skip
+from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY
+from fad.transforms.vjp import VJPTrace, make_trace, sweep
 
 
 class Note:

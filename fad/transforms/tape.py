@@ -1,0 +1,261 @@
+"""The tape of reverse mode: what the forward pass writes down, and the trace that writes it.
+
+The tape is a list of records in execution order, and a tracer's `info` is its position there. So the backward pass is
+one reversed loop with no graph search (`fad.transforms.vjp.sweep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.spec import spec_of
+from fad.core.tracer import Trace, Tracer, bind, leaked, tracer
+from fad.errors import UnsupportedInputError
+from fad.transforms.check import as_operand
+
+# Kinds of record.
+UNARY = 1  # (kind, i, partial, y, x)
+ONE_OF_TWO = 2  # (kind, i, partial, z, x, y, fit)         one operand is constant
+BOTH = 3  # (kind, i, j, partial_x, partial_y, z, x, y, fit_x, fit_y)
+PRODUCT = 4  # (kind, i, j, (vjp_x, vjp_y), x, y)            matmul: VJPs instead of partials
+INDEX = 5  # (kind, i, prim, index, shape, dtype)          x[index] by slices and integers
+GENERAL = 6  # (kind, parents, prim, y, xs, params)
+MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
+CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
+RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
+
+
+class _Dead:
+    """Stands in for the tape of a finished trace."""
+
+    def __init__(self, kind: type[Trace]):
+        self._kind = kind  # not the trace: a cycle would keep the arrays it watched until the next collection
+
+    def __len__(self) -> int:
+        raise leaked(self._kind)
+
+
+class Recorder(Trace):
+    """A trace that writes a tape; reverse mode adds the sweep (`fad.transforms.vjp.VJPTrace`)."""
+
+    __slots__ = ("tape", "watch")
+    kind = "a reverse-mode transform (grad, vjp)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tape: Any = []
+        self.watch: Any = None
+
+    def finish(self) -> None:
+        self.tape = _Dead(type(self))
+        self.dead = True
+
+    # --- the hot path: elementwise operations of one and two operands -------------------------------------------
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        v = x.value
+        y = prim.forward(v) if type(v) is not Tracer else prim(v)
+        if prim.flat:
+            return y
+        tape = self.tape
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = len(tape)
+        keep_y, keep_x = prim.keep[0]
+        tape.append((UNARY, x.info, prim.partials[0], y if keep_y else None, v if keep_x else None))
+        return out
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        partials = prim.partials
+        if partials is None:
+            return self.product(prim, x.value, y.value, x.info, y.info)
+        a = x.value
+        b = y.value
+        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        px, py = partials
+        if px is None or py is None:
+            return self._one_side(prim, x, y, a, b, z)
+        tape = self.tape
+        out = Tracer()
+        out.value = z
+        out.trace = self
+        out.info = len(tape)
+        keep_z, keep_a, keep_b = prim.keep[2]
+        if a.dtype is b.dtype and a.shape == b.shape:
+            to_x = to_y = None
+        else:
+            shape, dtype = z.shape, z.dtype
+            to_x = None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype)
+            to_y = None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype)
+        tape.append((
+            BOTH, x.info, y.info, px, py,
+            z if keep_z else None, a if keep_a else None, b if keep_b else None, to_x, to_y,
+        ))  # fmt: skip
+        return out
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        kind = type(b)
+        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+            b = as_operand(b, (x,))
+            if b is NotImplemented:
+                return b
+        if prim.partials is None:
+            return self.product(prim, x.value, b, x.info, -1)
+        a = x.value
+        z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
+        partial = prim.partials[0]
+        # A Python number changes neither shape nor dtype, but for some ufuncs of SciPy that widen beside one.
+        if kind is float and partial is not None and z.dtype is a.dtype:
+            keep_z, keep_a, _ = prim.keep[0]
+            tape = self.tape
+            out = Tracer()
+            out.value = z
+            out.trace = self
+            out.info = len(tape)
+            tape.append((ONE_OF_TWO, x.info, partial, z if keep_z else None, a if keep_a else None, b, None))
+            return out
+        return self._record_one(prim, 0, x.info, a, z, a, b)
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        kind = type(a)
+        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+            a = as_operand(a, (y,))
+            if a is NotImplemented:
+                return a
+        if prim.partials is None:
+            return self.product(prim, a, y.value, -1, y.info)
+        b = y.value
+        z = prim.forward(a, b) if type(b) is not Tracer and kind is not Tracer else prim(a, b)
+        return self._record_one(prim, 1, y.info, b, z, a, b)
+
+    def _record_one(self, prim: Any, k: int, parent: int, operand: Any, z: Any, a: Any, b: Any) -> Any:
+        """Record a binary operation of which only operand `k` is traced."""
+        partial = prim.partials[k]
+        if partial is None:
+            return z
+        keep_z, keep_a, keep_b = prim.keep[k]
+        constant = a if k else b
+        if type(constant) is np.ndarray and (keep_a if k else keep_b) and id(constant) not in self.watch.kept:
+            self.watch.add(constant)
+        tape = self.tape
+        out = Tracer()
+        out.value = z
+        out.trace = self
+        out.info = len(tape)
+        kind = type(constant)
+        if operand.dtype is z.dtype and (kind is float or kind is int or operand.shape == z.shape):
+            to = None
+        else:
+            to = (operand.shape, operand.dtype)
+            if z.dtype.kind not in "fc":
+                raise UnsupportedInputError(f"{prim.name} of a traced value gave an array of dtype {z.dtype}")
+        tape.append((
+            ONE_OF_TWO, parent, partial, z if keep_z else None, a if keep_a else None, b if keep_b else None, to
+        ))  # fmt: skip
+        return out
+
+    def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:
+        """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
+        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        watch = self.watch
+        if i < 0 and type(a) is np.ndarray and id(a) not in watch.kept:
+            watch.add(a)
+        elif j < 0 and type(b) is np.ndarray and id(b) not in watch.kept:
+            watch.add(b)
+        tape = self.tape
+        out = Tracer()
+        out.value = z
+        out.trace = self
+        out.info = len(tape)
+        tape.append((PRODUCT, i, j, prim.vjp, a, b))
+        return out
+
+    def _one_side(self, prim: Any, x: Tracer, y: Tracer, a: Any, b: Any, z: Any) -> Any:
+        """Record an operation of two traced operands with no derivative in one of them, or in both."""
+        if prim.flat:
+            return z
+        return (
+            self._record_one(prim, 0, x.info, a, z, a, b)
+            if prim.partials[0]
+            else self._record_one(prim, 1, y.info, b, z, a, b)
+        )
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        v = x.value
+        y = v[index]
+        if type(v) is Tracer:
+            return self.record(prim, [x.info], [v], y, {"template": index})
+        tape = self.tape
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = len(tape)
+        tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
+        return out
+
+    # --- everything else ------------------------------------------------------------------------------------------
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if prim.extra and "differentiated" in prim.extra:
+            return prim.extra["differentiated"](*args, **params)
+        values, parents = [], []
+        for x in args:
+            if type(x) is Tracer and x.trace is self:
+                values.append(x.value)
+                parents.append(x.info)
+            else:
+                if type(x) is not np.ndarray and type(x) is not Tracer:
+                    x = as_operand(x, args)
+                    if x is NotImplemented:
+                        return x
+                values.append(x)
+                parents.append(-1)
+        y = bind(prim, *values, **params)
+        if prim.flat:
+            return y
+        return self.record(prim, parents, values, y, params)
+
+    def record(self, prim: Any, parents: list, values: list, y: Any, params: dict) -> Any:
+        tape = self.tape
+        position = len(tape)
+        if prim.multi:
+            ys = tuple(y)
+            tape.append((MULTI, parents, prim, ys, self._keep(values, parents), params))
+            tape.extend([None] * (len(ys) - 1))
+            return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
+        if y.dtype.kind not in "fc":
+            return y
+        if prim.saves == "none":
+            tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
+        else:
+            tape.append((GENERAL, parents, prim, y, self._keep(values, parents), params))
+        return tracer(y, self, position)
+
+    def _keep(self, values: list, parents: list) -> tuple:
+        """Return operands as saved for the backward pass, watching those that the user could still overwrite."""
+        for x, parent in zip(values, parents, strict=True):
+            if parent < 0 and type(x) is np.ndarray and id(x) not in self.watch.kept:
+                self.watch.add(x)
+        return tuple(values)
+
+    def call(self, parents: list, outs: list, pullback: Callable) -> list:
+        """Record a call with a pullback of its own; `outs` are its results, as plain values."""
+        position = len(self.tape)
+        self.tape.append((CALL, parents, pullback, len(outs)))
+        self.tape.extend([None] * (len(outs) - 1))
+        return [tracer(y, self, position + i) if is_inexact(y) else y for i, y in enumerate(outs)]
+
+    def rerun(self, run: Callable, values: list) -> list:
+        """Record a checkpoint: `values` are its results, and ``run()`` gives them as tracers once more."""
+        position = len(self.tape)
+        self.tape.append((RERUN, self, run, len(values)))
+        self.tape.extend([None] * (len(values) - 1))
+        return [tracer(y, self, position + i) for i, y in enumerate(values)]
+
+
+def is_inexact(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype.kind in "fc"
