@@ -45,7 +45,7 @@ def test_every_ufunc_with_a_complex_loop_has_a_rule_and_is_tried_on_complex_samp
 # Where complex samples are refused although NumPy computes something: what it computes is no function of them.
 NO_MEANING = {
     "arange": "NumPy drops the imaginary part of a length",
-    "histogram": "bins of complex numbers", "histogram_bin_edges": "bins of complex numbers",
+    **dict.fromkeys(["histogram", "histogram_bin_edges", "histogram2d", "histogramdd"], "bins of complex numbers"),
     "unique_values": "an order that NumPy leaves open; the set is right",
     "sigmoid": "a real activation", "norm_root": "a step of norm on real numbers",
     "sign_real": "the real branch of sign",

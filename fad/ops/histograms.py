@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -72,14 +74,100 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     """
     a = np.ravel(as_array(a))
     edges = histogram_bin_edges(a, bins, range, weights)
-    plain, borders = stop_gradient((a, edges))
-    n = edges.size - 1
-    places = np.clip(searchsorted(borders, plain, "right") - 1, 0, n - 1)  # the last bin holds its right edge too
-    inside = (plain >= borders[0]) & (plain <= borders[-1])
-    weights = np.ones_like(plain, dtype=np.intp) if weights is None else np.ravel(as_array(weights))
+    weights = np.ones_like(stop_gradient(a), dtype=np.intp) if weights is None else np.ravel(as_array(weights))
     wide = weights if weights.dtype.kind == "i" else weights.astype(np.result_type(weights, np.float64))
-    wide = np.where(inside, wide, np.zeros_like(wide, shape=()))
-    hist = At(np.zeros_like(wide, shape=(n,)))[(places,)].add(wide).astype(weights.dtype)
+    hist = _added_up([_places(a, edges)], wide).astype(weights.dtype)
     if density:
         hist = hist / (edges[1:] - edges[:-1]).astype(np.float64) / np.sum(hist)
     return hist, edges
+
+
+def _places(a: Any, edges: Any) -> tuple:
+    """Return the bin of each value, whether it lies in any, and how many bins there are."""
+    plain, borders = stop_gradient((a, edges))
+    n = borders.size - 1
+    places = np.clip(searchsorted(borders, plain, "right") - 1, 0, n - 1)  # the last bin holds its right edge too
+    return places, (plain >= borders[0]) & (plain <= borders[-1]), n
+
+
+def _added_up(found: list[tuple], weights: Any) -> Any:
+    """Add weights into a table with one axis for each entry of `found`, the places along that axis."""
+    inside = functools.reduce(np.logical_and, [inside for _, inside, _ in found])
+    weights = np.where(inside, weights, np.zeros_like(weights, shape=()))
+    table = At(np.zeros_like(weights, shape=tuple(n for _, _, n in found)))
+    return table[tuple(places for places, _, _ in found)].add(weights)
+
+
+@public(
+    np.histogramdd,
+    samples=lambda s: [
+        call(s.real(7, 2), 3),
+        call(s.real(6, 2), (2, 3), weights=s.positive(6), density=True),
+        call([s.real(5), s.real(5)], [np.array([-1.5, 0.0, 1.5]), 2], range=(None, (-1.0, 1.5)), weights=s.real(5)),
+        call(s.real(5), 4),
+    ],
+    complex=False,
+)
+def histogramdd(sample, bins=10, range=None, density=None, weights=None):
+    """Count points in the boxes of a grid, or add up their weights; returns ``(hist, edges)``.
+
+    Counts are piecewise constant. With weights the result is linear in them, and with `density` it hangs on the edges.
+    """
+    sample = as_array(sample) if hasattr(sample, "shape") else np.transpose(as_array(sample))
+    sample = sample if sample.ndim == 2 else np.transpose(np.atleast_2d(sample))
+    axes = sample.shape[1]
+    bins = list(bins) if _has_length(bins) else axes * [bins]
+    if len(bins) != axes:
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    range = (None,) * axes if range is None else range
+    if len(range) != axes:
+        raise ValueError("range argument must have one entry per dimension")
+    edges = [_axis_edges(i, sample[:, i], *given) for i, given in enumerate(zip(bins, range, strict=True))]
+    wide = np.ones_like(stop_gradient(sample[:, 0])) if weights is None else np.ravel(as_array(weights))
+    hist = _added_up([_places(sample[:, i], edge) for i, edge in enumerate(edges)], wide.astype(np.float64))
+    if density:
+        total = np.sum(hist)
+        for i, edge in enumerate(edges):
+            hist = hist / np.expand_dims(edge[1:] - edge[:-1], tuple(k for k, _ in enumerate(edges) if k != i))
+        hist = hist / total
+    return hist, edges
+
+
+def _has_length(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) > 0
+
+
+def _axis_edges(i: int, a: Any, bins: Any, range: Any) -> Any:
+    if np.ndim(bins) == 1:
+        bins = as_array(bins)
+        if outcome(np.any(bins[:-1] > bins[1:])):
+            raise ValueError(f"`bins[{i}]` must be monotonically increasing, when an array")
+        return bins
+    if np.ndim(bins):
+        raise ValueError(f"`bins[{i}]` must be a scalar or 1d array")
+    if bins < 1:
+        raise ValueError(f"`bins[{i}]` must be positive, when an integer")
+    try:
+        n = operator.index(bins)
+    except TypeError as error:
+        raise TypeError(f"`bins[{i}]` must be an integer, when a scalar") from error
+    return like(a, np.linspace(*_ends(a, range), n + 1))
+
+
+@public(
+    np.histogram2d,
+    samples=lambda s: [
+        call(s.real(7), s.real(7), 3),
+        call(s.real(6), s.real(6), [2, np.array([-1.0, 0.1, 1.9])], weights=s.real(6)),
+        call(s.real(6), s.real(6), np.array([-1.5, 0.0, 1.5]), density=True, weights=s.positive(6)),
+    ],
+    complex=False,
+)
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """Count points in the rectangles of a grid, or add up their weights; returns ``(hist, xedges, yedges)``."""
+    if len(x) != len(y):
+        raise ValueError("x and y must have the same length.")
+    if _has_length(bins) and len(bins) > 2:  # the edges of both axes; two numbers count the bins of each
+        bins = [bins, bins]
+    hist, edges = histogramdd(np.stack([as_array(x), as_array(y)], -1), bins, range, density, weights)
+    return hist, edges[0], edges[1]

@@ -20,9 +20,6 @@ _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or re
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
 _BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
 _DATES = "it works on dates, which have no derivative"
-_COUNTS = (
-    "counts have no derivative; for sums of weights write np.bincount(i, weights), i the bin numbers of np.digitize"
-)
 _MATRIX = "np.matrix is an array subclass of old; write np.asarray, np.atleast_2d or np.block"
 
 # name in numpy -> why it cannot take a traced value, and what to write instead
@@ -44,7 +41,6 @@ FUNCTION_REASONS = {
     "einsum_path": "it plans a product without computing it; give it arrays of the same shapes",
     "in1d": "NumPy has given it up; write np.isin(x.ravel(), values)",
     "isfortran": "the layout of a traced array in memory cannot be seen",
-    **dict.fromkeys(("histogram2d", "histogramdd"), _COUNTS),
     "sort_complex": "it returns complex numbers for any input; write np.sort(x.astype(complex))",
 }
 

@@ -197,6 +197,9 @@ ILLEGAL = [
     lambda x: np.polyder(x[0], -1), lambda x: np.polyint(x[0], 3, [1.0, 2.0]),
     lambda x: np.apply_along_axis(np.sum, 7, x),
     lambda x: np.histogram(x, 0), lambda x: np.histogram(x, np.array([1.0, 0.0])), lambda x: np.bincount([1, 2], x[0]),
+    lambda x: np.histogram2d(x[0], x[1], [1, 2, 1]), lambda x: np.histogram2d(x[0], x[1, :2]),
+    lambda x: np.histogramdd(x, 0), lambda x: np.histogramdd(x, 2.5), lambda x: np.histogramdd(x, [1, 2]),
+    lambda x: np.histogramdd(x, 2, [(0.0, 1.0)]), lambda x: np.histogram2d(x[0], x[1], [[1.0, 0.0], 2]),
     lambda x: np.lib.stride_tricks.sliding_window_view(x, (5, 5)), lambda x: np.unravel_index(99, x.shape),
 ]  # fmt: skip
 

@@ -91,6 +91,34 @@ def test_weights_that_fall_into_bins_have_derivatives_and_the_values_binned_have
     assert fad.grad(lambda x: np.histogram(x, 2, (0.0, 1.0))[0][1] * x[0])(x)[0] == 2
 
 
+def test_weights_that_fall_into_the_boxes_of_a_grid_have_derivatives_and_the_points_have_none():
+    x, y = np.array([0.1, 0.9, 0.5, 1.0, 2.0, np.nan]), np.array([0.9, 0.1, 1.0, 1.0, 0.5, 0.5])
+    grid = [np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.5, 1.0])]
+    table = np.array([[1.0, 10.0], [100.0, 1000.0]])
+    wanted = [10.0, 100.0, 1000.0, 1000.0, 0.0, 0.0]
+    found = fad.grad(lambda w: np.sum(table * np.histogram2d(x, y, grid, weights=w)[0]))(np.ones(6))
+    np.testing.assert_array_equal(found, wanted)
+    points = np.stack([x, y], -1)
+    found = fad.grad(lambda w: np.sum(table * np.histogramdd(points, grid, weights=w)[0]))(np.ones(6))
+    np.testing.assert_array_equal(found, wanted)
+    counts, pulled = fad.vjp(lambda x: np.histogram2d(x, y, grid)[0], x)
+    np.testing.assert_array_equal(counts, np.histogram2d(x, y, grid)[0])
+    np.testing.assert_array_equal(pulled(table)[0], np.zeros(6))
+
+
+@pytest.mark.parametrize("bins", [3, (2, 3), [2, np.array([-1.0, 0.0, 2.0])], np.array([-1.0, 0.0, 0.5, 1.0])])
+@pytest.mark.parametrize("range", [None, [(-1.0, 1.0), (-2.0, 1.0)]])
+@pytest.mark.parametrize("density", [False, True])
+def test_histograms_of_traced_points_on_a_grid_are_numpys(bins, range, density):
+    x, y = np.random.default_rng(2).normal(size=(2, 20))
+    calls = [lambda x, y: np.histogram2d(x, y, bins, range, density)]
+    if not isinstance(bins, np.ndarray):
+        calls.append(lambda x, y: np.histogramdd([x, y], bins, range, density))
+    for call in calls:
+        for got, wanted in zip(fad.vjp(call, x, y)[0], call(x, y), strict=True):
+            fad.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), got, wanted)
+
+
 # --- ranges --------------------------------------------------------------------------------------------------------
 
 
