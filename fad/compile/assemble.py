@@ -12,8 +12,11 @@ from fad.compile.llvm import engine
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, dots_text, guard_text, rows_text
 from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
+from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.memory import Memory, data_address
+from fad.compile.parts import cut
 from fad.compile.pieces import outside, with_ellipsis
+from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
 SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
@@ -26,7 +29,8 @@ class Build(Memory):
     """All that is known while a program is put together; the program keeps it alive."""
 
     def __init__(self, graph: Graph):
-        super().__init__(graph)
+        self.recorded = graph
+        super().__init__(gather_scatters(graph))
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
@@ -37,6 +41,7 @@ class Build(Memory):
         self.position = {id(eq): k for k, eq in enumerate(graph.equations)}
         self.layouts: dict[Any, tuple] = {}
         self.kept: list = []  # constants made on the way
+        self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)
 
     def run(self) -> None:
         self.arrange()
@@ -118,39 +123,83 @@ class Build(Memory):
         extents, strides = self._layout(step.shape, arrays)
         if len(extents) > MOST_AXES:
             return self._one_by_one(step)
-        self._kernel(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides, "")
+        self._kernel(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides)
         return None
 
-    def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce) -> None:
+    def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce="", stored=0) -> None:
         graph = self.graph
         kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
         modes = tuple(_mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
-        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce)
-        name, words = facts(kernel)
-        self._function(name, lambda: kernel_text(kernel))
+        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, False, stored)
         everything = [*operands, *outs]
+        split = cut(kernel, extents)
+        if split is None or not (reduce.startswith("inner") and len(extents) == 1):
+            self._rows(kernel, extents, strides, lambda k, offset, _: self._point(everything[k], offset), split)
+            return
+        # a sum of one row: the parts' sums go into an array of their own, and are added after
+        first, n = len(operands) + stored, len(split[1])
+        sums = [np.empty(n, graph.types[o].dtype) for o in outs[stored:]]
+        self.kept += sums
+        numbers = {start: k for k, (start, _) in enumerate(split[1])}
+
+        def point(k: int, offset: int, start: int) -> int:
+            if k < first:
+                return self._point(everything[k], offset)
+            return data_address(sums[k - first][numbers[start] :])
+
+        self._rows(kernel, extents, strides, point, split)
+        for o, partial in zip(outs[stored:], sums, strict=True):
+            t = LLVM_TYPE[partial.dtype]
+            total = Kernel(1, (t,), ("c",), (), (), (0,), reduce)
+            self._rows(total, (n,), (), lambda k, *_, o=o, p=partial: data_address(p) if k == 0 else self._point(o, 0))
+
+    def _point(self, i: int, offset: int) -> int:
+        return self.address(i, len(self.words), offset)
+
+    def _rows(self, kernel: Kernel, extents, strides, point: Callable, split: Any = None) -> None:
+        """Add a kernel to the table, whole or in parts; ``point(k, offset, start)`` gives the address of array k."""
+        name, words = facts(kernel)
+        if split is None:
+            self._function(name, lambda: kernel_text(kernel))
+            self._row(words, extents, strides, point, 0, (0, extents[0]))
+            return
+        self.kernels.setdefault(name, lambda: kernel_text(kernel))
+        self._function("pool_run", pool_text)
+        self.late.append((len(self.words) + 1, name))
+        axis, bounds = split
+        self.words += [len(bounds), 0, len(words), pool().address]
+        for part in bounds:
+            self._row(words, extents, strides, point, axis, part)
+
+    def _row(self, words, extents, strides, point, axis: int, part: tuple[int, int]) -> None:
+        start, stop = part
         for word in words:
             if word[0] == "n":
-                self.words.append(extents[word[1]])
+                self.words.append(stop - start if word[1] == axis else extents[word[1]])
             elif word[0] == "p":
-                self.words.append(self.address(everything[word[1]], len(self.words)))
+                offset = start * strides[word[1]][axis] if start else 0
+                self.words.append(point(word[1], offset, start))
             else:
                 self.words.append(strides[word[1]][word[2]])
 
     def _sum(self, step: Step) -> Callable | None:
-        eq = step.equations[-1]
+        inside = len(step.templates)
+        sums = step.equations[inside:]
+        eq = sums[0]
         axis = eq.params["axis"]
-        x, o = eq.ins[0], eq.outs[0]
-        shape = self.graph.types[x].shape
-        if len(step.equations) > 1:
-            nodes, types, operands, numbers = self._nodes(step.equations[:-1], step.templates)
-            value = numbers[x]
+        outs = [s.outs[0] for s in sums]
+        shape = self.graph.types[eq.ins[0]].shape
+        if inside:
+            nodes, types, operands, numbers = self._nodes(step.equations[:inside], step.templates)
         else:
-            nodes, types, operands, value = (), (), [x], 0
+            nodes, types, operands, numbers = (), (), [eq.ins[0]], {eq.ins[0]: 0}
+        stored = sorted(step.members.difference(outs))
+        values = [numbers[o] for o in stored] + [numbers[s.ins[0]] for s in sums]
         start, stop = axis[0], axis[-1] + 1
         if axis == tuple(range(start, stop)):
-            out = self.at[o].reshape([1 if d in axis else n for d, n in enumerate(shape)])
-            arrays = [*[self.at[i] for i in operands], np.broadcast_to(out, shape)]
+            flat = [1 if d in axis else n for d, n in enumerate(shape)]
+            arrays = [self.at[i] for i in (*operands, *stored)]
+            arrays += [np.broadcast_to(self.at[o].reshape(flat), shape) for o in outs]
             extents, strides = self._layout(shape, arrays, kept=(start, stop))
             summed = [k for k, (s, n) in enumerate(zip(strides[-1], extents, strict=True)) if s == 0]
             inner = stop == len(shape)
@@ -160,7 +209,8 @@ class Build(Memory):
                 summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
             if len(extents) <= MOST_AXES and len(summed) == 1:
                 where = "inner" if inner else f"axis{summed[0]}"
-                self._kernel(nodes, types, operands, [o], [value], extents, strides, where + _HOW[eq.prim.name])
+                how = where + _HOW[eq.prim.name]
+                self._kernel(nodes, types, operands, [*stored, *outs], values, extents, strides, how, len(stored))
                 return None
         return self._one_by_one(step)
 
@@ -233,18 +283,14 @@ class Build(Memory):
         else:
             kernel = Kernel(len(extents), (t,), (mode,), (), (), (0,), "", spread)
             arrays = [(source, i), (place, o)]
-        name, words = facts(kernel)
-        self._function(name, lambda: kernel_text(kernel))
-        for word in words:
-            if word[0] == "n":
-                self.words.append(extents[word[1]])
-            elif word[0] == "p":
-                array, value = arrays[word[1]]
-                self.words.append(
-                    data_address(array) if value is None else self.address_in(array, value, len(self.words))
-                )
-            else:
-                self.words.append(strides[word[1]][word[2]])
+
+        def point(k: int, offset: int, _: int) -> int:
+            array, value = arrays[k]
+            if value is None:
+                return data_address(array) + offset
+            return self.address_in(value, len(self.words), data_address(array) + offset)
+
+        self._rows(kernel, extents, strides, point, cut(kernel, extents))
 
     def _guard(self, eq: Equation) -> Callable | None:
         i = eq.ins[0]
@@ -330,6 +376,8 @@ class Build(Memory):
         self.arguments = np.array(self.words or [0], np.int64)
         start = self.arguments.ctypes.data
         self.functions = np.array([found[name] for name, _ in self.table] or [0], np.uint64)
+        for word, name in self.late:
+            self.arguments[word] = found[name]
         self.pointers = np.array([start + 8 * word for _, word in self.table] or [0], np.int64)
         self.runs = []
         for part in self.parts:

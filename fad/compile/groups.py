@@ -14,7 +14,6 @@ import numpy as np
 
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import is_heavy, template, working_type
-from fad.compile.passes import use_counts
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
@@ -156,29 +155,27 @@ def _merge(best: Step, other: Step, group: dict, weight: int) -> None:
 
 
 def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[Step]:
-    """Let a sum take in the loop that computes its operand, where nothing else needs what that loop computes."""
-    counts = use_counts(graph)
+    """Let a loop add up what it computes, for all sums of its values over the axes that the first such sum names.
+
+    The loop still stores what others need.
+    """
     gone: set[int] = set()
     for step in steps:
         if step.kind != "sum":
             continue
-        x = step.equations[0].ins[0]
-        loop = group.get(x)
-        if loop is None or counts.get(x) != 1 or id(loop) in gone:
+        (eq,) = step.equations
+        loop = group.get(eq.ins[0])
+        if loop is None or (loop.kind == "sum" and _reduced(loop.equations[-1]) != _reduced(eq)):
             continue
-        if any(escapes(graph, loop, o, counts) for o in loop.members if o != x):
-            continue
-        gone.add(id(loop))
-        step.equations = [*loop.equations, step.equations[0]]
-        step.templates = loop.templates
-        step.operands = loop.operands
+        gone.add(id(step))
+        loop.kind = "sum"
+        loop.equations.append(eq)
+        loop.members.update(eq.outs)
     return [s for s in steps if id(s) not in gone]
 
 
-def escapes(graph: Graph, step: Step, value: int, counts: dict[int, int]) -> bool:
-    """Tell whether a value that a group computes is needed outside it."""
-    inside = sum(eq.ins.count(value) for eq in step.equations if eq.outs[0] in step.members)
-    return counts.get(value, 0) > inside
+def _reduced(eq: Equation) -> tuple:
+    return eq.prim.name, eq.params["axis"]
 
 
 def node_facts(graph: Graph, eq: Equation, text: str) -> tuple[str, list[int], bool]:

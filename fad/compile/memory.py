@@ -68,10 +68,10 @@ class Memory:
         for k, step in enumerate(self.steps):
             for eq in step.equations:
                 for i in eq.ins:
-                    if i not in step.members or step.kind == "sum":
+                    if i not in step.members:
                         reads.setdefault(i, k)
         for step in self.steps:
-            if step.kind == "loop":
+            if step.kind in ("loop", "sum"):
                 step.members = {o for o in step.members if o in reads}
 
     def _model(self, i: int) -> np.ndarray:
@@ -96,7 +96,7 @@ class Memory:
                 self._find_view(step, k)
             else:
                 for o in self._stored(step):
-                    if step.kind == "loop" and o in wanted:
+                    if step.kind in ("loop", "sum") and o in wanted:
                         self._new_inside(o, *wanted[o], k)
                     elif o not in self.places:
                         self._new(o, k, outside=False)
@@ -133,10 +133,8 @@ class Memory:
             self._new(i, k, outside=False)
 
     def _stored(self, step: Step) -> Any:
-        if step.kind == "loop":
+        if step.kind in ("loop", "sum"):
             return sorted(step.members)
-        if step.kind == "sum":
-            return step.equations[-1].outs
         return step.equations[0].outs
 
     def _new(self, i: int, k: int, outside: bool) -> None:
@@ -200,16 +198,15 @@ class Memory:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def address(self, i: int, word: int) -> int:
-        """Return the address of a value's first element, and remember the word if it is known at each call only."""
+    def address(self, i: int, word: int, offset: int = 0) -> int:
+        """Return an address in a value's memory, and remember the word if it is known at each call only."""
         address = self.addresses.get(i)
         if address is None:
             address = self.addresses[i] = data_address(self.at[i])
-        return self.address_in(None, i, word, address)
+        return self.address_in(i, word, address + offset)
 
-    def address_in(self, array: Any, i: int, word: int, address: int = 0) -> int:
-        """Return the address of a piece of a value's memory, likewise."""
-        address = address or data_address(array)
+    def address_in(self, i: int, word: int, address: int) -> int:
+        """Remember likewise an address in a value's memory that is known, and return it."""
         place = self.places.get(self.base[i])
         if place is not None and place.outside:
             place.slots.append((word, address - data_address(self.at[place.value])))

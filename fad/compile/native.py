@@ -123,7 +123,7 @@ def _output(build: Build, space: dict, i: int) -> str:
 
 
 def _failer(build: Build) -> Callable:
-    graph = build.graph
+    graph = build.recorded
 
     def fail(index: int) -> None:
         position = build.guards[index]

@@ -31,7 +31,8 @@ class Kernel(NamedTuple):
 
     ``modes``, one per operand: "u" one element for all, "0" the same along the innermost axis, "c" contiguous
     along it, "s" strided. ``reduce`` is "", "inner" (the innermost axis is summed) or "axis0", "axis1" ... (that is);
-    with " maximum" or " minimum" behind it, these instead of the sum.
+    with " maximum" or " minimum" behind it, these instead of the sum. The first `stored` results are stored element
+    by element all the same.
     """
 
     rank: int
@@ -42,6 +43,7 @@ class Kernel(NamedTuple):
     outs: tuple[int, ...]  # numbers of values, operands first
     reduce: str = ""
     spread: bool = False  # results are strided along the innermost axis, too
+    stored: int = 0
 
     @property
     def summed(self) -> int:
@@ -59,7 +61,8 @@ class Kernel(NamedTuple):
                 found.append(("t", k, self.rank - 1))
         for k in range(len(self.modes), len(self.modes) + len(self.outs)):
             found.append(("p", k))
-            found += [("t", k, d) for d in range(self.rank - 1) if d != self.summed]
+            whole = k < len(self.modes) + self.stored
+            found += [("t", k, d) for d in range(self.rank - 1) if whole or d != self.summed]
             if self.spread:
                 found.append(("t", k, self.rank - 1))
         return found
@@ -236,14 +239,9 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
         lines.append(f"  %bad_phi{tag} = phi i1 [false, %pre{tag}], [{head[0]}, %J{tag}]")
     lines += body + check
     for n, (value, t) in enumerate(values):
-        number = len(k.modes) + n
         place = f"%w{tag}_{n}"
-        if k.spread:
-            lines.append(f"  {place}_o = mul i64 %j{tag}, %t_{number}_{inner}")
-            lines.append(f"  {place} = getelementptr i8, ptr %row{tag}_{number}, i64 {place}_o")
-        else:
-            lines.append(f"  {place} = getelementptr {_memory(t)}, ptr %row{tag}_{number}, i64 %j{tag}")
-        if k.summed >= 0:
+        lines += _place(w, n, t, tag)
+        if k.summed >= 0 and n >= k.stored:
             lines += [
                 f"  %old{tag}_{n} = load {t}, ptr {place}, !noalias !2",
                 f"  %first{tag}_{n} = icmp eq i64 %i{k.summed}{tag}, 0",
@@ -251,15 +249,31 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
                 f"  %sum{tag}_{n} = {_combine(w, t, f'%base{tag}_{n}', value)}",
             ]
             value = f"%sum{tag}_{n}"
-        if t == BOOL:
-            lines.append(f"  %byte{tag}_{n} = zext i1 {value} to i8")
-            value = f"%byte{tag}_{n}"
-        lines.append(f"  store {_memory(t)} {value}, ptr {place}, !noalias !2")
+        lines += _store(value, t, n, tag)
     lines += [
         f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %n_{inner}",
         f"  br i1 %jq{tag}, label %J{tag}, label %after{tag}", f"after{tag}:",
     ]  # fmt: skip
     return lines + tail
+
+
+def _place(w: _Writer, n: int, t: str, tag: str) -> list[str]:
+    """Find where the n-th result's element of one innermost step is stored."""
+    number, place = len(w.k.modes) + n, f"%w{tag}_{n}"
+    if w.k.spread:
+        return [
+            f"  {place}_o = mul i64 %j{tag}, %t_{number}_{w.k.rank - 1}",
+            f"  {place} = getelementptr i8, ptr %row{tag}_{number}, i64 {place}_o",
+        ]
+    return [f"  {place} = getelementptr {_memory(t)}, ptr %row{tag}_{number}, i64 %j{tag}"]
+
+
+def _store(value: str, t: str, n: int, tag: str) -> list[str]:
+    lines = []
+    if t == BOOL:
+        lines.append(f"  %byte{tag}_{n} = zext i1 {value} to i8")
+        value = f"%byte{tag}_{n}"
+    return [*lines, f"  store {_memory(t)} {value}, ptr %w{tag}_{n}, !noalias !2"]
 
 
 def how(k: Kernel) -> str:
@@ -291,39 +305,47 @@ def _compensated(t: str, tag: str) -> list[str]:
 
 
 def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
-    """Sum a row in chunks; the chunks' sums are added with Kahan's compensation."""
+    """Reduce a row in chunks; the chunks' sums are added with Kahan's compensation."""
     k = w.k
     inner = k.rank - 1
-    body, ((value, t),) = w.body(tag)
+    body, values = w.body(tag)
     head, check, tail = _limits(w, tag)
-    zero = _neutral(k, t)
     plain = how(k) == "add"
+    sums = [(f"{tag}{n}", value, t, _neutral(k, t)) for n, (value, t) in enumerate(values) if n >= k.stored]
     lines = [
         f"  br label %pre{tag}", f"pre{tag}:", f"  br label %C{tag}", f"C{tag}:",
         f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
-        f"  %total{tag} = phi {t} [{zero}, %pre{tag}], [%total2{tag}, %D{tag}]",
     ]  # fmt: skip
-    if plain:
-        lines.append(f"  %comp{tag} = phi {t} [{zero}, %pre{tag}], [%comp2{tag}, %D{tag}]")
+    for s, _, t, zero in sums:
+        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
+        if plain:
+            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
     if head:
         lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{head[0]}, %D{tag}]")
     lines += [
         f"  %far{tag} = add i64 %from{tag}, {CHUNK}", f"  %over{tag} = icmp ugt i64 %far{tag}, %n_{inner}",
         f"  %to{tag} = select i1 %over{tag}, i64 %n_{inner}, i64 %far{tag}", f"  br label %J{tag}", f"J{tag}:",
         f"  %j{tag} = phi i64 [%from{tag}, %C{tag}], [%jn{tag}, %J{tag}]",
-        f"  %acc{tag} = phi {t} [{zero}, %C{tag}], [%acc2{tag}, %J{tag}]",
     ]  # fmt: skip
+    lines += [f"  %acc{s} = phi {t} [{zero}, %C{tag}], [%acc2{s}, %J{tag}]" for s, _, t, zero in sums]
     if head:
         lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{head[0]}, %J{tag}]")
     lines += body + check
+    for n, (value, t) in enumerate(values[: k.stored]):
+        lines += _place(w, n, t, tag) + _store(value, t, n, tag)
+    for s, value, t, _ in sums:
+        lines.append(f"  %acc2{s} = {_combine(w, t, f'%acc{s}', value, 'reassoc contract ')}")
     lines += [
-        f"  %acc2{tag} = {_combine(w, t, f'%acc{tag}', value, 'reassoc contract ')}",
         f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
-        *(_compensated(t, tag) if plain else [f"  %total2{tag} = {_combine(w, t, f'%total{tag}', f'%acc2{tag}')}"]),
+    ]  # fmt: skip
+    for s, _, t, _ in sums:
+        lines += _compensated(t, s) if plain else [f"  %total2{s} = {_combine(w, t, f'%total{s}', f'%acc2{s}')}"]
+    lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
     ]  # fmt: skip
-    number = len(k.modes)
-    lines.append(f"  store {t} %total2{tag}, ptr %row{tag}_{number}, !noalias !2")
+    for n, (s, _, t, _) in enumerate(sums):
+        number = len(k.modes) + k.stored + n
+        lines.append(f"  store {t} %total2{s}, ptr %row{tag}_{number}, !noalias !2")
     return lines + tail
