@@ -27,16 +27,23 @@ class Optimizer:
     """The base of all optimisers but L-BFGS: subclasses give `rule`, and say how many slots of state it has.
 
     Complex parameters are moved along the conjugate of fad's gradient, which is the direction of descent,
-    real and imaginary parts each by the rule.
+    real and imaginary parts each by the rule. All take `weight_decay`, which adds ``weight_decay p`` to the gradient,
+    or to the step where the class says `decoupled`; and `maximize`, which goes up the gradient instead of down.
     """
 
     slots = 0
+    decoupled = False
     reads_parameters = False  # whether the rule looks at p
 
-    def __init__(self, params: Any = None, lr: Schedule = 1e-3):
+    def __init__(self, params: Any = None, lr: Schedule = 1e-3, weight_decay: float = 0.0, maximize: bool = False):
         if not callable(lr) and not lr >= 0:
             raise ValueError(f"lr must be a number >= 0 or a function of the step, not {lr!r}")
+        if not weight_decay >= 0:
+            raise ValueError(f"weight_decay must be a number >= 0, not {weight_decay!r}")
         self.lr = lr
+        self.weight_decay = weight_decay
+        self.maximize = maximize
+        self.reads_parameters = self.reads_parameters or bool(weight_decay)
         self.params = params
         self.steps = 0
         self._groups: list[Group] | None = None
@@ -46,6 +53,16 @@ class Optimizer:
     def rule(self, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
         """Return what to subtract from p in step t (the first is 1), and the new slots."""
         raise NotImplementedError(f"{type(self).__name__} does not define rule, its step")
+
+    def descent(self, g: Any, p: Any, slots: tuple, t: int, lr: float) -> tuple:
+        """Return what :meth:`rule` does, with `weight_decay` and `maximize`."""
+        g = -g if self.maximize else g
+        if not self.weight_decay:
+            return self.rule(g, p, slots, t, lr)
+        if not self.decoupled:
+            return self.rule(g + self.weight_decay * p, p, slots, t, lr)
+        step, slots = self.rule(g, p, slots, t, lr)
+        return step + (lr * self.weight_decay) * p, slots
 
     def rate(self, steps: int) -> float:
         """Return the learning rate after so many steps."""
@@ -110,7 +127,7 @@ class Optimizer:
         t, lr = state["steps"] + 1, self.rate(state["steps"])
         new_ps, new_slots = [], []
         for i, (p, g) in enumerate(zip(ps, gs, strict=True)):
-            new_p, slots = _apply(self.rule, g, p, tuple(c[i] for c in columns), t, lr)
+            new_p, slots = _apply(self.descent, g, p, tuple(c[i] for c in columns), t, lr)
             new_ps.append(new_p)
             new_slots.append(slots)
         slots = [tree.unflatten(structure, [s[k] for s in new_slots]) for k in range(self.slots)]
@@ -171,7 +188,7 @@ class Group:
         g = self.g.view(self.dtype)
         p = None if self.p is None else self.p.view(self.dtype)
         if g.size <= _PIECE:
-            g[:], slots = optimizer.rule(g, p, tuple(self.slots), optimizer.steps, lr)
+            g[:], slots = optimizer.descent(g, p, tuple(self.slots), optimizer.steps, lr)
             self.slots = list(slots)
         else:
             self._run_in_pieces(optimizer, g, p, lr)
@@ -183,7 +200,7 @@ class Group:
         for a in range(0, g.size, _PIECE):
             b = a + _PIECE
             slots = tuple(s[a:b] for s in self.slots)
-            g[a:b], new = optimizer.rule(g[a:b], None if p is None else p[a:b], slots, optimizer.steps, lr)
+            g[a:b], new = optimizer.descent(g[a:b], None if p is None else p[a:b], slots, optimizer.steps, lr)
             for slot, value in zip(slots, new, strict=True):
                 slot[:] = value
 

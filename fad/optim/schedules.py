@@ -23,7 +23,7 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     return lambda step: start + (end - start) * min(step / steps, 1.0)
 
 
-def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
+def cosine(start: float, steps: float, end: float = 0.0) -> Schedule:
     """Return the schedule that falls from `start` to `end` along half a cosine over `steps` steps, and stays there.
 
     >>> round(cosine(1.0, 4)(2), 12)
@@ -74,8 +74,18 @@ def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
 
 
 def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
-    """Return a rise from ``peak/start`` to `peak` over the first part `warm` of the steps, then a fall to ``peak/end``;
-    both along half a cosine (L. Smith and N. Topin, 2018)."""
-    rise = max(int(warm * steps), 1)
-    up, down = cosine(peak / start, rise, peak), cosine(peak, steps - rise, peak / end)
-    return joined([up, down], [rise])
+    """Return a rise from ``peak/start`` to `peak` over the first part `warm` of the steps, then a fall to
+    ``peak/start/end`` in the last one; both along half a cosine (L. Smith and N. Topin, 2018), as PyTorch has it.
+
+    >>> [round(one_cycle(1.0, 11)(i), 3) for i in (0, 1, 10)]
+    [0.04, 0.422, 0.0]
+    """
+    top = max(warm * steps - 1.0, 0.0)  # the step with the highest rate, which may lie between two
+    low, lowest = peak / start, peak / start / end
+
+    def at(step: int) -> float:
+        if step <= top:
+            return cosine(low, top, peak)(step) if top else peak
+        return cosine(peak, steps - 1.0 - top, lowest)(step - top)
+
+    return at

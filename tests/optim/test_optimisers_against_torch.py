@@ -12,15 +12,25 @@ pytestmark = pytest.mark.oracle
 
 CASES = {
     "sgd": ("SGD", "SGD", dict(lr=0.1)),
+    "sgd with decay": ("SGD", "SGD", dict(lr=0.1, weight_decay=0.1)),
+    "sgd, uphill": ("SGD", "SGD", dict(lr=0.01, weight_decay=0.1, maximize=True)),
     "momentum": ("SGD", "SGD", dict(lr=0.1, momentum=0.9, dampening=0.1)),
     "nesterov": ("SGD", "SGD", dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
     "adam": ("Adam", "Adam", dict(lr=0.1)),
     "adam with decay": ("Adam", "Adam", dict(lr=0.1, betas=(0.8, 0.99), eps=1e-3, weight_decay=0.1)),
+    "amsgrad": ("Adam", "Adam", dict(lr=0.1, betas=(0.8, 0.9), amsgrad=True)),
+    "adam, uphill": ("Adam", "Adam", dict(lr=0.01, weight_decay=0.1, amsgrad=True, maximize=True)),
     "adamw": ("AdamW", "AdamW", dict(lr=0.1)),
+    "adamw, amsgrad": ("AdamW", "AdamW", dict(lr=0.1, betas=(0.8, 0.9), weight_decay=0.2, amsgrad=True)),
+    "adamw, uphill": ("AdamW", "AdamW", dict(lr=0.01, maximize=True)),
     "rmsprop": ("RMSProp", "RMSprop", dict(lr=0.05)),
+    "rmsprop, momentum": ("RMSProp", "RMSprop", dict(lr=0.05, alpha=0.9, eps=1e-4, momentum=0.5)),
     "rmsprop, centred": ("RMSProp", "RMSprop", dict(lr=0.05, momentum=0.9, centered=True, weight_decay=0.01)),
+    "rmsprop, uphill": ("RMSProp", "RMSprop", dict(lr=0.01, centered=True, maximize=True)),
     "adagrad": ("Adagrad", "Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)),
+    "adagrad, uphill": ("Adagrad", "Adagrad", dict(lr=0.01, eps=1e-4, maximize=True)),
     "lbfgs": ("LBFGS", "LBFGS", dict(lr=0.5, history_size=5)),
+    "lbfgs, long memory": ("LBFGS", "LBFGS", dict(lr=0.3, history_size=100)),
 }
 X = np.random.default_rng(0).standard_normal((16, 3))
 Y = np.sin(X.sum(axis=1, keepdims=True))
@@ -64,7 +74,41 @@ def test_twenty_steps_agree_with_torch(name):
             np.testing.assert_allclose(value, expected[key], rtol=1e-8, atol=1e-11, err_msg=key)
 
 
-@pytest.mark.parametrize("name", ["nesterov", "adam", "adamw", "rmsprop", "adagrad"])
+S, L = optim.schedules, torch.optim.lr_scheduler
+SCHEDULES = {
+    "constant": (S.constant(0.5), lambda opt: L.ConstantLR(opt, 1.0, 1), 0.5),
+    "linear": (S.linear(0.5, 0.05, 12), lambda opt: L.LinearLR(opt, 1.0, 0.1, 12), 0.5),
+    "cosine": (S.cosine(0.5, 24, 0.1), lambda opt: L.CosineAnnealingLR(opt, 24, 0.1), 0.5),
+    "exponential": (S.exponential(0.5, 0.9), lambda opt: L.ExponentialLR(opt, 0.9), 0.5),
+    "step decay": (S.step_decay(0.5, 0.3, 7), lambda opt: L.StepLR(opt, 7, 0.3), 0.5),
+    "warmup": (S.warmup(6, 0.5), lambda opt: L.LinearLR(opt, 1 / 6, 1.0, 5), 0.5),
+    "joined": (
+        S.joined([S.constant(0.05), S.exponential(0.5, 0.9)], [5]),
+        lambda opt: L.SequentialLR(opt, [L.ConstantLR(opt, 0.1, 99), L.ExponentialLR(opt, 0.9)], [5]),
+        0.5,
+    ),
+    "one cycle": (S.one_cycle(0.5, 24), lambda opt: L.OneCycleLR(opt, 0.5, total_steps=24), 0.5),
+    "one cycle, early": (
+        S.one_cycle(0.5, 25, 0.2, 10.0, 100.0),
+        lambda opt: L.OneCycleLR(opt, 0.5, total_steps=25, pct_start=0.2, div_factor=10, final_div_factor=100),
+        0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.filterwarnings("ignore:The epoch parameter")  # of PyTorch's own SequentialLR
+def test_each_schedule_agrees_with_torch(name):
+    mine, theirs, rate = SCHEDULES[name]
+    opt = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=rate)
+    schedule = theirs(opt)
+    for step in range(23):
+        np.testing.assert_allclose(mine(step), opt.param_groups[0]["lr"], rtol=1e-12, err_msg=f"step {step}")
+        opt.step()
+        schedule.step()
+
+
+@pytest.mark.parametrize("name", ["nesterov", "adam", "amsgrad", "adamw", "rmsprop, centred", "adagrad"])
 def test_complex_parameters_agree_with_torch(name):
     mine, theirs, options = CASES[name]
     if name == "adagrad":
