@@ -16,6 +16,9 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import Tracer, same_structure, youngest
 from fad.errors import DtypeMismatchError, ShapeMismatchError
+from fad.transforms import branches as branches_
+from fad.transforms import repeat
+from fad.transforms.bodies import is_weak
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace, vmap
@@ -40,6 +43,11 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     >>> fad.grad(lambda x: cond(x > 0, lambda v: v * v, lambda v: -v, x))(3.0)
     np.float64(6.0)
     """
+    if type(pred) is Tracer:
+        truth = pred if pred.dtype == bool else np.not_equal(pred, 0)
+        recorded = branches_.choose(truth, (false_fun, true_fun), operands)
+        if recorded is not None:
+            return recorded[0]
     return true_fun(*operands) if pred else false_fun(*operands)
 
 
@@ -53,6 +61,9 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     """
     if not branches:
         raise ValueError("switch needs at least one branch")
+    recorded = branches_.choose(index, branches, operands)
+    if recorded is not None:
+        return recorded[0]
     return branches[min(max(index.__index__(), 0), len(branches) - 1)](*operands)
 
 
@@ -86,6 +97,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     >>> round(fad.grad(newton)(4.0), 9)
     np.float64(0.25)
     """
+    recorded = repeat.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
+    if recorded is not None:
+        return recorded[0]
     state = init
     while True:
         go = cond_fun(state)
@@ -126,7 +140,7 @@ def _checked(new: Any, old: Any, what: str) -> Any:
                 f"{what} was given an array of shape {np.shape(y)} and returned one of shape {np.shape(x)}: "
                 "the state must keep its shapes"
             )
-        if hasattr(x, "dtype") and hasattr(y, "dtype") and x.dtype != y.dtype:
+        if hasattr(x, "dtype") and hasattr(y, "dtype") and x.dtype != y.dtype and not (is_weak(x) or is_weak(y)):
             raise DtypeMismatchError(
                 f"{what} was given an array of dtype {y.dtype} and returned one of dtype {x.dtype}: "
                 "the state must keep its dtypes, so start with the right one"
@@ -151,12 +165,21 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     >>> fori_loop(0, 4, lambda i, x: x + i, 0)
     6
     """
-    start, stop = lower.__index__(), upper.__index__()
+    _check_choice(checkpoint)
 
     def step(state, i):
         return _checked(body_fun(start + i, state), state, "the body of fori_loop"), None
 
-    return _scan(step, init, None, max(0, stop - start), False, checkpoint)[0]
+    bounds = repeat.steps_between(lower, upper)
+    if bounds is not None:
+        n, start = bounds
+        recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+        if recorded is not None:
+            return recorded[0]
+    start, stop = lower.__index__(), upper.__index__()
+    n = max(0, stop - start)
+    recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+    return recorded[0] if recorded is not None else _scan(step, init, None, n, False, checkpoint)[0]
 
 
 def scan(
@@ -220,14 +243,22 @@ def scan(
         return _checked(out[0], carry, "the function of scan"), out[1]
 
     counted = xs is not None
-    carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, lengths.pop(), reverse, checkpoint)
+    n = lengths.pop()
+    _check_choice(checkpoint)
+    recorded = repeat.scan(step, init, xs, n, reverse, checkpoint, index=False)
+    if recorded is not None:
+        return recorded
+    carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)
     return carry, _stack(ys)
+
+
+def _check_choice(checkpoint: str) -> None:
+    if checkpoint not in _CHOICES:
+        raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
 
 
 def _scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
     """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
-    if checkpoint not in _CHOICES:
-        raise ValueError(f"checkpoint of a loop must be one of {_CHOICES}, not {checkpoint!r}")
 
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
         ys = []

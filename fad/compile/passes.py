@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.repeated import trim
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import REGISTRY
+from fad.transforms.bodies import inlined
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 
 def optimise(graph: Graph) -> Graph:
-    """Run all passes."""
-    for step in (take_apart, fold_constants, simplify, share, add_before_scatter, drop_dead):
+    """Run all passes, in the bodies of loops and branches as well."""
+    for step in (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, drop_dead):
         graph = step(graph)
-    return graph
+    return trim(graph, optimise)
 
 
 def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:

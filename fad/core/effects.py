@@ -37,6 +37,16 @@ class Log:
             self.values[key] = value
             self.stores.append(store)
 
+    def restore(self) -> bool:
+        """Put back what the run changed; tell whether it changed anything."""
+        changed = False
+        stores = {id(store): store for store in self.stores}
+        for (number, name), value in self.values.items():
+            if read(stores[number], name) is not value:
+                write(stores[number], name, value)
+                changed = True
+        return changed
+
 
 @contextlib.contextmanager
 def recording() -> Iterator[Log]:

@@ -14,6 +14,7 @@ class HostCall(Call):
     """A call of a library that wants plain arrays. ``jit`` records it as one operation, run anew at every replay."""
 
     __slots__ = ()
+    opaque = True
 
     def __call__(self, *xs: Any) -> list:
         trace = youngest(xs)

@@ -33,6 +33,7 @@ class Call:
     """
 
     __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch")
+    opaque = False  # whether `fun` takes plain arrays alone
 
     def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None):
         self.name = name

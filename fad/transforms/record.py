@@ -231,6 +231,16 @@ def is_recording() -> bool:
     return _active.get()
 
 
+@contextlib.contextmanager
+def recording_body() -> Iterator[None]:
+    """Say that the body of a loop is being recorded."""
+    token = _active.set(True)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
 def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool) -> Recording:
     trace = RecordTrace(places)
     token = _active.set(True)

@@ -1,0 +1,147 @@
+"""Cutting the derivative of a loop's body in two: what runs forward and what it keeps, and what runs backward."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.transforms.bodies import record_flat, to_number_p
+from fad.transforms.check import zeros_like
+from fad.transforms.vjp import vjp
+
+# Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
+_CHEAP = frozenset({
+    "add", "subtract", "multiply", "divide", "negative", "positive", "absolute", "square", "maximum", "minimum",
+    "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+    "logical_and", "logical_or", "logical_not",
+    "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
+    "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
+})  # fmt: skip
+
+
+class Halves(NamedTuple):
+    """The body run forward, which also returns what it keeps, and the body run backward.
+
+    `backward` takes the inputs of the body but its carry, then what was kept, then cotangents; it returns cotangents.
+    """
+
+    forward: Graph
+    backward: Graph
+    kept: int
+    nbytes: int
+
+
+def reached(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
+    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
+    alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
+    for eq in graph.equations:
+        if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
+            alive.update(o for o in eq.outs if not derivative or graph.types[o].dtype.kind in "fc")
+    return [o in alive for o in graph.outputs]
+
+
+def needed(equations: list[Equation], outputs: Any) -> list[Equation]:
+    """Return the equations that some outputs need, in their order."""
+    alive = set(outputs)
+    kept = []
+    for eq in reversed(equations):
+        if any(o in alive for o in eq.outs):
+            alive.update(eq.ins)
+            kept.append(eq)
+    return kept[::-1]
+
+
+def pulled(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+    """Record a body with its pullback: inputs and cotangents of the outputs marked, to outputs and cotangents."""
+    n = len(body.inputs)
+
+    def fun(*flat: Any) -> list:
+        ins, cts = flat[:n], iter(flat[n:])
+        raw: list = []
+
+        def some(*xs: Any) -> list:
+            it = iter(xs)
+            raw[:] = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
+            return list(raw)
+
+        ys, pullback = vjp(some, *[x for a, x in zip(active, ins, strict=True) if a])
+        grads = pullback([next(cts) if s else zeros_like(y) for s, y in zip(seeds, ys, strict=True)])
+        # an output that depends on none of the marked inputs is taken as it was: a Python number stays one
+        return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *grads]
+
+    return record_flat(fun, examples)
+
+
+def _is_kept(eq: Equation, graph: Graph, everything: bool) -> bool:
+    if not everything:
+        return False
+    index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
+    numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
+    return not (eq.prim.name in _CHEAP or index_of_slices or numbers)
+
+
+def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
+    """Cut a recording of :func:`pulled` in two. Its first `inputs` inputs are the body's, `carry` of them its state.
+
+    With `everything` costly results are kept, too, and otherwise the state alone.
+    """
+    grads = joint.outputs[outputs:]
+    seeds = set(joint.inputs[inputs:])
+    late = set(seeds)
+    producer: dict[int, Equation] = {}
+    for eq in joint.equations:
+        if any(i in late for i in eq.ins):
+            late.update(eq.outs)
+        producer.update(dict.fromkeys(eq.outs, eq))
+    state = {joint.inputs[k] for k in carry}
+    kept: list[int] = []
+    seen: set[int] = set()
+    chosen: set[int] = set()
+    waiting = list(dict.fromkeys(grads))
+    while waiting:
+        v = waiting.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        eq = producer.get(v)
+        if v in state or (eq is not None and v not in late and _is_kept(eq, joint, everything)):
+            kept.append(v)
+        elif eq is not None:
+            chosen.add(id(eq))
+            waiting += eq.ins
+    kept.sort()
+    forward = joint.replace(
+        inputs=joint.inputs[:inputs],
+        outputs=[*joint.outputs[:outputs], *kept],
+        equations=needed(joint.equations, [*joint.outputs[:outputs], *kept]),
+    )
+    types = list(joint.types)
+    equations = [e for e in joint.equations if id(e) in chosen]
+    backward = joint.replace(types=types, outputs=list(grads), equations=equations)
+    given = [_as_given(backward, types, v) for v in kept]
+    others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
+    backward.inputs = [*others, *given, *joint.inputs[inputs:]]
+    return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
+
+
+def _as_given(graph: Graph, types: list, v: int) -> int:
+    """Return the input under which a kept value comes back: a Python number comes as a scalar."""
+    if types[v].kind != NUMBER:
+        return v
+    types.append(Type((), types[v].dtype, SCALAR))
+    graph.equations.insert(0, Equation(to_number_p, (len(types) - 1,), {}, (v,)))
+    return len(types) - 1
+
+
+def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
+    """Let the first `grads` outputs of a graph be added to further inputs; return the graph and those inputs."""
+    types, equations = list(backward.types), list(backward.equations)
+    inputs, outputs = [], []
+    for v in backward.outputs[:grads]:
+        t = types[v]
+        types += [Type(t.shape, t.dtype, t.kind), Type(t.shape, t.dtype, t.kind)]
+        inputs.append(len(types) - 2)
+        outputs.append(len(types) - 1)
+        equations.append(Equation(REGISTRY["add"], (len(types) - 2, v), {}, (len(types) - 1,)))
+    return backward.replace(types=types, equations=equations, outputs=[*outputs, *backward.outputs[grads:]]), inputs

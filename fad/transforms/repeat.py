@@ -1,0 +1,218 @@
+"""From a loop written as functions to an operation of the program that is being recorded.
+
+Each function here returns None where that cannot be: no program is being recorded, or the body's control flow depends
+on values. The caller then runs the loop step by step.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.graph import NUMBER, Graph, Type, type_of
+from fad.core.tracer import Trace, Tracer, bind
+from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
+from fad.transforms.check import as_value
+from fad.transforms.loops import scan_p, while_p
+
+_PEELED = 2  # first steps that may be written out, until the state keeps its type
+
+
+def attempt(record: Callable) -> Any:
+    """Return what ``record()`` gives, or None if something in it cannot be recorded."""
+    mark = Trace().birth
+    try:
+        return record()
+    except Unrecordable as why:
+        if why.trace.birth < mark:
+            raise
+        return None
+    except Exception:
+        # The step may fail on values that it would never see, or in earnest: the plain loop will tell.
+        return None
+
+
+def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, index: bool) -> tuple | None:
+    """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``."""
+    leaves, in_tree = tree.flatten(init)
+    items, xs_tree = tree.flatten(xs)
+    dynamic = type(n) is Tracer
+    if not can_record([*leaves, *items]) or (not dynamic and n < 2):
+        return None
+
+    def flat(*given: Any) -> Any:
+        at = given[0] if index else None
+        carry = given[index : index + len(leaves)]
+        x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
+        return step(tree.unflatten(in_tree, carry), x)
+
+    return attempt(lambda: _scan(flat, leaves, in_tree, items, n, reverse, save, index))
+
+
+def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, reverse: bool, save: str, index: bool):
+    heads: list = []
+    dynamic = type(n) is Tracer
+    for peeled in range(_PEELED + 1):
+        at = n - 1 - peeled if reverse and not dynamic else peeled
+        left = n if dynamic else n - peeled
+        shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
+        settled = _settled(flat, leaves, shown, index)
+        if settled is not None:
+            body, leaves = settled
+            break
+        if dynamic or left < 2 or peeled == _PEELED:
+            return None
+        carry, y = flat(*([at] if index else []), *leaves, *[x[at] for x in items])
+        heads.append(y)
+        leaves = tree.leaves(carry)
+    graph, position = _without_index(body, index)
+    if heads:
+        n -= len(heads)
+        items = [x[:n] if reverse else x[len(heads) :] for x in items]
+        if position and not reverse:
+            return None  # numbers start at zero
+    params = {
+        "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": None if dynamic else n,
+        "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
+    }  # fmt: skip
+    found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
+    carry, y = tree.unflatten(body.out_tree, found)
+    return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
+
+
+def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
+    """Put the results of the steps that were written out beside the stacked ones."""
+    if not heads or not tree.leaves(y):
+        return y
+    first = tree.map(lambda *column: np.stack(column[::-1] if reverse else column), *heads)
+    return tree.map(lambda a, b: np.concatenate([b, a] if reverse else [a, b]), first, y)
+
+
+def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
+    """Drop the number of the step from the inputs of a body that does not use it."""
+    if not index:
+        return body.graph, False
+    k = len(body.captured)
+    number = body.graph.inputs[k]
+    if any(number in eq.ins for eq in body.graph.equations) or number in body.graph.outputs:
+        return body.graph, True
+    return body.graph.replace(inputs=[*body.graph.inputs[:k], *body.graph.inputs[k + 1 :]]), False
+
+
+def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple[Body, list] | None:
+    """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
+
+    A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
+    in the step but the kinds of values.
+    """
+    body = record_body(flat, shown)
+    m = len(leaves)
+    given, found = _carried(body, m, index)
+    if given == found:
+        return body, leaves
+    if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
+        return None
+    start = int(index)
+    again = [_of_type(x, t) for x, t in zip(shown[start : start + m], found, strict=True)]
+    other = record_body(flat, [*shown[:start], *again, *shown[start + m :]])
+    given, now = _carried(other, m, index)
+    if given != now or not _same_but_kinds(body.graph, other.graph):
+        return None
+    leaves = [x if type_of(example(x)) == t else _converted(x, t) for x, t in zip(leaves, now, strict=True)]
+    return other, leaves
+
+
+def _carried(body: Body, m: int, index: bool) -> tuple[list, list]:
+    graph = body.graph
+    start = len(body.captured) + index
+    types = graph.types
+    return [types[i] for i in graph.inputs[start : start + m]], [types[o] for o in graph.outputs[:m]]
+
+
+def _of_type(x: Any, t: Type) -> Any:
+    y = np.asarray(x, t.dtype)
+    return y if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
+
+
+def _converted(x: Any, t: Type) -> Any:
+    if t.kind == NUMBER:
+        raise TypeError("a state that was an array becomes a Python number")
+    if type(x) is not Tracer:
+        return _of_type(x, t)
+    x = as_value(x)
+    return x if x.dtype == t.dtype else x.astype(t.dtype)
+
+
+def _same_but_kinds(a: Graph, b: Graph) -> bool:
+    """Tell whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
+    if len(a) != len(b) or [t.dtype for t in _computed(a)] != [t.dtype for t in _computed(b)]:
+        return False
+    names = [[eq.prim.name.removeprefix("python_") for eq in g.equations] for g in (a, b)]
+    return names[0] == names[1] and all(x.ins == y.ins for x, y in zip(a.equations, b.equations, strict=True))
+
+
+def _computed(graph: Graph) -> list:
+    return [graph.types[o] for eq in graph.equations for o in eq.outs]
+
+
+# --- loops that stop by themselves ---------------------------------------------------------------------------------
+
+
+def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
+    """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None."""
+    leaves, in_tree = tree.flatten(init)
+    if not can_record(leaves):
+        return None
+
+    def go(state: Any) -> Any:
+        found = cond(state)
+        if type(found) is not Tracer:
+            return bool(found)
+        if found.dtype != bool:
+            found = np.not_equal(found, 0)
+        return found.reshape(()) if found.shape else found
+
+    def flat(*given: Any) -> Any:
+        state = step(tree.unflatten(in_tree, given))
+        return state, go(state)
+
+    return attempt(lambda: _while(go, flat, leaves, in_tree))
+
+
+def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
+    start = go(tree.unflatten(in_tree, leaves))
+    if type(start) is not Tracer and not start:
+        return [tree.unflatten(in_tree, leaves)]
+    settled = _settled(flat, leaves, [*map(example, leaves)], False)
+    if settled is None:
+        return None
+    body, leaves = settled
+    graph, c, m = body.graph, len(body.captured), len(leaves)
+    # whether to go on is the first of the state; a step does not read it
+    graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])
+    graph.inputs = [*graph.inputs[:c], len(graph.types) - 1, *graph.inputs[c:]]
+    graph.outputs = [graph.outputs[m], *graph.outputs[:m]]
+    params = {
+        "body": graph, "consts": c, "carries": m + 1, "length": None, "reverse": False, "index": False,
+        "stop": "cond", "save": "none",
+    }  # fmt: skip
+    found = bind(while_p, *body.captured, as_value(start), *leaves, **params)
+    return [tree.unflatten(in_tree, found[1 : 1 + m])]
+
+
+def steps_between(lower: Any, upper: Any) -> tuple[Any, Any] | None:
+    """Return the number of steps of a loop from lower to upper and where it starts, if they are traced integers.
+
+    None where the bounds are plain, or where each number of steps is better a recording of its own.
+    """
+    if not (type(lower) is Tracer or type(upper) is Tracer) or not can_record([lower, upper]):
+        return None
+    start = bind(to_number_p, lower) if type(lower) is Tracer else operator.index(lower)
+    if any(np.shape(example(x)) or as_value(example(x)).dtype.kind not in "iu" for x in (lower, upper)):
+        return None
+    count = np.maximum(as_value(upper - start), 0)
+    return count, start
