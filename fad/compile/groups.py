@@ -23,7 +23,7 @@ VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
-MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 48, 200, 1 << 15, 24
+MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 200, 1 << 15, 24
 
 
 class Step:

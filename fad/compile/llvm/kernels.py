@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from fad.compile.llvm.emit import BOOL, F64, Emitter, constant
 from fad.compile.llvm.templates import emit
+from fad.compile.llvm.vectors import CannotWiden, plain_loop, sum_loop, width
 
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
+STRAIGHT = "; vectors are written out"  # first line of a module that needs no optimisation, only code generation
 
 
 class Node(NamedTuple):
@@ -50,6 +52,11 @@ class Kernel(NamedTuple):
         """Return the number of the axis that results are added up along, in memory; -1 if there is none."""
         return int(self.reduce[4]) if self.reduce.startswith("axis") else -1
 
+    @property
+    def how(self) -> str:
+        """Return how a reduction combines two elements: "add", "maximum" or "minimum"."""
+        return self.reduce.partition(" ")[2] or "add"
+
     def words(self) -> list[tuple[str, int]]:
         """Say what each word of the argument row is: ("n", axis), ("p", k), ("t", k, axis) with operands first."""
         found: list = [("n", d) for d in range(self.rank)]
@@ -79,15 +86,17 @@ def _memory(t: str) -> str:
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, slow: bool):
+    def __init__(self, kernel: Kernel, slow: bool, width: int = 1):
         self.k = kernel
+        self.width = width
         self.e = Emitter("u" if slow else "t")
         self.e.slow = slow
         self.words = {w: i for i, w in enumerate(kernel.words())}
         self.lines: list[str] = []
 
-    def word(self, *key: object, kind: str = "i64") -> str:
-        return f"%{'_'.join(map(str, key))}"
+    def neutral(self, t: str) -> str:
+        """Return what a reduction begins with."""
+        return constant({"add": 0.0, "maximum": -math.inf, "minimum": math.inf}[self.k.how], t)
 
     def entry(self) -> list[str]:
         lines = []
@@ -120,27 +129,29 @@ class _Writer:
         lines.append(f"  %row{tag}_{k} = getelementptr i8, ptr {before}, i64 0")
         return lines
 
-    def body(self, tag: str) -> tuple[list[str], list[str]]:
-        """Return the instructions of one innermost step, and the values of the results."""
+    def body(self, tag: str, loads: bool = True) -> tuple[list[str], list[tuple[str, str]]]:
+        """Return the instructions of one innermost step, and the values and types of the results."""
         k, e = self.k, self.e
         inner = k.rank - 1
         start = len(e.lines)
         names = []
-        loads: list[str] = []
+        loaded: list[str] = []
         for n, (t, mode) in enumerate(zip(k.types, k.modes, strict=True)):
             names.append((f"%v{n}" if mode == "u" else f"%v{tag}_{n}", t))
+            if not loads:
+                continue
             if mode == "c":
-                loads.append(f"  %g{tag}_{n} = getelementptr {_memory(t)}, ptr %row{tag}_{n}, i64 %j{tag}")
+                loaded.append(f"  %g{tag}_{n} = getelementptr {_memory(t)}, ptr %row{tag}_{n}, i64 %j{tag}")
             elif mode == "s":
-                loads.append(f"  %s{tag}_{n} = mul i64 %j{tag}, %t_{n}_{inner}")
-                loads.append(f"  %g{tag}_{n} = getelementptr i8, ptr %row{tag}_{n}, i64 %s{tag}_{n}")
+                loaded.append(f"  %s{tag}_{n} = mul i64 %j{tag}, %t_{n}_{inner}")
+                loaded.append(f"  %g{tag}_{n} = getelementptr i8, ptr %row{tag}_{n}, i64 %s{tag}_{n}")
             if mode in "cs":
-                loads += self.load(n, f"%g{tag}_{n}", f"%v{tag}_{n}")
+                loaded += self.load(n, f"%g{tag}_{n}", f"%v{tag}_{n}")
         for node, t in zip(k.nodes, k.node_types, strict=True):
             operands = [names[a] for a in node.args]
             value = emit(e, node.template, operands, node.work, node.selects)
             names.append((e.cast(value, _natural(node, t), t), t))
-        lines = loads + e.lines[start:]
+        lines = loaded + e.lines[start:]
         del e.lines[start:]
         return lines, [names[o] for o in k.outs]
 
@@ -159,8 +170,18 @@ def _hoisted(w: _Writer, tag: str) -> list[str]:
 
 
 def kernel_text(kernel: Kernel) -> str:
-    """Return the LLVM module of one kernel, as text."""
-    fast = _Writer(kernel, slow=False)
+    """Return the LLVM module of one kernel, as text: in vectors where they can be written, or a loop of scalars."""
+    n = width(kernel)
+    if n > 1:
+        try:
+            return "\n".join([STRAIGHT, _module(kernel, n)])
+        except CannotWiden:
+            pass
+    return _module(kernel, 1)
+
+
+def _module(kernel: Kernel, n: int) -> str:
+    fast = _Writer(kernel, slow=False, width=n)
     nest = _nest(fast, "f")
     limited = bool(fast.e.limit)
     parts = [f"define i32 @{facts(kernel)[0]}(ptr noalias %A) {{", "entry:", *fast.entry()]
@@ -196,7 +217,7 @@ def _nest(w: _Writer, tag: str) -> list[str]:
     for n in (*operands, *results):
         lines += w.row(n, tag)
     lines += _hoisted(w, tag)
-    lines += _sum_loop(w, tag, before) if k.reduce.startswith("inner") else _plain_loop(w, tag, before)
+    lines += _row_loop(w, tag)
     for d in reversed(range(outer)):
         lines += [
             f"  br label %E{d}{tag}", f"E{d}{tag}:", f"  %i{d}n{tag} = add i64 %i{d}{tag}, 1",
@@ -205,6 +226,15 @@ def _nest(w: _Writer, tag: str) -> list[str]:
             f"X{d}{tag}:",
         ]  # fmt: skip
     return lines
+
+
+def _row_loop(w: _Writer, tag: str) -> list[str]:
+    inner = w.k.reduce.startswith("inner")
+    if w.width == 1:
+        return _sum_loop(w, tag) if inner else _plain_loop(w, tag)
+    if inner:
+        return sum_loop(w, tag, w.width, CHUNK, lambda t, s: _finished(w, t, s))
+    return plain_loop(w, tag, w.width)
 
 
 def _limits(w: _Writer, tag: str) -> tuple[list[str], list[str], list[str]]:
@@ -228,7 +258,7 @@ def _limits(w: _Writer, tag: str) -> tuple[list[str], list[str], list[str]]:
     return head, lines, tail
 
 
-def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
+def _plain_loop(w: _Writer, tag: str) -> list[str]:
     k = w.k
     inner = k.rank - 1
     body, values = w.body(tag)
@@ -245,7 +275,7 @@ def _plain_loop(w: _Writer, tag: str, before: str) -> list[str]:
             lines += [
                 f"  %old{tag}_{n} = load {t}, ptr {place}, !noalias !2",
                 f"  %first{tag}_{n} = icmp eq i64 %i{k.summed}{tag}, 0",
-                f"  %base{tag}_{n} = select i1 %first{tag}_{n}, {t} {_neutral(k, t)}, {t} %old{tag}_{n}",
+                f"  %base{tag}_{n} = select i1 %first{tag}_{n}, {t} {w.neutral(t)}, {t} %old{tag}_{n}",
                 f"  %sum{tag}_{n} = {_combine(w, t, f'%base{tag}_{n}', value)}",
             ]
             value = f"%sum{tag}_{n}"
@@ -276,21 +306,19 @@ def _store(value: str, t: str, n: int, tag: str) -> list[str]:
     return [*lines, f"  store {_memory(t)} {value}, ptr %w{tag}_{n}, !noalias !2"]
 
 
-def how(k: Kernel) -> str:
-    """Return how a reduction combines two elements."""
-    return k.reduce.partition(" ")[2] or "add"
-
-
-def _neutral(k: Kernel, t: str) -> str:
-    return constant({"add": 0.0, "maximum": -math.inf, "minimum": math.inf}[how(k)], t)
-
-
 def _combine(w: _Writer, t: str, a: str, b: str, flags: str = "") -> str:
-    if how(w.k) == "add":
+    if w.k.how == "add":
         return f"fadd {flags}{t} {a}, {b}"
-    name = f"llvm.{how(w.k)}.{'f64' if t == F64 else 'f32'}"
+    name = f"llvm.{w.k.how}.{'f64' if t == F64 else 'f32'}"
     w.e.needs.add(f"declare {t} @{name}({t}, {t})")
     return f"call {t} @{name}({t} {a}, {t} {b})"
+
+
+def _finished(w: _Writer, t: str, s: str) -> list[str]:
+    """Take a chunk's result, acc2, into the whole row's."""
+    if w.k.how == "add":
+        return _compensated(t, s)
+    return [f"  %total2{s} = {_combine(w, t, f'%total{s}', f'%acc2{s}')}"]
 
 
 def _compensated(t: str, tag: str) -> list[str]:
@@ -304,14 +332,14 @@ def _compensated(t: str, tag: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
+def _sum_loop(w: _Writer, tag: str) -> list[str]:
     """Reduce a row in chunks; the chunks' sums are added with Kahan's compensation."""
     k = w.k
     inner = k.rank - 1
     body, values = w.body(tag)
     head, check, tail = _limits(w, tag)
-    plain = how(k) == "add"
-    sums = [(f"{tag}{n}", value, t, _neutral(k, t)) for n, (value, t) in enumerate(values) if n >= k.stored]
+    plain = k.how == "add"
+    sums = [(f"{tag}{n}", value, t, w.neutral(t)) for n, (value, t) in enumerate(values) if n >= k.stored]
     lines = [
         f"  br label %pre{tag}", f"pre{tag}:", f"  br label %C{tag}", f"C{tag}:",
         f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
@@ -340,7 +368,7 @@ def _sum_loop(w: _Writer, tag: str, before: str) -> list[str]:
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
     ]  # fmt: skip
     for s, _, t, _ in sums:
-        lines += _compensated(t, s) if plain else [f"  %total2{s} = {_combine(w, t, f'%total{s}', f'%acc2{s}')}"]
+        lines += _finished(w, t, s)
     lines += [
         f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
         f"after{tag}:",
