@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.errors import DerivativeError
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -98,6 +99,24 @@ def test_vonmises_multivariate_normal_and_dirichlet_are_scipys():
     alpha, p = np.array([0.7, 2.0, 3.0]), np.array([0.2, 0.3, 0.5])
     np.testing.assert_allclose(ours.dirichlet.logpdf(p, alpha), stats.dirichlet.logpdf(p, alpha), rtol=1e-12)
     np.testing.assert_allclose(ours.dirichlet.logpdf(p[:2], alpha), stats.dirichlet.logpdf(p[:2], alpha), rtol=1e-12)
+
+
+def test_the_entropy_of_the_normal_distribution_of_vectors_is_scipys_and_has_a_gradient():
+    cov = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for given in ((None, cov), (np.zeros(2), np.array([1.5, 0.2])), (np.zeros(3), 2.0), (None, 2.0)):
+        wanted = stats.multivariate_normal.entropy(*given)
+        np.testing.assert_allclose(ours.multivariate_normal.entropy(*given), wanted, rtol=1e-14)
+    found = fad.grad(lambda c: ours.multivariate_normal.entropy(cov=c))(cov)
+    np.testing.assert_allclose(found, 0.5 * np.linalg.inv(cov), rtol=1e-12)
+
+
+def test_draws_are_scipys_and_refuse_traced_parameters():
+    for name in ("norm", "gamma", "multivariate_normal", "dirichlet", "poisson"):
+        args = {"gamma": (2.0,), "multivariate_normal": (np.zeros(2),), "dirichlet": (np.ones(3),), "poisson": (3.0,)}
+        drawn = [getattr(where, name).rvs(*args.get(name, ()), size=4, random_state=0) for where in (ours, stats)]
+        np.testing.assert_array_equal(*drawn)
+    with pytest.raises(DerivativeError, match="do not follow"):
+        fad.grad(lambda m: np.sum(ours.norm.rvs(m, 1.0, size=3)))(0.5)
 
 
 def test_the_maximum_likelihood_covariance_is_where_the_gradient_vanishes():

@@ -6,10 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from fad import tree
-from fad.core.spec import ShapeDtypeStruct, spec_of
+from fad.compat.autograd.vspaces import VSpace, vspace
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
@@ -122,6 +120,7 @@ def notrace_primitive(fun: Callable) -> Callable:
     """Make a function that is evaluated on plain values: its derivative is zero.
 
     >>> import fad
+    >>> import numpy as np
     >>> fad.grad(lambda x: x * notrace_primitive(np.floor)(x))(2.5)
     np.float64(2.0)
     """
@@ -198,47 +197,3 @@ def defjvp_argnums(fun: primitive, jvpmaker: Callable) -> None:
 def defjvp_argnum(fun: primitive, jvpmaker: Callable) -> None:
     """Give one forward rule by number: ``jvpmaker(argnum, g, ans, args, kwargs) -> tangent``."""
     fun.jvps = _summed(jvpmaker)
-
-
-class VSpace:
-    """What autograd knows of a value: its shape and dtype, zeros, ones, a basis and random members."""
-
-    def __init__(self, value: Any):
-        self._like = tree.map(spec_of, value)
-        leaves = tree.leaves(self._like)
-        self.size = sum(s.size for s in leaves)
-        self.iscomplex = any(s.dtype.kind == "c" for s in leaves)
-        if type(self._like) is ShapeDtypeStruct:
-            self.shape, self.dtype, self.ndim = self._like.shape, self._like.dtype, self._like.ndim
-
-    def zeros(self) -> Any:
-        """Return the zero of the space."""
-        return tree.map(lambda s: np.zeros(s.shape, s.dtype)[()], self._like)
-
-    def ones(self) -> Any:
-        """Return the member all of whose entries are one."""
-        return tree.map(lambda s: np.ones(s.shape, s.dtype)[()], self._like)
-
-    def randn(self) -> Any:
-        """Return a random member, normally distributed."""
-        return tree.map(lambda s: np.random.randn(*s.shape).astype(s.dtype)[()], self._like)
-
-    def standard_basis(self) -> Any:
-        """Yield the unit vectors."""
-        flat, unravel = tree.ravel(self.zeros())
-        return (unravel(row) for row in np.eye(flat.size, dtype=flat.dtype))
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is VSpace and self._like == other._like
-
-    def __hash__(self) -> int:
-        return hash(self.size)
-
-
-def vspace(value: Any) -> VSpace:
-    """Return the space that a value belongs to.
-
-    >>> vspace(np.ones((2, 3))).shape
-    (2, 3)
-    """
-    return VSpace(value)

@@ -12,7 +12,7 @@ from fad import tree
 from fad.compat.autograd.operators import _nary
 from fad.testing import check_grads as _check_grads
 
-__all__ = ["check_equivalent", "check_grads", "combo_check"]
+__all__ = ["check_equivalent", "check_grads", "combo_check", "scalar_close"]
 
 
 @_nary
@@ -56,3 +56,12 @@ def check_equivalent(x: Any, y: Any) -> None:
     assert tree.structure(x) == tree.structure(y), f"{tree.structure(x)} is not {tree.structure(y)}"
     for a, b in zip(tree.leaves(x), tree.leaves(y), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def scalar_close(a: Any, b: Any) -> bool:
+    """Tell whether two numbers agree to 1e-6, absolutely or relatively.
+
+    >>> scalar_close(1.0, 1.0 + 1e-9)
+    True
+    """
+    return bool(abs(a - b) < 1e-6 or abs(a - b) / abs(a + b) < 1e-6)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.stats
 
-from fad.core.primitive import public
+from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
+from fad.errors import DerivativeError
 from fad.scipy.special.build import number
 
 
@@ -20,7 +22,30 @@ def operands(xs: tuple) -> list:
     return [x if hasattr(x, "dtype") and x.dtype.kind == "f" else np.asarray(x, dtype=dtype)[()] for x in xs]
 
 
-class Distribution:
+class Draws:
+    """Random numbers of a distribution, as SciPy draws them."""
+
+    name: str
+
+    def rvs(self, *args, **named):
+        """Return random numbers, as SciPy does: plain numbers, for parameters that are not traced.
+
+        Raises DerivativeError if a parameter is traced, for the draws would not follow it.
+
+        >>> from fad.scipy.stats import norm
+        >>> norm.rvs(2.0, 0.5, size=3, random_state=0).shape
+        (3,)
+        """
+        if has_tracer((*args, *named.values())):
+            raise DerivativeError(
+                f"{self.name}.rvs has no derivative in its parameters, for SciPy's draws do not follow them; "
+                "draw standard numbers outside the function and transform them inside (mean + scale * z, or "
+                f"{self.name}.ppf(u, ...) of uniform u), or use fad.random"
+            )
+        return getattr(scipy.stats, self.name).rvs(*args, **named)
+
+
+class Distribution(Draws):
     """What continuous and discrete distributions share: the names of their parameters, and a place in the registry."""
 
     def __init__(self, name: str, shapes: tuple, domains: tuple, points: tuple):

@@ -1,4 +1,4 @@
-"""Distributions of several variables: densities only."""
+"""Distributions of several variables: densities, entropy and draws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from fad.scipy.stats.base import operands
+from fad.core.primitive import public
+from fad.core.samples import call
+from fad.scipy.stats.base import Draws, operands
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
@@ -17,8 +19,18 @@ def _array(x: Any) -> Any:
     return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)[()]
 
 
-class _MultivariateNormal:
-    """The normal distribution of vectors, along the last axis: ``logpdf`` and ``pdf``."""
+def _registered(distribution: Draws, samples: dict) -> Any:
+    """Enter the methods of a distribution into the registry, each with its samples."""
+    for method, drawn in samples.items():
+        door = public(name=f"scipy.stats.{distribution.name}.{method}", samples=drawn, complex=False)
+        setattr(distribution, method, door(getattr(distribution, method)))
+    return distribution
+
+
+class _MultivariateNormal(Draws):
+    """The normal distribution of vectors, along the last axis: ``logpdf``, ``pdf``, ``entropy`` and ``rvs``."""
+
+    name = "multivariate_normal"
 
     def logpdf(self, x, mean=None, cov=1):
         """Return the log density at `x` of shape (..., n); `cov` is a matrix, a diagonal, or a number.
@@ -46,9 +58,25 @@ class _MultivariateNormal:
         """Return the density; see `logpdf`."""
         return np.exp(self.logpdf(x, mean, cov))
 
+    def entropy(self, mean=None, cov=1):
+        """Return the differential entropy, in nats; `cov` is a matrix, a diagonal, or a number.
 
-class _Dirichlet:
-    """The Dirichlet distribution on the simplex: ``logpdf`` and ``pdf``."""
+        >>> import numpy as np, fad
+        >>> from fad.scipy.stats import multivariate_normal
+        >>> fad.grad(lambda v: multivariate_normal.entropy(np.zeros(2), v))(np.array([1.0, 4.0]))
+        array([0.5  , 0.125])
+        """
+        cov = _array(cov)
+        if cov.ndim < 2:
+            cov = cov * np.eye(1 if mean is None else np.size(mean))
+        root = np.linalg.cholesky(cov)
+        return np.sum(np.log(np.diagonal(root))) + root.shape[-1] * (_HALF_LOG_TAU + 0.5)
+
+
+class _Dirichlet(Draws):
+    """The Dirichlet distribution on the simplex: ``logpdf``, ``pdf`` and ``rvs``."""
+
+    name = "dirichlet"
 
     def logpdf(self, x, alpha):
         """Return the log density at `x` of shape (n, ...), components in front, as in SciPy; `alpha` has shape (n,).
@@ -73,5 +101,24 @@ class _Dirichlet:
         return np.exp(self.logpdf(x, alpha))
 
 
-multivariate_normal = _MultivariateNormal()
-dirichlet = _Dirichlet()
+def _normal_samples(s):
+    return [
+        call(s.real(2, 3), s.real(3), s.positive(3)),
+        call(s.real(3), s.real(3), s.positive()),
+        call(s.real(2, 2), None, np.array([[2.0, 0.5], [0.5, 1.0]]).astype(s.dtype).tolist()),
+    ]
+
+
+def _dirichlet_samples(s):
+    return [call(s.real(3, low=0.2, high=0.4), s.positive(3)), call(s.real(2, 4, low=0.1, high=0.4), s.positive(3))]
+
+
+multivariate_normal = _registered(
+    _MultivariateNormal(),
+    {
+        "logpdf": _normal_samples,
+        "pdf": _normal_samples,
+        "entropy": lambda s: [call(s.real(3), s.positive(3)), call(None, s.positive())],
+    },
+)
+dirichlet = _registered(_Dirichlet(), {"logpdf": _dirichlet_samples, "pdf": _dirichlet_samples})

@@ -1,5 +1,6 @@
-"""autograd.misc: flattening of containers, and simple optimisers."""
+"""autograd.misc: flattening of containers, recorded programs, fixed points, and simple optimisers."""
 
 from fad.compat.autograd.misc.flatten import flatten
+from fad.compat.autograd.misc.tracers import const_graph
 
-__all__ = ["flatten"]
+__all__ = ["const_graph", "flatten"]
