@@ -14,7 +14,7 @@ from fad import backends, config, errors, numpy, ops, scipy, tree
 from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.spec import ShapeDtypeStruct
-from fad.core.tracer import stop_gradient
+from fad.core.tracer import OFFERED, stop_gradient
 from fad.doctor import doctor
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
@@ -67,3 +67,15 @@ def __getattr__(name: str) -> Any:
     found = module if where == name else getattr(module, name)
     globals()[name] = found
     return found
+
+
+def _offers(name: str) -> bool:
+    """Tell whether fad has a library's function under the same name: ``scipy.linalg.expm``."""
+    found: Any = globals()
+    found = found.get(name.partition(".")[0])
+    for part in name.split(".")[1:]:
+        found = getattr(found, part, None)
+    return getattr(found, "__module__", "numpy").partition(".")[0] not in ("numpy", "scipy")
+
+
+OFFERED.append(_offers)

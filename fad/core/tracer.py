@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from fad.errors import (
     TracerConversionError,
     TreeMismatchError,
 )
+from fad.places import library_function
 
 _births = itertools.count(1)
 
@@ -40,6 +40,8 @@ REFUSED: dict[Any, str] = {}
 # Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
 # each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
 LOADERS: list[Callable[[Any], None]] = []
+# Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
+OFFERED: list[Callable[[str], bool]] = []
 # What gives the advice for a function without a rule; set by the last room, `fad.ops.refused`, which knows all names.
 _suggest: list[Callable[[str], str]] = []
 
@@ -155,11 +157,11 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        caller = _scipy_function()
+        caller = library_function()
         if caller:
             raise TracerConversionError(
                 f"{caller} makes plain arrays of its arguments, which would lose the derivative of a traced array "
-                f"of shape {self.shape}. Use fad.{caller} instead; for the bare numbers, fad.stop_gradient(x)"
+                f"of shape {self.shape}. {_instead(caller)}; for the bare numbers, fad.stop_gradient(x)"
             )
         raise TracerConversionError(
             f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
@@ -207,27 +209,14 @@ def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     return x
 
 
-def _public_name(frame: Any, module: str) -> str:
-    """Return the name under which a user called the function of a frame, or an empty string for a wrapper."""
-    name = frame.f_code.co_name
-    if name in ("wrapper", "wrapped", "inner", "__call__") or name.startswith("<"):
-        return ""
-    owner = getattr(frame.f_locals.get("self"), "name", None)  # norm.logpdf is a method of the distribution norm
-    return f"scipy.{module}.{owner}.{name}" if isinstance(owner, str) else f"scipy.{module}.{name}"
-
-
-def _scipy_function() -> str:
-    """Return the name of SciPy's public function that is running, or an empty string."""
-    frame: Any = sys._getframe(2)
-    found = ""
-    while frame is not None:
-        parts = frame.f_globals.get("__name__", "").split(".")
-        if parts[0] == "scipy" and len(parts) > 1:
-            found = _public_name(frame, parts[1]) or found or f"scipy.{parts[1]}"
-        elif found and parts[0] != "numpy":
-            break
-        frame = frame.f_back
-    return found
+def _instead(name: str) -> str:
+    """Return what to write instead of a library's function that makes plain arrays of its arguments."""
+    if any(has(name) for has in OFFERED):
+        return f"Use fad.{name} instead"
+    return (
+        f"fad has no {name}: write it with NumPy's own functions, or give it its derivatives with fad.custom_vjp or "
+        "fad.custom_jvp around the call"
+    )
 
 
 def _load(ufunc: np.ufunc) -> Callable | None:
