@@ -6,13 +6,17 @@ import contextlib
 import functools
 import importlib.util
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from fad.compile.numpy_source import NumPyProgram
-from fad.core.graph import Graph
+from fad.compile.numpy_program import NumPyProgram
+from fad.compile.passes import optimise
+from fad.compile.repeated import alone
+from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
+from fad.transforms.loops import runner
 
 _lowering: ContextVar[str] = ContextVar("lowering", default="auto")
 _warned: list[str] = []
@@ -33,6 +37,29 @@ def using(lowering: str) -> Iterator[None]:
         yield
     finally:
         _lowering.reset(token)
+
+
+_FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
+_KEPT = 64
+_loops: OrderedDict[Any, tuple] = OrderedDict()
+
+
+def _run_loop(operands: Any, params: dict) -> tuple:
+    """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
+    body = params["body"]
+    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save"))
+    key = (id(body), rest, tuple([type_of(x).key() for x in operands]), _lowering.get())
+    found = _loops.get(key)
+    if found is None:
+        graph = optimise(alone(operands, params))
+        few = params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
+        found = _loops[key] = (body, NumPyProgram(graph) if few else lower(graph))
+        while len(_loops) > _KEPT:
+            _loops.popitem(last=False)
+    return tuple(found[1](list(operands)))
+
+
+runner.append(_run_loop)
 
 
 def lower(graph: Graph) -> Any:

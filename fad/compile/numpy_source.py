@@ -1,8 +1,4 @@
-"""The NumPy lowering: a graph becomes a straight-line NumPy program.
-
-Two ways to write it: `readable` is for people, and runs with NumPy alone; `NumPyProgram` is for jit, with operations
-called directly and intermediate arrays in buffers that are kept from call to call.
-"""
+"""A graph as NumPy source for people: a program that can be read, pasted and run with NumPy alone."""
 
 from __future__ import annotations
 
@@ -10,63 +6,145 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.plan import Plan, plan_memory
+from fad.compile.repeated import Loop
 from fad.compile.spelling import Cannot, Helpers, numpy_name, spell
-from fad.core.graph import GUARD, Equation, Graph, GuardFailed, ask, is_large, names, same_outcome
+from fad.core.graph import GUARD, Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
-
-# --- for people ------------------------------------------------------------------------------------------------
 
 
 def readable(graph: Graph, name: str = "program") -> str:
     """Return the text of a module with one function, which computes the graph with NumPy alone.
 
+    Loops are Python's ``for`` and ``while``, branches its ``if``.
     Raises MissingRuleError for an operation that cannot be written so.
     """
-    named = _readable_names(graph)
-    helpers = Helpers()
-    constants = {f"_C{k}": c for k, c in enumerate(c for c in graph.constants.values() if is_large(c))}
-    by_id = {id(c): n for n, c in constants.items()}
-    for i, c in graph.constants.items():
-        if is_large(c):
-            named[i] = by_id[id(c)]
-
-    def literal(value: Any) -> str:
-        if isinstance(value, np.ndarray) and id(value) not in by_id:
-            by_id[id(value)] = f"_C{len(constants)}"
-            constants[by_id[id(value)]] = value
-        return by_id[id(value)] if isinstance(value, np.ndarray) else _literal(value)
-
-    body = []
-    for eq in graph.equations:
-        ins = [named[i] for i in eq.ins]
-        if eq.prim is GUARD:
-            body.append(
-                f"    # holds where the answer to {eq.params['line'] or 'a question'} was {eq.params['outcome']!r}"
-            )
-            continue
-        try:
-            text = spell(eq, ins, helpers, literal)
-        except Cannot as error:
-            raise MissingRuleError(f"{eq.prim.name} cannot be written with NumPy alone: {error}") from None
-        body.append(f"    {', '.join(named[o] for o in eq.outs)} = {text}")
+    writer = _Writer()
+    named = writer.names(graph)
+    body = writer.lines(graph, named)
     outs = ", ".join(named[i] for i in graph.outputs)
     heads = ", ".join(named[i] for i in graph.inputs)
-    parts = ["import numpy as np", *sorted(helpers.modules), ""]
-    parts += [f"{n} = {_array_text(c)}" for n, c in constants.items()]
-    parts += ["", *helpers.sources.values(), "", f"def {name}({heads}):", *body, f"    return {outs}", ""]
-    return "\n".join(parts)
+    parts = ["import numpy as np", *sorted(writer.helpers.modules), ""]
+    parts += [f"{n} = {_array_text(c)}" for n, c in writer.constants.items()]
+    parts += ["", *writer.helpers.sources.values(), "", f"def {name}({heads}):"]
+    parts += [f"    {line}" for line in body]
+    return "\n".join([*parts, f"    return {outs}", ""])
 
 
 _TAKEN = {"as", "if", "in", "is", "or", "np", "by", "do", "and", "for", "not", "def", "del", "try"}
 
 
-def _readable_names(graph: Graph) -> dict[int, str]:
-    named = {i: f"{n}_" if n in _TAKEN else n for i, n in names(graph).items()}
-    for i, c in graph.constants.items():
-        if not is_large(c):
-            named[i] = _literal(c)
-    return named
+class _Writer:
+    """What the texts of a program and of the loops in it share: names, constants, helper functions."""
+
+    def __init__(self) -> None:
+        self.helpers = Helpers()
+        self.constants: dict[str, Any] = {}
+        self.by_id: dict[int, str] = {}
+        self.kept: list = []
+        self.used = 0
+
+    def fresh(self) -> str:
+        text = letters(self.used)
+        self.used += 1
+        return f"{text}_" if text in _TAKEN else text
+
+    def names(self, graph: Graph) -> dict[int, str]:
+        """Name the values a, b, ..., z, aa, ... in the order in which they appear; constants by what they are."""
+        named = {i: self.literal(c) for i, c in graph.constants.items()}
+        for i in graph.inputs:
+            named[i] = self.fresh()
+        return named
+
+    def literal(self, value: Any) -> str:
+        if not is_large(value):
+            return _literal(value)
+        if id(value) not in self.by_id:
+            self.by_id[id(value)] = f"_C{len(self.constants)}"
+            self.constants[self.by_id[id(value)]] = value
+            self.kept.append(value)
+        return self.by_id[id(value)]
+
+    def lines(self, graph: Graph, named: dict[int, str]) -> list[str]:
+        """Return the statements that compute a graph, and name what they compute in `named`."""
+        found: list[str] = []
+        for eq in graph.equations:
+            if eq.prim.archetype == "loop":
+                found += self.loop(eq, named)
+            elif eq.prim.archetype == "branch":
+                found += self.branch(eq, named, graph.types[eq.ins[0]].dtype == bool)
+            elif eq.prim is GUARD:
+                question = eq.params["line"] or "a question"
+                found.append(f"# holds where the answer to {question} was {eq.params['outcome']!r}")
+            else:
+                found.append(self.statement(eq, named))
+        return found
+
+    def statement(self, eq: Equation, named: dict[int, str]) -> str:
+        try:
+            text = spell(eq, [named[i] for i in eq.ins], self.helpers, self.literal)
+        except Cannot as error:
+            raise MissingRuleError(f"{eq.prim.name} cannot be written with NumPy alone: {error}") from None
+        for o in eq.outs:
+            named[o] = self.fresh()
+        return f"{', '.join(named[o] for o in eq.outs)} = {text}"
+
+    def loop(self, eq: Equation, named: dict[int, str]) -> list[str]:
+        loop = Loop(eq)
+        body = loop.body
+        inner = {i: self.literal(c) for i, c in body.constants.items()}
+        inner.update((i, named[o]) for i, o in zip(loop.const_inputs, loop.consts, strict=True))
+        before = []
+        for i, o in zip(loop.carry_inputs, loop.carry, strict=True):
+            inner[i] = self.fresh()
+            before.append(f"{inner[i]} = {named[o]}")
+        stacks = []
+        for v in loop.ys:
+            stacks.append(self.fresh())
+            t = body.types[v]
+            shape = f"({', '.join(map(str, (loop.length, *t.shape)))}{',' if not t.shape else ''})"
+            before.append(f"{stacks[-1]} = np.{'empty' if loop.stop == 'length' else 'zeros'}({shape}, '{t.dtype}')")
+        count = named[eq.ins[loop.count]] if loop.stop == "count" else str(loop.length)
+        at = inner[loop.index_input] = self.fresh() if loop.needs_number else "_"
+        if loop.stop == "cond":
+            head = f"while {inner[loop.carry_inputs[0]]}:"
+            before.append(f"{at} = 0")
+        else:
+            head = f"for {at} in {f'reversed(range({count}))' if loop.reverse else f'range({count})'}:"
+        for i, o in zip(loop.x_inputs, loop.xs, strict=True):
+            inner[i] = f"{named[o]}[{at}]"
+        steps = self.lines(body, inner)
+        stored = f"{at}" if loop.stop != "cond" else f"min({at}, {(loop.length or 1) - 1})"
+        steps += [f"{s}[{stored}] = {inner[v]}" for s, v in zip(stacks, loop.ys, strict=True)]
+        new = [(inner[i], inner[v]) for i, v in zip(loop.carry_inputs, loop.carry_outputs, strict=True)]
+        new = [(a, b) for a, b in new if a != b]
+        if new:
+            steps.append(f"{', '.join(a for a, _ in new)} = {', '.join(b for _, b in new)}")
+        if loop.stop == "cond":
+            steps.append(f"{at} += 1")
+        results = [*[inner[i] for i in loop.carry_inputs], *stacks, at]
+        named.update(zip(eq.outs, results, strict=False))
+        return [*before, head, *[f"    {line}" for line in steps or ["pass"]]]
+
+    def branch(self, eq: Equation, named: dict[int, str], truth: bool) -> list[str]:
+        branches = eq.params["branches"]
+        outs = [self.fresh() for _ in eq.outs]
+        found: list[str] = []
+        last = len(branches) - 1
+        for k in range(last, -1, -1) if last == 1 else range(last + 1):
+            graph = branches[k]
+            inner = {i: self.literal(c) for i, c in graph.constants.items()}
+            inner.update((i, named[o]) for i, o in zip(graph.inputs, eq.ins[1:], strict=True))
+            steps = self.lines(graph, inner)
+            steps += [f"{o} = {inner[v]}" for o, v in zip(outs, graph.outputs, strict=True)]
+            index = named[eq.ins[0]]
+            if last == 1:
+                head = "else:" if not k else f"if {index}:" if truth else f"if {index} > 0:"
+            else:
+                head = "if" if not k else "elif"
+                head = "else:" if k == last else f"{head} {index} <= {k}:"
+            found += [head, *[f"    {line}" for line in steps or ["pass"]]]
+        named.update(zip(eq.outs, outs, strict=True))
+        return found
 
 
 def _literal(value: Any) -> str:
@@ -100,80 +178,3 @@ def _array_text(c: np.ndarray) -> str:
         return f"np.full({c.shape}, {_number(c.flat[0].item())}, np.dtype({c.dtype.str!r}))"
     values = ", ".join(_number(v) for v in c.reshape(-1).tolist())
     return f"np.array([{values}], np.dtype({c.dtype.str!r})).reshape({c.shape})"
-
-
-# --- for jit ---------------------------------------------------------------------------------------------------
-
-
-class NumPyProgram:
-    """A graph as one Python function of straight-line NumPy calls; ``program(xs)`` returns the list of outputs."""
-
-    lowering = "numpy"
-
-    def __init__(self, graph: Graph):
-        self.graph = graph
-        self.plan = plan_memory(graph)
-        self.waiting: list[list] = []  # sets of buffers that no call is using
-        self.text, namespace = _program_text(graph, self.plan)
-        exec(compile(self.text, "<fad.jit>", "exec"), namespace)
-        self.function = namespace["program"]
-
-    def __call__(self, xs: list) -> list:
-        try:
-            buffers = self.waiting.pop()
-        except IndexError:
-            buffers = [np.empty(shape, dtype) for shape, dtype in self.plan.specs]
-        outs = self.function(xs, buffers)
-        self.waiting.append(buffers)
-        return outs
-
-    def notes(self) -> list[str]:
-        size = sum(int(np.prod(s)) * d.itemsize for s, d in self.plan.specs)
-        return [f"{len(self.graph)} NumPy calls, {len(self.plan.specs)} buffers of {size} bytes together"]
-
-
-def _program_text(graph: Graph, plan: Plan) -> tuple[str, dict]:
-    namespace: dict[str, Any] = {"check": _check}
-    functions: dict[int, str] = {}
-    names = {i: f"v{i}" for i in range(len(graph.types))}
-    names.update({i: f"b{k}" for i, k in plan.buffer.items()})
-    for i, c in graph.constants.items():
-        names[i] = f"c{i}"
-        namespace[names[i]] = c
-
-    def function(f: Any) -> str:
-        if id(f) not in functions:
-            functions[id(f)] = f"f{len(functions)}_{getattr(f, '__name__', 'op').strip('<>')}"
-            namespace[functions[id(f)]] = f
-        return functions[id(f)]
-
-    lines = ["def program(xs, buffers):"]
-    if graph.inputs:
-        lines.append(f"    {', '.join(names[i] for i in graph.inputs)}, = xs")
-    if plan.specs:
-        lines.append(f"    {', '.join(f'b{k}' for k in range(len(plan.specs)))}, = buffers")
-    for k, eq in enumerate(graph.equations):
-        lines.append("    " + _line(k, eq, names, plan, namespace, function))
-    lines.append(f"    return [{', '.join(names[i] for i in graph.outputs)}]")
-    return "\n".join(lines), namespace
-
-
-def _line(k: int, eq: Equation, names: dict, plan: Plan, namespace: dict, function: Any) -> str:
-    ins = [names[i] for i in eq.ins]
-    if eq.prim is GUARD:
-        namespace[f"g{k}"] = (eq, k)
-        return f"check(g{k}, {ins[0]})"
-    if eq.params:
-        namespace[f"p{k}"] = eq.params
-        ins.append(f"**p{k}")
-    if eq.outs[0] in plan.buffer:
-        return f"{function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]})"
-    outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
-    return f"{outs} = {function(eq.prim.forward)}({', '.join(ins)})"
-
-
-def _check(guard: tuple, x: Any) -> None:
-    eq, k = guard
-    found = ask(x, eq.params["convert"])
-    if not same_outcome(eq.params["outcome"], found):
-        raise GuardFailed(eq, k, found)

@@ -11,10 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import ARRAY, GUARD, Equation, Graph
+from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
+from fad.transforms.loops import scan_p, while_p
 from fad.transforms.partition import needed
 
 _SMALL = 64  # elements up to which a constant goes into the body
+
+
+class Loop:
+    """A loop's equation, sorted: the numbers of values outside and within its body."""
+
+    def __init__(self, eq: Equation):
+        params = eq.params
+        body = self.body = params["body"]
+        c, m, counted = params["consts"], params["carries"], int(params["stop"] == "count")
+        index = int(params["index"])
+        self.length, self.reverse, self.stop = params["length"], params["reverse"], params["stop"]
+        self.count = c  # the position of the number of steps among the operands, if it is one
+        self.consts, self.carry, self.xs = eq.ins[:c], eq.ins[c + counted : c + counted + m], eq.ins[c + counted + m :]
+        start = c + index
+        self.const_inputs, self.index_input = body.inputs[:c], body.inputs[c] if index else -1
+        self.carry_inputs, self.x_inputs = body.inputs[start : start + m], body.inputs[start + m :]
+        self.carry_outputs, self.ys = body.outputs[:m], body.outputs[m:]
+        self.indexed = bool(index)
+        self.needs_number = bool(index or self.xs or self.ys or self.stop == "cond")
+
+
+def alone(operands: Any, params: dict) -> Graph:
+    """Return a program of one loop, for operands of these types."""
+    body, m, until = params["body"], params["carries"], params["stop"] == "cond"
+    types = [type_of(x) for x in operands]
+    n = len(types)
+    types += [body.types[o] for o in body.outputs[:m]]
+    stacked = [body.types[o] for o in body.outputs[m:]]
+    types += [Type((params["length"], *t.shape), t.dtype) for t in stacked]
+    types += [Type((), np.dtype(np.int64), SCALAR)] if until else []
+    outs = tuple(range(n, len(types)))
+    eq = Equation(while_p if until else scan_p, tuple(range(n)), params, outs)
+    return Graph(types, list(range(n)), {}, [eq], list(outs))
 
 
 def is_control(eq: Equation) -> bool:

@@ -1,0 +1,183 @@
+"""The NumPy lowering: a graph becomes one Python function of NumPy calls.
+
+Operations are called directly, and intermediate arrays lie in buffers that are kept from call to call. Loops are
+Python's ``for`` and ``while``, and branches its ``if``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.compile.plan import Plan, plan_memory
+from fad.compile.repeated import Loop
+from fad.core.graph import GUARD, Equation, Graph, GuardFailed, ask, same_outcome
+
+
+class NumPyProgram:
+    """A graph as one Python function of NumPy calls; ``program(xs)`` returns the list of outputs."""
+
+    lowering = "numpy"
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.waiting: list[list] = []  # sets of buffers that no call is using
+        writer = _Writer()
+        self.text = writer.program(graph)
+        self.specs = writer.specs
+        exec(compile(self.text, "<fad.jit>", "exec"), writer.space)
+        self.function = writer.space["program"]
+
+    def __call__(self, xs: list) -> list:
+        try:
+            buffers = self.waiting.pop()
+        except IndexError:
+            buffers = [np.empty(shape, dtype) for shape, dtype in self.specs]
+        outs = self.function(xs, buffers)
+        self.waiting.append(buffers)
+        return outs
+
+    def notes(self) -> list[str]:
+        size = sum(int(np.prod(s)) * d.itemsize for s, d in self.specs)
+        return [f"{len(self.graph)} NumPy calls, {len(self.specs)} buffers of {size} bytes together"]
+
+
+class _Writer:
+    """Writes the function; a body's values have names with a number of its own in front."""
+
+    def __init__(self) -> None:
+        self.space: dict[str, Any] = {
+            "check": _check,
+            "empty": np.empty,
+            "zeros": np.zeros,
+            "int64": np.int64,
+            "fresh": _fresh,
+        }
+        self.functions: dict[int, str] = {}
+        self.specs: list[tuple] = []
+        self.bodies = 0
+
+    def program(self, graph: Graph) -> str:
+        names, plan = self.named(graph)
+        lines = self.lines(graph, names, plan)
+        head = ["def program(xs, buffers):"]
+        if graph.inputs:
+            head.append(f"    {', '.join(names[i] for i in graph.inputs)}, = xs")
+        if self.specs:
+            head.append(f"    {', '.join(f'b{k}' for k in range(len(self.specs)))}, = buffers")
+        out = f"    return [{', '.join(names[i] for i in graph.outputs)}]"
+        return "\n".join([*head, *[f"    {line}" for line in lines], out])
+
+    def named(self, graph: Graph) -> tuple[dict[int, str], Plan]:
+        """Name the values of a graph: variables, buffers and constants."""
+        n, self.bodies = self.bodies, self.bodies + 1
+        start = len(self.specs)
+        plan = plan_memory(graph)
+        self.specs += plan.specs
+        names = {i: f"v{n}_{i}" for i in range(len(graph.types))}
+        names.update({i: f"b{start + k}" for i, k in plan.buffer.items()})
+        for i, c in graph.constants.items():
+            names[i] = f"c{n}_{i}"
+            self.space[names[i]] = c
+        return names, plan
+
+    def function(self, f: Any) -> str:
+        if id(f) not in self.functions:
+            name = f"f{len(self.functions)}_{getattr(f, '__name__', 'op').strip('<>')}"
+            self.functions[id(f)] = name
+            self.space[name] = f
+        return self.functions[id(f)]
+
+    def hold(self, value: Any) -> str:
+        name = f"p{len(self.space)}"
+        self.space[name] = value
+        return name
+
+    def lines(self, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
+        found: list[str] = []
+        for k, eq in enumerate(graph.equations):
+            if eq.prim.archetype == "loop":
+                found += self.loop(eq, names)
+            elif eq.prim.archetype == "branch":
+                found += self.branch(eq, names)
+            elif eq.prim is GUARD:
+                found.append(f"check({self.hold((eq, k))}, {names[eq.ins[0]]})")
+            else:
+                found.append(self.call(eq, names, plan))
+        return found
+
+    def call(self, eq: Equation, names: dict[int, str], plan: Plan) -> str:
+        ins = [names[i] for i in eq.ins]
+        if eq.params:
+            ins.append(f"**{self.hold(eq.params)}")
+        if eq.outs[0] in plan.buffer:
+            return f"{self.function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]})"
+        outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
+        return f"{outs} = {self.function(eq.prim.forward)}({', '.join(ins)})"
+
+    def loop(self, eq: Equation, names: dict[int, str]) -> list[str]:
+        loop = Loop(eq)
+        body = loop.body
+        inner, plan = self.named(body)
+        inner.update((i, names[o]) for i, o in zip(loop.const_inputs, loop.consts, strict=True))
+        outs = [names[o] for o in eq.outs]
+        before = [f"{inner[i]} = {names[o]}" for i, o in zip(loop.carry_inputs, loop.carry, strict=True)]
+        stacks = outs[len(loop.carry) : len(body.outputs)]
+        for name, v in zip(stacks, loop.ys, strict=True):
+            t = body.types[v]
+            make = "empty" if loop.stop == "length" else "zeros"
+            before.append(f"{name} = {make}({(loop.length, *t.shape)}, {self.hold(t.dtype)})")
+        at = f"t{self.bodies}"
+        if loop.indexed:
+            inner[loop.index_input] = at
+        count = names[eq.ins[loop.count]] if loop.stop == "count" else str(loop.length)
+        if loop.stop == "cond":
+            head = [f"{at} = 0", f"while {inner[loop.carry_inputs[0]]}:"]
+            stored = f"[min({at}, {(loop.length or 1) - 1})]"
+        else:
+            run = f"range({count} - 1, -1, -1)" if loop.reverse else f"range({count})"
+            head, stored = [f"for {at} in {run}:"], f"[{at}]"
+        steps = [f"{inner[i]} = {names[o]}[{at}]" for i, o in zip(loop.x_inputs, loop.xs, strict=True)]
+        steps += self.lines(body, inner, plan)
+        steps += [f"{name}{stored} = {inner[v]}" for name, v in zip(stacks, loop.ys, strict=True)]
+        if loop.carry:
+            new = ", ".join(inner[v] for v in loop.carry_outputs)
+            steps.append(f"{', '.join(inner[i] for i in loop.carry_inputs)} = {new}")
+        after = [f"{o} = {inner[i]}" for o, i in zip(outs, loop.carry_inputs, strict=False)]
+        if loop.stop != "length":  # there may have been no step
+            after = [
+                f"{o} = fresh({inner[i]}, {names[v]})"
+                for o, i, v in zip(outs, loop.carry_inputs, loop.carry, strict=False)
+            ]
+        if loop.stop == "cond":
+            steps.append(f"{at} += 1")
+            after.append(f"{outs[-1]} = int64({at})")
+        return [*before, *head, *[f"    {line}" for line in steps or ["pass"]], *after]
+
+    def branch(self, eq: Equation, names: dict[int, str]) -> list[str]:
+        found: list[str] = []
+        branches = eq.params["branches"]
+        last = len(branches) - 1
+        for k, graph in enumerate(branches):
+            inner, plan = self.named(graph)
+            inner.update((i, names[o]) for i, o in zip(graph.inputs, eq.ins[1:], strict=True))
+            steps = self.lines(graph, inner, plan)
+            steps += [f"{names[o]} = {inner[v]}" for o, v in zip(eq.outs, graph.outputs, strict=True)]
+            head = "else:" if k == last else f"{'elif' if k else 'if'} {names[eq.ins[0]]} <= {k}:"
+            if last == 0:
+                head = "if True:"
+            found += [head, *[f"    {line}" for line in steps or ["pass"]]]
+        return found
+
+
+def _fresh(y: Any, x: Any) -> Any:
+    """Return a result that is not the operand itself, which belongs to somebody else."""
+    return y.copy() if y is x and isinstance(y, np.ndarray) else y
+
+
+def _check(guard: tuple, x: Any) -> None:
+    eq, k = guard
+    found = ask(x, eq.params["convert"])
+    if not same_outcome(eq.params["outcome"], found):
+        raise GuardFailed(eq, k, found)
