@@ -2,46 +2,64 @@
 
 from fad.nn import functional, init
 from fad.nn.activations import (
+    CELU,
     ELU,
     GELU,
+    GLU,
     SELU,
     Flatten,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
     Identity,
     LeakyReLU,
+    LogSigmoid,
     LogSoftmax,
     Mish,
+    PReLU,
     ReLU,
     ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
     Softplus,
+    Softsign,
     Tanh,
 )
 from fad.nn.attention import MultiheadAttention
 from fad.nn.containers import Sequential
 from fad.nn.conv import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
     AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     Conv1d,
     Conv2d,
+    Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
+    ConvTranspose3d,
     MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
 )
 from fad.nn.init import seed
 from fad.nn.labels import LabelError
 from fad.nn.linear import Linear
 from fad.nn.lookup import Dropout, Embedding
 from fad.nn.module import Buffer, Module, Parameter, StateDictError
-from fad.nn.normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
-from fad.nn.recurrent import GRU, LSTM
+from fad.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from fad.nn.recurrent import GRU, LSTM, RNN
 
 __all__ = [
-    "ELU", "GELU", "GRU", "LSTM", "SELU", "AvgPool1d", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Buffer", "Conv1d",
-    "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Dropout", "Embedding", "Flatten", "Identity", "LabelError",
-    "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "Mish", "Module",
-    "MultiheadAttention", "Parameter", "RMSNorm", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid", "Softmax",
-    "Softplus", "StateDictError", "Tanh", "functional", "init", "seed",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d",
+    "BatchNorm3d", "Buffer", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "Dropout", "Embedding", "Flatten", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LabelError",
+    "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish",
+    "Module", "MultiheadAttention", "PReLU", "Parameter", "RMSNorm", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid",
+    "Softmax", "Softplus", "Softsign", "StateDictError", "Tanh", "functional", "init", "seed",
 ]  # fmt: skip

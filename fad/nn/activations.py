@@ -2,68 +2,179 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from fad.nn import functional as F
+from fad.nn import init
 from fad.nn.module import Module
 
 
-class ReLU(Module):
+class Activation(Module):
+    """What activations share: a function, and the names of its settings."""
+
+    function: Callable
+    settings: tuple[str, ...] = ()
+
+    def forward(self, x: Any) -> Any:
+        return type(self).function(x, *[getattr(self, name) for name in self.settings])
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings)
+
+
+class ReLU(Activation):
     """max(x, 0)."""
 
-    def forward(self, x: Any) -> Any:
-        return F.relu(x)
+    function = staticmethod(F.relu)
 
 
-class ReLU6(Module):
+class ReLU6(Activation):
     """x clipped to [0, 6]."""
 
-    def forward(self, x: Any) -> Any:
-        return F.relu6(x)
+    function = staticmethod(F.relu6)
 
 
-class Tanh(Module):
+class Tanh(Activation):
     """The hyperbolic tangent."""
 
-    def forward(self, x: Any) -> Any:
-        return np.tanh(x)
+    function = staticmethod(F.tanh)
 
 
-class Sigmoid(Module):
+class Sigmoid(Activation):
     """The logistic function."""
 
-    def forward(self, x: Any) -> Any:
-        return F.sigmoid(x)
+    function = staticmethod(F.sigmoid)
 
 
-class SiLU(Module):
+class LogSigmoid(Activation):
+    """The logarithm of the logistic function."""
+
+    function = staticmethod(F.log_sigmoid)
+
+
+class Hardsigmoid(Activation):
+    """relu6(x + 3) / 6."""
+
+    function = staticmethod(F.hardsigmoid)
+
+
+class SiLU(Activation):
     """x times the logistic function of x."""
 
-    def forward(self, x: Any) -> Any:
-        return F.silu(x)
+    function = staticmethod(F.silu)
 
 
-class Mish(Module):
+class Hardswish(Activation):
+    """x relu6(x + 3) / 6."""
+
+    function = staticmethod(F.hardswish)
+
+
+class Mish(Activation):
     """x tanh(softplus(x))."""
 
-    def forward(self, x: Any) -> Any:
-        return F.mish(x)
+    function = staticmethod(F.mish)
 
 
-class Softplus(Module):
+class Softplus(Activation):
     """log(1 + exp(x))."""
 
-    def forward(self, x: Any) -> Any:
-        return F.softplus(x)
+    function = staticmethod(F.softplus)
 
 
-class SELU(Module):
+class Softsign(Activation):
+    """x / (1 + |x|)."""
+
+    function = staticmethod(F.softsign)
+
+
+class SELU(Activation):
     """The self-normalising ELU."""
 
-    def forward(self, x: Any) -> Any:
-        return F.selu(x)
+    function = staticmethod(F.selu)
+
+
+class ELU(Activation):
+    """x where it is positive, else ``alpha (exp(x) - 1)``."""
+
+    function = staticmethod(F.elu)
+    settings = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0):
+        self.alpha = alpha
+
+
+class CELU(ELU):
+    """x where it is positive, else ``alpha (exp(x / alpha) - 1)``."""
+
+    function = staticmethod(F.celu)
+
+
+class LeakyReLU(Activation):
+    """x where it is positive, else ``negative_slope x``."""
+
+    function = staticmethod(F.leaky_relu)
+    settings = ("negative_slope",)
+
+    def __init__(self, negative_slope: float = 0.01):
+        self.negative_slope = negative_slope
+
+
+class PReLU(Activation):
+    """x where it is positive, else weight times x, with a weight to learn: one, or one per channel (axis 1)."""
+
+    function = staticmethod(F.prelu)
+    settings = ("weight",)
+
+    def __init__(self, num_parameters: int = 1, init_value: float = 0.25, *, dtype: Any = None):
+        self.weight = init.constant(init_value, (num_parameters,), dtype)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.weight.size}"
+
+
+class Hardtanh(Activation):
+    """x clipped to [min_val, max_val]."""
+
+    function = staticmethod(F.hardtanh)
+    settings = ("min_val", "max_val")
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
+        self.min_val = min_val
+        self.max_val = max_val
+
+
+class GELU(Activation):
+    """x times the normal distribution function of x."""
+
+    function = staticmethod(F.gelu)
+    settings = ("approximate",)
+
+    def __init__(self, approximate: str = "none"):
+        self.approximate = approximate
+
+
+class Softmax(Activation):
+    """exp(x) / sum(exp(x)) along an axis."""
+
+    function = staticmethod(F.softmax)
+    settings = ("axis",)
+
+    def __init__(self, axis: int = -1):
+        self.axis = axis
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of `Softmax`."""
+
+    function = staticmethod(F.log_softmax)
+
+
+class GLU(Softmax):
+    """The first half of x along an axis, times the logistic function of the second half."""
+
+    function = staticmethod(F.glu)
 
 
 class Identity(Module):
@@ -71,65 +182,6 @@ class Identity(Module):
 
     def forward(self, x: Any) -> Any:
         return x
-
-
-class ELU(Module):
-    """x where it is positive, else ``alpha (exp(x) - 1)``."""
-
-    def __init__(self, alpha: float = 1.0):
-        self.alpha = alpha
-
-    def forward(self, x: Any) -> Any:
-        return F.elu(x, self.alpha)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}"
-
-
-class LeakyReLU(Module):
-    """x where it is positive, else ``negative_slope x``."""
-
-    def __init__(self, negative_slope: float = 0.01):
-        self.negative_slope = negative_slope
-
-    def forward(self, x: Any) -> Any:
-        return F.leaky_relu(x, self.negative_slope)
-
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}"
-
-
-class GELU(Module):
-    """x times the normal distribution function of x."""
-
-    def __init__(self, approximate: str = "none"):
-        self.approximate = approximate
-
-    def forward(self, x: Any) -> Any:
-        return F.gelu(x, self.approximate)
-
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
-
-
-class Softmax(Module):
-    """exp(x) / sum(exp(x)) along an axis."""
-
-    def __init__(self, axis: int = -1):
-        self.axis = axis
-
-    def forward(self, x: Any) -> Any:
-        return F.softmax(x, self.axis)
-
-    def extra_repr(self) -> str:
-        return f"axis={self.axis}"
-
-
-class LogSoftmax(Softmax):
-    """The logarithm of `Softmax`."""
-
-    def forward(self, x: Any) -> Any:
-        return F.log_softmax(x, self.axis)
 
 
 class Flatten(Module):

@@ -6,38 +6,36 @@ import math
 from typing import Any
 
 from fad import random
+from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Module
-from fad.ops.conv import conv, conv_transpose, per_axis
-from fad.ops.pooling import avg_pool, max_pool
+from fad.nn.windows import pool_avg, pool_max
+from fad.ops.conv import conv, conv_transpose, pads, per_axis
 
 
 class Conv(Module):
-    """What convolutions share: weight (out, in / groups, *kernel), bias (out,), both uniform in ±1/√fan_in."""
+    """What convolutions share: weight (out, in / groups, *kernel), bias (out,), both uniform in ±1/√fan_in.
+
+    `padding_mode` says what is put around the input: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+    """
 
     dims = 0
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        key: Any = None,
-        dtype: Any = None,
-    ):
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *,
+        key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} and {out_channels} channels must be multiples of groups={groups}")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode must be zeros, reflect, replicate or circular, not {padding_mode!r}")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
         self.stride = stride
         self.padding = padding
+        self.padding_mode = padding_mode
         self.dilation = dilation
         self.groups = groups
         k1, k2 = random.split(init.next_key(key))
@@ -50,7 +48,12 @@ class Conv(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def forward(self, x: Any) -> Any:
-        return conv(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            stride, dilation = (per_axis(v, self.dims, "stride") for v in (self.stride, self.dilation))
+            pairs = pads(padding, x.shape[x.ndim - self.dims :], self.kernel_size, stride, dilation)
+            x, padding = F.pad(x, [p for pair in pairs[::-1] for p in pair], self.padding_mode), 0
+        return conv(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -73,24 +76,20 @@ class Conv2d(Conv):
     dims = 2
 
 
+class Conv3d(Conv):
+    """Convolution of volumes: (batch, in, depth, height, width)."""
+
+    dims = 3
+
+
 class ConvTranspose(Conv):
     """The transpose of a convolution, which enlarges by the stride; weight (in, out / groups, *kernel)."""
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        *,
-        key: Any = None,
-        dtype: Any = None,
-    ):
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, *,
+        key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
         self.output_padding = output_padding
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, key=key, dtype=dtype
@@ -117,15 +116,19 @@ class ConvTranspose2d(ConvTranspose):
     dims = 2
 
 
+class ConvTranspose3d(ConvTranspose):
+    """Transposed convolution of volumes."""
+
+    dims = 3
+
+
 class Pool(Module):
-    """What poolings share: windows over the last axes, each `stride` (by default the window's size) from the last."""
+    """What poolings share: windows over the last axes, each `stride` (by default the window's size) from the last.
+
+    With `ceil_mode` a window that begins in the input counts even if it ends beyond.
+    """
 
     dims = 0
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
-        self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
-        self.stride = stride
-        self.padding = padding
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, padding={self.padding}"
@@ -136,8 +139,17 @@ class MaxPool1d(Pool):
 
     dims = 1
 
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ):
+        self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.ceil_mode = ceil_mode
+
     def forward(self, x: Any) -> Any:
-        return max_pool(x, self.kernel_size, self.stride, self.padding)
+        return pool_max(x, self.dims, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
 class MaxPool2d(MaxPool1d):
@@ -152,16 +164,73 @@ class MaxPool2d(MaxPool1d):
     dims = 2
 
 
+class MaxPool3d(MaxPool1d):
+    """The maximum of windows of a volume."""
+
+    dims = 3
+
+
 class AvgPool1d(Pool):
-    """The mean of windows along the last axis; padding counts as zeros, as in PyTorch."""
+    """The mean of windows along the last axis; padding counts as zeros unless `count_include_pad` is false."""
 
     dims = 1
 
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ):  # fmt: skip
+        self.kernel_size = per_axis(kernel_size, self.dims, "kernel_size")
+        self.stride = stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
     def forward(self, x: Any) -> Any:
-        return avg_pool(x, self.kernel_size, self.stride, self.padding)
+        return pool_avg(
+            x, self.dims, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
 
 
 class AvgPool2d(AvgPool1d):
     """The mean of windows of an image."""
 
     dims = 2
+
+
+class AvgPool3d(AvgPool1d):
+    """The mean of windows of a volume."""
+
+    dims = 3
+
+
+class AdaptiveAvgPool1d(Module):
+    """The mean of windows that cover the last axis, `output_size` in number."""
+
+    function = staticmethod(F.adaptive_avg_pool1d)
+
+    def __init__(self, output_size: Any):
+        self.output_size = output_size
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
+    """The mean of windows that cover an image, `output_size` in number along each axis; 1 is the global mean."""
+
+    function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveMaxPool1d(AdaptiveAvgPool1d):
+    """The maximum of windows that cover the last axis, `output_size` in number."""
+
+    function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(AdaptiveAvgPool1d):
+    """The maximum of windows that cover an image, `output_size` in number along each axis."""
+
+    function = staticmethod(F.adaptive_max_pool2d)

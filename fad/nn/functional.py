@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 
 from fad import random
+from fad.backends import backend_of
 from fad.core.archetypes import elementwise
 from fad.core.tracer import bind
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
 from fad.nn.labels import checked_rows
-from fad.nn.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_similarity,
-    cross_entropy,
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-)
+from fad.nn.losses import *  # noqa: F403  (losses are functions too, and have a file of their own)
+from fad.nn.losses import __all__ as _losses
+from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and resizing, too)
+from fad.nn.windows import __all__ as _windows
 from fad.ops.activation import sigmoid
-from fad.ops.conv import conv as conv1d
-from fad.ops.conv import conv as conv2d
-from fad.ops.pooling import avg_pool, max_pool
 from fad.ops.structural import normalize_axis
 
 __all__ = [
-    "avg_pool", "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "cosine_similarity",
-    "cross_entropy", "dropout", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "hardtanh", "huber_loss",
-    "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "max_pool", "mish",
-    "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
-    "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "softsign", "tanh",
+    *_losses, *_windows, "celu", "dropout", "elu", "embedding", "gelu", "glu", "group_norm", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax",
+    "logsigmoid", "mish", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 # --- elementwise activations ---------------------------------------------------------------------------------------
@@ -48,11 +35,8 @@ _slow_cdf = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)), otypes=
 
 
 def _normal_cdf(x):
-    where = "scipy" if isinstance(x, (np.ndarray, np.generic)) else "cupyx.scipy"
-    try:
-        return importlib.import_module(f"{where}.special").ndtr(x)
-    except ImportError:
-        return _slow_cdf(x).astype(x.dtype)
+    ndtr = backend_of(x).scipy_function("special.ndtr")
+    return _slow_cdf(x).astype(x.dtype) if ndtr is None else ndtr(x)
 
 
 normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf)
@@ -94,6 +78,11 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
 
 
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """Return x where it is positive, else ``alpha (exp(x / alpha) - 1)``."""
+    return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
+
+
 def selu(x: Any) -> Any:
     """Return the self-normalising ELU (Klambauer et al., 2017)."""
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
@@ -113,6 +102,9 @@ def log_sigmoid(x: Any) -> Any:
     return -np.logaddexp(-x, 0.0)
 
 
+logsigmoid = log_sigmoid  # PyTorch's name
+
+
 def softsign(x: Any) -> Any:
     """Return x / (1 + |x|)."""
     return x / (1.0 + np.abs(x))
@@ -126,6 +118,43 @@ def silu(x: Any) -> Any:
 def mish(x: Any) -> Any:
     """Return x tanh(softplus(x))."""
     return x * np.tanh(softplus(x))
+
+
+def hardsigmoid(x: Any) -> Any:
+    """Return ``relu6(x + 3) / 6``."""
+    return relu6(x + 3.0) / 6.0
+
+
+def hardswish(x: Any) -> Any:
+    """Return x times :func:`hardsigmoid` of x."""
+    return x * hardsigmoid(x)
+
+
+def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Return x where its size is larger than `lambd`, else 0."""
+    return np.where(np.abs(x) > lambd, x, 0.0)
+
+
+def softshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Return x brought closer to 0 by `lambd`, and 0 where it is closer than that."""
+    return x - hardtanh(x, -lambd, lambd) if lambd else x
+
+
+def tanhshrink(x: Any) -> Any:
+    """Return ``x - tanh(x)``."""
+    return x - np.tanh(x)
+
+
+def threshold(x: Any, threshold: float, value: float) -> Any:
+    """Return x where it is larger than a threshold, else `value`."""
+    return np.where(x > threshold, x, value)
+
+
+def prelu(x: Any, weight: Any) -> Any:
+    """Return x where it is positive, else weight times x: weight has one element, or one per channel (axis 1)."""
+    if weight.size > 1:
+        weight = weight.reshape((1, -1) + (1,) * (x.ndim - 2))
+    return np.where(x > 0.0, x, weight * x)
 
 
 def gelu(x: Any, approximate: str = "none") -> Any:
@@ -155,6 +184,11 @@ def softmax(x: Any, axis: int = -1) -> Any:
     return bind(softmax_p, x, axis=normalize_axis(axis, x.ndim))
 
 
+def softmin(x: Any, axis: int = -1) -> Any:
+    """Return :func:`softmax` of -x."""
+    return softmax(-x, axis)
+
+
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """Return the logarithm of :func:`softmax`, accurate where that underflows.
 
@@ -176,6 +210,20 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, 
     y = centred / np.sqrt(np.mean(centred * centred, axis=over, keepdims=True) + eps)
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Return (batch, channels, ...) with mean 0 and variance 1 in each group of channels of each example, times weight,
+    plus bias, both of shape (channels,)."""
+    channels = x.shape[1]
+    if channels % num_groups:
+        raise ValueError(
+            f"group_norm of {channels} channels needs a number of groups that divides them, not {num_groups}"
+        )
+    y = layer_norm(x.reshape(x.shape[0], num_groups, -1), eps=eps).reshape(x.shape)
+    along = (-1,) + (1,) * (x.ndim - 2)
+    y = y if weight is None else y * weight.reshape(along)
+    return y if bias is None else y + bias.reshape(along)
 
 
 def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1) -> Any:
@@ -205,9 +253,16 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return x @ weight.T if bias is None else bind(affine, x, weight, bias)
 
 
-def embedding(indices: Any, weight: Any) -> Any:
-    """Return the rows of `weight` at whole numbers: shape (*indices.shape, width)."""
-    return weight[checked_rows(indices, len(weight))]
+def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """Return the rows of `weight` at whole numbers: shape (*indices.shape, width).
+
+    The row `padding_idx` gets no gradient.
+    """
+    indices = checked_rows(indices, len(weight))
+    rows = weight[indices]
+    if padding_idx is None:
+        return rows
+    return np.where((indices == padding_idx)[..., None], _values(rows), rows)
 
 
 def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:

@@ -15,17 +15,27 @@ from fad.nn.module import Buffer, Module
 class Embedding(Module):
     """A table of vectors: whole numbers of any shape in, (*shape, embedding_dim) out; weight (num, dim) ~ N(0, 1).
 
+    The row `padding_idx` starts at zero and gets no gradient.
+
     >>> Embedding(10, 3, key=0)(np.array([1, 4])).shape
     (2, 3)
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, *, key: Any = None, dtype: Any = None):
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
+        key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"padding_idx={padding_idx} is no row of a table of {num_embeddings}")
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx if padding_idx is None else padding_idx % num_embeddings
         self.weight = init.normal(init.next_key(key), (num_embeddings, embedding_dim), dtype=dtype)
+        if padding_idx is not None:
+            self.weight[padding_idx] = 0.0
 
     def forward(self, indices: Any) -> Any:
-        return F.embedding(indices, self.weight)
+        return F.embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"

@@ -13,6 +13,13 @@ from fad.nn.fused import cross_entropy_p, log_softmax_p
 from fad.nn.labels import check_integer_labels, checked_labels_p
 from fad.ops.structural import normalize_axis
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss", "mse_loss", "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance",
+    "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
 
 def reduced(rows: Any, reduction: str) -> Any:
     """Apply ``"mean"``, ``"sum"`` or ``"none"``."""
@@ -165,6 +172,12 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any
     return reduced(np.logaddexp(-target * input, 0.0), reduction)
 
 
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+    """Return the mean over classes, the last axis, of :func:`binary_cross_entropy_with_logits`."""
+    rows = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
+    return reduced(np.mean(rows, axis=-1), reduction)
+
+
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
@@ -225,3 +238,53 @@ def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between x and y along an axis."""
     norms = np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)
     return np.sum(x * y, axis=axis) / np.maximum(norms, eps)
+
+
+# --- pairs ---------------------------------------------------------------------------------------------------------
+
+
+def pairwise_distance(x: Any, y: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
+    """Return the p-norm of ``x - y + eps`` along the last axis."""
+    return np.linalg.norm(x - y + eps, ord=p, axis=-1)
+
+
+def margin_ranking_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
+    """Return max(0, margin - t (x - y)): t is 1 where x should be larger, -1 where y should."""
+    return reduced(np.maximum(margin - target * (x - y), 0.0), reduction)
+
+
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Any:
+    """Return the input, a distance, where the target is 1, and max(0, margin - input) where it is -1."""
+    _same_shape("hinge_embedding_loss", input, target)
+    return reduced(np.where(target > 0, input, np.maximum(margin - input, 0.0)), reduction)
+
+
+def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
+    """Return 1 - cos(x, y) where the target is 1, and max(0, cos(x, y) - margin) where it is -1."""
+    cosine = cosine_similarity(x, y, axis=-1, eps=1e-12)
+    return reduced(np.where(target > 0, 1.0 - cosine, np.maximum(cosine - margin, 0.0)), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+    swap: bool = False, *, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return max(0, d(anchor, positive) - d(anchor, negative) + margin), d the :func:`pairwise_distance`; with `swap`
+    d(positive, negative) takes the place of the second where it is smaller."""
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    far = np.minimum(far, pairwise_distance(positive, negative, p, eps)) if swap else far
+    return reduced(np.maximum(near - far + margin, 0.0), reduction)
+
+
+def poisson_nll_loss(
+    input: Any, target: Any, *, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Any:
+    """Return minus the logarithmic probability of counts under rates, or logarithms of rates with `log_input`, without
+    the part that the input does not change; `full` adds Stirling's approximation of it."""
+    _same_shape("poisson_nll_loss", input, target)
+    rows = np.exp(input) - target * input if log_input else input - target * np.log(input + eps)
+    if full:
+        large = target > 1
+        t = np.where(large, target, 1.0)
+        rows = rows + np.where(large, t * np.log(t) - t + 0.5 * np.log(2.0 * math.pi * t), 0.0)
+    return reduced(rows, reduction)

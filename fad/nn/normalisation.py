@@ -102,6 +102,41 @@ class BatchNorm2d(BatchNorm):
     ranks = (4,)
 
 
+class BatchNorm3d(BatchNorm):
+    """Batch normalisation of (batch, channels, depth, height, width)."""
+
+    ranks = (5,)
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 in each of `num_groups` groups of channels of each example, times weight, plus bias.
+
+    >>> GroupNorm(1, 2)(np.array([[1.0, 3.0]])).round(2)
+    array([[-1.,  1.]])
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, dtype: Any = None
+    ):
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels={num_channels} must be a multiple of num_groups={num_groups}")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.weight = init.ones(num_channels, dtype) if affine else None
+        self.bias = init.zeros(num_channels, dtype) if affine else None
+
+    def forward(self, x: Any) -> Any:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ValueError(
+                f"GroupNorm needs an input with {self.num_channels} channels on axis 1, not shape {x.shape}"
+            )
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last axes, of shape `normalized_shape`, times weight, plus bias.
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: LSTM and GRU, in PyTorch's names, gate order and layouts."""
+"""Recurrent layers: RNN, LSTM and GRU, in PyTorch's names, gate order and layouts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fad.nn.module import Module
 
 
 class Recurrent(Module):
-    """What LSTM and GRU share: layers, directions, and the loop over time.
+    """What recurrent layers share: layers, directions, and the loop over time.
 
     The input has shape (length, batch, features), or (batch, length, features) with `batch_first`; or
     (length, features).
@@ -142,7 +142,26 @@ class LSTM(Recurrent):
         return self._leave(y, single), ((h[:, 0], c[:, 0]) if single else (h, c))
 
 
-class GRU(Recurrent):
+class RNN(Recurrent):
+    """The plain recurrent layer: ``h' = tanh(W x + b + V h + c)``.
+
+    Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
+    """
+
+    gates = 1
+
+    def cell(self, inputs, state, weight, bias):
+        h = np.tanh(inputs + F.linear(state, weight, bias))
+        return h, h
+
+    def forward(self, x: Any, state: Any = None) -> tuple:
+        x, single = self._enter(x)
+        y, ends = self._run(x, self._start(x, state, single))
+        h = np.stack(ends)
+        return self._leave(y, single), (h[:, 0] if single else h)
+
+
+class GRU(RNN):
     """Gated recurrent unit: gates r, z, n; ``n = tanh(x_n + σ(r) h_n)``, ``h' = (1 - σ(z)) n + σ(z) h``.
 
     Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
@@ -158,9 +177,3 @@ class GRU(Recurrent):
         new = np.tanh(inputs[..., 2 * n :] + r * hidden[..., 2 * n :])
         h = new + z * (state - new)
         return h, h
-
-    def forward(self, x: Any, state: Any = None) -> tuple:
-        x, single = self._enter(x)
-        y, ends = self._run(x, self._start(x, state, single))
-        h = np.stack(ends)
-        return self._leave(y, single), (h[:, 0] if single else h)

@@ -1,0 +1,213 @@
+"""Convolutions, poolings, padding and resizing as functions, in PyTorch's names: one for each number of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.nn.fused import counting
+from fad.ops.conv import conv as conv1d
+from fad.ops.conv import conv as conv2d
+from fad.ops.conv import conv as conv3d
+from fad.ops.conv import conv_transpose as conv_transpose1d
+from fad.ops.conv import conv_transpose as conv_transpose2d
+from fad.ops.conv import conv_transpose as conv_transpose3d
+from fad.ops.conv import per_axis
+from fad.ops.pooling import avg_pool, max_pool
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "interpolate", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "pixel_shuffle",
+]  # fmt: skip
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+# --- pooling -------------------------------------------------------------------------------------------------------
+
+
+def _ends(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
+    """Return how much to pad at each end so that a window that begins in the input is not dropped (``ceil_mode``)."""
+    pairs = []
+    for n, k, s, p, d in zip(x.shape[-len(window) :], window, stride, padding, dilation, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = -(-room // s) + 1
+        if (count - 1) * s >= n + p:
+            count -= 1
+        pairs.append((p, p + max((count - 1) * s - room, 0)))
+    return tuple(pairs)
+
+
+def pool_max(x: Any, dims: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    window = per_axis(kernel_size, dims, "kernel_size")
+    if not ceil_mode:
+        return max_pool(x, window, stride, padding, dilation)
+    stride = window if stride is None else per_axis(stride, dims, "stride")
+    dilation = per_axis(dilation, dims, "dilation")
+    return max_pool(x, window, stride, _ends(x, window, stride, _each(padding, dims), dilation), dilation)
+
+
+def pool_avg(
+    x: Any, dims: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Any:
+    window = per_axis(kernel_size, dims, "kernel_size")
+    if not ceil_mode:
+        return avg_pool(x, window, stride, padding, count_include_pad)
+    stride = window if stride is None else per_axis(stride, dims, "stride")
+    pairs = _ends(x, window, stride, _each(padding, dims), (1,) * dims)
+    if count_include_pad:  # the padding counts, but not what was added for the last window
+        x = np.pad(x, [(0, 0)] * (x.ndim - dims) + [(p, p) for p, _ in pairs])
+        pairs = tuple((0, end - p) for p, end in pairs)
+    return avg_pool(x, window, stride, pairs, False)
+
+
+def _each(padding: Any, dims: int) -> tuple:
+    return (padding,) * dims if hasattr(padding, "__index__") else tuple(padding)
+
+
+def _named(dims: int, kind: str) -> Callable:
+    if kind == "max":
+
+        def pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+            return pool_max(x, dims, kernel_size, stride, padding, dilation, ceil_mode)
+
+    else:
+
+        def pool(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+            return pool_avg(x, dims, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+    pool.__name__ = pool.__qualname__ = f"{kind}_pool{dims}d"
+    what = {"max": "maximum", "avg": "mean"}[kind]
+    more = "`dilation` is the step inside it" if kind == "max" else "`count_include_pad` tells whether padding counts"
+    pool.__doc__ = (
+        f"Return the {what} of windows over the last {dims} axes, `stride` (by default `kernel_size`) apart.\n\n"
+        f"    {more}; with `ceil_mode` a window that begins in the input counts even if it ends beyond.\n    "
+    )
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = (_named(dims, "max") for dims in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = (_named(dims, "avg") for dims in (1, 2, 3))
+
+
+def _bins(n: int, count: int) -> list[tuple[int, int]]:
+    """Return where `count` windows that cover n places begin and end."""
+    return [(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
+
+
+def _adaptive(x: Any, sizes: Any, dims: int, reduce: Callable) -> Any:
+    sizes = (sizes,) * dims if sizes is None or hasattr(sizes, "__index__") else tuple(sizes)
+    for axis, size in zip(range(x.ndim - dims, x.ndim), sizes, strict=True):
+        n = x.shape[axis]
+        if size is None or size == n:
+            continue
+        if n % size == 0:  # windows of one size, side by side
+            x = reduce(x.reshape(*x.shape[:axis], size, n // size, *x.shape[axis + 1 :]), axis=axis + 1)
+            continue
+        before = (slice(None),) * axis
+        x = np.stack([reduce(x[(*before, slice(a, b))], axis=axis) for a, b in _bins(n, size)], axis=axis)
+    return x
+
+
+def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
+    """Return means over the last axis, of windows that cover it, `output_size` in number."""
+    return _adaptive(x, output_size, 1, np.mean)
+
+
+def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
+    """Return means over the last two axes, `output_size` (one number, or two; None keeps an axis) along each.
+
+    >>> adaptive_avg_pool2d(np.arange(16.0).reshape(1, 4, 4), (1, 2))
+    array([[[6.5, 8.5]]])
+    """
+    return _adaptive(x, output_size, 2, np.mean)
+
+
+def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
+    """Return maxima over the last axis, of windows that cover it, `output_size` in number."""
+    return _adaptive(x, output_size, 1, np.max)
+
+
+def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
+    """Return maxima over the last two axes, `output_size` (one number, or two; None keeps an axis) along each."""
+    return _adaptive(x, output_size, 2, np.max)
+
+
+# --- padding and resizing ------------------------------------------------------------------------------------------
+
+
+def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
+    """Return x with its last axes made longer: `pad` is (before, after) of the last axis, then of the one before it ...
+
+    `mode` is ``"constant"`` (filled with `value`), ``"reflect"``, ``"replicate"`` or ``"circular"``; negative numbers
+    cut off.
+
+    >>> pad(np.array([1.0, 2.0, 3.0]), (1, 2), "replicate")
+    array([1., 1., 2., 3., 3., 3.])
+    """
+    if mode not in _PAD_MODES:
+        raise ValueError(f"mode must be one of {sorted(_PAD_MODES)}, not {mode!r}")
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        raise ValueError(f"pad has {len(pad)} numbers, but needs a pair for each of at most {x.ndim} axes")
+    pairs = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    if any(p < 0 for pair in pairs for p in pair):
+        x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, pairs, strict=True))]
+        pairs = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    if mode == "constant":
+        return np.pad(x, pairs, constant_values=value)
+    return np.pad(x, pairs, mode=_PAD_MODES[mode])
+
+
+def interpolate(
+    x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
+) -> Any:
+    """Return (N, C, *spatial) resized to `size`, or by `scale_factor`, along each spatial axis.
+
+    `mode` is ``"nearest"``, or ``"linear"`` (of images ``"bilinear"``), between neighbours; `align_corners` puts the
+    first and last places on each other instead of the edges of the pixels.
+
+    >>> interpolate(np.array([[[0.0, 2.0]]]), 4, mode="linear")
+    array([[[0. , 0.5, 1.5, 2. ]]])
+    """
+    dims = x.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate needs a size or a scale_factor, and not both")
+    if mode not in ("nearest", {1: "linear", 2: "bilinear", 3: "trilinear"}.get(dims), "linear"):
+        raise ValueError(f"mode {mode!r} is not known for an input with {dims} spatial axes")
+    given = size if scale_factor is None else scale_factor
+    given = (given,) * dims if np.ndim(given) == 0 else tuple(given)
+    for axis, value in zip(range(2, x.ndim), given, strict=True):
+        n = x.shape[axis]
+        count = int(value) if scale_factor is None else int(n * value)
+        step = n / count if scale_factor is None else 1.0 / value
+        if mode == "nearest":
+            x = np.take(x, np.minimum((counting(count, x) * step).astype(int), n - 1), axis=axis)
+        elif align_corners:
+            x = _between(x, axis, counting(count, x) * ((n - 1) / max(count - 1, 1)))
+        else:
+            x = _between(x, axis, np.maximum((counting(count, x) + 0.5) * step - 0.5, 0.0))
+    return x
+
+
+def _between(x: Any, axis: int, places: Any) -> Any:
+    """Return x along an axis at places between its elements."""
+    low = np.minimum(places.astype(int), x.shape[axis] - 1)
+    high = np.minimum(low + 1, x.shape[axis] - 1)
+    share = (places - low).astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    below = np.take(x, low, axis=axis)
+    return below + share * (np.take(x, high, axis=axis) - below)
+
+
+def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
+    """Return (..., C r², H, W) as (..., C, H r, W r): channels become places, r = `upscale_factor`."""
+    r = upscale_factor
+    *lead, channels, h, w = x.shape
+    if channels % (r * r):
+        raise ValueError(f"pixel_shuffle by {r} needs a multiple of {r * r} channels, not {channels}")
+    n = len(lead)
+    y = x.reshape(*lead, channels // (r * r), r, r, h, w)
+    y = np.transpose(y, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return y.reshape(*lead, channels // (r * r), h * r, w * r)
