@@ -55,3 +55,7 @@ def test_a_class_of_numpy_polynomial_is_named():
 
 def test_a_plain_list_of_traced_values_is_answered_with_stack():
     assert "np.stack" in said(lambda x: np.mean([x[0], x[1]]))
+
+
+def test_the_method_dot_of_a_plain_array_is_answered_with_an_operator():
+    assert "a @ x" in said(lambda x: np.eye(12).dot(x).sum())

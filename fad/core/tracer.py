@@ -166,6 +166,7 @@ class Tracer:
         raise TracerConversionError(
             f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
             "Instead of np.array([x, y]) or np.asarray(x) write np.stack([x, y]), fad.numpy.array([x, y]) or plain x; "
+            "for the method a.dot(x) of a plain array, a @ x; "
             "to store it into a plain array, out = fad.numpy.at(out)[i].set(x); "
             "to index a plain array by it, fad.numpy.take(a, x, axis=0); "
             "for the bare numbers, fad.stop_gradient(x)"
