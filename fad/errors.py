@@ -46,6 +46,22 @@ class IntegerInputError(FadError, TypeError):
     """
 
 
+class IntegerOutputError(FadError, TypeError):
+    """A gradient or Jacobian was asked of an output that counts, compares or numbers places: it has no derivative.
+
+    Wrong::
+
+        fad.grad(lambda x: np.argmax(x))(x)
+        fad.grad(lambda x: np.sum(x > 0))(x)
+
+    Right, depending on what is meant::
+
+        fad.grad(lambda x: x[np.argmax(x)])(x)                       # the derivative of what stands there
+        fad.grad(lambda x: np.sum(1 / (1 + np.exp(-x / 0.1))))(x)    # of a smooth count
+        fad.grad(lambda x: (loss(x), np.argmax(x)), has_aux=True)(x) # an integer beside a loss
+    """
+
+
 class ComplexGradientError(FadError, TypeError):
     """``grad`` met a complex output, or ``holomorphic=True`` met a real one.
 
@@ -230,6 +246,19 @@ class BackendMismatchError(FadError, TypeError):
     Right::
 
         fad.device_put(np.ones(3), "cupy") * cupy.ones(3)
+    """
+
+
+class BackendFunctionError(FadError, TypeError):
+    """A function was called on arrays of a device that the device's library does not have, nor fad by other means.
+
+    Wrong::
+
+        scipy.special.airy(fad.device_put(np.ones(3), "cupy"))      # CuPy has no airy
+
+    Right::
+
+        fad.device_put(scipy.special.airy(np.ones(3)), "cupy")      # on the host, and back
     """
 
 

@@ -93,6 +93,29 @@ def test_integers_have_no_derivative(transform, x):
         transform(lambda x: np.sum(x * 1.0))(x)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.argmax, lambda x: np.argsort(x)[0], lambda x: np.sum(x > 0), lambda x: np.allclose(x, x),
+        lambda x: int(x[0]), lambda x: np.searchsorted(x, 0.5), lambda x: x[0] > 0, lambda x: np.count_nonzero(x),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "transform", [fad.grad, fad.value_and_grad, fad.jacfwd, fad.jacrev, fad.jacobian, fad.hessian, fad.elementwise_grad]
+)
+def test_counts_comparisons_and_places_have_no_derivative_rather_than_a_zero_one(transform, f):
+    with refused(errors.IntegerOutputError, "has_aux", "argmax"):
+        transform(f)(np.array([0.3, 1.7]))
+    with refused(errors.IntegerOutputError, "has_aux", "argmax"):
+        transform(lambda x: fad.jit(f)(x))(np.array([0.3, 1.7]))
+
+
+def test_an_integer_beside_the_loss_is_passed_on():
+    x = np.array([0.3, 1.7])
+    assert fad.grad(lambda x: (np.sum(x**2), np.argmax(x)), has_aux=True)(x)[1] == 1
+    assert fad.grad(lambda x: x[np.argmax(x)])(x).tolist() == [0.0, 1.0]
+
+
 def test_an_integer_deep_in_a_tree_is_found():
     with refused(errors.IntegerInputError, "int64"):
         fad.grad(lambda p: p["w"] * p["n"])({"w": 1.0, "n": 3})

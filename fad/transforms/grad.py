@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.errors import ArgnumsError, ComplexGradientError, NonScalarOutputError
+from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, zeros_like
 from fad.transforms.vjp import Tape
 
@@ -121,7 +121,7 @@ def grad(
 
     Raises
     ------
-    NonScalarOutputError, ComplexGradientError, IntegerInputError, ArgnumsError
+    NonScalarOutputError, ComplexGradientError, IntegerInputError, IntegerOutputError, ArgnumsError
         when the returned function is called.
 
     Examples
@@ -202,14 +202,26 @@ def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
             f"grad needs a function whose output is one number, but it returned {got}. "
             "Return np.sum(...) or another scalar, or use fad.jacobian, fad.elementwise_grad or fad.vjp"
         )
-    kind = values[0].dtype.kind
+    refuse_integers(values, "grad")
     if holomorphic:
         _check_complex(values, "output")
-    elif kind == "c":
+    elif values[0].dtype.kind == "c":
         raise ComplexGradientError(
             "grad needs a real output, but it is complex. Take abs(z)**2 or z.real of it, "
             "or pass holomorphic=True if the function is complex-differentiable"
         )
+
+
+def refuse_integers(values: list, what: str) -> None:
+    """Refuse an output that is an integer or a boolean: its derivative does not exist, and is not zero."""
+    for y in values:
+        if y.dtype.kind not in "fc":
+            raise IntegerOutputError(
+                f"{what} needs an output of floating-point numbers, but its dtype is {y.dtype}: counts, comparisons "
+                "and places (np.argmax, np.argsort) have no derivative. Differentiate what they choose "
+                "(x[np.argmax(x)], np.sort(x)) or a smooth count; pass an integer beside the loss with has_aux=True; "
+                "write a constant as a float"
+            )
 
 
 def _check_complex(values: list, what: str) -> None:

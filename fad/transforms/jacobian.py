@@ -11,8 +11,8 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import Tracer
 from fad.errors import ComplexGradientError
-from fad.transforms.check import as_primal
-from fad.transforms.grad import grad, split_arguments
+from fad.transforms.check import as_primal, as_value
+from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
@@ -99,6 +99,7 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
 
     def push(*tangents):
         out = jvp(f, tree.unflatten(in_tree, xs), tree.unflatten(in_tree, list(tangents)), has_aux)
+        refuse_integers(tree.leaves(tree.map(as_value, out[0])), name)
         ys, seen["tree"] = tree.flatten(out[1])
         seen["aux"] = out[2] if has_aux else None
         return ys
@@ -127,6 +128,7 @@ def _reverse(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacrev"):
 
 def _pull_all(tape, xs, holomorphic, chunk_size, name):
     ys = tape.values()
+    refuse_integers(ys, name)
     _check_kinds(ys, holomorphic, name, "output")
     m, n = sum(y.size for y in ys), sum(x.size for x in xs)
     parts = [
@@ -336,6 +338,7 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     def evaluate(*args, **kwargs):
         f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "elementwise_grad")
         out, pullback = vjp(f, *chosen)
+        refuse_integers(tree.leaves(tree.map(as_value, out)), "elementwise_grad")
         found = pullback(tree.map(lambda y: np.ones_like(y) if np.ndim(y) else y.dtype.type(1), out))
         return found[0] if single else found
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as onp
 import pytest
 
+import fad
 import fad.compat.autograd.numpy as np
 import fad.compat.autograd.numpy.random as npr
 from fad.compat import autograd
@@ -35,9 +36,12 @@ from fad.compat.autograd.extend import (
     primitive,
     vspace,
 )
-from fad.compat.autograd.misc import flatten
+from fad.compat.autograd.misc import const_graph, flatten
+from fad.compat.autograd.misc.fixed_points import fixed_point
 from fad.compat.autograd.misc.optimizers import adam, rmsprop, sgd
-from fad.compat.autograd.test_util import check_grads
+from fad.compat.autograd.scipy.signal import convolve
+from fad.compat.autograd.test_util import check_equivalent, check_grads, scalar_close
+from fad.compat.autograd.util import quick_grad_check
 from fad.errors import CustomRuleError
 
 X = onp.array([0.3, -0.7, 1.1])
@@ -130,6 +134,136 @@ def test_integers_count_as_floats_and_one_element_as_a_scalar():
 def test_an_output_of_many_elements_is_refused():
     with pytest.raises(TypeError, match="jacobian"):
         grad(np.sin)(X)
+
+
+def test_a_primitive_without_a_rule_raises_autograds_error_and_runs_where_nothing_is_differentiated():
+    double = primitive(lambda x: 2.0 * x)
+    for transform in (grad, deriv):
+        with pytest.raises(NotImplementedError, match="has no rule"):
+            transform(double)(1.0)
+    assert fad.jit(double)(1.5) == 3.0
+
+
+def test_a_primitive_keeps_its_rule_under_jit():
+    cube = primitive(lambda x: x**3)
+    defvjp(cube, lambda ans, x: lambda g: 100.0 * g)
+    assert fad.grad(fad.jit(cube))(2.0) == fad.jit(fad.grad(cube))(2.0) == 100.0
+
+
+def test_rules_in_the_words_of_2017_still_count():
+    @primitive
+    def product(x, y):
+        return x * y
+
+    product.defvjp(lambda g, ans, vs, gvs, x, y: y * g)
+    product.defgrad(lambda ans, x, y: lambda g: x * g, argnum=1)
+    check_grads(product, modes=["rev"])(2.0, 3.0)
+    check_grads(product, 1, modes=["rev"])(2.0, 3.0)
+    ignored = primitive(lambda x, y: 0.0 * x * y)
+    ignored.defvjp_is_zero([0, 1])
+    assert grad(ignored)(1.0, 2.0) == 0.0
+    quick_grad_check(lambda x, y: x**2 + y, 1.0, (2.0,))
+
+
+def test_isinstance_and_type_answer_for_the_value_of_a_traced_array():
+    seen = []
+    grad(lambda x: seen.append((autograd.isinstance(x, onp.ndarray), autograd.type(x))) or np.sum(x))(X)
+    assert seen == [(True, onp.ndarray)]
+
+
+def test_places_computed_from_traced_numbers_are_plain_integers():
+    def f(w):
+        places = np.int64(w[:, -1])
+        assert type(places) is onp.ndarray
+        assert places.dtype == np.int64
+        return np.sum(w[:, :-1][places] ** 2)
+
+    w = onp.array([[0.5, 2.0, 1.0], [1.5, -1.0, 0.0]])
+    assert onp.allclose(grad(f)(w), [[1.0, 4.0, 0.0], [3.0, -2.0, 0.0]])
+
+
+def test_numpys_namespace_has_autograds_own_functions():
+    d = onp.random.default_rng(0).normal(size=(2, 3))
+    assert onp.allclose(np.make_diagonal(d, axis1=-1, axis2=-2)[1], onp.diag(d[1]))
+    check_grads(lambda d: np.make_diagonal(d, axis1=-1, axis2=-2))(d)
+    assert onp.allclose(np.where(condition=X > 0, x=X, y=0.0), onp.maximum(X, 0.0))
+
+
+def test_distributions_are_imported_as_modules():
+    import fad.compat.autograd.scipy.stats.multivariate_normal as mvn
+
+    from fad.compat.autograd.scipy.stats import norm
+
+    assert onp.allclose(grad(mvn.entropy, 1)(onp.zeros(2), onp.eye(2)), 0.5 * onp.eye(2))
+    assert onp.allclose(grad(norm.logpdf)(1.0), -1.0)
+
+
+def test_a_fixed_point_has_every_derivative_of_its_equation():
+    def sqrt(a):
+        return fixed_point(lambda a: lambda x: 0.5 * (x + a / x), a, 10.0, lambda x, y: np.abs(x - y), 1e-12)
+
+    assert onp.allclose([sqrt(2.0), grad(sqrt)(2.0)], [2**0.5, 0.5 / 2**0.5])
+    assert onp.allclose(grad(grad(sqrt))(2.0), -0.25 * 2**-1.5)
+    step = lambda a: lambda x: {"u": 0.5 * onp.cos(1.0) * np.sin(x["v"]) + a, "v": 0.3 * x["u"]}
+    size = lambda x, y: np.sum(np.abs(x["u"] - y["u"]) + np.abs(x["v"] - y["v"]))
+    f = lambda a: np.sum(fixed_point(step, a, {"u": onp.zeros(2), "v": onp.zeros(2)}, size, 1e-13)["u"] ** 2)
+    check_grads(f, modes=["rev"])(onp.array([0.4, 1.2]))
+
+
+def test_a_recorded_program_is_not_run_again():
+    runs = []
+
+    def f(x, y):
+        runs.append(None)
+        return grad(lambda x: np.sin(x) + x * 2)(x * y)
+
+    recorded = const_graph(f)
+    assert scalar_close(recorded(1.0, 0.5), f(1.0, 0.5))
+    assert scalar_close(recorded(0.3, 2.0), f(0.3, 2.0))
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("value", [0.0, onp.zeros((3, 2)), 1j * onp.zeros(2), [1.0, (onp.zeros(2), {"k": 0j})]])
+def test_a_vector_space_is_spanned_by_its_basis(value):
+    space = vspace(value)
+    basis = list(space.standard_basis())
+    assert len(basis) == space.size
+    gram = [[space.inner_prod(x, y) for y in basis] for x in basis]
+    assert onp.array_equal(gram, onp.eye(space.size))
+    total = space.zeros()
+    for x in basis:
+        total = space.mut_add(total, x)
+    check_equivalent(total, space.ones())
+    x, y = space.randn(), space.randn()
+    assert space == vspace(space.add(x, y))
+    assert onp.isclose(space.inner_prod(x, space.scalar_mul(y, 2.0)), 2 * space.inner_prod(y, x))
+    pairs = zip(fad.tree.leaves(space.covector(x)), fad.tree.leaves(y), strict=True)
+    assert onp.isclose(sum(onp.real(onp.sum(c * t)) for c, t in pairs), space.inner_prod(x, y))
+    check_grads(space.inner_prod, (0, 1))(x, y)
+
+
+def test_check_grads_names_the_function_and_looks_at_the_direction_too():
+    @primitive
+    def foo(x):
+        return x * 2.0
+
+    @primitive
+    def bar(x):
+        return x
+
+    defvjp(foo, lambda ans, x: lambda g: bar(g) * 2)
+    defvjp(bar, lambda ans, x: lambda g: g * 1.001)
+    with pytest.raises(AssertionError, match=r"\(VJP\) check of vjp_foo failed"):
+        check_grads(foo, modes=["rev"])(1.0)
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 2), (6, 3), (4, 4)])
+def test_the_middle_of_a_convolution_is_scipys(m, n):
+    signal = pytest.importorskip("scipy.signal")
+    rng = onp.random.default_rng(0)
+    a, b = rng.normal(size=(m, m + 1)), rng.normal(size=(n, 2))
+    assert onp.allclose(convolve(a, b, mode="same"), signal.convolve(a, b, mode="same"))
+    check_grads(lambda a, b: convolve(a, b, mode="same"), (0, 1), order=1)(a, b)
 
 
 def test_a_primitive_takes_its_derivative_from_defvjp_at_every_order():

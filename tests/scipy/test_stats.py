@@ -101,6 +101,24 @@ def test_vonmises_multivariate_normal_and_dirichlet_are_scipys():
     np.testing.assert_allclose(ours.dirichlet.logpdf(p[:2], alpha), stats.dirichlet.logpdf(p[:2], alpha), rtol=1e-12)
 
 
+def test_a_singular_covariance_has_a_density_on_its_subspace():
+    cov, mean = np.diag([2.0, 1.0, 0.0, 0.0]), np.zeros(4)
+    x = np.array([[0.3, -0.4, 0.0, 0.0], [0.1, 0.2, 0.0, 1.0]])
+    for method in ("logpdf", "pdf"):
+        wanted = getattr(stats.multivariate_normal, method)(x, mean, cov, allow_singular=True)
+        found = getattr(ours.multivariate_normal, method)(x, mean, cov, allow_singular=True)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+    density = lambda x, c: ours.multivariate_normal.logpdf(x, mean, c, allow_singular=True)
+    in_x, in_cov = fad.grad(density, argnums=(0, 1))(x[0], cov)
+    np.testing.assert_allclose(in_x, [-0.15, 0.4, 0.0, 0.0], atol=1e-12)
+    block = lambda c: ours.multivariate_normal.logpdf(x[0, :2], np.zeros(2), c)
+    np.testing.assert_allclose(in_cov[:2, :2], fad.grad(block)(cov[:2, :2]), atol=1e-10)
+    with pytest.raises(np.linalg.LinAlgError, match="semidefinite"):
+        density(x[0], np.diag([1.0, 1.0, 1.0, -1.0]))
+    with pytest.raises(np.linalg.LinAlgError):
+        ours.multivariate_normal.logpdf(x[0], mean, cov)
+
+
 def test_the_entropy_of_the_normal_distribution_of_vectors_is_scipys_and_has_a_gradient():
     cov = np.array([[2.0, 0.5], [0.5, 1.0]])
     for given in ((None, cov), (np.zeros(2), np.array([1.5, 0.2])), (np.zeros(3), 2.0), (None, 2.0)):

@@ -8,10 +8,10 @@ from typing import Any
 
 from fad import tree
 from fad.compat.autograd.vspaces import VSpace, vspace
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer, stop_gradient, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.custom import Call
+from fad.transforms.custom import _RULES, Call
 
 __all__ = [
     "Box", "VSpace", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums",
@@ -19,6 +19,10 @@ __all__ = [
 ]  # fmt: skip
 
 Box = Tracer
+
+
+class UndefinedRuleError(CustomRuleError, NotImplementedError):
+    """A primitive was differentiated that has no rule; autograd raises NotImplementedError."""
 
 
 class primitive:
@@ -37,18 +41,34 @@ class primitive:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vjps: Callable | None = None  # (argnums, ans, args, kwargs) -> (g -> cotangents)
+        self.makers: dict[int, Any] = {}  # argnum -> rule, where they are given one by one
         self.jvps: Callable | None = None  # (argnums, gs, ans, args, kwargs) -> tangent
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         nums = [i for i, a in enumerate(args) if any(type(x) is Tracer for x in tree.leaves(a))]
         if not nums:
             return self.fun(*args, **kwargs)
-        if self.vjps is None and self.jvps is None:
-            raise CustomRuleError(f"the primitive {self.__name__} has no rule: give it one with defvjp or defjvp")
         return _PrimitiveCall(self, args, kwargs, nums).run()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    # The names of before 2017, which autograd still takes: each call gives the rule of one argument.
+
+    def defgrad(self, gradmaker: Callable, argnum: int = 0) -> None:
+        """Give the reverse rule of one argument: ``gradmaker(ans, *args) -> (g -> cotangent)``."""
+        self.makers = {**self.makers, argnum: gradmaker}
+        defvjp(self, *self.makers.values(), argnums=tuple(self.makers))
+
+    def defvjp(self, vjp: Callable, argnum: int = 0) -> None:
+        """Give the reverse rule of one argument: ``vjp(g, ans, vs, gvs, *args) -> cotangent``."""
+        rule = lambda ans, *args, **kw: lambda g: vjp(g, ans, vspace(args[argnum]), vspace(g), *args, **kw)
+        self.defgrad(rule, argnum)
+
+    def defvjp_is_zero(self, argnums: Any = (0,)) -> None:
+        """Say that the derivative in some arguments is zero."""
+        for argnum in argnums:
+            self.defgrad(None, argnum)
 
 
 class _PrimitiveCall:
@@ -68,7 +88,7 @@ class _PrimitiveCall:
         call = Call(
             prim.__name__,
             self.forward,
-            self.jvp if prim.jvps else None,
+            None if prim.vjps and not prim.jvps else self.jvp,
             self.fwd if prim.vjps else None,
             self.bwd if prim.vjps else None,
         )
@@ -82,7 +102,9 @@ class _PrimitiveCall:
         return tuple(full)
 
     def forward(self, *xs):
-        ys, self.out_tree = tree.flatten(self.prim(*self.merged(xs), **self.kwargs))
+        # What has no place for rules (a recording, a limit) runs the function itself, as for plain values.
+        function = self.prim if type(youngest(xs)) in _RULES else self.prim.fun
+        ys, self.out_tree = tree.flatten(function(*self.merged(xs), **self.kwargs))
         return [as_value(y, f"the value of {self.prim.__name__}") for y in ys]
 
     def fwd(self, *xs):
@@ -98,6 +120,10 @@ class _PrimitiveCall:
         return [_fit(c, x) for c, x in zip(leaves, xs, strict=True)]
 
     def jvp(self, xs, ts):
+        if self.prim.jvps is None:
+            raise UndefinedRuleError(
+                f"the primitive {self.prim.__name__} has no rule: give it one with defvjp or defjvp"
+            )
         ys = self.forward(*xs)
         tangents = tree.unflatten(self.chosen_tree, ts)
         ans = tree.unflatten(self.out_tree, ys)
@@ -139,7 +165,7 @@ def defvjp(fun: primitive, *vjpmakers: Callable | None, argnums: Any = None) -> 
     def vjps(nums, ans, args, kwargs):
         for n in nums:
             if n not in makers:
-                raise CustomRuleError(f"the primitive {fun.__name__} has no VJP for its argument number {n}")
+                raise UndefinedRuleError(f"the primitive {fun.__name__} has no VJP for its argument number {n}")
         pulls = [makers[n](ans, *args, **kwargs) if makers[n] else None for n in nums]
         return lambda g: tuple(None if pull is None else pull(g) for pull in pulls)
 
@@ -170,7 +196,7 @@ def defjvp(fun: primitive, *jvps: Any, argnums: Any = None) -> None:
 
     def one(n, g, ans, args, kwargs):
         if n not in rules:
-            raise CustomRuleError(f"the primitive {fun.__name__} has no JVP for its argument number {n}")
+            raise UndefinedRuleError(f"the primitive {fun.__name__} has no JVP for its argument number {n}")
         if rules[n] is None:
             return None
         if rules[n] == "same":

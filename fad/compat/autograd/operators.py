@@ -37,6 +37,7 @@ def _nary(operator: Callable) -> Callable:
         def evaluate(*args, **kwargs):
             nums = tuple(argnum) if isinstance(argnum, (tuple, list)) else (argnum,)
 
+            @functools.wraps(fun, updated=())
             def unary(x):
                 full = list(args)
                 for i, v in zip(nums, x if isinstance(argnum, (tuple, list)) else (x,), strict=True):

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+import fad
 from fad import tree
 from fad.compat.autograd.operators import _nary
+from fad.compat.autograd.vspaces import vspace
+from fad.errors import GradientCheckError
 from fad.testing import check_grads as _check_grads
 
 __all__ = ["check_equivalent", "check_grads", "combo_check", "scalar_close"]
@@ -31,7 +34,28 @@ def check_grads(f: Callable, x: Any, modes: Any = None, order: int = 2) -> None:
 
     >>> check_grads(np.sin, order=2)(0.3)
     """
-    _check_grads(f, (x,), order=order, modes=("fwd", "rev") if modes is None else tuple(modes))
+    _check(f, x, ("fwd", "rev") if modes is None else tuple(modes), order)
+
+
+def _check(f: Callable, x: Any, modes: tuple, order: int) -> None:
+    name = getattr(f, "__name__", "[unknown name]")
+    for mode in modes:
+        try:
+            # A step as small as autograd's own does not reach the next kink of a random point; so does its tolerance.
+            _check_grads(f, (x,), order=1, modes=(mode,), eps=1e-5, rtol=2e-6)
+        except GradientCheckError as error:
+            kind = "JVP" if mode == "fwd" else "VJP"
+            raise GradientCheckError(f"Derivative ({kind}) check of {name} failed: {error}") from None
+        if order > 1:  # the derivative of the derivative, in the direction too, as autograd does
+            derivative, direction = _derivative(f, x, mode)
+            derivative.__name__ = f"{'jvp' if mode == 'fwd' else 'vjp'}_{name}"
+            _check(derivative, (x, direction), modes, order - 1)
+
+
+def _derivative(f: Callable, x: Any, mode: str) -> tuple[Callable, Any]:
+    if mode == "fwd":
+        return (lambda pair: fad.jvp(f, (pair[0],), (pair[1],))[1]), vspace(x).randn()
+    return (lambda pair: fad.vjp(f, pair[0])[1](pair[1])[0]), vspace(f(x)).randn()
 
 
 def combo_check(fun: Callable, *check_args: Any, **check_kwargs: Any) -> Callable:

@@ -10,7 +10,9 @@ import scipy.special as sc
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.scipy.stats.base import Draws, operands
+from fad.core.tracer import stop_gradient
+from fad.scipy.special.build import number
+from fad.scipy.stats.base import Draws, _exp, operands
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
@@ -32,10 +34,12 @@ class _MultivariateNormal(Draws):
 
     name = "multivariate_normal"
 
-    def logpdf(self, x, mean=None, cov=1):
+    def logpdf(self, x, mean=None, cov=1, allow_singular=False):
         """Return the log density at `x` of shape (..., n); `cov` is a matrix, a diagonal, or a number.
 
-        Raises LinAlgError if the covariance is not positive definite.
+        With `allow_singular` the covariance may have eigenvalues 0: then it is the density on the subspace of the
+        others, -inf away from it, with the derivative among covariances of the same rank.
+        Raises LinAlgError if the covariance is not positive definite (or semidefinite).
 
         >>> import numpy as np, fad
         >>> from fad.scipy.stats import multivariate_normal
@@ -49,14 +53,30 @@ class _MultivariateNormal(Draws):
         if cov.ndim < 2:
             cov = cov * np.eye(n)
         d = x if mean is None else x - mean
+        if allow_singular:
+            return self._on_subspace(d, cov)
         root = np.linalg.cholesky(cov)
         z = np.linalg.solve(root, d[..., None])[..., 0]
         half_log_det = np.sum(np.log(np.diagonal(root, axis1=-2, axis2=-1)), axis=-1)
         return -0.5 * np.sum(z * z, axis=-1) - half_log_det - n * _HALF_LOG_TAU
 
-    def pdf(self, x, mean=None, cov=1):
+    def _on_subspace(self, d, cov):
+        w, v = np.linalg.eigh(cov)
+        size = stop_gradient(w)
+        least = float(1e6 * np.finfo(w.dtype).eps) * np.max(np.abs(size))  # SciPy's
+        if np.any(number(size < -least)):
+            raise np.linalg.LinAlgError("the covariance has a negative eigenvalue: it must be positive semidefinite")
+        kept = size > least
+        z = d @ v
+        squares = np.sum(np.where(kept, z * z / np.where(kept, w, 1.0), 0.0), axis=-1)
+        half_log_det = 0.5 * np.sum(np.log(np.where(kept, w, 1.0)))
+        away = np.where(kept, 0.0, stop_gradient(z))
+        inside = np.sqrt(np.sum(away * away, axis=-1)) < 1e3 * least
+        return np.where(inside, -0.5 * squares - half_log_det - np.sum(kept) * _HALF_LOG_TAU, -np.inf)
+
+    def pdf(self, x, mean=None, cov=1, allow_singular=False):
         """Return the density; see `logpdf`."""
-        return np.exp(self.logpdf(x, mean, cov))
+        return _exp(self.logpdf(x, mean, cov, allow_singular))
 
     def entropy(self, mean=None, cov=1):
         """Return the differential entropy, in nats; `cov` is a matrix, a diagonal, or a number.

@@ -19,13 +19,13 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         The axes to convolve; by default all.
     dot_axes : pair of lists of int
         The axes to sum over.
-    mode : "full" or "valid"
+    mode : "full", "valid", or "same": the middle of the full result, in the size of `A`
 
     >>> convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([1., 3., 2.])
     """
-    if mode not in ("full", "valid"):
-        raise ValueError(f"mode of convolve must be 'full' or 'valid', not {mode!r}")
+    if mode not in ("full", "valid", "same"):
+        raise ValueError(f"mode of convolve must be 'full', 'valid' or 'same', not {mode!r}")
     if axes is None:
         axes = (list(range(np.ndim(A))), list(range(np.ndim(B))))
     a_axes, b_axes = ([i % np.ndim(x) for i in group] for x, group in zip((A, B), axes, strict=True))
@@ -34,10 +34,14 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         A, B, a_axes, b_axes, a_dot, b_dot, swapped = B, A, b_axes, a_axes, b_dot, a_dot, True
     else:
         swapped = False
-    if mode == "full":
+    kept = [(B.shape[j] - 1) // 2 for j in b_axes], [A.shape[i] for i in a_axes]
+    if mode != "valid":
         widths = [(B.shape[b_axes[a_axes.index(i)]] - 1,) * 2 if i in a_axes else (0, 0) for i in range(np.ndim(A))]
         A = np.pad(A, widths)
-    return _windows_times(A, B, a_axes, b_axes, a_dot, b_dot, swapped)
+    full = _windows_times(A, B, a_axes, b_axes, a_dot, b_dot, swapped)
+    if mode != "same" or not a_axes:
+        return full
+    return full[(..., *[slice(start, start + size) for start, size in zip(*kept, strict=True)])]
 
 
 def _windows_times(A, B, a_axes, b_axes, a_dot, b_dot, swapped):
