@@ -17,7 +17,6 @@ import numpy as _np
 
 from fad.eager import autograd, nn, optim
 from fad.eager import functions as _functions
-from fad.eager import inplace as _inplace  # noqa: F401  (gives Tensor its methods that change it in place)
 from fad.eager.creation import (
     arange,
     as_tensor,
@@ -139,6 +138,10 @@ from fad.eager.functions import (  # fmt: skip
     var,
     where,
 )
+from fad.eager.further import *  # noqa: F403
+from fad.eager.further import __all__ as _further
+from fad.eager.inplace import *  # noqa: F403
+from fad.eager.inplace import __all__ as _changing
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from fad.eager.records import BackwardError, InPlaceError
 from fad.eager.shaping import (
@@ -171,6 +174,8 @@ def numel(input: Tensor) -> int:
 
 round = _functions.round_
 concat = concatenate = cat
+clip = clamp
+inference_mode = no_grad
 FloatTensor = tensor
 float16, float32, float64 = _np.dtype("float16"), _np.dtype("float32"), _np.dtype("float64")
 int8, int16, int32, int64, uint8 = (_np.dtype(n) for n in ("int8", "int16", "int32", "int64", "uint8"))
@@ -180,6 +185,8 @@ pi, e, inf, nan = _np.pi, _np.e, _np.inf, _np.nan
 
 
 __all__ = [
+    *_further,
+    *_changing,
     "BackwardError",
     "FloatTensor",
     "InPlaceError",
@@ -211,6 +218,7 @@ __all__ = [
     "ceil",
     "chunk",
     "clamp",
+    "clip",
     "clone",
     "complex64",
     "complex128",
@@ -254,6 +262,7 @@ __all__ = [
     "half",
     "index_select",
     "inf",
+    "inference_mode",
     "int",
     "int8",
     "int16",

@@ -191,3 +191,18 @@ def copy_(self: Tensor, src: Any) -> Tensor:
 
 Tensor.__setitem__ = assign
 Tensor.fill_, Tensor.zero_, Tensor.copy_ = fill_, zero_, copy_
+
+
+# PyTorch has these as functions too: ``torch.sin_(x)``.
+abs_, ceil_, clamp_, cos_, exp_, floor_, log_, neg_ = (
+    Tensor.abs_, Tensor.ceil_, Tensor.clamp_, Tensor.cos_, Tensor.exp_, Tensor.floor_, Tensor.log_, Tensor.neg_
+)  # fmt: skip
+reciprocal_, relu_, rsqrt_, sigmoid_, sin_, sqrt_, square_, tanh_ = (
+    Tensor.reciprocal_, Tensor.relu_, Tensor.rsqrt_, Tensor.sigmoid_, Tensor.sin_, Tensor.sqrt_, Tensor.square_,
+    Tensor.tanh_,
+)  # fmt: skip
+
+__all__ = [
+    "abs_", "ceil_", "clamp_", "cos_", "exp_", "floor_", "log_", "neg_", "reciprocal_", "relu_", "rsqrt_", "sigmoid_",
+    "sin_", "sqrt_", "square_", "tanh_",
+]  # fmt: skip

@@ -55,6 +55,11 @@ class MultiheadAttention(Module):
         y = y.swapaxes(-2, -3)
         return self.out_proj(y.reshape(*y.shape[:-2], self.embed_dim))
 
+    def weights(self, query: Any, key: Any = None, mask: Any = None, *, is_causal: bool = False) -> Any:
+        """Return how much each query attends to each key, the mean over the heads: (batch, L, S)."""
+        q, k = (self._heads(self._project(x, i)) for i, x in enumerate((query, query if key is None else key)))
+        return np.mean(F.attention_weights(q, k, mask, is_causal=is_causal), axis=-3)
+
     def _project(self, x: Any, i: int) -> Any:
         part = slice(i * self.embed_dim, (i + 1) * self.embed_dim)
         bias = None if self.in_proj_bias is None else self.in_proj_bias[part]

@@ -21,9 +21,9 @@ from fad.ops.activation import sigmoid
 from fad.ops.structural import normalize_axis
 
 __all__ = [
-    *_losses, *_windows, "celu", "dropout", "elu", "embedding", "gelu", "glu", "group_norm", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax",
-    "logsigmoid", "mish", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
+    *_losses, *_windows, "attention_weights", "celu", "dropout", "elu", "embedding", "gelu", "glu", "group_norm",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "linear", "log_sigmoid",
+    "log_softmax", "logsigmoid", "mish", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
     "scaled_dot_product_attention", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
     "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
@@ -291,15 +291,21 @@ def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
     return np.where(keep, x * (1.0 / (1.0 - p)), 0.0)
 
 
+def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+    """Return softmax(query keyᵀ / √d), the weights of :func:`scaled_dot_product_attention`: shape (..., L, S)."""
+    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        earlier = counting(rows, scores)[:, None] >= counting(columns, scores)
+        scores = np.where(earlier, scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    return softmax(scores)
+
+
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
     """Return softmax(query keyᵀ / √d) value: shapes (..., L, d), (..., S, d), (..., S, v) -> (..., L, v).
 
     `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.
     """
-    scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
-    if is_causal:
-        rows, columns = scores.shape[-2:]
-        mask = counting(rows, scores)[:, None] >= counting(columns, scores)
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    return softmax(scores) @ value
+    return attention_weights(query, key, mask, is_causal=is_causal) @ value

@@ -146,8 +146,11 @@ def test_dropout_only_drops_in_training():
         (lambda: nn.LayerNorm(3), (2, 3)),
         (lambda: nn.GELU(), (2, 3)),
         (lambda: nn.Softmax(), (2, 3)),
-        (lambda: nn.MultiheadAttention(4, 2), (2, 5, 4)),
         (lambda: nn.LSTM(3, 4), (2, 5, 3)),
+        (lambda: nn.GRU(3, 4, batch_first=True), (2, 5, 3)),
+        (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
+        (lambda: nn.PReLU(4), (2, 4, 3)),
+        (lambda: nn.AdaptiveAvgPool2d(2), (2, 4, 5, 4)),
     ],
 )
 def test_layers_of_fad_take_tensors(layer, shape):

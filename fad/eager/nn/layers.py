@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,42 +15,8 @@ from fad.eager.nn.module import Module
 from fad.eager.records import placed
 from fad.eager.tensor import Parameter, Tensor, lowered, wrap
 
-_MADE = [
-    "Conv1d",
-    "Conv2d",
-    "ConvTranspose2d",
-    "MaxPool1d",
-    "MaxPool2d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "LayerNorm",
-    "RMSNorm",
-    "GroupNorm",
-    "Embedding",
-    "Dropout",
-    "LSTM",
-    "GRU",
-    "MultiheadAttention",
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "ELU",
-    "SELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "Tanh",
-    "Sigmoid",
-    "Softmax",
-    "LogSoftmax",
-    "Softplus",
-    "Softsign",
-    "Flatten",
-    "Identity",
-    "Linear",
-]
+# PyTorch's names of settings that fad calls otherwise.
+_SETTINGS = {"dim": "axis", "start_dim": "start", "init": "init_value"}
 
 
 class Layer(Module):
@@ -59,7 +26,7 @@ class Layer(Module):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
-        kwargs.pop("inplace", None)
+        kwargs = {_SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
         with config.use(default_dtype="float32"), fad.nn.seed(int(generator().integers(2**63))):
             core = self.core_class(*args, **kwargs)
         fields = self.__dict__
@@ -70,6 +37,10 @@ class Layer(Module):
             self.register_parameter(name, Parameter(Tensor(x)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(lambda core, *args, **kwargs: core(*args, **kwargs), *args, **kwargs)
+
+    def _run(self, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the layer of `fad.nn`, holding these parameters, and of tensors."""
         core = self.core
         if core.training is not self.training:
             core.train(self.training)
@@ -77,7 +48,7 @@ class Layer(Module):
         parameters = self._parameters
         run = tree.unflatten(structure, [lowered(parameters[name]) for name in self._order])
         args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
-        return wrap(run(*args, **kwargs))
+        return wrap(fun(run, *args, **kwargs))
 
     def named_buffers(self) -> Any:
         return ((name, Tensor(np.asarray(x))) for name, x in self.core.named_buffers())
@@ -94,7 +65,10 @@ def _adapted(title: str) -> type:
     return type(title, (Layer,), {"core_class": core, "__doc__": core.__doc__ and core.__doc__.split("\n\n")[0]})
 
 
-__all__ = [title for title in _MADE if hasattr(fad.nn, title)]
+# All layers of fad.nn but containers, which hold modules of one face or the other.
+_MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
+_MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
+__all__ = [name for name in _MADE if name not in ("Module", "Sequential")]
 for _title in __all__:
     globals()[_title] = _adapted(_title)
 
@@ -103,3 +77,34 @@ Linear = globals()["Linear"]
 Linear.forward = lambda self, input: F.linear(input, self.weight, self._parameters.get("bias"))
 globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
+
+
+class MultiheadAttention(Layer):
+    """Attention of several heads; with PyTorch's defaults: (length, batch, width) unless `batch_first`, and what
+    is returned is (result, weights)."""
+
+    core_class = fad.nn.MultiheadAttention
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
+    ):
+        if dropout:
+            raise ValueError("dropout in MultiheadAttention is not supported: apply nn.Dropout to the result")
+        super().__init__(embed_dim, num_heads, bias)
+        self.batch_first = batch_first
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = True, attn_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> tuple:  # fmt: skip
+        """Return the result, and the weights, the mean over heads, or None. True in a boolean mask is what may *not* be
+        seen, as in PyTorch's module."""
+        if query.ndim == 3 and not self.batch_first:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        if attn_mask is not None and attn_mask.dtype == bool:
+            attn_mask = ~attn_mask
+        y = super().forward(query, key, value, attn_mask, is_causal=is_causal)
+        weights = None
+        if need_weights:
+            weights = self._run(lambda core, *xs: core.weights(*xs, is_causal=is_causal), query, key, attn_mask)
+        return (y.transpose(0, 1) if y.ndim == 3 and not self.batch_first else y), weights

@@ -15,10 +15,10 @@ def _loss(title: str, function: Any) -> type:
             super().__init__()
             self.options = options if weight is None else {**options, "weight": weight}
 
-        def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        def forward(self, *tensors: Tensor) -> Tensor:
             options = dict(self.options)
-            weight = options.pop("weight", None)
-            return function(input, target, **options) if weight is None else function(input, target, weight, **options)
+            weight = [options.pop("weight")] if "weight" in options else []
+            return function(*tensors, *weight, **options)
 
     Loss.__name__ = Loss.__qualname__ = title
     Loss.__doc__ = f"The loss {function.__name__} as a module."
@@ -34,8 +34,17 @@ NLLLoss = _loss("NLLLoss", F.nll_loss)
 BCELoss = _loss("BCELoss", F.binary_cross_entropy)
 BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits)
 KLDivLoss = _loss("KLDivLoss", F.kl_div)
+SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss)
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss)
+PoissonNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss)
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss)
+GaussianNLLLoss = _loss("GaussianNLLLoss", F.gaussian_nll_loss)
+MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss)
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss)
+TripletMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss)
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss",
-    "SmoothL1Loss",
+    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss",
+    "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelSoftMarginLoss", "NLLLoss",
+    "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
 ]  # fmt: skip

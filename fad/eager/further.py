@@ -1,0 +1,221 @@
+"""Functions of tensors beyond those that the tutorials need: sorting, scattering, joining, products, linear algebra.
+
+Each is one node, and what it computes is NumPy's or fad's function of the same meaning.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import namedtuple
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import bind
+from fad.eager.composite import composite
+from fad.eager.records import placed
+from fad.eager.tensor import Tensor
+from fad.ops.indexing import add_p, set_p, split_index
+
+# --- functions of one or several tensors ---------------------------------------------------------------------------
+
+
+def _titled(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+
+
+def _as(name: str, fun: Callable) -> Callable:
+    """Return a function of tensors, given in the order of PyTorch; other arguments go on as they are."""
+
+    def call(*args, **kwargs):
+        places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+
+        def of_values(*values):
+            full = list(args)
+            for i, v in zip(places, values, strict=True):
+                full[i] = v
+            y = fun(*full, **kwargs)
+            return tuple(y) if isinstance(y, (tuple, list)) else y
+
+        return composite(_titled(name), of_values, *[args[i] for i in places])
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return PyTorch's {name} of tensors, as NumPy or fad computes it."
+    return call
+
+
+def _special(name: str) -> Callable:
+    def fun(x):
+        return getattr(importlib.import_module("fad.scipy.special"), name)(x)  # needs SciPy, so not before it is called
+
+    return fun
+
+
+erf, erfc = _as("erf", _special("erf")), _as("erfc", _special("erfc"))
+lgamma, digamma = _as("lgamma", _special("gammaln")), _as("digamma", _special("psi"))
+sinc, hypot, logaddexp = _as("sinc", np.sinc), _as("hypot", np.hypot), _as("logaddexp", np.logaddexp)
+nan_to_num = _as("nan_to_num", lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, True, nan, posinf, neginf))
+real, imag, conj, angle = _as("real", np.real), _as("imag", np.imag), _as("conj", np.conj), _as("angle", np.angle)
+lerp = _as("lerp", lambda start, end, weight: start + weight * (end - start))
+addcmul = _as("addcmul", lambda x, a, b, value=1.0: x + value * a * b)
+addcdiv = _as("addcdiv", lambda x, a, b, value=1.0: x + value * a / b)
+baddbmm = _as("baddbmm", lambda x, a, b: x + a @ b)
+kron = _as("kron", np.kron)
+cross = _as("cross", lambda x, y, dim=-1: np.cross(x, y, axis=dim))
+trace = _as("trace", np.trace)
+diagonal = _as("diagonal", lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2).copy())
+cumprod = _as("cumprod", lambda x, dim: np.cumprod(x, dim))
+diff = _as("diff", lambda x, n=1, dim=-1: np.diff(x, n, dim))
+quantile = _as("quantile", lambda x, q, dim=None, keepdim=False: np.quantile(x, q, axis=dim, keepdims=keepdim))
+cdist = _as("cdist", lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1))
+
+# --- arranging -----------------------------------------------------------------------------------------------------
+
+movedim = _as("movedim", np.moveaxis)
+swapaxes = swapdims = _as("swapaxes", np.swapaxes)
+tile = _as("tile", lambda x, *dims: np.tile(x, dims[0] if isinstance(dims[0], (tuple, list)) else dims))
+roll = _as("roll", lambda x, shifts, dims=None: np.roll(x, shifts, axis=dims))
+repeat_interleave = _as("repeat_interleave", lambda x, repeats, dim=None: np.repeat(x, repeats, axis=dim))
+narrow = _as("narrow", lambda x, dim, start, length: np.take(x, np.arange(start, start + length), axis=dim))
+
+
+def _joined(name: str, fun: Callable) -> Callable:
+    join = _as(name, lambda *xs: fun(xs))
+    call = lambda tensors: join(*tensors)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return the tensors joined as NumPy's {name} does."
+    return call
+
+
+vstack, hstack, dstack = _joined("vstack", np.vstack), _joined("hstack", np.hstack), _joined("dstack", np.dstack)
+column_stack = _joined("column_stack", np.column_stack)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple:
+    """Return tensors repeated to their common shape."""
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(placed(x.expand(shape)) for x in tensors)
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple:
+    """Return one tensor per vector: its elements at every point of their grid."""
+    return _as("meshgrid", lambda *xs: np.meshgrid(*xs, indexing=indexing))(*tensors)
+
+
+# --- sorting and choosing ------------------------------------------------------------------------------------------
+
+Sorted = namedtuple("Sorted", "values indices")
+
+
+def _chosen(x: Tensor, order: np.ndarray, dim: int) -> Sorted:
+    values = composite("SortBackward0", lambda v: np.take_along_axis(v, order, dim), x)
+    return Sorted(values, Tensor(order))
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    """Return the indices that sort a tensor along an axis; equal elements stay in order."""
+    value = np.asarray(input.detach())
+    if not descending:
+        return Tensor(np.argsort(value, dim, kind="stable"))
+    back = np.argsort(np.flip(value, dim), dim, kind="stable")  # so that equal elements stay in order here too
+    return Tensor(np.ascontiguousarray(np.flip(value.shape[dim] - 1 - back, dim)))
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Sorted:
+    """Return ``(values, indices)`` in order along an axis."""
+    return _chosen(input, argsort(input, dim, descending).value, dim)
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True) -> Sorted:
+    """Return ``(values, indices)`` of the k largest (or smallest) elements along an axis, the best first."""
+    order = argsort(input, dim, largest).value
+    return _chosen(input, np.take(order, np.arange(k), axis=dim), dim)
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements where the mask holds, as a vector."""
+    return placed(input[mask])
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Return elements of the flattened tensor by their numbers."""
+    return placed(input.reshape(-1)[index])
+
+
+def _along(index: Tensor, dim: int) -> tuple:
+    """Return what the indexing operations need to reach ``x[i, ..., index[i, ...], ...]``."""
+    places: list = list(np.ogrid[tuple(map(slice, index.shape))])
+    places[dim] = np.asarray(index.detach())
+    return split_index(tuple(places))
+
+
+def _scattered(name: str, prim: Any) -> Callable:
+    def call(input, dim, index, src):
+        template, arrays = _along(index, dim)
+        inside = tuple(map(slice, index.shape))
+
+        def put(x, v):
+            return bind(prim, x, v[inside] if np.ndim(v) else v, *arrays, template=template)
+
+        return composite(_titled(name), put, input, src)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+scatter = _scattered("scatter", set_p)
+scatter.__doc__ = "Return the tensor with elements along an axis replaced by those of another, or by a number."
+scatter_add = _scattered("scatter_add", add_p)
+scatter_add.__doc__ = "Return the tensor with the elements of another added along an axis, where the index says."
+
+
+# --- what has no derivative ----------------------------------------------------------------------------------------
+
+
+def _plain(name: str, fun: Callable) -> Callable:
+    def call(*args, **kwargs):
+        y = fun(*(np.asarray(x.detach()) if isinstance(x, Tensor) else x for x in args), **kwargs)
+        return Tensor(np.asarray(y))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return PyTorch's {name} of tensors; it has no derivative."
+    return call
+
+
+bincount, isin = _plain("bincount", np.bincount), _plain("isin", np.isin)
+searchsorted = _plain("searchsorted", lambda a, v, right=False: np.searchsorted(a, v, "right" if right else "left"))
+count_nonzero = _plain("count_nonzero", lambda x, dim=None: np.count_nonzero(x, axis=dim))
+nonzero = _plain("nonzero", lambda x: np.argwhere(x))
+unique = _plain("unique", np.unique)
+
+# --- namespaces ----------------------------------------------------------------------------------------------------
+
+_LINALG = {
+    "cholesky": np.linalg.cholesky, "cond": np.linalg.cond, "det": np.linalg.det, "eigh": np.linalg.eigh,
+    "eigvalsh": np.linalg.eigvalsh, "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power,
+    "multi_dot": lambda *xs: np.linalg.multi_dot(xs), "norm": np.linalg.norm, "pinv": np.linalg.pinv,
+    "qr": np.linalg.qr, "slogdet": np.linalg.slogdet, "solve": np.linalg.solve,
+    "svd": lambda x, full_matrices=True: np.linalg.svd(x, full_matrices),
+    "svdvals": lambda x: np.linalg.svd(x, full_matrices=False)[1],
+}  # fmt: skip
+linalg = SimpleNamespace(**{name: _as(f"linalg_{name}", fun) for name, fun in _LINALG.items()})
+linalg.multi_dot = _joined("multi_dot", np.linalg.multi_dot)
+det, inverse = linalg.det, linalg.inv
+_FFT = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftshift")
+fft = SimpleNamespace(**{name: _as(f"fft_{name}", getattr(np.fft, name)) for name in _FFT})
+
+_METHODS = [
+    "addcdiv", "addcmul", "angle", "argsort", "bincount", "conj", "count_nonzero", "cross", "cumprod", "det",
+    "diagonal", "diff", "digamma", "erf", "erfc", "hypot", "inverse", "kron", "lerp", "lgamma", "logaddexp",
+    "masked_select", "movedim", "nan_to_num", "narrow", "nonzero", "quantile", "repeat_interleave", "roll",
+    "scatter", "scatter_add", "sinc", "sort", "swapaxes", "take", "tile", "topk", "trace", "unique",
+]  # fmt: skip
+for _name in _METHODS:
+    setattr(Tensor, _name, globals()[_name])
+
+__all__ = [
+    *_METHODS, "Sorted", "baddbmm", "broadcast_tensors", "cdist", "column_stack", "dstack", "fft", "hstack", "imag",
+    "isin", "linalg", "meshgrid", "real", "searchsorted", "swapdims", "vstack",
+]  # fmt: skip

@@ -1,0 +1,207 @@
+"""The eager face takes PyTorch's own programs: the same calls on both give the same outputs and gradients."""
+
+import numpy as np
+import pytest
+
+import fad.eager
+
+torch = pytest.importorskip("torch", reason="PyTorch, the oracle of these tests, is not installed")
+
+pytestmark = pytest.mark.oracle
+rng = np.random.default_rng(0)
+
+
+def real(*shape):
+    return rng.standard_normal(shape)
+
+
+def run(face, program, arrays):
+    """Run a program on one of the two; return its output and the gradients of all inputs that are not whole numbers."""
+    xs = [face.tensor(x, requires_grad=x.dtype.kind == "f") for x in arrays]
+    y = program(face, *xs)
+    (y * y).sum().backward()
+    return [y.detach().numpy(), *(x.grad.numpy() for x in xs if x.requires_grad)]
+
+
+X, K = real(2, 4, 7, 6), real(6, 2, 3, 2)
+FUNCTIONS = {
+    "conv1d": (
+        lambda t, x, w, b: t.nn.functional.conv1d(x, w, b, stride=2, padding=1),
+        real(2, 3, 7), real(4, 3, 3), real(4),
+    ),
+    "conv2d": (lambda t, x, w: t.nn.functional.conv2d(x, w, padding=(1, 0), groups=2), X, K),
+    "conv3d": (lambda t, x, w: t.nn.functional.conv3d(x, w), real(1, 2, 4, 4, 3), real(3, 2, 2, 2, 2)),
+    "conv_transpose2d": (lambda t, x, w: t.nn.functional.conv_transpose2d(x, w, stride=2), X, real(4, 3, 2, 2)),
+    "max_pool2d": (lambda t, x: t.nn.functional.max_pool2d(x, 2), X),
+    "max_pool2d, ceil": (lambda t, x: t.nn.functional.max_pool2d(x, 3, 2, 1, ceil_mode=True), X),
+    "avg_pool2d": (lambda t, x: t.nn.functional.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False), X),
+    "adaptive_avg_pool2d": (lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, (1, 3)), X),
+    "pad": (lambda t, x: t.nn.functional.pad(x, (1, 2, 0, 1), mode="reflect"), X),
+    "interpolate": (lambda t, x: t.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"), X),
+    "pixel_shuffle": (lambda t, x: t.nn.functional.pixel_shuffle(x, 2), X),
+    "group_norm": (lambda t, x, w, b: t.nn.functional.group_norm(x, 2, w, b), X, real(4), real(4)),
+    "layer_norm": (lambda t, x, w, b: t.nn.functional.layer_norm(x, (6,), w, b), X, real(6), real(6)),
+    "rms_norm": (lambda t, x, w: t.nn.functional.rms_norm(x, (6,), w, 1e-3), X, real(6)),
+    "normalize": (lambda t, x: t.nn.functional.normalize(x, dim=1), X),
+    "glu": (lambda t, x: t.nn.functional.glu(x, dim=1), X),
+    "softmin": (lambda t, x: t.nn.functional.softmin(x, dim=1), X),
+    "prelu": (lambda t, x, w: t.nn.functional.prelu(x, w), X, real(4)),
+    "embedding": (
+        lambda t, i, w: t.nn.functional.embedding(i, w, padding_idx=1), np.array([[1, 2], [0, 2]]), real(3, 4)
+    ),
+    "cosine_similarity": (lambda t, x, y: t.nn.functional.cosine_similarity(x, y, dim=-1), real(4, 3), real(4, 3)),
+    "attention": (
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        real(2, 5, 4), real(2, 5, 4), real(2, 5, 3),
+    ),
+    "triplet": (
+        lambda t, a, p, n: t.nn.TripletMarginLoss(margin=2.0)(a, p, n), real(4, 3), real(4, 3), real(4, 3),
+    ),
+    "gaussian nll": (
+        lambda t, x, y, v: t.nn.GaussianNLLLoss(reduction="sum")(x, y, v), real(4), real(4), rng.uniform(0.5, 1, 4)
+    ),
+    "weighted cross entropy": (
+        lambda t, x, y: t.nn.CrossEntropyLoss(weight=t.tensor([1.0, 2.0, 0.5]).double(), label_smoothing=0.1)(x, y),
+        real(4, 3), np.array([0, 2, 1, 1]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_agrees_with_torch(name):
+    program, *arrays = FUNCTIONS[name]
+    for mine, theirs in zip(run(fad.eager, program, arrays), run(torch, program, arrays), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
+
+
+MODULES = {
+    "softmax by dim": (lambda nn: nn.Softmax(dim=1), (2, 3, 4)),
+    "flatten from": (lambda nn: nn.Flatten(start_dim=2), (2, 3, 4, 5)),
+    "dilated pool": (lambda nn: nn.MaxPool2d(2, stride=1, dilation=2), (2, 3, 7, 6)),
+    "reflecting convolution": (lambda nn: nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect"), (2, 3, 5, 5)),
+    "groups": (lambda nn: nn.GroupNorm(2, 4), (2, 4, 5)),
+    "batch norm": (lambda nn: nn.BatchNorm2d(3), (2, 3, 5, 5)),
+    "network": (
+        lambda nn: nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)
+        ),
+        (3, 1, 8, 8),
+    ),
+    "recurrent": (lambda nn: nn.LSTM(3, 4, num_layers=2, batch_first=True, bidirectional=True), (2, 5, 3)),
+    "plain recurrent": (lambda nn: nn.RNN(3, 4), (2, 5, 3)),
+}
+
+
+def weights_of(module):
+    return {k: v.detach().numpy() for k, v in module.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_module_with_torchs_own_settings_agrees_with_torch(name):
+    make, shape = MODULES[name]
+    mine, theirs = make(fad.eager.nn), make(torch.nn)
+    mine.load_state_dict({k: fad.eager.tensor(v) for k, v in weights_of(theirs).items()})
+    x = real(*shape).astype("float32")
+    found = []
+    for face, module in ((fad.eager, mine), (torch, theirs)):
+        tx = face.tensor(x, requires_grad=True)
+        y = module(tx)
+        y = y[0] if isinstance(y, tuple) else y
+        (y * y).sum().backward()
+        found.append([y.detach().numpy(), tx.grad.numpy(), *(p.grad.numpy() for p in module.parameters())])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_has_torchs_layout_result_and_mask(batch_first, masked):
+    theirs = torch.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    mine = fad.eager.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    mine.load_state_dict({k: fad.eager.tensor(v) for k, v in weights_of(theirs).items()})
+    q, k = real(3, 5, 8).astype("float32"), real(*((3, 6, 8) if batch_first else (6, 5, 8))).astype("float32")
+    mask = np.triu(np.ones((q.shape[batch_first], k.shape[batch_first]), bool), 3) if masked else None
+    y, weights = theirs(*map(torch.from_numpy, (q, k, k)), attn_mask=None if mask is None else torch.from_numpy(mask))
+    z, mine_too = mine(*map(fad.eager.tensor, (q, k, k)), attn_mask=None if mask is None else fad.eager.tensor(mask))
+    np.testing.assert_allclose(z.detach().numpy(), y.detach().numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(mine_too.detach().numpy(), weights.detach().numpy(), rtol=1e-4, atol=1e-6)
+    assert mine(*map(fad.eager.tensor, (q, k, k)), need_weights=False)[1] is None
+
+
+@pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "relu", "tanh", "neg", "abs", "clamp"])
+def test_functions_that_change_in_place_agree_with_torch(name):
+    options = {"min": 0.2, "max": 0.7} if name == "clamp" else {}
+
+    def program(face, x):
+        y = x * 2.0
+        assert getattr(face, f"{name}_")(y, **options) is y
+        return y
+
+    x = rng.uniform(0.1, 1, 5)
+    for mine, theirs in zip(run(fad.eager, program, [x]), run(torch, program, [x]), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+SORTED = np.array([[3.0, 1.0, 2.0, 5.0], [0.5, 4.0, -1.0, 2.5]])
+INDEX = np.array([[2, 0, 1], [1, 3, 0]])
+A = np.eye(3) * 3 + real(3, 3) * 0.3
+FURTHER = {
+    "sort": (lambda t, x: t.sort(x, dim=0, descending=True).values, SORTED),
+    "argsort": (lambda t, x: x * t.argsort(x, descending=True), SORTED),
+    "topk": (lambda t, x: t.topk(x, 2)[0], SORTED),
+    "smallest": (lambda t, x: x.topk(2, dim=1, largest=False).values, SORTED),
+    "masked_select": (lambda t, x: t.masked_select(x, x > 1), SORTED),
+    "take": (lambda t, x, i: t.take(x, i), SORTED, np.array([7, 0, 0])),
+    "scatter": (lambda t, x, i, v: x.scatter(1, i, v), SORTED, INDEX, real(2, 3)),
+    "scatter a number": (lambda t, x, i: x.scatter(1, i, 7.0), SORTED, INDEX),
+    "scatter_add": (lambda t, x, i, v: t.scatter_add(x, 1, i, v), SORTED, INDEX, real(2, 3)),
+    "lerp": (lambda t, x, y: t.lerp(x, y, 0.3), real(4), real(4)),
+    "addcmul": (lambda t, x, y, z: t.addcmul(x, y, z, value=0.5), real(4), real(4), real(4)),
+    "addcdiv": (lambda t, x, y, z: t.addcdiv(x, y, z, value=0.5), real(4), real(4), 2 + rng.random(4)),
+    "baddbmm": (lambda t, x, y, z: t.baddbmm(x, y, z), real(2, 3, 3), real(2, 3, 4), real(2, 4, 3)),
+    "kron": (lambda t, x, y: t.kron(x, y), real(2, 2), real(3, 2)),
+    "cross": (lambda t, x, y: t.cross(x, y, dim=-1), real(4, 3), real(4, 3)),
+    "trace": (lambda t, x: t.trace(x), A),
+    "diagonal": (lambda t, x: t.diagonal(x, 1), A),
+    "cumprod": (lambda t, x: t.cumprod(x, 1), SORTED),
+    "diff": (lambda t, x: t.diff(x, dim=0), SORTED),
+    "quantile": (lambda t, x: t.quantile(x, 0.3, dim=1), SORTED),
+    "cdist": (lambda t, x, y: t.cdist(x, y), real(3, 2), real(4, 2)),
+    "erf": (lambda t, x: t.erf(x) + t.erfc(x), real(4)),
+    "lgamma": (lambda t, x: t.lgamma(x) + t.digamma(x), 1 + rng.random(4)),
+    "sinc": (lambda t, x: t.sinc(x), real(4)),
+    "hypot": (lambda t, x, y: t.hypot(x, y) + t.logaddexp(x, y), real(4), real(4)),
+    "roll": (lambda t, x: t.roll(x, 1, 0), SORTED),
+    "tile": (lambda t, x: t.tile(x, (2, 1)), SORTED),
+    "movedim": (lambda t, x: t.movedim(x, 0, 1), SORTED),
+    "repeat_interleave": (lambda t, x: t.repeat_interleave(x, 2, dim=0), SORTED),
+    "narrow": (lambda t, x: t.narrow(x, 1, 1, 2), SORTED),
+    "vstack": (lambda t, x, y: t.vstack([x, y]) + t.hstack([x, y]).reshape(4, 4), SORTED, real(2, 4)),
+    "meshgrid": (lambda t, x, y: t.mul(*t.meshgrid(x, y, indexing="ij")), real(3), real(2)),
+    "broadcast": (lambda t, x, y: t.mul(*t.broadcast_tensors(x, y)), real(3, 1), real(2)),
+    "det": (lambda t, x: t.det(x) * t.inverse(x), A),
+    "solve": (lambda t, a, b: t.linalg.solve(a, b), A, real(3)),
+    "cholesky": (lambda t, a: t.linalg.cholesky(a @ a.T + t.eye(3).double()), A),
+    "singular values": (lambda t, a: t.linalg.svdvals(a), A),
+    "eigenvalues": (lambda t, a: t.linalg.eigh(a @ a.T)[0], A),
+    "slogdet": (lambda t, a: t.linalg.slogdet(a)[1], A),
+    "norms": (lambda t, a: t.linalg.norm(a), A),
+    "fft": (lambda t, x: t.fft.fft(x).real + t.fft.rfft(x).imag.sum(), real(5)),
+    "clip": (lambda t, x: t.clip(x, 0.0, 2.0), SORTED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_functions_agree_with_torch(name):
+    program, *arrays = FURTHER[name]
+    for mine, theirs in zip(run(fad.eager, program, arrays), run(torch, program, arrays), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
+
+
+def test_what_has_no_derivative_agrees_with_torch():
+    for name, args in {
+        "bincount": (np.array([1, 0, 1, 3]),), "isin": (INDEX, np.array([0, 3])), "nonzero": (INDEX,),
+        "unique": (INDEX,), "count_nonzero": (INDEX,), "searchsorted": (np.arange(5), np.array([2, 7])),
+    }.items():  # fmt: skip
+        mine = getattr(fad.eager, name)(*map(fad.eager.tensor, args))
+        np.testing.assert_array_equal(mine.numpy(), getattr(torch, name)(*map(torch.from_numpy, args)).numpy(), name)
