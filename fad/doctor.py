@@ -15,6 +15,7 @@ _EXTRAS = {
     "scipy": "fad.scipy and the rules of SciPy's functions",
     "llvmlite": "native code for jit",
     "threadpoolctl": "this report's lines on BLAS",
+    "scipy_openblas64": "a BLAS for jit with kernels for this CPU, where NumPy's has none",
     "safetensors": "fad.save and fad.load",
     "cupy": "arrays on NVIDIA GPUs",
 }
@@ -41,6 +42,9 @@ def doctor() -> str:
         lines.append(
             f"BLAS: {info.get('internal_api')} {info.get('version')}, {info.get('num_threads')} threads{kernels}"
         )
+    mine = blas.library() if has_llvm() else None
+    if mine is not None:
+        lines.append(f"jit's matrix products: {mine.title} BLAS{f', kernels for {k}' if (k := mine.kernels()) else ''}")
     advice = blas.advice()
     if advice:
         lines.append(f"faster: {advice}")

@@ -10,16 +10,16 @@ import numpy as np
 from fad.compile.groups import Step, node_facts, shown
 from fad.compile.llvm import engine
 from fad.compile.llvm.emit import LLVM_TYPE
-from fad.compile.llvm.fixed import DRIVER, dots_text, guard_text, rows_text
+from fad.compile.llvm.fixed import DRIVER, guard_text
 from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.memory import Memory, data_address
 from fad.compile.parts import cut
 from fad.compile.pieces import outside, with_ellipsis
+from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
-SMALL_PRODUCT = 48**3  # multiplications up to which a matrix product is done here and not by BLAS
 MOST_AXES = 4
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
@@ -69,7 +69,8 @@ class Build(Memory):
         if step.kind == "sum":
             return self._sum(step)
         if step.kind == "matmul":
-            return self._matmul(step.equations[0])
+            eq = step.equations[0]
+            return None if add_product(self, eq) else self._call(eq)
         if step.kind == "pieces":
             return self._pieces(step.equations[0])
         if step.kind == "guard":
@@ -213,30 +214,6 @@ class Build(Memory):
                 self._kernel(nodes, types, operands, [*stored, *outs], values, extents, strides, how, len(stored))
                 return None
         return self._one_by_one(step)
-
-    def _matmul(self, eq: Equation) -> Callable | None:
-        x, y = (self.at[i] for i in eq.ins)
-        o = eq.outs[0]
-        a = x if x.ndim == 2 else x[None, :]
-        b = y if y.ndim == 2 else y[:, None]
-        m, k, n = a.shape[0], a.shape[1], b.shape[1]
-        if m * k * n > SMALL_PRODUCT or m * k * n == 0:
-            return self._call(eq)
-        t = LLVM_TYPE[self.graph.types[o].dtype]
-        size = self.at[o].itemsize
-        if b.strides[1] == size or n == 1:
-            if n == 1 and (b.strides[0] == size or k == 1) and (a.strides[1] == size or k == 1):
-                self._function(f"mm_dots_{t}", lambda: dots_text(t, True))
-            else:
-                self._function(f"mm_rows_{t}", lambda: rows_text(t))
-        elif b.strides[0] == size and a.strides[1] == size:
-            self._function(f"mm_dots_{t}", lambda: dots_text(t, True))
-        else:
-            self._function(f"mm_any_{t}", lambda: dots_text(t, False))
-        for i in (*eq.ins, o):
-            self.words.append(self.address(i, len(self.words)))
-        self.words += [m, n, k, *a.strides, *b.strides, n * size]
-        return None
 
     def _pieces(self, eq: Equation) -> Callable | None:
         """Copy or add arrays into slices of a result: joins, scattered slices, functional updates."""

@@ -89,8 +89,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
         same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
         if eq.prim.name in REDUCTIONS and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
             return "sum"
-        ranks = [len(graph.types[i].shape) for i in eq.ins]
-        if eq.prim.name == "matmul" and same and all(1 <= r <= 2 for r in ranks) and max(ranks) == 2:
+        if eq.prim.name == "matmul" and same:
             return "matmul"
     return "call"
 

@@ -12,8 +12,9 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from fad.compile import cache
-from fad.compile.llvm.kernels import STRAIGHT
+from fad.compile.llvm.vectors import SCALAR
 
+_FORMAT = 2  # of what is kept on disk
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
@@ -51,30 +52,40 @@ def _add_library_functions() -> None:
 
 def fingerprint() -> str:
     """Return what compiled code depends on besides its text."""
-    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return f"{_FORMAT} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 def _compile(text: str) -> bytes:
     machine = _target()
     module = llvm.parse_assembly(text)
     module.verify()
-    statistics["compiled"] += 1
-    if text.startswith(STRAIGHT):
-        return machine.emit_object(module)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.loop_unrolling = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if text.startswith(SCALAR):
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.loop_unrolling = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
 
 
-def _load(objects: list[bytes]) -> Any:
+def _joined(texts: list[str]) -> str:
+    """Make one module of several: half of the time that a small one takes is spent on being a module."""
+    shared: dict[str, None] = {}  # declarations and metadata, which several have alike
+    lines = []
+    for text in texts:
+        for line in text.splitlines():
+            if line.startswith(("declare ", "!")):
+                shared[line] = None
+            else:
+                lines.append(line)
+    return "\n".join([*lines, *shared, ""])
+
+
+def _load(code: bytes) -> Any:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_for_engine())
-    for code in objects:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _modules.append((engine, objects))
+    _modules.append((engine, code))
     return engine
 
 
@@ -97,20 +108,47 @@ def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
         if missing:
             _target()
             salt = fingerprint()
-            objects = []
-            for name in missing:
-                text = wanted[name]()
-                key = hashlib.sha256(f"{salt}\n{text}".encode()).hexdigest()
-                code = cache.read(key)
-                if code is None:
-                    code = _compile(text)
-                    cache.write(key, code)
-                else:
-                    statistics["loaded"] += 1
-                objects.append(code)
-            if statistics["compiled"]:
-                _trim_once()
-            engine = _load(objects)
-            for name in missing:
-                _addresses[name] = engine.get_function_address(name)
+            texts = {name: wanted[name]() for name in missing}
+            keys = {name: _digest(salt, text) for name, text in texts.items()}
+            _find_compiled(keys)
+            left = [name for name in missing if name not in _addresses]
+            for scalar in (False, True):
+                mine = [name for name in left if texts[name].startswith(SCALAR) is scalar]
+                if mine:
+                    _add(mine, texts, keys)
         return {name: _addresses[name] for name in wanted}
+
+
+def _digest(salt: str, text: str) -> str:
+    return hashlib.sha256(f"{salt}\n{text}".encode()).hexdigest()
+
+
+def _find_compiled(keys: dict[str, str]) -> None:
+    """Load what is on disk. A function's entry names the object that holds it, which holds others as well."""
+    objects: dict[bytes, list[str]] = {}
+    for name, key in keys.items():
+        place = cache.read(key)
+        if place is not None:
+            objects.setdefault(place, []).append(name)
+    for place, names in objects.items():
+        code = cache.read(place.decode())
+        if code is not None:
+            _enter(_load(code), names)
+            statistics["loaded"] += len(names)
+
+
+def _add(names: list[str], texts: dict[str, str], keys: dict[str, str]) -> None:
+    """Compile functions, all into one object, and keep it."""
+    code = _compile(_joined([texts[name] for name in names]))
+    statistics["compiled"] += len(names)
+    _enter(_load(code), names)
+    place = _digest("object", "".join(keys[name] for name in names))
+    if cache.write(place, code):
+        for name in names:
+            cache.write(keys[name], place.encode())
+    _trim_once()
+
+
+def _enter(engine: Any, names: list[str]) -> None:
+    for name in names:
+        _addresses[name] = engine.get_function_address(name)

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from fad.compile.llvm.emit import BOOL, F64, Emitter, constant
 from fad.compile.llvm.templates import emit
-from fad.compile.llvm.vectors import CannotWiden, plain_loop, sum_loop, width
+from fad.compile.llvm.vectors import SCALAR, CannotWiden, plain_loop, sum_loop, width
 
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
-STRAIGHT = "; vectors are written out"  # first line of a module that needs no optimisation, only code generation
 
 
 class Node(NamedTuple):
@@ -174,10 +173,10 @@ def kernel_text(kernel: Kernel) -> str:
     n = width(kernel)
     if n > 1:
         try:
-            return "\n".join([STRAIGHT, _module(kernel, n)])
+            return _module(kernel, n)
         except CannotWiden:
             pass
-    return _module(kernel, 1)
+    return "\n".join([SCALAR, _module(kernel, 1)])
 
 
 def _module(kernel: Kernel, n: int) -> str:

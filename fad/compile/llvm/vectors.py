@@ -16,6 +16,7 @@ from typing import Any
 from fad.compile.llvm.emit import BOOL, BYTES, F32, F64, I64, constant
 from fad.compile.llvm.templates import is_heavy
 
+SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
 _TOKEN = re.compile(
     r"(?P<name>%[\w.]+)|(?P<call>@[\w.]+)|(?P<type>\b(?:double|float|i64|i32|i8|i1)\b)"
     r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"

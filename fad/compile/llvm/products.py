@@ -1,0 +1,187 @@
+"""Matrix products, one or a batch of them: C[i, j] = sum over k of A[i, k] B[k, j], by own code or by BLAS.
+
+A row of arguments begins with `BATCH`: the three addresses, and two axes of the batch with their strides in bytes.
+What follows is `OWN` for own code, which is written in vectors, and `BLAS` for a call of BLAS by pointer.
+"""
+
+from __future__ import annotations
+
+from fad.compile.llvm.emit import F32, F64, constant
+from fad.compile.llvm.vectors import register_bytes, vector
+
+BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
+OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr")
+GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc")
+GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy")
+_SUFFIX = {F64: "f64", F32: "f32"}
+_BYTES = {F64: 8, F32: 4}
+
+
+def _words(names: tuple, start: int, values: bool = True) -> list[str]:
+    lines = []
+    for k, name in enumerate(names, start):
+        lines.append(f"  %p_{name} = getelementptr i64, ptr %W, i64 {k}")
+        if values:
+            lines.append(f"  %{name} = load {'ptr' if name in ('A', 'B', 'C', 'f') else 'i64'}, ptr %p_{name}")
+    return lines
+
+
+def _over_batch(name: str) -> list[str]:
+    """Call ``name_one`` for each product of a batch."""
+    lines = [f"define i32 @{name}(ptr %W) {{", "entry:", *_words(BATCH, 0), "  br label %one", "one:"]
+    lines += ["  %i = phi i64 [0, %entry], [%in, %oneout]", "  br label %two", "two:"]
+    lines += ["  %j = phi i64 [0, %one], [%jn, %two]"]
+    for x in "ABC":
+        y = x.lower()
+        lines += [
+            f"  %{y}i = mul i64 %i, %{y}1", f"  %{y}j = mul i64 %j, %{y}2", f"  %{y}o = add i64 %{y}i, %{y}j",
+            f"  %{y}p = getelementptr i8, ptr %{x}, i64 %{y}o",
+        ]  # fmt: skip
+    return [
+        *lines, f"  call void @{name}_one(ptr %ap, ptr %bp, ptr %cp, ptr %W)", "  %jn = add i64 %j, 1",
+        "  %jq = icmp ult i64 %jn, %n2", "  br i1 %jq, label %two, label %oneout", "oneout:", "  %in = add i64 %i, 1",
+        "  %iq = icmp ult i64 %in, %n1", "  br i1 %iq, label %one, label %done", "done:", "  ret i32 0", "}", "",
+    ]  # fmt: skip
+
+
+def _head(name: str) -> list[str]:
+    return [f"define internal void @{name}_one(ptr %A, ptr %B, ptr %C, ptr %W) noinline {{", "entry:"]
+
+
+# --- BLAS ------------------------------------------------------------------------------------------------------------
+
+
+def gemm_text() -> str:
+    """Return the call of gemm. What it takes by reference lies in the row, which serves integers of any size."""
+    by_reference = _words(GEMM, len(BATCH), values=False)
+    return "\n".join([
+        *_head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
+        "  call void %f(ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, "
+        "ptr %p_ldb, ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1)",
+        "  ret void", "}", *_over_batch("blas_gemm"),
+    ])  # fmt: skip
+
+
+def gemv_text() -> str:
+    """Return the call of gemv: A is the matrix, B the vector."""
+    return "\n".join([
+        *_head("blas_gemv"), *_words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
+        "  call void %f(ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, "
+        "ptr %p_beta, ptr %C, ptr %p_incy, i64 1)",
+        "  ret void", "}", *_over_batch("blas_gemv"),
+    ])  # fmt: skip
+
+
+# --- own code --------------------------------------------------------------------------------------------------------
+
+
+def _masked(what: str, t: str, n: int, gathered: bool = False) -> tuple[str, str]:
+    """Return the declaration of a masked load and how it is called on a pointer."""
+    v, m = vector(t, n), vector("i1", n)
+    how, pointer, p = ("gather", vector("ptr", n), f"v{n}p0") if gathered else ("load", "ptr", "p0")
+    name = f"@llvm.masked.{how}.v{n}{_SUFFIX[t]}.{p}"
+    return (
+        f"declare {v} {name}({pointer}, i32, {m}, {v})",
+        f"call {v} {name}({pointer} {what}, i32 {_BYTES[t]}, {m} %mask, {v} zeroinitializer)",
+    )
+
+
+def _mask(n: int, at: str, bound: str) -> list[str]:
+    v, zero = vector("i64", n), f"{vector('i32', n)} zeroinitializer"
+    return [
+        f"  %at_e = insertelement {v} poison, i64 {at}, i64 0",
+        f"  %at_v = shufflevector {v} %at_e, {v} poison, {zero}",
+        f"  %lane = add {v} %at_v, <{', '.join(f'i64 {k}' for k in range(n))}>",
+        f"  %end_e = insertelement {v} poison, i64 {bound}, i64 0",
+        f"  %end_v = shufflevector {v} %end_e, {v} poison, {zero}", f"  %mask = icmp ult {v} %lane, %end_v",
+    ]  # fmt: skip
+
+
+def rows_name(t: str, rows: int, gathered: bool) -> str:
+    return f"mm_{'gather' if gathered else 'rows'}{rows}_{t}"
+
+
+def rows_text(t: str, rows: int, gathered: bool) -> str:
+    """Return the product that computes blocks of some rows and a vector of columns.
+
+    The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided.
+    """
+    size, name = _BYTES[t], rows_name(t, rows, gathered)
+    n = register_bytes() // size
+    v, m = vector(t, n), vector("i1", n)
+    declared, b = _masked("%bp" if not gathered else "%bps", t, n, gathered)
+    lines = [*_head(name), *_words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %i", "i:"]
+    lines.append("  %r = phi i64 [0, %entry], [%rn, %iend]")
+    for k in range(rows):
+        lines += [
+            f"  %u{k} = add i64 %r, {k}", f"  %q{k} = call i64 @llvm.umin.i64(i64 %u{k}, i64 %last)",
+            f"  %ao{k} = mul i64 %q{k}, %ar", f"  %A{k} = getelementptr i8, ptr %A, i64 %ao{k}",
+            f"  %co{k} = mul i64 %q{k}, %cr", f"  %C{k} = getelementptr i8, ptr %C, i64 %co{k}",
+        ]  # fmt: skip
+    lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]", *_mask(n, "%c", "%N")]
+    if gathered:
+        w = vector("i64", n)
+        lines += [
+            f"  %bc_e = insertelement {w} poison, i64 %bc, i64 0",
+            f"  %bc_v = shufflevector {w} %bc_e, {w} poison, {vector('i32', n)} zeroinitializer",
+            f"  %bl = mul {w} %lane, %bc_v", "  %Bj = getelementptr i8, ptr %B, i64 0",
+        ]  # fmt: skip
+    else:
+        lines.append(f"  %Bj = getelementptr {t}, ptr %B, i64 %c")
+    lines += ["  br label %k", "k:", "  %x = phi i64 [0, %j], [%xn, %k]", "  %ak = phi i64 [0, %j], [%akn, %k]"]
+    lines.append("  %bp = phi ptr [%Bj, %j], [%bpn, %k]")
+    lines += [f"  %s{k} = phi {v} [zeroinitializer, %j], [%n{k}, %k]" for k in range(rows)]
+    if gathered:
+        lines.append(f"  %bps = getelementptr i8, ptr %bp, {vector('i64', n)} %bl")
+    lines.append(f"  %b = {b}")
+    for k in range(rows):
+        lines += [
+            f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
+            f"  %e{k} = insertelement {v} poison, {t} %a{k}, i64 0",
+            f"  %x{k} = shufflevector {v} %e{k}, {v} poison, {vector('i32', n)} zeroinitializer",
+            f"  %n{k} = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %x{k}, {v} %b, {v} %s{k})",
+        ]  # fmt: skip
+    lines += [
+        "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
+        "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
+    ]  # fmt: skip
+    store = f"@llvm.masked.store.v{n}{_SUFFIX[t]}.p0"
+    for k in range(rows):
+        lines += [
+            f"  %cp{k} = getelementptr {t}, ptr %C{k}, i64 %c",
+            f"  call void {store}({v} %n{k}, ptr %cp{k}, i32 {size}, {m} %mask)",
+        ]
+    lines += [
+        f"  %cn = add i64 %c, {n}", "  %cq = icmp ult i64 %cn, %N", "  br i1 %cq, label %j, label %iend", "iend:",
+        f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:",
+        "  ret void", "}", *_over_batch(name), declared, "declare i64 @llvm.umin.i64(i64, i64)",
+        f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def dots_text(t: str) -> str:
+    """Return the product as dot products, for rows of A and columns of B that lie contiguous."""
+    size, name = _BYTES[t], f"mm_dot_{t}"
+    n = 2 * register_bytes() // size
+    v = vector(t, n)
+    declared, a = _masked("%ap", t, n)
+    _, b = _masked("%bp", t, n)
+    add = f"@llvm.vector.reduce.fadd.v{n}{_SUFFIX[t]}"
+    lines = [
+        *_head(name), *_words(OWN, len(BATCH)), "  br label %i", "i:", "  %r = phi i64 [0, %entry], [%rn, %iend]",
+        "  %ao = mul i64 %r, %ar", "  %Ai = getelementptr i8, ptr %A, i64 %ao", "  %co = mul i64 %r, %cr",
+        "  %Ci = getelementptr i8, ptr %C, i64 %co", "  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]",
+        "  %bo = mul i64 %c, %bc", "  %Bj = getelementptr i8, ptr %B, i64 %bo", "  br label %k", "k:",
+        "  %x = phi i64 [0, %j], [%xn, %k]", f"  %s = phi {v} [zeroinitializer, %j], [%sn, %k]", *_mask(n, "%x", "%K"),
+        f"  %ap = getelementptr {t}, ptr %Ai, i64 %x", f"  %a = {a}", f"  %bp = getelementptr {t}, ptr %Bj, i64 %x",
+        f"  %b = {b}", f"  %sn = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %a, {v} %b, {v} %s)",
+        f"  %xn = add i64 %x, {n}", "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
+        f"  %sum = call reassoc {t} {add}({t} {constant(-0.0, t)}, {v} %sn)",
+        f"  %cp = getelementptr {t}, ptr %Ci, i64 %c", f"  store {t} %sum, ptr %cp", "  %cn = add i64 %c, 1",
+        "  %cq = icmp ult i64 %cn, %N", "  br i1 %cq, label %j, label %iend", "iend:", "  %rn = add i64 %r, 1",
+        "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:", "  ret void", "}",
+        *_over_batch(name), declared, f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})",
+        f"declare {t} {add}({t}, {v})", "",
+    ]  # fmt: skip
+    return "\n".join(lines)

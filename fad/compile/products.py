@@ -1,0 +1,167 @@
+"""Matrix products in native programs: small ones by own code, large ones by BLAS, batches in one call.
+
+Operands may be transposed, strided or broadcast; nothing is copied. What BLAS cannot read as it lies is left to NumPy.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from fad.compile import blas
+from fad.compile.llvm import products
+from fad.compile.llvm.emit import F64, LLVM_TYPE
+from fad.compile.llvm.vectors import register_bytes
+from fad.core.graph import Equation
+
+SMALL = 48**3  # multiplications up to which a product is done here and not by BLAS
+_ROWS = (1, 4, 8)
+
+
+class Product:
+    """One product or a batch: arrays a (..., m, k), b (..., k, n) and c (..., m, n) with equal batch axes."""
+
+    __slots__ = ("batch", "shape", "a", "b", "c", "size")
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, out: np.ndarray):
+        a = x if x.ndim > 1 else x[None, :]
+        b = y if y.ndim > 1 else y[:, None]
+        c = out if x.ndim > 1 else out[..., None, :] if y.ndim > 1 else out[..., None]
+        c = c[..., None] if y.ndim == 1 else c
+        m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = np.broadcast_to(a, (*lead, m, k)), np.broadcast_to(b, (*lead, k, n))
+        strides = [tuple(z.strides) for z in (a, b, c.reshape(*lead, m, n))]
+        self.size = x.itemsize
+        self.shape = (m, k, n)
+        self.a, self.b, self.c = (s[-2:] for s in strides)
+        self.batch = _even(lead, tuple(s[:-2] for s in strides))
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Let the last batch axis be rows of one larger product where all of it has the same right factor."""
+        while self.batch:
+            count, (sa, sb, sc) = self.batch[-1]
+            m, k, n = self.shape
+            if sb or (m > 1 and (sa != m * self.a[0] or sc != m * self.c[0])):
+                return
+            if m == 1:
+                self.a, self.c = (sa, self.a[1]), (sc, self.c[1])
+            self.shape = (count * m, k, n)
+            self.batch = self.batch[:-1]
+
+    def flipped(self) -> None:
+        """Make it the product of the transposes, whose result is the transpose."""
+        m, k, n = self.shape
+        self.shape = (n, k, m)
+        self.a, self.b, self.c = self.b[::-1], self.a[::-1], self.c[::-1]
+        self.batch = [(count, (sb, sa, sc)) for count, (sa, sb, sc) in self.batch]
+
+
+def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
+    """Collapse batch axes; return ``(length, strides of a, b, c)`` of each that is left."""
+    axes: list[tuple[int, tuple]] = []
+    for d, n in enumerate(shape):
+        mine = tuple(s[d] for s in strides)
+        if n == 1:
+            continue
+        if axes and all(before == n * now for before, now in zip(axes[-1][1], mine, strict=True)):
+            axes[-1] = (axes[-1][0] * n, mine)
+        else:
+            axes.append((n, mine))
+    return axes
+
+
+def add_product(build: Any, eq: Equation) -> bool:
+    """Add a product to a program's table; return false if NumPy must do it."""
+    (x, y), o = eq.ins, eq.outs[0]
+    out = build.at[o]
+    if 0 in (*build.at[x].shape, *build.at[y].shape):
+        return False
+    p = Product(build.at[x], build.at[y], out)
+    if len(p.batch) > 2:
+        return False
+    t = LLVM_TYPE[out.dtype]
+    found = None
+    m, k, n = p.shape
+    if m * k * n > SMALL or not register_bytes():
+        found = _by_blas(p, t)
+    else:
+        found = _by_own_code(p, t)
+    if found is None:
+        return False
+    name, text, swapped, words = found
+    build._function(name, text)
+    for i in (y, x, o) if swapped else (x, y, o):
+        build.words.append(build.address(i, len(build.words)))
+    batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
+    build.words += [count for count, _ in batch]
+    build.words += [strides[z] for z in range(3) for _, strides in batch]
+    build.words += words
+    return True
+
+
+def _by_own_code(p: Product, t: str) -> tuple:
+    size, swapped = p.size, False
+    m, k, n = p.shape
+    dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
+    few = min(m, n) < 4
+    if not (dots and few) and (n == 1 or (p.b[1] != size and p.a[0] == size and p.c[0] == size)) and p.c[0] == size:
+        p.flipped()
+        swapped = True
+        m, k, n = p.shape
+    words = [m, n, k, *p.a, *p.b, p.c[0]]
+    if dots and few and (p.c[1] == size or n == 1):
+        return f"mm_dot_{t}", lambda: products.dots_text(t), swapped, words
+    rows = next((r for r in _ROWS if m <= r), _ROWS[-1])
+    gathered = p.b[1] != size and n > 1
+    return (
+        products.rows_name(t, rows, gathered), lambda: products.rows_text(t, rows, gathered), swapped, words,
+    )  # fmt: skip
+
+
+# --- BLAS, which sees matrices by columns: what lies by rows is a transpose to it ----------------------------------
+
+
+def _by_blas(p: Product, t: str) -> tuple | None:
+    m, k, n = p.shape
+    swapped = m == 1 and n > 1
+    if swapped:
+        p.flipped()
+        m, k, n = p.shape
+    letter = "d" if t == F64 else "s"
+    f = blas.pointer(letter + ("gemv" if n == 1 else "gemm"))
+    if f is None or p.size < 4:
+        return None
+    one, zero = (struct.unpack("<q", struct.pack("<d" if t == F64 else "<fxxxx", v))[0] for v in (1.0, 0.0))
+    a = _lying(p.a, (m, k), p.size)
+    if a is None:
+        return None
+    if n == 1:
+        if p.b[0] <= 0 or p.c[0] <= 0:
+            return None
+        by_rows, lda = a
+        inner, outer = (k, m) if by_rows else (m, k)
+        words = [f, ord("T" if by_rows else "N"), inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size]
+        return "blas_gemv", products.gemv_text, swapped, words
+    b = _lying(p.b, (k, n), p.size)
+    if b is None or (p.c[1] != p.size):
+        return None
+    # C by rows is C transposed by columns: B comes first
+    words = [
+        f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero,
+        max(p.c[0] // p.size, n),
+    ]  # fmt: skip
+    p.flipped()
+    return "blas_gemm", products.gemm_text, not swapped, words
+
+
+def _lying(strides: tuple, shape: tuple, size: int) -> tuple[bool, int] | None:
+    """Return whether a matrix lies by rows (else by columns), and the distance of its rows or columns in elements."""
+    for by_rows in (True, False):
+        (outer, inner), (many, length) = (strides, shape) if by_rows else (strides[::-1], shape[::-1])
+        if (inner == size or length == 1) and (many == 1 or (outer % size == 0 and outer >= length * size)):
+            return by_rows, max(outer // size, length, 1)
+    return None

@@ -1,0 +1,176 @@
+"""Matrix products in native programs: own code and BLAS by pointer, in every arrangement of the operands."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile import blas
+from fad.compile.lowering import using
+
+pytest.importorskip("llvmlite")
+rng = np.random.default_rng(0)
+
+
+VIEWS = {
+    "rows": lambda a: a, "columns": lambda a: np.swapaxes(a, -1, -2), "strided": lambda a: a[..., ::2],
+    "reversed": lambda a: a[..., ::-1, :],
+}  # fmt: skip
+
+
+def base(shape, how="rows", dtype=float):
+    """Return an array of which the view named `how` has a shape."""
+    shape = list(shape)
+    if how == "columns":
+        shape[-2:] = shape[:-3:-1]
+    if how == "strided":
+        shape[-1] *= 2
+    return rng.normal(size=shape).astype(dtype)
+
+
+def check(x, y, first="rows", second="rows", native=True):
+    """Compare the product of two views with NumPy's, and see that no NumPy call made it."""
+
+    def product(x, y):
+        return VIEWS[first](x) @ VIEWS[second](y)
+
+    with using("llvm"):
+        f = fad.jit(product)
+        f(x, y)
+        got = f(x, y)
+    want = product(x, y)
+    size = max(1.0, float(np.abs(want).max()))
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=0, atol=(1e-12 if want.dtype == float else 1e-4) * size)
+    assert ("calls of NumPy" not in f.explain()) is native, f.explain()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 2), (16, 4, 32), (9, 33, 17), (64, 80, 70)])
+@pytest.mark.parametrize("first", ["rows", "columns"])
+@pytest.mark.parametrize("second", ["rows", "columns"])
+def test_products_of_any_size_by_rows_and_columns_run_natively(shape, first, second, dtype):
+    m, k, n = shape
+    check(base((m, k), first, dtype), base((k, n), second, dtype), first, second)
+
+
+@pytest.mark.parametrize("how", ["strided", "reversed"])
+def test_small_operands_of_any_strides_are_read_in_place(how):
+    check(base((6, 7), how), base((7, 9), how), how, how)
+
+
+def test_what_blas_cannot_read_as_it_lies_is_left_to_numpy():
+    check(base((80, 80), "strided"), base((80, 80)), "strided", native=False)
+
+
+@pytest.mark.parametrize("k", [1, 7, 300, 2000])
+def test_products_with_vectors_on_either_side(k):
+    x, z = base((k,)), base((80,))
+    check(base((80, k)), x)
+    check(z, base((80, k)))
+    check(x, x)
+    check(base((80, k), "columns"), x, "columns")
+    check(z, base((80, k), "columns"), second="columns")
+    check(x[None, :], base((k, 80), "columns"), second="columns")
+
+
+@pytest.mark.parametrize("size", [5, 70])
+def test_batches_are_one_call_whether_they_are_rows_of_one_product_or_not(size):
+    a, b = base((3, 2, size, 8)), base((3, 2, 8, size))
+    check(a, b)
+    check(a, base((8, size)))
+    check(base((3, 1, size, 8)), b)
+    check(base((size, 8)), b)
+    check(a, a, second="columns")
+    check(base((3, 2, 1, 8)), base((8, size)))
+    check(base((8,)), b)
+    check(a, base((8,)))
+
+
+def test_heads_of_attention_are_read_through_their_transpose():
+    x = rng.normal(size=(2, 60, 4, 16))
+
+    def scores(x):
+        heads = np.transpose(x, (0, 2, 1, 3))
+        return heads @ np.transpose(heads, (0, 1, 3, 2))
+
+    f = fad.jit(scores)
+    f(x)
+    np.testing.assert_allclose(f(x), scores(x), atol=1e-12)
+    assert "calls of NumPy" not in f.explain()
+
+
+def test_an_empty_product_is_zero():
+    f = fad.jit(lambda a, b: a @ b)
+    for _ in range(3):
+        assert (f(np.ones((3, 0)), np.ones((0, 2))) == np.zeros((3, 2))).all()
+
+
+# --- which BLAS ----------------------------------------------------------------------------------------------------
+
+
+def test_routines_are_found_and_tried_before_they_are_used():
+    library = blas.library()
+    assert library is not None
+    assert blas._is_right(library)
+    assert all(blas.pointer(name) for name in ("dgemm", "sgemm", "dgemv", "sgemv"))
+
+
+def test_a_routine_that_computes_something_else_is_not_used(monkeypatch):
+    @blas.ctypes.CFUNCTYPE(None, *[blas.ctypes.c_void_p] * 13, blas.ctypes.c_int64, blas.ctypes.c_int64)
+    def nothing(*_):
+        pass
+
+    library = blas.Library(None, "none")
+    monkeypatch.setattr(library, "address", lambda name: blas.ctypes.cast(nothing, blas.ctypes.c_void_p).value)
+    assert not blas._is_right(library)
+
+
+def test_scipys_exported_pointers_do_the_same():
+    pytest.importorskip("scipy")
+    assert blas._is_right(blas._of_scipy())
+
+
+@pytest.mark.parametrize(
+    ("running", "flags", "better"),
+    [
+        ("Haswell", blas._WIDE_FLAGS, "SKYLAKEX"), ("SkylakeX", blas._WIDE_FLAGS, None), ("Zen", {"avx2", "fma"}, None),
+        ("Nehalem", {"avx2", "fma"}, "HASWELL"), ("Prescott", {"sse2"}, None), ("", blas._WIDE_FLAGS, None),
+    ],
+)  # fmt: skip
+def test_older_kernels_than_the_cpus_are_noticed(running, flags, better):
+    assert blas.better_kernels(running, set(flags)) == better
+
+
+_COPY = """
+import os
+import numpy as np
+from fad.compile import blas
+blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
+if blas._of_numpy().kernels().upper() == "HASWELL":
+    del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU
+    one = blas.library()
+    print(one.title, one.kernels().upper(), "OPENBLAS_CORETYPE" in os.environ)
+    import fad
+    f = fad.jit(lambda a: a @ a)
+    a = np.random.default_rng(0).normal(size=(90, 90))
+    f(a)
+    print(np.allclose(f(a), a @ a))
+else:
+    print("no OpenBLAS")
+"""
+
+
+def test_where_numpys_kernels_are_older_than_the_cpu_jit_runs_a_copy_of_its_own():
+    pytest.importorskip("scipy_openblas64")
+    if not blas.cpu_flags() >= blas._WIDE_FLAGS:
+        pytest.skip("this CPU has no 512-bit vectors")
+    run = subprocess.run(
+        [sys.executable, "-c", _COPY], env={**os.environ, "OPENBLAS_CORETYPE": "HASWELL"}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.splitlines() in (["a copy of jit's own SKYLAKEX False", "True"], ["no OpenBLAS"]), run.stderr
