@@ -94,7 +94,8 @@ class EagerTrace(Trace):
         raise TypeError("the eager tape has no end")
 
 
-EAGER = EagerTrace(birth=0)
+# Older than any transform's and than limits at repeated eigenvalues (0), younger than recordings (-1, -2, ...).
+EAGER = EagerTrace(birth=-0.5)
 
 
 def lift(value: Any, rec: Any, trace: EagerTrace = EAGER) -> Any:

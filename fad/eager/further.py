@@ -16,7 +16,7 @@ import numpy as np
 from fad.core.tracer import bind
 from fad.eager.composite import composite
 from fad.eager.records import placed
-from fad.eager.tensor import Tensor
+from fad.eager.tensor import Tensor, through
 from fad.ops.indexing import add_p, set_p, split_index
 
 # --- functions of one or several tensors ---------------------------------------------------------------------------
@@ -193,14 +193,26 @@ unique = _plain("unique", np.unique)
 # --- namespaces ----------------------------------------------------------------------------------------------------
 
 _LINALG = {
-    "cholesky": np.linalg.cholesky, "cond": np.linalg.cond, "det": np.linalg.det, "eigh": np.linalg.eigh,
-    "eigvalsh": np.linalg.eigvalsh, "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power,
-    "multi_dot": lambda *xs: np.linalg.multi_dot(xs), "norm": np.linalg.norm, "pinv": np.linalg.pinv,
+    "cholesky": np.linalg.cholesky, "cond": np.linalg.cond, "det": np.linalg.det, "eigvalsh": np.linalg.eigvalsh,
+    "inv": np.linalg.inv, "matrix_power": np.linalg.matrix_power, "norm": np.linalg.norm, "pinv": np.linalg.pinv,
     "qr": np.linalg.qr, "slogdet": np.linalg.slogdet, "solve": np.linalg.solve,
-    "svd": lambda x, full_matrices=True: np.linalg.svd(x, full_matrices),
     "svdvals": lambda x: np.linalg.svd(x, full_matrices=False)[1],
 }  # fmt: skip
 linalg = SimpleNamespace(**{name: _as(f"linalg_{name}", fun) for name, fun in _LINALG.items()})
+
+
+def _eigh(A: Tensor, UPLO: str = "L") -> tuple:
+    """Return the eigenvalues, ascending, and eigenvectors of a symmetric or Hermitian matrix."""
+    return tuple(placed(x) for x in through(np.linalg.eigh, (A, UPLO), {}))
+
+
+def _svd(A: Tensor, full_matrices: bool = True) -> tuple:
+    """Return ``(U, S, Vh)``, the singular values with their vectors."""
+    return tuple(placed(x) for x in through(np.linalg.svd, (A,), {"full_matrices": full_matrices}))
+
+
+# Not nodes of their own kind, but NumPy's operation: its rule says what it cannot know where values are repeated.
+linalg.eigh, linalg.svd = _eigh, _svd
 linalg.multi_dot = _joined("multi_dot", np.linalg.multi_dot)
 det, inverse = linalg.det, linalg.inv
 _FFT = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftshift")

@@ -168,3 +168,39 @@ def test_a_layer_of_the_functional_face_takes_tensors_under_a_transform(t):
     near(fad.stop_gradient(g.bias), 2 * y)
     torch.as_tensor(g.bias).sum().backward()  # it depends on t, and so has a history
     near(t.grad, 2 * layer.weight.sum(0))
+
+
+# --- repeated eigenvalues -------------------------------------------------------------------------------------------
+
+REPEATED, OTHERS = np.diag([1.0, 1.0, 2.0]), np.arange(9.0).reshape(3, 3)
+
+
+def cube_of_a_matrix(a):
+    w, v = torch.linalg.eigh(torch.as_tensor(a))
+    return (v @ (w[:, None] ** 3 * v.T) * torch.as_tensor(OTHERS)).sum()
+
+
+def test_transforms_of_tensors_are_exact_at_repeated_eigenvalues():
+    s = 0.5 * (OTHERS + OTHERS.T)
+    expected = sum(np.linalg.matrix_power(REPEATED, k) @ s @ np.linalg.matrix_power(REPEATED, 2 - k) for k in range(3))
+    near(fad.grad(cube_of_a_matrix)(REPEATED), expected)
+
+
+def test_the_tape_says_that_it_cannot_know_at_repeated_eigenvalues():
+    x = torch.tensor(REPEATED, requires_grad=True)
+    y = cube_of_a_matrix(x)
+    with pytest.warns(fad.errors.GaugeDependenceWarning, match="fad.grad and the other transforms are exact there"):
+        y.backward()
+
+
+@pytest.mark.parametrize("function", [torch.linalg.pinv, torch.linalg.svdvals, torch.linalg.inv])
+def test_the_tape_is_exact_where_one_node_holds_what_treats_repeated_values_alike(function):
+    x = torch.tensor(REPEATED, requires_grad=True)
+    (g,) = torch.autograd.grad((function(x) ** 2).sum(), x, create_graph=True)
+    f = {"linalg_pinv": np.linalg.pinv, "linalg_svdvals": lambda a: np.linalg.svd(a, compute_uv=False)}.get(
+        function.__name__, np.linalg.inv
+    )
+    first = fad.grad(lambda a: np.sum(f(a) ** 2))
+    near(g, first(REPEATED))
+    (g**2).sum().backward()
+    near(x.grad, fad.grad(lambda a: np.sum(first(a) ** 2))(REPEATED))
