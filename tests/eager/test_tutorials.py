@@ -52,6 +52,11 @@ COSINES = """2.0000e+00 1.9319e+00 1.7321e+00 1.4142e+00 1.0000e+00 5.1764e-01 -
 5.1764e-01 1.0000e+00 1.4142e+00 1.7321e+00 1.9319e+00 2.0000e+00"""
 
 
+DOUBLED = """0.0000e+00 5.1764e-01 1.0000e+00 1.4142e+00 1.7321e+00 1.9319e+00 2.0000e+00 1.9319e+00 1.7321e+00
+1.4142e+00 1.0000e+00 5.1764e-01 -1.7485e-07 -5.1764e-01 -1.0000e+00 -1.4142e+00 -1.7321e+00 -1.9319e+00 -2.0000e+00
+-1.9319e+00 -1.7321e+00 -1.4142e+00 -1.0000e+00 -5.1764e-01 3.4969e-07"""
+
+
 def sine_program():
     a = torch.linspace(0.0, 2.0 * math.pi, steps=25, requires_grad=True)
     b = torch.sin(a)
@@ -74,9 +79,22 @@ def test_the_sine_and_what_follows_have_the_printed_numbers():
     _, b, c, d, out = sine_program()
     assert_numbers(b, SINES)
     assert printed(b).endswith("grad_fn=<SinBackward0>)")
-    np.testing.assert_array_equal(c.detach().numpy(), 2 * b.detach().numpy())
+    assert_numbers(c, DOUBLED)
+    assert printed(c).endswith("grad_fn=<MulBackward0>)")
     assert_numbers(d, SINES_PLUS_ONE)
+    assert printed(d).endswith("grad_fn=<AddBackward0>)")
     assert printed(out) == "tensor(25., grad_fn=<SumBackward0>)"
+
+
+def test_the_sines_print_as_in_the_tutorial_line_by_line():
+    b = torch.tensor([float(x) for x in SINES.split()])
+    assert str(b) == (
+        "tensor([ 0.0000e+00,  2.5882e-01,  5.0000e-01,  7.0711e-01,  8.6603e-01,\n"
+        "         9.6593e-01,  1.0000e+00,  9.6593e-01,  8.6603e-01,  7.0711e-01,\n"
+        "         5.0000e-01,  2.5882e-01, -8.7423e-08, -2.5882e-01, -5.0000e-01,\n"
+        "        -7.0711e-01, -8.6603e-01, -9.6593e-01, -1.0000e+00, -9.6593e-01,\n"
+        "        -8.6603e-01, -7.0711e-01, -5.0000e-01, -2.5882e-01,  1.7485e-07])"
+    )
 
 
 def test_tensors_can_be_plotted_once_detached(plt):
@@ -100,6 +118,9 @@ def test_next_functions_walk_back_to_the_input():
     assert re.fullmatch(r"<AddBackward0 object at 0x[0-9a-f]+>", str(d.grad_fn))
     assert (c.grad_fn.name(), b.grad_fn.name(), a.grad_fn) == ("MulBackward0", "SinBackward0", None)
     assert d.grad_fn.next_functions[0][0] is c.grad_fn
+    pair = r"\(\(<MulBackward0 object at 0x[0-9a-f]+>, 0\), \(None, 0\)\)"
+    assert re.fullmatch(pair, str(d.grad_fn.next_functions))
+    assert re.fullmatch(r"\(\(<AccumulateGrad object at 0x[0-9a-f]+>, 0\),\)", str(b.grad_fn.next_functions))
 
 
 def test_backward_gives_twice_the_cosine(plt):
@@ -216,6 +237,8 @@ def test_detach_gives_the_numbers_without_history():
 def test_a_leaf_that_requires_grad_is_not_changed_in_place():
     a = torch.linspace(0.0, 2.0 * math.pi, steps=25, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf that requires grad"):
+        torch.sin_(a)
+    with pytest.raises(RuntimeError, match="leaf that requires grad"):
         a.sin_()
 
 
@@ -233,7 +256,7 @@ def test_the_profiler_counts_a_thousand_divisions_and_products():
     with torch.autograd.profiler.profile(use_cuda=run_on_gpu) as prf, np.errstate(all="ignore"):
         for _ in range(1000):
             z = (z / x) * y
-    table = prf.key_averages().table(sort_by="self_cpu_time_total")
+    table = prf.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
     calls = {row[0]: row[-1] for row in map(str.split, table.splitlines()[3:5])}
     assert calls == {"divide": "1000", "multiply": "1000"}
     assert "Self time total" in table
@@ -379,7 +402,14 @@ def test_gradients_accumulate_over_retained_passes():
         "        [2., 2., 2., 2., 4.]])"
     )
     out.backward(torch.ones_like(inp), retain_graph=True)
-    assert printed(inp.grad[0]) == "tensor([8., 4., 4., 4., 4.])"
+    assert f"\nSecond call\n{inp.grad}" == (
+        "\nSecond call\n"
+        "tensor([[8., 4., 4., 4., 4.],\n"
+        "        [4., 8., 4., 4., 4.],\n"
+        "        [4., 4., 8., 4., 4.],\n"
+        "        [4., 4., 4., 8., 4.],\n"
+        "        [4., 4., 4., 4., 8.]])"
+    )
     inp.grad.zero_()
     out.backward(torch.ones_like(inp), retain_graph=True)
     assert printed(inp.grad) == printed(2 * torch.ones(5, 5) + 2 * torch.eye(5))
@@ -426,6 +456,13 @@ def test_the_training_loop_runs_as_written():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.01 * losses[0]
+
+    validation_data = torch.rand(8, 2)
+    with torch.no_grad():
+        predictions = model(validation_data)
+    assert predictions.grad_fn is None
+    with torch.no_grad(), torch.enable_grad():
+        assert model(validation_data).requires_grad
 
 
 # --- the fifth: variables and the graph -----------------------------------------------------------------------------
@@ -485,6 +522,15 @@ def test_a_weight_that_is_switched_off_stays_out_of_the_graph():
     (b + c).backward()
     assert a.grad.item() == 1.5
     assert w1.grad is None
+
+
+def test_a_number_that_volatile_would_have_kept_out_is_switched_off():
+    a = torch.tensor(2.0, requires_grad=True)
+    w1, w2 = torch.tensor(0.5, requires_grad=True), torch.tensor(1.5, requires_grad=True)
+    w1.requires_grad = False
+    (w1 * a + w2 * a).backward()
+    assert a.grad.item() == 2.0
+    assert (w1.grad, w2.grad.item()) == (None, 2.0)
 
 
 def test_inference_without_history():
