@@ -246,17 +246,7 @@ class Sweep:
                     d = fit(densify(d), *to_y)
                 if to_x is not None:
                     c = fit(densify(c), *to_x)
-                k = q[BIRTH]
-                old = cts.get(k)
-                if old is None:
-                    cts[k] = d
-                    recs[k] = q
-                    heappush(heap, -k)
-                elif type(old) is ndarray and type(d) is ndarray and k not in own:
-                    cts[k] = old + d
-                    own[k] = 1
-                else:
-                    accumulate(cts, own, k, d)
+                self.seed(q, d)
             elif kind == UNARY:
                 _, _, _, _, _, _, p, partial, z, x = rec
                 c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
