@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.groups import Step, node_facts, shown
+from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, guard_text
@@ -28,9 +29,9 @@ _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 class Build(Memory):
     """All that is known while a program is put together; the program keeps it alive."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(gather_scatters(graph))
+        super().__init__(gather_scatters(graph), inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
@@ -42,8 +43,24 @@ class Build(Memory):
         self.layouts: dict[Any, tuple] = {}
         self.kept: list = []  # constants made on the way
         self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)
+        self.inners: list[tuple] = []  # (function that fills in what a row says of its bodies, what it keeps alive)
 
     def run(self) -> None:
+        self.prepare()
+        self._fill(engine.addresses({**self.kernels, "driver": lambda: DRIVER}))
+
+    def inner(self, graph: Graph, index: int = -1) -> Build | None:
+        """Return the flat program of a body; None if it has operations that are NumPy calls."""
+        body = Build(graph, True, index)
+        body.prepare()
+        if body.fallbacks:
+            self.fallbacks += body.fallbacks
+            return None
+        self.kernels.update(body.kernels)
+        return body
+
+    def prepare(self) -> None:
+        """Write the table: all but the addresses of functions."""
         self.arrange()
         start = 0
         for step in self.steps:
@@ -56,7 +73,6 @@ class Build(Memory):
                 self.parts.append(("call", call))
         if len(self.table) > start:
             self.parts.append(("run", start, len(self.table)))
-        self._link()
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -269,6 +285,22 @@ class Build(Memory):
 
         self._rows(kernel, extents, strides, point, cut(kernel, extents))
 
+    def contiguous(self, i: int, rows: bool = False) -> int:
+        """Return a value that lies in memory without gaps, a copy if need be; with `rows`, each of its rows does."""
+        a = self.at[i]
+        if a.flags.c_contiguous or (rows and (a.ndim == 1 or (len(a) and a[0].flags.c_contiguous))):
+            return i
+        v = len(self.graph.types)
+        self.graph.types.append(self.graph.types[i])
+        self.base[v] = v
+        if i in self.graph.constants:
+            self.at[v] = np.ascontiguousarray(a)
+            return v
+        self.at[v] = np.empty(a.shape, a.dtype)
+        extents, strides = self._layout(a.shape, [a, self.at[v]])
+        self._write(a, i, self.at[v], v, False, extents, strides)
+        return v
+
     def _guard(self, eq: Equation) -> Callable | None:
         i = eq.ins[0]
         t = self.graph.types[i]
@@ -302,8 +334,14 @@ class Build(Memory):
             return lambda at: c
         return (lambda at: at[i].item()) if kind == NUMBER else (lambda at: at[i][()])
 
-    def _call(self, eq: Equation) -> Callable:
+    def _call(self, eq: Equation) -> Callable | None:
         """Return a NumPy call of an operation, from the arena to the arena."""
+        if eq.prim.archetype in ("loop", "branch"):
+            native = native_loop if eq.prim.archetype == "loop" else native_branch
+            if native(self, eq):
+                self.counts[eq.prim.name] = self.counts.get(eq.prim.name, 0) + 1
+                return None
+            eq = in_numpy(self.graph, eq)
         self.fallbacks.append(eq.prim.name)
         at, params, outs = self.at, eq.params, eq.outs
         getters = [self._getter(i) for i in eq.ins]
@@ -348,8 +386,9 @@ class Build(Memory):
 
     # --- putting it together ------------------------------------------------------------------------------------
 
-    def _link(self) -> None:
-        found = engine.addresses({**self.kernels, "driver": lambda: DRIVER})
+    def _fill(self, found: dict[str, int]) -> None:
+        for fill, *_ in self.inners:
+            fill(found)
         self.arguments = np.array(self.words or [0], np.int64)
         start = self.arguments.ctypes.data
         self.functions = np.array([found[name] for name, _ in self.table] or [0], np.uint64)

@@ -45,8 +45,10 @@ class Place:
 class Memory:
     """Where the values of a graph live, step by step."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.graph = graph
+        self.within = inner  # the body of a loop or branch, whose inputs and outputs all lie outside
+        self.index = index  # the input that is the number of the step: the driver writes it into this memory
         self.steps: list[Step] = plan_steps(graph)
         self.at: dict[int, Any] = {}  # value -> array, or view of one
         self.base: dict[int, int] = {}  # value -> value whose memory it is in
@@ -86,6 +88,8 @@ class Memory:
                 self.base[i] = i
         for i in graph.inputs:
             self._new(i, -1, outside=graph.types[i].kind == ARRAY)
+            if self.within and i != self.index:
+                self.places[i].outside = True
         wanted = self._find_direct()
         for k, step in enumerate(self.steps):
             for eq in step.equations:
@@ -105,7 +109,7 @@ class Memory:
             place = self.places.get(self.base.get(i, -1))
             if place is not None:
                 whole = place.value == i and place.nbytes > LARGE and graph.types[i].kind == ARRAY
-                place.outside = place.outside or (whole and place.first >= 0)
+                place.outside = place.outside or self.within or (whole and place.first >= 0)
                 place.last = end
 
     def _find_direct(self) -> dict[int, tuple]:

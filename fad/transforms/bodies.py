@@ -93,7 +93,7 @@ stopped_p = Primitive(
     archetype="elementwise",
 )  # fmt: skip
 to_number_p = Primitive(
-    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, archetype="bare",
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", archetype="bare",
     batch=lambda size, batched, xs, params: xs[0],
 )  # fmt: skip
 
