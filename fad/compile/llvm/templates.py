@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.llvm.emit import BOOL, F32, F64, I64, LLVM_TYPE, REAL, TYPED, Emitter, constant
+from fad.compile.llvm.emit import BOOL, F32, F64, I64, LLVM_TYPE, Emitter, constant
+from fad.compile.llvm.mathematics import REAL, TYPED
 from fad.core.graph import NUMBER, Equation, Graph
 
 # Templates of operations whose rooms give none.
@@ -19,12 +20,23 @@ MORE = {
     "less": "({0} < {1})", "less_equal": "({0} <= {1})", "greater": "({0} > {1})", "greater_equal": "({0} >= {1})",
     "equal": "({0} == {1})", "not_equal": "({0} != {1})", "isnan": "({0} != {0})", "floor": "floor({0})",
     "ceil": "ceil({0})", "trunc": "trunc({0})", "rint": "rint({0})", "logical_not": "(not {0})", "log2": "log2({0})",
-    "logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "copysign": "copysign({0}, {1})",
-    "convert": "{0}", "copy": "{0}",
+    "logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "logical_xor": "((not {0}) != (not {1}))",
+    "copysign": "copysign({0}, {1})", "convert": "{0}", "copy": "{0}",
+    "arcsin": "arcsin({0})", "arccos": "arccos({0})", "arcsinh": "arcsinh({0})", "arccosh": "arccosh({0})",
+    "arctanh": "arctanh({0})", "arctan2": "arctan2({0}, {1})", "log10": "log10({0})", "cbrt": "cbrt({0})",
+    "hypot": "hypot({0}, {1})", "logaddexp": "logaddexp({0}, {1})", "special.erf": "erf({0})",
+    "special.erfc": "erfc({0})", "normal_cdf": "normal_cdf({0})", "special.ndtr": "normal_cdf({0})",
+    "special.expit": "(1 / (1 + exp(-{0})))", "special.expm1": "expm1({0})",
+    "special.log1p": "log1p({0})", "special.exp2": "exp2({0})", "special.cbrt": "cbrt({0})",
+    "deg2rad": "({0} * 0.017453292519943295)", "radians": "({0} * 0.017453292519943295)",
+    "rad2deg": "({0} * 57.29577951308232)", "degrees": "({0} * 57.29577951308232)",
+    "fmax": "(maximum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
+    "fmin": "(minimum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
     "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
 }  # fmt: skip
-_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan"}
-_LOGICAL = {"logical_not", "logical_and", "logical_or"}
+_ASKING = {"isinf": "(fabs({0}) == 1e999)", "isfinite": "(fabs({0}) < 1e999)"}  # of floating-point numbers alone
+_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", *_ASKING}
+_LOGICAL = {"logical_not", "logical_and", "logical_or", "logical_xor"}
 _BOOLEAN_OPERANDS = {"bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "invert": "(not {0})"}
 _SELECT = "select({0}, {1}, {2})"
 _POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
@@ -41,13 +53,16 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name == "power":
         exponent = constants.get(eq.ins[1])
-        return (
-            _POWERS.get(float(exponent))
-            if np.size(exponent) == 1 and exponent is not None and out in "double float"
-            else None
-        )
+        if out not in (F64, F32):
+            return None
+        known = float(exponent) if exponent is not None and np.size(exponent) == 1 else None
+        if eq.prim.name != "power" and known not in (2.0, 3.0):
+            return None  # Python's own power of numbers may raise or be complex
+        return _POWERS.get(known, "pow({0}, {1})") if known is not None else "pow({0}, {1})"
     if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
+    if name in _ASKING:
+        return _ASKING[name] if ins[0] in (F64, F32) else None
     text = eq.prim.lower or MORE.get(name)
     if text is None:
         return None
@@ -148,5 +163,7 @@ class _Walk:
             return e.select(*args, t)
         if name in TYPED:
             return TYPED[name](e, *args, t)
+        e.single = t == F32
         wide = [e.cast(a, t, F64) for a in args]
-        return e.cast(REAL[name](e, *wide), F64, t) if t == F32 else REAL[name](e, *wide)
+        y = REAL[name](e, *wide)
+        return e.cast(y, F64, t)

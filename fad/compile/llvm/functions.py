@@ -1,0 +1,204 @@
+"""The mathematical functions as straight-line polynomials: exponentials, logarithms, and those of the circle.
+
+Every function is written without branches, so that the loop around it runs in vectors. Double precision throughout;
+single precision is computed in double and rounded once at the end, which makes it correctly rounded but for ties.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+from fad.compile.llvm.emit import Emitter, c
+
+_MAGIC = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
+LN2_HI, LN2_LO = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2 in two parts, the first with 33 bits
+_LOG2E = 1.4426950408889634
+
+
+def power_of_two(e: Emitter, n: str) -> str:
+    """Return 2**n for an integer n (as i64) of a normal number."""
+    return e.real(e.new(f"shl i64 {e.new(f'add i64 {n}, 1023')}, 52"))
+
+
+def reduce_exp(e: Emitter, x: str) -> tuple[str, str]:
+    """Return ``(n, r)`` with x = n ln 2 + r, n an i64."""
+    t = e.fma(x, c(_LOG2E), c(_MAGIC))
+    n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
+    k = e.strict("fsub", t, c(_MAGIC))
+    r = e.fma(k, c(-LN2_HI), x)
+    return n, e.fma(k, c(-LN2_LO), r)
+
+
+def clamp(e: Emitter, x: str, low: float, high: float) -> str:
+    x = e.select(e.compare(">", x, c(high)), c(high), x)
+    return e.select(e.compare("<", x, c(low)), c(low), x)
+
+
+def expm1_core(e: Emitter, r: str) -> str:
+    """Return exp(r) - 1 for abs(r) <= ln(2)/2."""
+    p = e.series(r, [1 / math.factorial(k) for k in range(13, 1, -1)], 7)
+    return e.fma(e.strict("fmul", r, r), p, r)
+
+
+def scaled_exp(e: Emitter, x: str, less: int) -> str:
+    """Return exp(x) / 2**less, without overflow or loss on the way."""
+    n, r = reduce_exp(e, clamp(e, x, -800.0, 800.0))
+    n = e.new(f"sub i64 {n}, {less}") if less else n
+    half = e.new(f"ashr i64 {n}, 1")
+    y = e.strict("fadd", expm1_core(e, r), c(1.0))
+    y = e.strict("fmul", y, power_of_two(e, half))
+    return e.strict("fmul", y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+
+
+def exp(e: Emitter, x: str) -> str:
+    return scaled_exp(e, x, 0)
+
+
+def exp2(e: Emitter, x: str) -> str:
+    x = clamp(e, x, -1100.0, 1100.0)
+    t = e.strict("fadd", x, c(_MAGIC))
+    n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
+    r = e.strict("fmul", e.strict("fsub", x, e.strict("fsub", t, c(_MAGIC))), c(math.log(2)))
+    half = e.new(f"ashr i64 {n}, 1")
+    y = e.strict("fmul", e.strict("fadd", expm1_core(e, r), c(1.0)), power_of_two(e, half))
+    return e.strict("fmul", y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+
+
+def _half_expm1(e: Emitter, x: str, high: float) -> str:
+    """Return (exp(x) - 1) / 2, which overflows only where sinh does; right for x >= -60 and normal results."""
+    n, r = reduce_exp(e, clamp(e, x, -60.0, high))
+    s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
+    return e.strict("fmul", e.fma(s, expm1_core(e, r), e.strict("fsub", s, c(0.25))), c(2.0))
+
+
+def or_itself(e: Emitter, x: str, y: str, below: float) -> str:
+    """Return x where it is so small that it is its own function's value, y elsewhere."""
+    return e.select(e.compare("<", e.call("fabs", x), c(below)), x, y)
+
+
+def expm1(e: Emitter, x: str) -> str:
+    y = e.strict("fmul", _half_expm1(e, x, 710.0), c(2.0))
+    return or_itself(e, x, y, 2.0**-54)
+
+
+def sinh(e: Emitter, x: str) -> str:
+    h = _half_expm1(e, e.call("fabs", x), 710.5)
+    h = e.select(e.compare(">", e.call("fabs", x), c(710.5)), c(math.inf), h)
+    # exp(x) - 1 over exp(x); one where h is infinite
+    share = e.div(c(1.0), e.strict("fadd", e.div(c(1.0), h), c(2.0)))
+    y = e.call("copysign", e.strict("fadd", h, share), x)
+    return or_itself(e, x, y, 2.0**-28)
+
+
+def cosh(e: Emitter, x: str) -> str:
+    h = scaled_exp(e, e.call("fabs", x), 1)
+    return e.strict("fadd", h, e.div(c(0.25), h))
+
+
+def tanh(e: Emitter, x: str) -> str:
+    a = e.call("fabs", x)
+    h = _half_expm1(e, e.strict("fadd", a, a), 40.0)
+    y = e.call("copysign", e.div(h, e.strict("fadd", h, c(1.0))), x)
+    return or_itself(e, x, y, 2.0**-28)
+
+
+def log_parts(e: Emitter, x: str) -> tuple[str, str]:
+    """Return ``(k, m)`` with x = 2**k m and m between sqrt(1/2) and sqrt(2); k as a double."""
+    tiny = e.compare("<", x, c(2.0**-1022))
+    x = e.select(tiny, e.strict("fmul", x, c(2.0**54)), x)
+    b = e.bits(x)
+    shifted = e.new(f"sub i64 {b}, {struct.unpack('<q', struct.pack('<d', math.sqrt(0.5)))[0]}")
+    n = e.new(f"ashr i64 {shifted}, 52")
+    m = e.real(e.new(f"sub i64 {b}, {e.new(f'shl i64 {n}, 52')}"))
+    k = e.new(f"sitofp i64 {n} to double")
+    return e.select(tiny, e.strict("fsub", k, c(54.0)), k), m
+
+
+def log_core(e: Emitter, k: str, f: str) -> str:
+    """Return k ln 2 + log(1 + f): twice the series of artanh in s = f / (2 + f)."""
+    s = e.div(f, e.strict("fadd", f, c(2.0)))
+    z = e.strict("fmul", s, s)
+    series = e.strict("fmul", z, e.series(z, [2 / (2 * i + 1) for i in range(11, 0, -1)], 5))
+    half = e.strict("fmul", e.strict("fmul", f, f), c(0.5))
+    # log(1 + f) = f - (f f / 2 - s (f f / 2 + series)), in which the small terms are added first
+    low = e.fma(s, e.strict("fadd", half, series), e.strict("fmul", k, c(LN2_LO)))
+    rest = e.strict("fsub", e.strict("fsub", half, low), f)
+    return e.fma(k, c(LN2_HI), e.neg(rest))
+
+
+def log_ends(e: Emitter, x: str, y: str) -> str:
+    """Put right what log gives for 0, negative numbers, infinity and NaN."""
+    y = e.select(e.compare("==", x, c(math.inf)), x, y)
+    y = e.select(e.compare("==", x, c(0.0)), c(-math.inf), y)
+    return e.select(e.new(f"fcmp ult double {x}, 0.0"), c(math.nan), y)
+
+
+def log(e: Emitter, x: str) -> str:
+    k, m = log_parts(e, x)
+    return log_ends(e, x, log_core(e, k, e.strict("fsub", m, c(1.0))))
+
+
+def log2(e: Emitter, x: str) -> str:
+    k, m = log_parts(e, x)
+    y = log_core(e, c(0.0), e.strict("fsub", m, c(1.0)))
+    return log_ends(e, x, e.fma(y, c(_LOG2E), k))
+
+
+def log1p(e: Emitter, x: str) -> str:
+    u = e.strict("fadd", x, c(1.0))
+    lost = e.strict("fsub", x, e.strict("fsub", u, c(1.0)))
+    lost = e.select(e.compare("<", u, c(2.0**53)), lost, c(0.0))
+    k, m = log_parts(e, u)
+    y = log_core(e, k, e.strict("fsub", m, c(1.0)))
+    y = e.strict("fadd", y, e.div(lost, u))
+    y = log_ends(e, u, y)
+    return e.select(e.compare("==", x, c(0.0)), x, y)
+
+
+# pi/2 in three parts of a double each.
+_PI2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+_SIN = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8, 0, -1)]
+_COS = [(-1) ** k / math.factorial(2 * k) for k in range(9, 1, -1)]
+TRIG_LIMIT = 1e5
+
+
+def _sin_cos(e: Emitter, x: str) -> tuple[str, str, str]:
+    """Return ``(q, sin r, cos r)`` with x = q pi/2 + r; right for abs(x) <= TRIG_LIMIT."""
+    t = e.fma(x, c(2 / math.pi), c(_MAGIC))
+    q = e.bits(t)
+    k = e.neg(e.strict("fsub", t, c(_MAGIC)))
+    a = e.fma(k, c(_PI2[0]), x)
+    r = e.fma(k, c(_PI2[1]), a)
+    low = e.fma(k, c(_PI2[1]), e.strict("fsub", a, r))
+    low = e.fma(k, c(_PI2[2]), low)
+    z = e.strict("fmul", r, r)
+    s = e.strict("fadd", r, e.fma(e.strict("fmul", z, r), e.series(z, _SIN, 5), low))
+    half = e.strict("fmul", z, c(0.5))
+    w = e.strict("fsub", c(1.0), half)
+    rest = e.strict("fsub", e.strict("fsub", c(1.0), w), half)
+    rest = e.fma(e.strict("fmul", z, z), e.series(z, _COS, 5), e.fma(e.neg(r), low, rest))
+    return q, s, e.strict("fadd", w, rest)
+
+
+def _quadrant(e: Emitter, q: str, bit: int) -> str:
+    return e.new(f"icmp ne i64 {e.new(f'and i64 {q}, {bit}')}, 0")
+
+
+def trig(name: str) -> Callable:
+    def emit(e: Emitter, x: str) -> str:
+        if e.slow:
+            return e.outside(name, x)
+        e.bound(x, TRIG_LIMIT)
+        q, s, co = _sin_cos(e, x)
+        odd = _quadrant(e, q, 1)
+        if name == "tan":
+            y = e.div(e.select(odd, e.neg(co), s), e.select(odd, s, co))
+        else:
+            first, second = (s, co) if name == "sin" else (co, e.neg(s))
+            y = e.select(odd, second, first)
+            y = e.select(_quadrant(e, q, 2), e.neg(y), y)
+        return y if name == "cos" else e.select(e.compare("==", x, c(0.0)), x, y)
+
+    return emit

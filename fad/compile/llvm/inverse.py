@@ -1,0 +1,171 @@
+"""The inverse functions of the circle and of the hyperbola.
+
+Coefficients are those of Chebyshev approximations, computed with mpmath in 60 digits.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fad.compile.llvm.emit import Emitter, c
+from fad.compile.llvm.functions import log_core, log_ends, log_parts, or_itself
+
+# (arctan(u) / u - 1) / u**2 for u**2 up to tan(pi/8)**2, and (arcsin(u) / u - 1) / u**2 for u**2 up to 1/4
+_ATAN = [
+    0.016203267278098458, -0.03449590553324686, 0.04548681633388683, -0.052298140642841544, 0.0587884181219531,
+    -0.06666417280239267, 0.07692295950308803, -0.09090908738767002, 0.11111111104858463, -0.14285714285656773,
+    0.19999999999999793, -0.3333333333333333,
+]  # fmt: skip
+_ATAN_SINGLE = [
+    0.050361186452913244, -0.08620004004807787, 0.11070736618772, -0.14284117185697656, 0.19999976626295152,
+    -0.33333333277418925,
+]  # fmt: skip
+_ASIN = [
+    0.02961201126495512, -0.01924167174674304, 0.019554513336123378, 0.0030448799094556773, 0.009319560794767446,
+    0.009621842970100282, 0.011566459612121669, 0.01396378001220357, 0.017352816540325496, 0.02237215744350722,
+    0.03038194447553234, 0.044642857142551895, 0.07500000000000118, 0.16666666666666666,
+]  # fmt: skip
+_ASIN_SINGLE = [
+    0.030974540371355073, 0.010574415516912909, 0.023611817008891752, 0.030269138728589183, 0.04464766388813485,
+    0.07499992404401838, 0.16666666686085643,
+]  # fmt: skip
+_PI = (math.pi, 1.2246467991473532e-16)  # in two parts
+_HUGE = 2.0**28  # beyond which x**2 + 1 is x**2
+
+
+def _part_of_pi(e: Emitter, quarters: str) -> tuple[str, str]:
+    """Return a number of quarters of pi in two parts; the number is 0, 1, 2, 3 or 4, as a double."""
+    high = e.strict("fmul", quarters, c(_PI[0] / 4))  # exact for 0, 1, 2 and 4
+    low = e.fma(quarters, c(_PI[0] / 4), e.neg(high))
+    return high, e.fma(quarters, c(_PI[1] / 4), low)
+
+
+def _arctan_of_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
+    """Return ``(quarters, r)``: the angle of a ratio between 0 and 1 is quarters * pi/4 + r."""
+    middle = e.compare(">", small, e.strict("fmul", large, c(0.41421356237309503)))
+    over = e.select(middle, e.strict("fsub", small, large), small)
+    under = e.select(middle, e.strict("fadd", small, large), large)
+    u = e.div(over, under)
+    z = e.strict("fmul", u, u)
+    r = e.fma(e.strict("fmul", z, u), e.horner(z, _ATAN_SINGLE if e.single else _ATAN), u)
+    return e.select(middle, c(1.0), c(0.0)), r
+
+
+def arctan(e: Emitter, x: str) -> str:
+    a = e.call("fabs", x)
+    steep = e.compare(">", a, c(1.0))
+    quarters, r = _arctan_of_ratio(e, e.select(steep, e.div(c(1.0), a), a), c(1.0))
+    quarters = e.select(steep, e.strict("fsub", c(2.0), quarters), quarters)
+    high, low = _part_of_pi(e, quarters)
+    y = e.strict("fadd", high, e.strict("fadd", low, e.select(steep, e.neg(r), r)))
+    return e.call("copysign", y, x)
+
+
+def arctan2(e: Emitter, y: str, x: str) -> str:
+    a, b = e.call("fabs", y), e.call("fabs", x)
+    steep = e.compare(">", a, b)
+    small, large = e.select(steep, b, a), e.select(steep, a, b)
+    # infinity over infinity is one, zero over zero is zero, and sums must not overflow
+    small, large = _finite_ratio(e, small, large)
+    quarters, r = _arctan_of_ratio(e, small, large)
+    quarters = e.select(steep, e.strict("fsub", c(2.0), quarters), quarters)
+    r = e.select(steep, e.neg(r), r)
+    left = e.new(f"icmp slt i64 {e.bits(x)}, 0")
+    quarters = e.select(left, e.strict("fsub", c(4.0), quarters), quarters)
+    high, low = _part_of_pi(e, quarters)
+    angle = e.strict("fadd", high, e.strict("fadd", low, e.select(left, e.neg(r), r)))
+    return e.select(e.new(f"fcmp uno double {x}, {y}"), c(math.nan), e.call("copysign", angle, y))
+
+
+def _finite_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
+    both = e.compare("==", small, c(math.inf))
+    small, large = e.select(both, c(1.0), small), e.select(both, c(1.0), large)
+    large = e.select(e.compare("==", large, c(0.0)), c(1.0), large)
+    scale = e.select(e.compare(">", large, c(2.0**1000)), c(2.0**-60), c(1.0))
+    return e.strict("fmul", small, scale), e.strict("fmul", large, scale)
+
+
+def _arcsin_core(e: Emitter, s: str, z: str) -> str:
+    """Return arcsin(s) for s**2 = z up to 1/4."""
+    return e.fma(e.strict("fmul", z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN), s)
+
+
+def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str]:
+    """Return ``(near, r)``: r is arcsin(abs(x)), or where x is near one half of arccos(abs(x))."""
+    a = e.call("fabs", x)
+    near = e.compare(">", a, c(0.5))
+    rest = e.strict("fmul", e.strict("fsub", c(1.0), a), c(0.5))
+    z = e.select(near, rest, e.strict("fmul", a, a))
+    return near, _arcsin_core(e, e.select(near, e.call("sqrt", rest), a), z)
+
+
+def arcsin(e: Emitter, x: str) -> str:
+    near, r = _arcsin_parts(e, x)
+    far = e.strict("fsub", c(_PI[0] / 2), e.fma(r, c(2.0), c(-_PI[1] / 2)))
+    return e.call("copysign", e.select(near, far, r), x)
+
+
+def arccos(e: Emitter, x: str) -> str:
+    near, r = _arcsin_parts(e, x)
+    below = e.compare("<", x, c(0.0))
+    signed = e.select(below, e.neg(r), r)
+    middle = e.strict("fsub", c(_PI[0] / 2), e.strict("fsub", signed, c(_PI[1] / 2)))
+    double = e.strict("fmul", r, c(2.0))
+    far = e.strict("fsub", c(_PI[0]), e.strict("fsub", double, c(_PI[1])))
+    return e.select(near, e.select(below, far, double), middle)
+
+
+def _log1p_of_two(e: Emitter, high: str, low: str, huge: str, x: str) -> str:
+    """Return log(1 + high + low), and log(2 x) where `huge`; high is not negative."""
+    one = e.strict("fadd", high, c(1.0))
+    large = e.compare(">=", high, c(1.0))
+    lost = e.select(
+        large,
+        e.strict("fadd", e.strict("fsub", high, one), c(1.0)),
+        e.strict("fsub", high, e.strict("fsub", one, c(1.0))),
+    )
+    lost = e.select(huge, c(0.0), e.strict("fadd", lost, low))
+    u = e.select(huge, x, one)
+    k, m = log_parts(e, u)
+    k = e.strict("fadd", k, e.select(huge, c(1.0), c(0.0)))
+    y = log_core(e, k, e.strict("fsub", m, c(1.0)))
+    return log_ends(e, u, e.strict("fadd", y, e.div(lost, u)))
+
+
+def arcsinh(e: Emitter, x: str) -> str:
+    a = e.call("fabs", x)
+    huge = e.compare(">", a, c(_HUGE))
+    square = e.strict("fmul", a, a)
+    w = e.div(square, e.strict("fadd", e.call("sqrt", e.strict("fadd", square, c(1.0))), c(1.0)))
+    t = e.strict("fadd", a, w)
+    low = e.strict("fadd", e.strict("fsub", a, t), w)
+    y = e.call("copysign", _log1p_of_two(e, t, low, huge, a), x)
+    return or_itself(e, x, y, 2.0**-28)
+
+
+def arccosh(e: Emitter, x: str) -> str:
+    huge = e.compare(">", x, c(_HUGE))
+    t = e.strict("fsub", x, c(1.0))
+    square = e.strict("fmul", t, e.strict("fadd", t, c(2.0)))
+    root = e.call("sqrt", square)
+    # what the root lost: (square - root**2) / (2 root), with what the product lost
+    s = e.strict("fadd", root, t)
+    big, less = e.select(e.compare(">", t, root), t, root), e.select(e.compare(">", t, root), root, t)
+    low = e.strict("fadd", e.strict("fsub", big, s), less)
+    y = _log1p_of_two(e, s, low, huge, x)
+    return e.select(e.new(f"fcmp ult double {x}, {c(1.0)}"), c(math.nan), y)
+
+
+def arctanh(e: Emitter, x: str) -> str:
+    a = e.call("fabs", x)
+    under = e.strict("fsub", c(1.0), a)
+    lost = e.strict("fsub", e.strict("fsub", c(1.0), under), a)
+    over = e.strict("fadd", a, a)
+    inverse = e.div(c(1.0), under)
+    q = e.strict("fmul", over, inverse)
+    low = e.strict("fmul", e.fma(e.neg(q), lost, e.fma(e.neg(q), under, over)), inverse)
+    low = e.select(e.compare("<", a, c(1.0)), low, c(0.0))
+    never = e.compare("<", x, x)
+    y = e.strict("fmul", _log1p_of_two(e, q, low, never, a), c(0.5))
+    y = e.select(e.compare(">", a, c(1.0)), c(math.nan), y)
+    return or_itself(e, x, e.call("copysign", y, x), 2.0**-28)

@@ -1,0 +1,44 @@
+"""What templates may call: the name of a function and how it is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fad.compile.llvm import functions, gaussian, inverse, powers
+from fad.compile.llvm.emit import F32, F64, Emitter
+
+
+def _extreme(how: str) -> Callable:
+    """maximum and minimum as NumPy has them: a NaN among the operands is the result."""
+
+    def emit(e: Emitter, a: str, b: str, t: str) -> str:
+        if t not in (F64, F32):
+            return e.select(e.compare(how, a, b, t), a, b, t)
+        first = e.new(f"or i1 {e.compare(how + '=', a, b, t)}, {e.compare('!=', a, a, t)}")
+        return e.select(first, a, b, t)
+
+    return emit
+
+
+# name in a template -> how to emit it; in double precision, whatever the type of the operands
+REAL: dict[str, Callable] = {
+    "exp": functions.exp, "exp2": functions.exp2, "expm1": functions.expm1, "log": functions.log,
+    "log2": functions.log2, "log1p": functions.log1p, "sin": functions.trig("sin"), "cos": functions.trig("cos"),
+    "tan": functions.trig("tan"), "sinh": functions.sinh, "cosh": functions.cosh, "tanh": functions.tanh,
+    "arctan": inverse.arctan, "arctan2": inverse.arctan2, "arcsin": inverse.arcsin, "arccos": inverse.arccos,
+    "arcsinh": inverse.arcsinh, "arccosh": inverse.arccosh, "arctanh": inverse.arctanh, "pow": powers.power,
+    "log10": powers.log10, "cbrt": powers.cbrt, "hypot": powers.hypot, "logaddexp": powers.logaddexp,
+    "erf": gaussian.erf, "erfc": gaussian.erfc, "normal_cdf": gaussian.normal_cdf,
+}  # fmt: skip
+# name -> how to emit it in the operands' own type
+TYPED: dict[str, Callable] = {
+    "sqrt": lambda e, x, t: e.call("sqrt", x, t=t),
+    "fabs": lambda e, x, t: e.call("fabs", x, t=t),
+    "floor": lambda e, x, t: e.call("floor", x, t=t),
+    "ceil": lambda e, x, t: e.call("ceil", x, t=t),
+    "trunc": lambda e, x, t: e.call("trunc", x, t=t),
+    "rint": lambda e, x, t: e.call("rint", x, t=t),
+    "copysign": lambda e, x, y, t: e.call("copysign", x, y, t=t),
+    "maximum": _extreme(">"),
+    "minimum": _extreme("<"),
+}
