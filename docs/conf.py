@@ -5,6 +5,8 @@ import io
 import runpy
 from pathlib import Path
 
+from docutils import nodes
+
 project = "fad"
 copyright = "2026, the fad developers"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
@@ -31,3 +33,15 @@ def _write_operations():
 
 
 _write_operations()
+
+
+def _without_last_blank_lines(app, doctree):
+    """An example on a page ends with a blank line, for doctest's sake, which readers need not see."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource = text
+        block[:] = [nodes.Text(text)]
+
+
+def setup(app):
+    app.connect("doctree-read", _without_last_blank_lines)
