@@ -73,11 +73,17 @@ def _public_name(frame: Any, parts: list[str]) -> str:
     public = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
     name, owner = frame.f_code.co_name, frame.f_locals.get("self")
     if owner is not None:  # norm.logpdf is a method of the distribution norm; CubicSpline.__init__ is CubicSpline
+        if name == "__call__" and (own := _name_in(public, owner)):  # an object that stands in for a function
+            return f"{public}.{own}"
         given = getattr(owner, "name", None)
         if isinstance(given, str):
             return f"{public}.{given}.{name}"
         return "" if type(owner).__name__.startswith("_") else f"{public}.{type(owner).__name__}"
     return "" if name in ("wrapper", "wrapped", "inner") or name.startswith(("<", "_")) else f"{public}.{name}"
+
+
+def _name_in(module: str, thing: Any) -> str:
+    return next((name for name, value in vars(sys.modules[module]).items() if value is thing), "")
 
 
 def _undispatched(frame: Any, parts: list[str]) -> str:

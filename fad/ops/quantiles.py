@@ -7,6 +7,7 @@ of NumPy's.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -103,9 +104,16 @@ def _weighted(s: Any, w: Any, q: Any) -> Any:
     cdf = cdf / cdf[..., -1:]
     if outcome(np.any(np.isnan(cdf[..., -1]))):
         raise ValueError("Weights included NaN, inf or were all zero.")
-    cdf = np.where(cdf == 0, -1.0, cdf)  # leading weights of zero are never chosen
+    if _leaves_out_the_weightless():
+        cdf = np.where(cdf == 0, -1.0, cdf)
     places = np.sum(cdf[..., None] < q, axis=-2)
     return np.take_along_axis(s, np.minimum(places, s.shape[-1] - 1), -1)
+
+
+@functools.cache
+def _leaves_out_the_weightless() -> bool:
+    """Tell whether NumPy's quantile of level 0 is the first element that has a weight; in 2.0 it is the first."""
+    return bool(np.quantile(np.array([0.0, 1.0]), 0.0, weights=np.array([0.0, 1.0]), method="inverted_cdf"))
 
 
 def _poisoned(y: Any, bad: Any) -> Any:

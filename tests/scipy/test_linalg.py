@@ -1,5 +1,7 @@
 """fad.scipy.linalg: what the contract of its operations leaves open, and what plain arrays and bad input get."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.linalg as sl
@@ -7,6 +9,7 @@ import scipy.linalg as sl
 import fad
 from fad.errors import MissingRuleError
 from fad.scipy import linalg as fsl
+from fad.scipy.linalg.common import without_newer_arguments
 from fad.testing import call, contract
 
 RNG = np.random.default_rng(11)
@@ -52,8 +55,9 @@ FUNCTIONS = {
     "orth": (lambda x: fsl.orth(x) @ h(fsl.orth(x)), lambda s: [call(s.real(3, 2))]),
     "null_space": (lambda x: fsl.null_space(x) @ h(fsl.null_space(x)), lambda s: [call(s.real(2, 3))]),
     "solve, positive definite": (lambda x: fsl.solve(definite(x), x, assume_a="pos"), one_square),
-    "inv, hermitian": (lambda x: fsl.inv(definite(x), assume_a="her"), one_square),
 }
+if "assume_a" in inspect.signature(sl.inv).parameters:  # SciPy 1.17 and newer
+    FUNCTIONS["inv, hermitian"] = (lambda x: fsl.inv(definite(x), assume_a="her"), one_square)
 
 
 @pytest.mark.parametrize("what", list(FUNCTIONS))
@@ -145,6 +149,56 @@ def test_options_without_a_rule_are_refused():
         fad.grad(lambda a: np.sum(fsl.eig(a, left=True)[0].real))(s)
     with pytest.raises(MissingRuleError, match="raw"):
         fad.grad(lambda a: np.sum(fsl.qr(a, mode="raw")[1]))(s)
+
+
+def test_arguments_that_the_installed_scipy_does_not_have_are_refused():
+    def inv(a, check_finite=True, assume_a=None):
+        return a
+
+    def older(a, check_finite=True):
+        return a
+
+    ours = without_newer_arguments(inv, older)
+    assert ours(A, check_finite=False) is A
+    with pytest.raises(TypeError, match=r"older\(\) of SciPy .* has no argument 'assume_a'"):
+        ours(A, assume_a="her")
+    assert without_newer_arguments(older, inv) is older
+
+
+def test_a_structure_that_scipy_does_not_know_is_refused():
+    with pytest.raises(ValueError, match="not a recognized matrix structure"):
+        fad.grad(lambda a: np.sum(fsl.solve(a, np.ones(3), assume_a="no such")))(A)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize("columns", [(), (2,)])
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3)])
+def test_residuals_of_matrices_without_full_rank_have_the_form_of_scipys(dtype, columns, shape):
+    a, b = np.ones(shape, dtype), RNG.normal(size=(shape[0], *columns)).astype(dtype)
+    seen = []
+    fad.jvp(lambda a: seen.append(fsl.lstsq(a, b)[1]) or (), (a,), (a,))
+    found, wanted = getattr(seen[0], "value", seen[0]), sl.lstsq(a, b)[1]
+    np.testing.assert_array_equal(found, wanted)
+    assert (type(found), found.dtype) == (type(wanted), wanted.dtype)
+
+
+def test_the_vectors_of_eig_are_real_where_scipys_are():
+    turn, stretch = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([[1.0, 0.5], [0.2, 3.0]])
+    for a in (turn, stretch, stretch.astype(np.float32), stretch + 0j):
+        v, _ = fad.jvp(lambda a: fsl.eig(a)[1], (a,), (a,))
+        assert v.dtype == sl.eig(a)[1].dtype
+    assert fad.vmap(lambda a: fsl.eig(a)[1])(np.stack([turn, stretch])).dtype == np.complex128
+    assert fad.vmap(lambda a: fsl.eig(a)[1])(np.stack([stretch, stretch])).dtype == np.float64
+
+
+def test_the_other_triangle_of_cho_factor_is_scipys_and_so_is_its_derivative():
+    s = definite(A)
+    for lower in (False, True):
+        c, dc = fad.jvp(lambda s, lower=lower: fsl.cho_factor(s, lower)[0], (s,), (s,))
+        wanted = sl.cho_factor(s, lower)[0]
+        np.testing.assert_allclose(c, wanted, atol=1e-14)
+        other = np.triu(wanted, 1) if lower else np.tril(wanted, -1)
+        np.testing.assert_allclose(np.triu(dc, 1) if lower else np.tril(dc, -1), other, atol=1e-14)
 
 
 def test_a_subset_of_eigenvalues():

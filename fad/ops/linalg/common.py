@@ -92,7 +92,7 @@ def rule_batch(prim: Any) -> Any:
     return lambda size, batched, xs, params: bind(prim(), *lanes_for_all(size, batched, xs))
 
 
-def _flag(name: str, test: Any) -> Primitive:
+def flag(name: str, test: Any) -> Primitive:
     """Make an operation that answers yes or no for a whole operand: in a batch, for each lane."""
 
     def batch(size, batched, xs, params):
@@ -114,7 +114,7 @@ def _is_hermitian(a):
     return np.bool_(bool(_largest(a - h(a)) <= 1e-4 * _largest(a)))
 
 
-_hermitian_p = _flag("is_hermitian", _is_hermitian)
+_hermitian_p = flag("is_hermitian", _is_hermitian)
 
 
 def hermitian_part(a: Any, uplo: str = "L") -> Any:
@@ -161,7 +161,7 @@ def _distances(w, zero):
     return np.minimum(nearest, np.abs(w)) if zero else nearest
 
 
-_crowded_p = {zero: _flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)}
+_crowded_p = {zero: flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)}
 
 
 def _clusters(w):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from fad.backends import like
@@ -288,4 +290,11 @@ def cond(x, p=None):
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+    y = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+    return y.astype(_dtype_of_cond(x.dtype))
+
+
+@functools.cache
+def _dtype_of_cond(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of NumPy's product of norms: in NumPy 2.0 it is complex for complex matrices."""
+    return np.linalg.cond(np.array([[1]], dtype), 1).dtype

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg as sl
 
 from fad.core.archetypes import align
@@ -44,8 +47,27 @@ def stacked(prim: Callable) -> Callable:
 
 
 def scipy_function(name: str, **notes: Any) -> Callable:
-    """Register a function under SciPy's name: plain arguments go to SciPy itself."""
-    return public(getattr(sl, name), name=f"scipy.linalg.{name}", **notes)
+    """Register a function under SciPy's name: plain arguments go to SciPy itself.
+
+    Arguments that this version of SciPy's function does not have are refused for traced ones too.
+    """
+    theirs = getattr(sl, name)
+    register = public(theirs, name=f"scipy.linalg.{name}", **notes)
+    return lambda function: register(without_newer_arguments(function, theirs))
+
+
+def without_newer_arguments(function: Callable, theirs: Callable) -> Callable:
+    newer = set(inspect.signature(function).parameters) - set(inspect.signature(theirs).parameters)
+    if not newer:
+        return function
+
+    @functools.wraps(function)
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        for name in newer & set(kwargs):
+            raise TypeError(f"scipy.linalg.{theirs.__name__}() of SciPy {scipy.__version__} has no argument {name!r}")
+        return function(*args, **kwargs)
+
+    return refusing
 
 
 def is_complex(*xs: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import scipy.linalg as sl
 
 from fad.core.primitive import Primitive
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, stop_gradient
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import (
     diagonal,
     eps,
+    flag,
     h,
     hermitian_part,
     inexact,
@@ -26,7 +28,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.common import definite, double, is_complex, over_stacks, regular, scipy_function, stacked
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
@@ -147,9 +149,13 @@ def _as_complex(x: Any) -> Any:
     return x if x.dtype.kind == "c" else x.astype(np.result_type(x.dtype, np.complex64))
 
 
-def _eig(a: Any, b: Any) -> tuple:
+def _one_matrix(a: Any, b: Any) -> Any:
+    """Return the matrix that has the eigenvalues and vectors of ``a v = w b v``."""
     a = inexact(as_array(a))
-    return np.linalg.eig(a if b is None else np.linalg.solve(b, a))
+    return a if b is None else np.linalg.solve(b, a)
+
+
+_all_real_p = flag("all_are_real", lambda w: np.bool_(bool((w.imag == 0).all())))
 
 
 # The vectors are those of numpy.linalg.eig, which may be turned beside LAPACK's for a pencil.
@@ -158,10 +164,18 @@ def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
     homogeneous_eigvals=False,
 ):  # fmt: skip
-    """Return complex eigenvalues and right eigenvectors of length 1, of a matrix or of ``a v = w b v``."""
+    """Return complex eigenvalues and right eigenvectors of length 1, of a matrix or of ``a v = w b v``.
+
+    The vectors are real where the matrices and all eigenvalues are.
+    """
     _refuse(left=left, homogeneous_eigvals=homogeneous_eigvals)
-    w, v = _eig(a, b)
-    return (_as_complex(w), v) if right else _as_complex(w)
+    a = _one_matrix(a, b)
+    w, v = np.linalg.eig(a)
+    if not right:
+        return _as_complex(w)
+    if v.dtype.kind == "c" and a.dtype.kind != "c" and bool(bind(_all_real_p, stop_gradient(w))):
+        v = v.real  # NumPy's are complex from 2.5 on
+    return _as_complex(w), v
 
 
 def _spread(s):
@@ -172,7 +186,7 @@ def _spread(s):
 def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
     """Return complex eigenvalues of a matrix or of ``a v = w b v``."""
     _refuse(homogeneous_eigvals=homogeneous_eigvals)
-    return _as_complex(_eig(a, b)[0])
+    return _as_complex(np.linalg.eigvals(_one_matrix(a, b)))
 
 
 # --- svd, polar, orth, null_space ------------------------------------------------------------------------------------
@@ -280,6 +294,8 @@ def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
 def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
     """Return the matrix that SciPy reads from `a` under an assumption."""
     a = inexact(as_array(a))
+    if assume_a is not None and not _knows_structure(assume_a):
+        raise ValueError(f"{assume_a} is not a recognized matrix structure")
     if assume_a in (None, "gen", "general", "banded", "diagonal", "tridiagonal"):
         return a
     if assume_a in ("her", "hermitian", "pos", "positive definite"):
@@ -288,12 +304,30 @@ def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
         return np.triu(a) if assume_a.startswith("upper") else np.tril(a)
     if assume_a in ("sym", "symmetric"):
         return 0.5 * (a + a.swapaxes(-1, -2))
-    raise ValueError(f"{assume_a} is not a recognized matrix structure")
+    raise MissingRuleError(f"assume_a={assume_a!r} has no rule for traced matrices; leave it out")
+
+
+@functools.cache
+def _knows_structure(name: str) -> bool:
+    """Tell whether `solve` of this SciPy has a name for a structure: 1.15 brought new ones."""
+    try:
+        sl.solve(np.eye(1), np.ones(1), assume_a=name)
+    except ValueError:
+        return False
+    return True
+
+
+def _structured(s):
+    return [
+        call(regular(s, 3), s.real(3), assume_a=name)
+        for name in ("upper triangular", "lower triangular", "general")
+        if _knows_structure(name)
+    ]
 
 
 @scipy_function("solve", samples=lambda s: [
-    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True),
-    call(regular(s, 3), s.real(3), assume_a="upper triangular")], constants=("assume_a",))  # fmt: skip
+    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_structured(s)],
+    constants=("assume_a",))  # fmt: skip
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any."""
     a = _assumed(a, assume_a, lower)
@@ -306,11 +340,30 @@ def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=Tr
     """Return the least-squares solution of smallest norm, squared residuals, rank and singular values."""
     a, b = inexact(as_array(a)), inexact(as_array(b))
     x, residuals, rank, s = np.linalg.lstsq(a, b, eps(a) if cond is None else cond)
+    return x, _residuals(residuals, x, a.shape, b.shape), rank.astype(np.int64), s
+
+
+def _residuals(residuals: Any, x: Any, of_a: tuple, of_b: tuple) -> Any:
+    """Return NumPy's residuals, which are empty for a matrix of less than full rank, in the form of SciPy's."""
+    full, deficient = _residuals_of_scipy(x.dtype)
     if residuals.size == 0:
-        residuals = residuals.astype(x.dtype)
-    elif b.ndim == 1:
-        residuals = residuals[0]
-    return x, residuals, rank.astype(np.int64), s
+        if of_a[-2] <= of_a[-1] or deficient.size == 0:
+            return residuals.astype(x.dtype)
+        residuals = np.full_like(x, np.nan, shape=of_b[1:] or (1,))
+    residuals = residuals.astype(full.dtype)
+    if len(of_b) > 1:
+        return residuals
+    return residuals[0] if isinstance(full, np.generic) else residuals.reshape(())
+
+
+@functools.cache
+def _residuals_of_scipy(dtype: Any) -> tuple:
+    """Return the residual of one system of full rank and of one that is not, as this SciPy gives it.
+
+    Versions differ in its dtype for complex systems, in its kind, and in whether it is NaN or left out.
+    """
+    ones = np.ones((2, 1), dtype)
+    return sl.lstsq(ones, ones[:, 0])[1], sl.lstsq(0 * ones, ones[:, 0])[1]
 
 
 @scipy_function("norm", samples=lambda s: [call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])
@@ -329,12 +382,21 @@ def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=T
     return pinv(hermitian_part(inexact(as_array(a)), "L" if lower else "U"), rtol=rtol, return_rank=return_rank)
 
 
-@scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])
+# Before SciPy 1.15 complex matrices were not conjugated, so that the result was not the nearest unitary matrix.
+_CONJUGATES = bool(sl.orthogonal_procrustes(np.array([[1j]]), np.ones((1, 1)))[0][0, 0].imag < 0)
+
+
+@scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))], complex=_CONJUGATES)
 def orthogonal_procrustes(A, B, check_finite=True):
     """Return the unitary matrix that takes A nearest to B, and the sum of singular values of ``A^H B``."""
     A, B = as_array(A), as_array(B)
     if A.ndim != 2 or A.shape != B.shape:
         raise ValueError(f"the shapes of A and B differ ({A.shape} vs {B.shape}), or they are no matrices")
+    if not _CONJUGATES and is_complex(A, B):
+        raise MissingRuleError(
+            "orthogonal_procrustes of complex matrices needs SciPy 1.15 or newer: what this SciPy returns for them "
+            "does not solve the problem"
+        )
     u, s, vh = np.linalg.svd(h(h(B) @ A))
     return u @ vh, np.sum(s)
 

@@ -40,7 +40,7 @@ def matrix_function(name: str, forward: Any) -> Primitive:
         name,
         over_stacks(forward),
         jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
-        vjp=(lambda ct, y, a, **params: t(_directional(prim, a, t(ct), params, _wide(ct, a))),),
+        vjp=(lambda ct, y, a, **params: cast(t(_directional(prim, a, t(ct), params, _wide(ct, a))), a.dtype),),
         batch=stacked(lambda: prim),
     )
     return prim
@@ -54,8 +54,7 @@ def _quietly(function):
     def forward(a, **params):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            y = function(a, **params)
-        return y.astype(np.result_type(y.dtype.kind + str(a.real.dtype.itemsize * (2 if y.dtype.kind == "c" else 1))))
+            return function(a, **params)
 
     return forward
 
@@ -105,11 +104,26 @@ def fractional_matrix_power(A, t):
 # --- sqrtm: cheaper by a Sylvester equation --------------------------------------------------------------------------
 
 
+def _for_lapack(x: Any) -> Any:
+    """Return a matrix in double precision where it is in extended: SciPy 1.14's root of a complex matrix is."""
+    return x.astype(np.complex128) if x.dtype == np.clongdouble else x
+
+
+def _root_jvp(tangents, y, xs, params):
+    root = _for_lapack(y)
+    return cast(sylvester(root, root, tangents[0]), y.dtype)
+
+
+def _root_vjp(ct, y, a):
+    root = t(_for_lapack(y))
+    return cast(sylvester(root, root, _for_lapack(ct)), a.dtype)
+
+
 _sqrtm_p = Primitive(
     "matrix_root",
     over_stacks(_quietly(sl.sqrtm)),
-    jvp=lambda tangents, y, xs, params: cast(sylvester(y, y, tangents[0]), y.dtype),
-    vjp=(lambda ct, y, a: sylvester(t(y), t(y), ct),),
+    jvp=_root_jvp,
+    vjp=(_root_vjp,),
     batch=stacked(lambda: _sqrtm_p),
 )
 

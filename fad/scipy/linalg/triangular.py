@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -99,9 +101,19 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 @scipy_function("cho_factor", numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    """Return the Cholesky factor for `cho_solve`, and `lower`; as in SciPy the other triangle is that of `a`."""
+    """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there."""
     factor = np.linalg.cholesky(a, upper=not lower)
-    return (factor + (np.triu(a, 1) if lower else np.tril(a, -1))), bool(lower)
+    keeps, flag = _other_triangle(bool(lower))
+    if keeps:
+        factor = factor + (np.triu(a, 1) if lower else np.tril(a, -1))
+    return factor, copy.copy(flag)
+
+
+@functools.cache
+def _other_triangle(lower: bool) -> tuple:
+    """Return whether SciPy's factor keeps the other triangle (1.18 clears it), and what it returns for `lower`."""
+    factor, flag = sl.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]), lower)
+    return bool(factor[(0, 1) if lower else (1, 0)]), flag
 
 
 def _cho_solve_samples(s):

@@ -158,6 +158,21 @@ def sph_harm_y(n, m, theta, phi):
     return sph_harm_p(n if type(n) is int else np.asarray(n), m if type(m) is int else np.asarray(m), theta, phi)
 
 
+if isinstance(getattr(sc, "sph_harm", None), np.ufunc):  # SciPy before 1.15: order, degree, azimuth, polar angle
+    sph_harm = special(
+        "sph_harm",
+        "an integer order",
+        _DEGREE,
+        lambda y, m, _n, _theta, _phi: 1j * m * y,
+        lambda y, m, n, theta, phi: _sph_theta(y, n, m, phi, theta),
+        integers=(0, 1),
+        samples=lambda s: [
+            call(1, 3, s.real(3, 4), s.real(3, 4, low=0.2, high=2.9)),
+            call(-2, 2, s.real(3, 1), s.real(4, low=0.2, high=2.9)),
+        ],
+    )
+
+
 def legendre_p(n, z):
     """Return the Legendre polynomial of degree n, as scipy.special.legendre_p without derivatives."""
     return sc.eval_legendre(n, z)
