@@ -87,6 +87,12 @@ def test_a_page_shows_operations_shapes_bytes_and_the_users_lines():
     assert re.search(r"test_drawing\.py:\d+", dot)
 
 
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
+    shown = fad.make_graph(np.sin)(np.ones(3))._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert "<style>" not in shown
+
+
 def test_text_in_a_page_is_escaped():
     y = (torch.ones(3, requires_grad=True) * 2).sum()  # <script>alert("x")</script>
     page = torch.autograd.graph.to_html(y)

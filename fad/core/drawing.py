@@ -27,7 +27,7 @@ table { border-collapse: collapse; margin-top: 1.2rem; font: 12px/1.5 monospace;
 th { text-align: left; font-family: system-ui, sans-serif; border-bottom: 2px solid #cbd5e1; }
 th, td { padding: .15rem 1.2rem .15rem 0; vertical-align: top; }
 td { border-bottom: 1px solid #f1f5f9; white-space: pre-wrap; overflow-wrap: break-word; }
-td.number, th.number { text-align: right; }
+td.number, th.number { text-align: right; white-space: nowrap; }
 tr:target td { background: #fef9c3; }
 td a { color: inherit; }
 """
@@ -152,3 +152,8 @@ def page(title: str, summary: str, nodes: list[Node], head: Sequence[str]) -> st
         f'<p class="key">{_key(nodes, "↑" in picture)}</p><div class="drawing">{picture}</div>'
         f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table><script>{_SCRIPT}</script></body></html>\n"
     )
+
+
+def framed(page: str) -> str:
+    """Return a page as a part of another one, such as a notebook, whose styles and names it must not touch."""
+    return f'<iframe srcdoc="{html.escape(page)}" width="100%" height="640" style="border:none"></iframe>'

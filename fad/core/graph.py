@@ -209,7 +209,8 @@ class Graph:
         )
         return drawing.page("fad graph", summary, drawn(self), ("value", "operation", "type", "bytes", "line"))
 
-    _repr_html_ = to_html
+    def _repr_html_(self) -> str:
+        return drawing.framed(self.to_html())
 
 
 def hashable(x: Any) -> Any:
