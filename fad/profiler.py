@@ -3,6 +3,8 @@
 While a profile is active the forward functions of all operations are replaced by timed ones, and backward passes are
 watched rule by rule. When none is active nothing is replaced, and nothing is paid. Other threads are not recorded.
 
+Times are those of the clock, and of the device's own events where the operands live on one.
+
 What is timed is fad's operations: in `fad.grad` and its kin, and in the eager face. NumPy on plain arrays goes
 to NumPy alone, and a jitted function is one call.
 """
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import behind
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
@@ -38,13 +40,14 @@ _originals: list[tuple[Any, Callable]] = []
 class Event:
     """One call: what ran, when, how long (seconds), how much of that in calls inside it, and its shapes and bytes."""
 
-    __slots__ = ("name", "kind", "start", "end", "inside", "shapes", "bytes", "place", "thread")
+    __slots__ = ("name", "kind", "start", "end", "inside", "device", "shapes", "bytes", "place", "thread")
 
     def __init__(self, name: str, kind: str, start: float):
         self.name = name
         self.kind = kind  # "forward", "backward" or "block"
         self.start = self.end = start
         self.inside = 0.0
+        self.device: float | None = None  # seconds by the device's events
         self.shapes: tuple = ()
         self.bytes = 0
         self.place = ""
@@ -52,7 +55,7 @@ class Event:
 
     @property
     def total(self) -> float:
-        return self.end - self.start
+        return self.end - self.start if self.device is None else self.device
 
     @property
     def own(self) -> float:
@@ -171,6 +174,16 @@ def _aligned(head: list, rows: list, left: tuple) -> str:
     return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 
+def device_timer(operands: Any) -> Callable | None:
+    """Return what reads the seconds of work from now on if an operand lives on a device, else None."""
+    for x in operands:
+        if type(x) is not np.ndarray and hasattr(x, "dtype"):
+            backend = behind(x)
+            if backend.name != "numpy":
+                return backend.timer()
+    return None
+
+
 class _Backward(Watcher):
     """Times the rules of backward passes for a profile."""
 
@@ -178,10 +191,12 @@ class _Backward(Watcher):
         self.owner = owner
 
     def backward(self, note: Note, cts: list, run: Callable) -> None:
+        read = device_timer(cts)
         event = self.owner._begin(note.name, "backward")
         found: list = []
         try:
             found = run()
+            event.device = read and read()
         finally:
             self.owner._finish(event, cts, found, note.place)
 
@@ -343,13 +358,12 @@ def _timed(name: str, forward: Callable) -> Callable:
         owner = _active.get()
         if owner is None or any(type(x) is Tracer for x in args):
             return forward(*args, **kwargs)
+        read = device_timer(args)
         event = owner._begin(name, "forward")
         out = None
         try:
             out = forward(*args, **kwargs)
-            first = out[0] if type(out) in (tuple, list) and out else out
-            if type(first) is not np.ndarray:
-                backend_of(first).synchronize()
+            event.device = read and read()
         finally:
             owner._finish(event, args, out)
         return out

@@ -240,3 +240,16 @@ def test_asking_for_cupy_without_it_says_what_to_install(monkeypatch):
 def test_a_backend_of_an_unknown_name_is_refused_with_the_names_there_are():
     with pytest.raises(ValueError, match=r"no backend 'cuda'.*cupy.*numpy"):
         backends.use("cuda")
+
+
+# --- profiling ------------------------------------------------------------------------------------------------------
+
+
+def test_operations_on_a_device_are_timed_by_its_own_events(monkeypatch):
+    monkeypatch.setattr(standin, "timer", lambda: lambda: 0.25)
+    with fad.profiler.profile() as prof:
+        fad.grad(lambda x: np.sum(np.sin(x)))(on_device(X))
+        fad.grad(lambda x: np.sum(np.cos(x)))(X)
+    rows = {row.key: row.time_total for row in prof.key_averages()}
+    assert rows["sin"] == rows["sin (backward)"] == 250_000.0
+    assert rows["cos"] < 250_000.0
