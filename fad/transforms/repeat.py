@@ -18,6 +18,7 @@ from fad.core.tracer import Trace, Tracer, bind
 from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
 from fad.transforms.check import as_value
 from fad.transforms.loops import scan_p, while_p
+from fad.transforms.record import is_recording
 
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
 
@@ -38,6 +39,8 @@ def attempt(record: Callable) -> Any:
 
 def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, index: bool) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``."""
+    if not is_recording():
+        return None
     leaves, in_tree = tree.flatten(init)
     items, xs_tree = tree.flatten(xs)
     dynamic = type(n) is Tracer
@@ -156,7 +159,7 @@ def _same_but_kinds(a: Graph, b: Graph) -> bool:
 
 
 def _computed(graph: Graph) -> list:
-    return [graph.types[o] for eq in graph.equations for o in eq.outs]
+    return [graph.types[o] for o in (*(o for eq in graph.equations for o in eq.outs), *graph.outputs)]
 
 
 # --- loops that stop by themselves ---------------------------------------------------------------------------------
@@ -164,6 +167,8 @@ def _computed(graph: Graph) -> list:
 
 def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
     """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None."""
+    if not is_recording():
+        return None
     leaves, in_tree = tree.flatten(init)
     if not can_record(leaves):
         return None
