@@ -11,6 +11,7 @@ into docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import compileall
 import contextlib
 import json
 import os
@@ -40,9 +41,11 @@ class Side:
         threads = str(options.threads)
         flags = "" if options.threads > 1 else "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         environment = {
-            **os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
-            "FAD_NUM_THREADS": threads, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "FAD_CACHE_DIR": self.folder.name,
+            **{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
+            **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "FAD_NUM_THREADS"), threads),
+            "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "FAD_CACHE_DIR": self.folder.name,
             "TORCHINDUCTOR_CACHE_DIR": options.shared, "TORCHINDUCTOR_COMPILE_THREADS": threads,
+            "FAD_BENCH_CLOCK": options.clock,
         }  # fmt: skip
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (read when the process has ended)
         self.process = subprocess.Popen(
@@ -186,7 +189,8 @@ def machine(options: argparse.Namespace) -> str:
         return f"no {name}"
 
     packages = ", ".join(version(n) for n in ("numpy", "llvmlite", "jax", "torch", "autograd"))
-    return f"Python {platform.python_version()}, {packages}; {options.threads} thread(s) each, {os.cpu_count()} CPUs."
+    head = f"Python {platform.python_version()}, {packages}"
+    return f"{head}; {options.threads} thread(s) each, {os.cpu_count()} CPUs, {options.clock} time."
 
 
 INTRODUCTION = """# Benchmarks of jit
@@ -205,6 +209,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", help=f"of {', '.join(WORKLOADS)}, growth; all without")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall", help="cpu: seconds of the processor, for a busy machine"
+    )
     parser.add_argument("--limit", type=float, default=30.0, help="seconds that two first calls may take")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--libraries", help="of " + ", ".join(LIBRARIES) + ", separated by commas")
@@ -217,6 +224,7 @@ def main() -> None:
 
     wanted = options.libraries.split(",") if options.libraries else LIBRARIES
     libraries = tuple(k for k in LIBRARIES if k in wanted and importlib.util.find_spec(MODULES.get(k, "fad")))
+    compileall.compile_dir(HERE.parent / "fad", quiet=2)  # as an installed package is
     options.shared = tempfile.mkdtemp(prefix="fad-bench-torch-")  # what it compiles once for all workloads
     chosen = {k: w for k, w in WORKLOADS.items() if not options.workloads or k in options.workloads}
     parts = [machine(options)]

@@ -16,6 +16,7 @@ import numpy as np
 from jit_workloads import GROWTH, WORKLOADS
 
 BURST = 0.05  # seconds
+CLOCK = time.process_time if os.environ.get("FAD_BENCH_CLOCK") == "cpu" else time.perf_counter
 RATE = 0.01  # of the gradient descent
 
 
@@ -200,9 +201,9 @@ def burst(run):
     """Return the seconds of one call, the best of as many as fit into the length of a burst."""
     best, spent = float("inf"), 0.0
     while spent < BURST:
-        start = time.perf_counter()
+        start = CLOCK()
         run()
-        took = time.perf_counter() - start
+        took = CLOCK() - start
         best, spent = min(best, took), spent + took
     return best
 
@@ -212,10 +213,10 @@ def main():
     workload = {**WORKLOADS, **GROWTH}[name]
     args = workload.arguments(np.random.default_rng(0))
     run = SIDES[side](workload, args)
-    start = time.perf_counter()
+    start = CLOCK()
     run()
     result = run()
-    print(json.dumps({"two": time.perf_counter() - start, "norm": first(result)}), flush=True)
+    print(json.dumps({"two": CLOCK() - start, "norm": first(result)}), flush=True)
     del result
     for _ in sys.stdin:
         print(json.dumps(burst(run)), flush=True)

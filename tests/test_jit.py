@@ -291,6 +291,18 @@ def test_a_captured_array_that_is_overwritten_is_noticed():
         np.testing.assert_array_equal(fast(X[0]), X[0] * w)
 
 
+def test_views_are_watched_only_where_somebody_else_holds_the_array(lowering):
+    held = np.eye(4)
+    inside = fad.jit(lambda x: np.sum(np.eye(4)[:, 1:] * x))
+    outside = fad.jit(lambda x: np.sum(held[:, 1:] * x))
+    for f in (inside, outside):
+        f(np.ones(3))
+        assert f(np.ones(3)) == 3.0
+    assert "watched" not in inside.explain()
+    held[:] = 2.0
+    assert outside(np.ones(3)) == 24.0
+
+
 def test_donated_arrays_may_not_be_used_again():
     step = fad.jit(lambda p, g: p - g, donate_argnums=0)
     p = np.ones(3)

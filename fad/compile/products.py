@@ -23,7 +23,7 @@ _ROWS = (1, 4, 8)
 class Product:
     """One product or a batch: arrays a (..., m, k), b (..., k, n) and c (..., m, n) with equal batch axes."""
 
-    __slots__ = ("batch", "shape", "a", "b", "c", "size")
+    __slots__ = ("batch", "shape", "a", "b", "c", "size", "swapped")
 
     def __init__(self, x: np.ndarray, y: np.ndarray, out: np.ndarray):
         a = x if x.ndim > 1 else x[None, :]
@@ -38,6 +38,9 @@ class Product:
         self.shape = (m, k, n)
         self.a, self.b, self.c = (s[-2:] for s in strides)
         self.batch = _even(lead, tuple(s[:-2] for s in strides))
+        self.swapped = False  # whether the second operand comes first by now
+        if n == 1:
+            self.flip()
         self._take_in()
 
     def _take_in(self) -> None:
@@ -52,12 +55,13 @@ class Product:
             self.shape = (count * m, k, n)
             self.batch = self.batch[:-1]
 
-    def flipped(self) -> None:
+    def flip(self) -> None:
         """Make it the product of the transposes, whose result is the transpose."""
         m, k, n = self.shape
         self.shape = (n, k, m)
         self.a, self.b, self.c = self.b[::-1], self.a[::-1], self.c[::-1]
         self.batch = [(count, (sb, sa, sc)) for count, (sa, sb, sc) in self.batch]
+        self.swapped = not self.swapped
 
 
 def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
@@ -92,9 +96,9 @@ def add_product(build: Any, eq: Equation) -> bool:
         found = _by_own_code(p, t)
     if found is None:
         return False
-    name, text, swapped, words = found
+    name, text, words = found
     build._function(name, text)
-    for i in (y, x, o) if swapped else (x, y, o):
+    for i in (y, x, o) if p.swapped else (x, y, o):
         build.words.append(build.address(i, len(build.words)))
     batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
     build.words += [count for count, _ in batch]
@@ -104,58 +108,50 @@ def add_product(build: Any, eq: Equation) -> bool:
 
 
 def _by_own_code(p: Product, t: str) -> tuple:
-    size, swapped = p.size, False
+    size = p.size
     m, k, n = p.shape
-    dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
-    few = min(m, n) < 4
-    if not (dots and few) and (n == 1 or (p.b[1] != size and p.a[0] == size and p.c[0] == size)) and p.c[0] == size:
-        p.flipped()
-        swapped = True
+    if p.c[1] != size and n > 1:
+        p.flip()
         m, k, n = p.shape
-    words = [m, n, k, *p.a, *p.b, p.c[0]]
-    if dots and few and (p.c[1] == size or n == 1):
-        return f"mm_dot_{t}", lambda: products.dots_text(t), swapped, words
-    rows = next((r for r in _ROWS if m <= r), _ROWS[-1])
-    gathered = p.b[1] != size and n > 1
-    return (
-        products.rows_name(t, rows, gathered), lambda: products.rows_text(t, rows, gathered), swapped, words,
-    )  # fmt: skip
+    dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
+    if dots and min(m, n) < 4 and (p.b[1] != size or n == 1):
+        name, text = f"mm_dot_{t}", lambda: products.dots_text(t)
+    else:
+        if p.b[1] != size and p.a[0] == size and p.c[0] == size:
+            p.flip()
+            m, k, n = p.shape
+        rows = next((r for r in _ROWS if m <= r), _ROWS[-1])
+        gathered = p.b[1] != size and n > 1
+        name, text = products.rows_name(t, rows, gathered), lambda: products.rows_text(t, rows, gathered)
+    return name, text, [m, n, k, *p.a, *p.b, p.c[0]]
 
 
 # --- BLAS, which sees matrices by columns: what lies by rows is a transpose to it ----------------------------------
 
 
 def _by_blas(p: Product, t: str) -> tuple | None:
+    if p.shape[0] == 1 and p.shape[2] > 1:
+        p.flip()
     m, k, n = p.shape
-    swapped = m == 1 and n > 1
-    if swapped:
-        p.flipped()
-        m, k, n = p.shape
-    letter = "d" if t == F64 else "s"
-    f = blas.pointer(letter + ("gemv" if n == 1 else "gemm"))
-    if f is None or p.size < 4:
+    f = blas.pointer(("d" if t == F64 else "s") + ("gemv" if n == 1 else "gemm"))
+    a, b = _lying(p.a, (m, k), p.size), _lying(p.b, (k, n), p.size)
+    if f is None or a is None:
         return None
     one, zero = (struct.unpack("<q", struct.pack("<d" if t == F64 else "<fxxxx", v))[0] for v in (1.0, 0.0))
-    a = _lying(p.a, (m, k), p.size)
-    if a is None:
-        return None
     if n == 1:
         if p.b[0] <= 0 or p.c[0] <= 0:
             return None
         by_rows, lda = a
         inner, outer = (k, m) if by_rows else (m, k)
         words = [f, ord("T" if by_rows else "N"), inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size]
-        return "blas_gemv", products.gemv_text, swapped, words
-    b = _lying(p.b, (k, n), p.size)
-    if b is None or (p.c[1] != p.size):
+        return "blas_gemv", products.gemv_text, words
+    if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
-    words = [
-        f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero,
-        max(p.c[0] // p.size, n),
-    ]  # fmt: skip
-    p.flipped()
-    return "blas_gemm", products.gemm_text, not swapped, words
+    p.flip()
+    ldc = max(p.c[1] // p.size, n)
+    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero, ldc]
+    return "blas_gemm", products.gemm_text, words
 
 
 def _lying(strides: tuple, shape: tuple, size: int) -> tuple[bool, int] | None:

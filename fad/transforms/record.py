@@ -14,6 +14,7 @@ import gc
 import itertools
 import operator
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -283,16 +284,23 @@ def _captured(trace: RecordTrace, outs: list) -> list:
         return []
     found = []
     kept, trace.kept = trace.kept, []
+    views = Counter(id(x.base) for x in kept if type(x) is np.ndarray and x.base is not None)
     constants = trace.constants
     while kept:
         x = kept.pop()
         if type(x) is np.ndarray and x.size and x.flags.writeable:
             # Held by the constants, this variable and the call: an array made inside the function has no other owner.
             owners = sys.getrefcount(x) - 3
-            if owners > 0 or x.base is not None or any(x is y for y in outs):
+            if owners > 0 or _has_owner(x.base, views) or any(x is y for y in outs):
                 found.append((x, fingerprint(x, mode)))
     del constants
     return found
+
+
+def _has_owner(base: Any, views: Counter) -> bool:
+    """Tell whether somebody besides the views among the constants holds the array that they are views of."""
+    # this function's argument, the caller's expression and the call below hold it as well
+    return base is not None and (type(base) is not np.ndarray or sys.getrefcount(base) - 2 > views[id(base)])
 
 
 def is_traceable(x: Any) -> bool:
