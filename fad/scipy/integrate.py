@@ -8,13 +8,10 @@ the number of steps, stiff methods work, and the derivative is as accurate as th
 
 from __future__ import annotations
 
+from fad.scipy.doors import missing
 from fad.scipy.ode import odeint, solve_ivp
-from fad.scipy.quadrature import (
-    cumulative_simpson,
-    cumulative_trapezoid,
-    quad,
-    simpson,
-    trapezoid,
-)
+from fad.scipy.quadrature import quad
+from fad.scipy.sampled import cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
 
-__all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "simpson", "solve_ivp", "trapezoid"]
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "romb", "simpson", "solve_ivp", "trapezoid"]
+__getattr__ = missing("integrate")

@@ -1,0 +1,51 @@
+"""How a function of SciPy becomes public here, and what a module says of names that it has not."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from fad.backends import backend_of
+from fad.core.primitive import public
+from fad.errors import BackendFunctionError
+from fad.scipy.linalg.common import without_newer_arguments
+
+
+def doors(module: str) -> Callable:
+    """Return a decorator maker for a module of SciPy: ``door(name, samples=...)`` makes a function public.
+
+    Plain arguments go to SciPy's function of that name; arguments that this version of SciPy lacks are refused.
+    """
+    scipy_module = importlib.import_module(f"scipy.{module}")
+
+    def door(name: str, **notes: Any) -> Callable:
+        theirs = getattr(scipy_module, name)
+        register = public(theirs, name=f"scipy.{module}.{name}", **notes)
+        return lambda function: register(without_newer_arguments(function, theirs))
+
+    return door
+
+
+def missing(module: str) -> Callable:
+    """Return a module's ``__getattr__``: it says what a name of SciPy's that has no rule needs."""
+
+    def lookup(name: str) -> Any:
+        if hasattr(importlib.import_module(f"scipy.{module}"), name):
+            raise AttributeError(
+                f"fad.scipy.{module} has no {name}: it has no derivative rule. "
+                f"For plain arrays use scipy.{module}.{name}; for a rule of your own, fad.custom_jvp"
+            )
+        raise AttributeError(f"neither scipy.{module} nor fad.scipy.{module} has {name!r}")
+
+    return lookup
+
+
+def on_host(name: str, *xs: Any) -> None:
+    """Raise if a function that SciPy itself computes got an array of a device."""
+    backend = backend_of(*xs)
+    if backend.name != "numpy":
+        raise BackendFunctionError(
+            f"{name} is computed by SciPy, on the host, and got arrays of the backend {backend.name}. "
+            "Compute it on the host with fad.device_get(x)"
+        )

@@ -1,0 +1,44 @@
+"""``scipy.ndimage``, differentiable: filters, and images between their pixels.
+
+Every `mode` at the edges is SciPy's. Weights, the width of a Gaussian, coordinates, shifts and matrices may be traced
+as well as images. A window's size and origin, the order of a spline and the factor of a zoom are constants.
+
+>>> import numpy as np, fad
+>>> fad.grad(lambda x: fad.scipy.ndimage.uniform_filter(x, 3)[1])(np.array([1.0, 2.0, 6.0])).round(6)
+array([0.333333, 0.333333, 0.333333])
+"""
+
+from __future__ import annotations
+
+from fad.scipy.doors import missing
+from fad.scipy.ndimage.filters import (
+    convolve,
+    convolve1d,
+    correlate,
+    correlate1d,
+    gaussian_filter,
+    gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
+    laplace,
+    prewitt,
+    sobel,
+    uniform_filter,
+    uniform_filter1d,
+)
+from fad.scipy.ndimage.interpolation import (
+    affine_transform,
+    map_coordinates,
+    rotate,
+    shift,
+    spline_filter,
+    spline_filter1d,
+    zoom,
+)
+
+__all__ = [
+    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "map_coordinates", "prewitt", "rotate", "shift",
+    "sobel", "spline_filter", "spline_filter1d", "uniform_filter", "uniform_filter1d", "zoom",
+]  # fmt: skip
+__getattr__ = missing("ndimage")

@@ -1,0 +1,407 @@
+"""``scipy.spatial.distance``, differentiable: between two vectors, and between all points of two sets.
+
+Where points coincide, the Euclidean distance has the derivative 0, the least of its subgradients, and so has every
+other distance that has a kink there. Metrics of booleans alone are SciPy's: they have no derivative.
+
+>>> import numpy as np, fad
+>>> points = np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]])
+>>> fad.grad(lambda p: np.sum(fad.scipy.spatial.distance.pdist(p)))(points)
+array([[-1.2, -1.6],
+       [ 0.6,  0.8],
+       [ 0.6,  0.8]])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.backends import like
+from fad.core.options import refuse_out
+from fad.core.samples import call
+from fad.core.tracer import stop_gradient
+from fad.ops.structural import as_array
+from fad.scipy.doors import doors, missing
+
+door = doors("spatial.distance")
+
+# --- one formula for each metric, over the last axis ----------------------------------------------------------------
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    """Choose as np.where does, with a scalar for a scalar."""
+    y = np.where(condition, a, b)
+    return y if y.ndim else y[()]
+
+
+def _root(x: Any) -> Any:
+    """Return the square root, with the derivative 0 at 0."""
+    zero = x == 0
+    return _where(zero, 0.0 * x, np.sqrt(np.where(zero, 1.0 + 0.0 * x, x)))
+
+
+def _weighed(x: Any, w: Any) -> Any:
+    return x if w is None else x * w
+
+
+def _over(a: Any, b: Any) -> Any:
+    """Divide, with 0 for 0/0."""
+    zero = b == 0
+    return np.where(zero, 0.0 * a, a / np.where(zero, 1.0 + 0.0 * b, b))
+
+
+def _squares(u: Any, v: Any, w: Any) -> Any:
+    d = u - v
+    return np.sum(_weighed(d * d, w), axis=-1)
+
+
+def _powers(u: Any, v: Any, w: Any, p: Any) -> Any:
+    d = np.abs(u - v)
+    if p == math.inf:
+        return np.max(d if w is None else np.where(w > 0, d, 0.0 * d), axis=-1)
+    if p == 1:
+        return np.sum(_weighed(d, w), axis=-1)
+    if p == 2:
+        return _root(np.sum(_weighed(d * d, w), axis=-1))
+    zero = d == 0
+    terms = np.where(zero, 0.0 * d, np.where(zero, 1.0 + 0.0 * d, d) ** p)
+    total = np.sum(_weighed(terms, w), axis=-1)
+    none = total == 0
+    return _where(none, 0.0 * total, np.where(none, 1.0 + 0.0 * total, total) ** (1.0 / p))
+
+
+def _mean(x: Any, w: Any) -> Any:
+    return np.mean(x, axis=-1, keepdims=True) if w is None else np.sum(x * w, axis=-1, keepdims=True) / np.sum(w)
+
+
+def _correlation(u: Any, v: Any, w: Any, centered: bool = True) -> Any:
+    if centered:
+        u, v = u - _mean(u, w), v - _mean(v, w)
+    inner = np.sum(_weighed(u * v, w), axis=-1)
+    lengths = np.sqrt(np.sum(_weighed(u * u, w), axis=-1) * np.sum(_weighed(v * v, w), axis=-1))
+    return 1.0 - inner / lengths
+
+
+def _canberra(u: Any, v: Any, w: Any) -> Any:
+    return np.sum(_weighed(_over(np.abs(u - v), np.abs(u) + np.abs(v)), w), axis=-1)
+
+
+def _braycurtis(u: Any, v: Any, w: Any) -> Any:
+    return np.sum(_weighed(np.abs(u - v), w), axis=-1) / np.sum(_weighed(np.abs(u + v), w), axis=-1)
+
+
+def _jensenshannon(u: Any, v: Any) -> Any:
+    u, v = u / np.sum(u, axis=-1, keepdims=True), v / np.sum(v, axis=-1, keepdims=True)
+    m = (u + v) / 2.0
+    total = np.sum(_relative(u, m), axis=-1) + np.sum(_relative(v, m), axis=-1)
+    return _root(np.where(total > 0, total, 0.0 * total) / 2.0)
+
+
+def _relative(p: Any, q: Any) -> Any:
+    """Return ``p log(p / q)``, 0 where p is 0."""
+    zero = p == 0
+    safe = np.where(zero, 1.0 + 0.0 * p, p)
+    return np.where(zero, 0.0 * p, safe * np.log(safe / np.where(zero, 1.0 + 0.0 * q, q)))
+
+
+def _mahalanobis(u: Any, v: Any, inverse: Any) -> Any:
+    d = u - v
+    return _root(np.sum((d @ inverse) * d, axis=-1))
+
+
+# --- between two vectors --------------------------------------------------------------------------------------------
+
+
+def _vector(x: Any) -> Any:
+    x = as_array(x)
+    if x.ndim != 1:
+        raise ValueError("Input vector should be 1-D.")
+    return x if x.dtype.kind == "f" else x.astype(float)
+
+
+def _weights(w: Any) -> Any:
+    if w is None:
+        return None
+    w = as_array(w).astype(np.float64)
+    if np.any(w < 0):
+        raise ValueError("Input weights should be all non-negative")
+    return w
+
+
+def _two(s):
+    return [call(s.real(4), s.real(4)), call(s.real(3), s.real(3), w=s.positive(3))]
+
+
+def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Callable:
+    def between(u, v, w=None):
+        u, v = _vector(u), _vector(v)
+        if double:
+            u, v = u.astype(np.float64), v.astype(np.float64)
+        return formula(u, v, _weights(w))
+
+    between.__name__ = name
+    between.__doc__ = f"Return the {what} between two vectors, with optional weights."
+    return door(name, samples=_two, complex=False)(between)
+
+
+def _cityblock(u: Any, v: Any, w: Any) -> Any:
+    return _powers(u, v, w, 1)
+
+
+def _euclidean(u: Any, v: Any, w: Any) -> Any:
+    return _powers(u, v, w, 2)
+
+
+euclidean = _pair("euclidean", _euclidean, "Euclidean distance", True)
+sqeuclidean = _pair("sqeuclidean", _squares, "squared Euclidean distance")
+cityblock = _pair("cityblock", _cityblock, "sum of absolute differences")
+canberra = _pair("canberra", _canberra, "sum of differences relative to the sum of magnitudes", True)
+braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over that of absolute sums", True)
+
+
+@door("chebyshev", complex=False, samples=_two)
+def chebyshev(u, v, w=None):
+    """Return the largest absolute difference of two vectors, among places with a positive weight."""
+    return _powers(_vector(u), _vector(v), _weights(w), math.inf)
+
+
+@door("minkowski", complex=False, samples=lambda s: [
+    call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
+    call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
+def minkowski(u, v, p=2, w=None):
+    """Return the p-norm of the difference of two vectors, with optional weights.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.spatial.distance import minkowski
+    >>> fad.grad(minkowski)(np.zeros(2), np.zeros(2), 3)
+    array([0., 0.])
+    """
+    if p <= 0:
+        raise ValueError("p must be greater than 0")
+    u, v = _vector(u), _vector(v)
+    if p == 2:
+        u, v = u.astype(np.float64), v.astype(np.float64)
+    return _powers(u, v, _weights(w), p)
+
+
+@door("cosine", complex=False, samples=_two)
+def cosine(u, v, w=None):
+    """Return 1 less the cosine of the angle between two vectors."""
+    return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
+
+
+@door("correlation", complex=False, samples=_two)
+def correlation(u, v, w=None, centered=True):
+    """Return 1 less the correlation of two vectors."""
+    return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered))
+
+
+def _clipped(d: Any) -> Any:
+    """Return a distance between 0 and 2, which rounding may have brought outside."""
+    return _where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
+
+
+@door("seuclidean", complex=False, samples=lambda s: [call(s.real(3), s.real(3), s.positive(3))])
+def seuclidean(u, v, V):
+    """Return the Euclidean distance with each squared difference divided by a variance."""
+    u, v, variances = _vector(u), _vector(v), _vector(V)
+    if variances.shape != u.shape or u.shape != v.shape:
+        raise TypeError("V must be a 1-D array of the same dimension as u and v.")
+    return _euclidean(u, v, 1.0 / variances.astype(np.float64))
+
+
+@door("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
+def mahalanobis(u, v, VI):
+    """Return the distance of two vectors by the inverse `VI` of a covariance matrix."""
+    return _mahalanobis(_vector(u), _vector(v), as_array(VI))
+
+
+def _definite(s, n):
+    x = s.real(n, n)
+    return (x @ x.T + 2.0 * np.eye(n)).astype(s.dtype)
+
+
+@door("jensenshannon", complex=False, samples=lambda s: [
+    call(s.positive(4), s.positive(4)), call(s.positive(3, 2), s.positive(3, 2), base=2.0),
+    call(s.positive(2, 3), s.positive(2, 3), axis=1, keepdims=True)])  # fmt: skip
+def jensenshannon(p, q, base=None, *, axis=0, keepdims=False):
+    """Return the root of the Jensen-Shannon divergence of two vectors of probabilities."""
+    p, q = (np.moveaxis(as_array(x), axis, -1) for x in (p, q))
+    d = _jensenshannon(p, q)
+    d = d if base is None else d / math.sqrt(math.log(base))
+    return np.expand_dims(d, axis) if keepdims else d
+
+
+# --- between sets of points -----------------------------------------------------------------------------------------
+
+_SHORT = {
+    "euclid": "euclidean", "eu": "euclidean", "e": "euclidean", "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean",
+    "cb": "cityblock", "c": "cityblock", "cblock": "cityblock", "cheby": "chebyshev", "cheb": "chebyshev",
+    "ch": "chebyshev", "chebychev": "chebyshev", "cos": "cosine", "co": "correlation", "js": "jensenshannon",
+    "mi": "minkowski", "m": "minkowski", "pnorm": "minkowski", "mahal": "mahalanobis", "mah": "mahalanobis",
+    "se": "seuclidean", "s": "seuclidean",
+}  # fmt: skip
+
+_FORMULAS: dict[str, Callable] = {
+    "euclidean": _euclidean,
+    "sqeuclidean": _squares,
+    "cityblock": _cityblock,
+    "canberra": _canberra,
+    "braycurtis": _braycurtis,
+    "chebyshev": lambda u, v, w: _powers(u, v, w, math.inf),
+    "cosine": lambda u, v, w: _correlation(u, v, w, False),
+    "correlation": _correlation,
+}
+
+
+def _formula(metric: Any, points: tuple, w: Any = None, p: Any = 2, V: Any = None, VI: Any = None) -> Callable:
+    """Return the distance of ``(u, v)`` over the last axis for a metric of cdist or pdist, and its arguments."""
+    if callable(metric):
+        name = getattr(metric, "__name__", "")
+        if name not in _FORMULAS and name not in _SHORT.values():
+            raise ValueError("cdist and pdist of traced values take the name of a metric, or one of these functions")
+        metric = name
+    metric = _SHORT.get(metric.lower(), metric.lower())
+    if metric == "seuclidean":
+        if V is None:
+            V = np.var(np.concatenate(points), axis=0, ddof=1)
+        return lambda u, v: _euclidean(u, v, 1.0 / V)
+    if metric == "mahalanobis":
+        if VI is None:
+            VI = np.linalg.inv(np.cov(np.concatenate(points).T)).T
+        return lambda u, v: _mahalanobis(u, v, VI)
+    if metric == "jensenshannon":
+        return _jensenshannon
+    w = _weights(w)
+    if metric == "minkowski":
+        if p <= 0:
+            raise ValueError("p must be greater than 0")
+        return lambda u, v: _powers(u, v, w, p)
+    if metric not in _FORMULAS:
+        raise ValueError(
+            f"the metric {metric!r} is unknown or has no derivative; there are {sorted({*_FORMULAS, *_SHORT.values()})}"
+        )
+    return lambda u, v: _FORMULAS[metric](u, v, w)
+
+
+def _arguments(metric: Any, given: dict) -> dict:
+    """Check the keyword arguments of a metric."""
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "")
+    name = _SHORT.get(name.lower(), name.lower())
+    allowed = {"minkowski": ("p", "w"), "seuclidean": ("V",), "mahalanobis": ("VI",), "jensenshannon": ()}
+    unknown = set(given) - set(allowed.get(name, ("w",)))
+    if unknown:
+        raise TypeError(f"the metric {name} takes no argument {sorted(unknown)[0]!r}")
+    return given
+
+
+def _points(x: Any) -> Any:
+    x = as_array(x)
+    if x.ndim != 2:
+        raise ValueError("A 2-dimensional array must be passed.")
+    return x.astype(np.float64)
+
+
+_METRICS = ("euclidean", "sqeuclidean", "cityblock", "chebyshev", "canberra", "braycurtis", "cosine", "correlation")
+
+
+def _cdist_samples(s):
+    few = [call(s.real(2, 3), s.real(3, 3), m) for m in _METRICS]
+    return [
+        *few, call(s.real(2, 3), s.real(3, 3), "minkowski", p=3.0), call(s.real(2, 3), s.real(3, 3), "se"),
+        call(s.positive(2, 3), s.positive(3, 3), "jensenshannon"), call(s.real(3, 2), s.real(3, 2), "mahalanobis"),
+        call(s.real(2, 3), s.real(2, 3), "mahalanobis", VI=_definite(s, 3)),
+        call(s.real(2, 3), s.real(1, 3), w=s.positive(3)),
+    ]  # fmt: skip
+
+
+@door("cdist", samples=_cdist_samples, complex=False)
+def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
+    """Return the distances between all points of two sets, in double precision.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.spatial.distance import cdist
+    >>> fad.grad(lambda a: cdist(a, np.zeros((1, 2)))[0, 0])(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
+    refuse_out(out)
+    a, b = _points(XA), _points(XB)
+    if a.shape[1] != b.shape[1]:
+        raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
+    formula = _formula(metric, (a, b), **_arguments(metric, kwargs))
+    return formula(a[:, None, :], b[None, :, :])
+
+
+def _pdist_samples(s):
+    few = [call(s.real(4, 3), m) for m in _METRICS]
+    return [
+        *few, call(s.real(4, 3), "minkowski", p=1.5, w=s.positive(3)), call(s.real(4, 3), "seuclidean", V=s.positive(3)),
+        call(s.positive(3, 3), "jensenshannon"), call(s.real(4, 2), "mahalanobis"), call(s.real(1, 2)),
+    ]  # fmt: skip
+
+
+@door("pdist", samples=_pdist_samples, complex=False)
+def pdist(X, metric="euclidean", *, out=None, **kwargs):
+    """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix."""
+    refuse_out(out)
+    x = _points(X)
+    i, j = np.triu_indices(x.shape[0], 1)
+    formula = _formula(metric, (x,), **_arguments(metric, kwargs))
+    return formula(x[i], x[j])
+
+
+@door("squareform", samples=lambda s: [call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0))], numerical=False)
+def squareform(X, force="no", checks=True):
+    """Turn the distances of `pdist` into a symmetric matrix, or such a matrix into its entries above the diagonal.
+
+    >>> import numpy as np
+    >>> from fad.scipy.spatial.distance import squareform
+    >>> squareform(np.array([1.0, 2.0, 3.0]))
+    array([[0., 1., 2.],
+           [1., 0., 3.],
+           [2., 3., 0.]])
+    """
+    x = as_array(X)
+    wanted = {"tomatrix": 1, "tovector": 2}.get(force.lower(), x.ndim)
+    if x.ndim not in (1, 2):
+        raise ValueError("The first argument must be one or two dimensional array.")
+    if x.ndim != wanted:
+        kind, other = ("vector", "matrix") if wanted == 1 else ("matrix", "vector")
+        raise ValueError(f"Forcing '{force}' but input X is not a distance {kind}, but a {other}.")
+    if x.ndim == 2:
+        return _to_vector(x, checks)
+    n = (1 + math.isqrt(1 + 8 * x.shape[0])) // 2
+    if n * (n - 1) != 2 * x.shape[0]:
+        raise ValueError("Incompatible vector size. It must be a binomial coefficient n choose 2, for n >= 2.")
+    if x.shape[0] == 0:
+        return np.zeros_like(x, shape=(1, 1))
+    places = np.zeros((n, n), int)
+    i, j = np.triu_indices(n, 1)
+    places[i, j] = places[j, i] = np.arange(x.shape[0])
+    return x[places] * like(x, (1 - np.eye(n)).astype(x.real.dtype))
+
+
+def _to_vector(x: Any, checks: bool) -> Any:
+    if x.shape[0] != x.shape[1]:
+        raise ValueError("The matrix argument must be square.")
+    if checks:
+        plain = stop_gradient(x)
+        if not np.all(np.abs(plain - plain.T) <= 1e-8) or np.any(np.diagonal(plain) != 0):
+            raise ValueError("Distance matrix 'X' must be symmetric, with zeros on its diagonal.")
+    i, j = np.triu_indices(x.shape[0], 1)
+    return x[i, j]
+
+
+def _symmetric(s, n):
+    x = s.real(n, n)
+    return np.triu(x, 1) + np.triu(x, 1).T
+
+
+__all__ = [
+    "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean",
+    "jensenshannon", "mahalanobis", "minkowski", "pdist", "seuclidean", "sqeuclidean", "squareform",
+]  # fmt: skip
+__getattr__ = missing("spatial.distance")
