@@ -380,6 +380,15 @@ def outcome(x: Any) -> Any:
     return x.trace.outcome(x) if type(x) is Tracer else host(x)
 
 
+def depth(x: Any) -> int:
+    """Return how many derivatives are being taken of a value: the differentiating traces that it is inside."""
+    n = 0
+    while type(x) is Tracer:
+        n += type(x.trace).stop is Trace.stop
+        x = x.value
+    return n
+
+
 def stop_gradient(value: Any) -> Any:
     """Return the same tree with every differentiating tracer replaced by the value it stands for.
 

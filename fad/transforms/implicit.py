@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Trace, Tracer, stop_gradient
+from fad.core.tracer import Tracer, depth, stop_gradient
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import Call
@@ -98,15 +98,6 @@ def implicit_root(f: Callable, solution: Any, tangent_solve: Callable) -> Any:
     for step in range(order):
         x = tree.sub(x, tangent_solve(slope, tree.sub(f(x) if step else residual, offset)))
     return x
-
-
-def depth(x: Any) -> int:
-    """Return how many derivatives are being taken of a value: the differentiating traces that it is inside."""
-    n = 0
-    while type(x) is Tracer:
-        n += type(x.trace).stop is Trace.stop
-        x = x.value
-    return n
 
 
 # --- linear systems -------------------------------------------------------------------------------------------------

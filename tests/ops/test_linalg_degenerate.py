@@ -431,3 +431,66 @@ def test_the_eager_tape_warns_where_it_cannot_be_exact():
 
 def test_a_batch_without_lanes():
     assert fad.vmap(fad.grad(cube_by_eigh))(np.zeros((0, 3, 3))).shape == (0, 3, 3)
+
+
+def _near(gap, dtype, q):
+    a = q @ np.diag([1.0, 1.0 + gap, 2.0]) @ q.T
+    return (0.5 * (a + a.T)).astype(dtype)
+
+
+def _relative(found, wanted):
+    return np.abs(found - wanted).max() / np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 3e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3])
+def test_second_derivatives_keep_their_digits_at_eigenvalues_that_nearly_meet(gap):
+    linalg = pytest.importorskip("fad.scipy.linalg")
+    rng = np.random.default_rng(0)
+    q, w = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=(3, 3))
+
+    def by_eigh(a):
+        values, v = np.linalg.eigh(a)
+        return np.sum((w + w.T).astype(a.dtype) * ((v * np.exp(values)) @ v.T))
+
+    def exact(a):
+        return np.sum((w + w.T) * linalg.expm(0.5 * (a + a.T)))
+
+    def by_svd(a):
+        u, s, vh = np.linalg.svd(a)
+        return np.sum((w + w.T).astype(a.dtype) * ((u * np.exp(s)) @ vh))
+
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-3)):
+        a = _near(gap, dtype, q)
+        wanted = fad.hessian(exact)(a.astype(float))
+        assert _relative(fad.hessian(by_eigh)(a), wanted) < tolerance
+        assert fad.hessian(by_eigh)(a).dtype == dtype
+        along = np.eye(3, dtype=dtype) + 0.3
+        found, product = fad.hvp(by_svd, (a,), (along,))[1], fad.hessian(exact)(a.astype(float))
+        assert _relative(found, np.einsum("ijkl,kl", product, along)) < tolerance
+
+
+def test_a_singular_value_near_zero_leaves_second_derivatives_their_digits():
+    rng = np.random.default_rng(1)
+    u, v = (np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2))
+
+    def energy(a):  # the sum of (s**2 + s**4) by way of the singular vectors
+        left, s, right = np.linalg.svd(a)
+        b = (left * (s + s**3)) @ right
+        return np.sum(b * a)
+
+    def direct(a):
+        g = a.T @ a
+        return np.trace(g) + np.sum(g * g)
+
+    for least in (0.0, 1e-7, 1e-6, 1e-4, 1e-2):
+        a = (u * np.array([2.0, 1.0, least])) @ v
+        np.testing.assert_allclose(fad.hessian(energy)(a), fad.hessian(direct)(a), rtol=1e-8, atol=1e-8)
+
+
+def test_an_eigenvector_near_another_one_keeps_its_gradient_and_warns_at_second_order():
+    a = np.diag([1.0, 1.0 + 1e-5, 2.0])
+    f = lambda a: np.linalg.eigh(a)[1][0, 1] * np.linalg.eigh(a)[1][1, 1]
+    found = fad.grad(f)(a)
+    np.testing.assert_allclose(np.abs(found[0, 1]), 0.5e5, rtol=1e-6)
+    with pytest.warns(GaugeDependenceWarning):
+        fad.hessian(f)(a)

@@ -11,7 +11,7 @@ from fad.backends import like
 from fad.core.archetypes import align
 from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind, stop_gradient
+from fad.core.tracer import Tracer, bind, depth, stop_gradient
 from fad.errors import GaugeDependenceWarning
 
 
@@ -137,37 +137,99 @@ def hermitian_part(a: Any, uplo: str = "L") -> Any:
 
 def scale_of(w: Any) -> Any:
     """Return the largest absolute value in each stack, and 1 where all are 0."""
-    size = np.abs(w).max(-1, keepdims=True, initial=0.0)
+    size = np.abs(w)
+    size = size.max(-1, keepdims=True) if w.shape[-1] else size.sum(-1, keepdims=True)
     return np.where(size == 0, 1.0, size)
 
 
-def _crowded(w, zero):
+def _crowded(w, zero, wide=False):
+    """Tell whether any values are repeated; `wide`: or so near each other that second derivatives lose their digits."""
     if type(w) is Tracer:
-        return bind(_crowded_p[zero], w)
-    tolerance = _tolerance(w)
+        return bind(_crowded_p[zero, wide], w)
     gaps = _distances(w, zero)
-    return np.bool_(bool((gaps < tolerance).any()))
+    if not (gaps < _tolerance(w, _WIDEST if wide else 0.5)).any():
+        return np.bool_(False)
+    if not wide:
+        return np.bool_(True)
+    together = _clusters(w, wide)
+    return np.bool_(bool((together.sum(-1) > 1).any() or (zero and _at_zero(w, together, wide).any())))
 
 
-def _tolerance(w):
-    return eps(w) ** 0.5 * scale_of(w)
+# How far values may be apart, in powers of the rounding error, to count as repeated. Formulas with gaps g lose digits
+# as rounding / g for first derivatives and rounding / g**2 for second ones: there wider clusters count too.
+_LEVELS = (0.5, 0.375, 0.25)
+_WIDEST = _LEVELS[-1]
+
+
+def _tolerance(w, power=0.5):
+    return eps(w) ** power * scale_of(w)
+
+
+def _stride(w):
+    """Return how far repeated values are moved, relative to the distance to the next ones.
+
+    Of a smooth function the extrapolation leaves an error of stride**8, and rounding one of eps / stride**2.
+    """
+    return 0.025 if eps(w) < 1e-10 else 0.2
+
+
+def _least(x):
+    return x.min(-1) if x.shape[-1] else x.sum(-1)  # without elements there is nothing in either
 
 
 def _distances(w, zero):
     """Return the distance of each value to the nearest other one, and with `zero` to 0."""
     n = w.shape[-1]
     gaps = np.abs(column(w) - row(w)) + like(w, np.where(np.eye(n, dtype=bool), np.inf, 0.0))
-    nearest = gaps.min(-1, initial=np.inf)
+    nearest = _least(gaps)
     return np.minimum(nearest, np.abs(w)) if zero else nearest
 
 
-_crowded_p = {zero: flag("has_repeated_values", lambda w, zero=zero: _crowded(w, zero)) for zero in (False, True)}
+_KINDS = [(zero, wide) for zero in (False, True) for wide in (False, True)]
+_crowded_p = {kind: flag("has_repeated_values", lambda w, kind=kind: _crowded(w, *kind)) for kind in _KINDS}
 
 
-def _clusters(w):
-    """Return which values count as equal: pairs closer than rounding may part them, and what they link."""
-    tolerance = _tolerance(w)
+def _clusters(w, wide=False):
+    """Return which values count as equal: pairs closer than rounding may part them, and what they link.
+
+    With `wide`, further ones that are near each other beside the steps that would part them.
+    """
+    together = _linked(w, _LEVELS[0])
+    for power in _LEVELS[1:] if wide else ():
+        wider = _linked(w, power)
+        width = np.where(wider, np.abs(column(w) - row(w)), 0.0).max(-1)
+        together = together | (wider & column(width <= _least_step(w, wider, _room(w, wider))))
+    return together
+
+
+def _linked(w, power):
+    tolerance = _tolerance(w, power)
     return _closure(np.abs(column(w) - row(w)) <= np.maximum(column(tolerance), row(tolerance)))
+
+
+def _room(w, together, small=None):
+    """Return for each value how far its cluster is from the next one, and from 0 unless it counts as 0."""
+    apart = _least(np.where(together, np.inf, np.abs(column(w) - row(w))))
+    size = np.abs(w)
+    small = size <= _tolerance(w) if small is None else small
+    room = np.minimum(apart, np.where(small, np.inf, size))
+    return np.where(np.isfinite(room), room, scale_of(w))
+
+
+def _least_step(w, together, room):
+    """Return a quarter of the least distance to which the line parts the values of a cluster."""
+    return _stride(w) / 16.0 * _least(np.where(together, row(room), np.inf)) / together.sum(-1)
+
+
+def _at_zero(w, together, wide):
+    """Return which singular values count as 0."""
+    size = np.abs(w)
+    small = size <= _tolerance(w)
+    if not wide:
+        return small
+    near = size <= _tolerance(w, _WIDEST)
+    largest = np.where(together, row(size), 0.0).max(-1)
+    return small | (near & (largest <= _least_step(w, together, _room(w, together, near))))
 
 
 def _closure(together):
@@ -178,26 +240,23 @@ def _closure(together):
     return together
 
 
-def _directions(w, zero):
+def _directions(w, zero, wide):
     """Return in which direction each value is moved so that repeated values part, each cluster within its surroundings.
 
-    Clusters move by at most 1/40 of their size and of their distance to the next one, in equal steps around their
+    Clusters move by at most a stride of their size and of their distance to the next one, in equal steps around their
     middle; with `zero`, values at 0 move upwards from it.
     """
     n = w.shape[-1]
-    together = _clusters(w)
-    apart = np.where(together, np.inf, np.abs(column(w) - row(w))).min(-1, initial=np.inf)
-    size = np.abs(w)
-    small = size <= _tolerance(w)
-    room = np.minimum(apart, np.where(small, np.inf, size))
-    room = np.where(np.isfinite(room), room, scale_of(w))
+    together = _clusters(w, wide)
+    small = _at_zero(w, together, wide and zero)
     place = (together & like(w, np.tri(n, n, -1, dtype=bool))).sum(-1)
     count = together.sum(-1)
     step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
-    return np.where((count > 1) | (small & zero), 0.025 * room * step, 0.0).astype(real_dtype(w))
+    moved = _stride(w) * _room(w, together, small) * step
+    return np.where((count > 1) | (small & zero), moved, 0.0).astype(real_dtype(w))
 
 
-def _turn(w, zero):
+def _turn(w, zero, wide):
     """Return orthogonal matrices that mix the vectors of repeated values, and leave all others."""
     n = w.shape[-1]
     i, j = like(w, np.indices((n, n)))
@@ -205,25 +264,25 @@ def _turn(w, zero):
     return (q * row(np.sign(diagonal(r)))).astype(real_dtype(w))
 
 
-def _mirror(w, zero):
+def _mirror(w, zero, wide):
     """Return -1 for values at 0, whose pairs of singular vectors may be turned apart, and 1 for all others."""
     return np.where(np.abs(w) <= _tolerance(w), -1.0, 1.0).astype(real_dtype(w))
 
 
 def _flat_of_values(name: str, function: Any) -> dict:
-    """Make the constant operations ``function(w, zero)`` of values, one for each `zero`."""
+    """Make the constant operations ``function(w, zero, wide)`` of values, one for each `zero` and `wide`."""
 
-    def make(zero):
+    def make(kind):
         prim = Primitive(
             name,
-            lambda w: function(w, zero),
+            lambda w: function(w, *kind),
             flat=True,
             batch=lambda size, batched, xs, params: bind(prim, xs[0]),
             archetype="flat",
         )
         return prim
 
-    return {zero: make(zero) for zero in (False, True)}
+    return {kind: make(kind) for kind in _KINDS}
 
 
 _directions_p = _flat_of_values("directions_apart", _directions)
@@ -231,32 +290,34 @@ _turn_p = _flat_of_values("other_basis", _turn)
 _mirror_p = _flat_of_values("other_signs", _mirror)
 
 
-def parted(w: Any, v: Any) -> tuple:
-    """Return values and vectors known without their derivative, repeated ones followed along a line where they part.
+def parted(w: Any, v: Any, a: Any) -> tuple:
+    """Return values and vectors of `a` known without their derivative, repeated ones followed along a line.
 
     On the other line of the germ, the vectors of repeated values are mixed. See `fad.core.germ`.
     """
-    if not bool(bind(_crowded_p[False], w)):
+    kind = (False, depth(a) > 1)
+    if not bool(bind(_crowded_p[kind], w)):
         return w, v
-    moved = w + line(w) * bind(_directions_p[False], w)
-    other = v @ bind(_turn_p[False], w)
+    moved = w + line(w) * bind(_directions_p[kind], w)
+    other = v @ bind(_turn_p[kind], w)
     return moved, v + other_choice(w) * (other - v)
 
 
-def parted_pairs(u: Any, s: Any, vh: Any) -> tuple:
+def parted_pairs(u: Any, s: Any, vh: Any, a: Any) -> tuple:
     """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
-    if not bool(bind(_crowded_p[True], s)):
+    kind = (True, depth(a) > 1)
+    if not bool(bind(_crowded_p[kind], s)):
         return u, s, vh
-    moved = s + line(s) * bind(_directions_p[True], s)
-    turn = bind(_turn_p[True], s)
-    other_u, other_vh = (u @ turn) * row(bind(_mirror_p[True], s)), t(turn) @ vh
+    moved = s + line(s) * bind(_directions_p[kind], s)
+    turn = bind(_turn_p[kind], s)
+    other_u, other_vh = (u @ turn) * row(bind(_mirror_p[kind], s)), t(turn) @ vh
     choice = other_choice(s)
     return u + choice * (other_u - u), moved, vh + choice * (other_vh - vh)
 
 
 def warn_if_repeated(w: Any, zero: bool = False) -> None:
     """Warn where a rule is applied to repeated values as they are, by an engine that cannot follow a line."""
-    if bool(bind(_crowded_p[zero], stop_gradient(w))):
+    if bool(bind(_crowded_p[zero, False], stop_gradient(w))):
         warnings.warn(
             "a derivative was taken through vectors of repeated values step by step, where it is right only for what "
             "treats the repeated values alike; fad.grad and the other transforms are exact there",

@@ -69,7 +69,7 @@ _eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, u
 
 def _eigh_differentiated(a, *, uplo):
     w, v = bind(_eigh_known_p, a, uplo=uplo)
-    return bind(eigh_rule_p, hermitian_part(a, uplo), *parted(w, v))
+    return bind(eigh_rule_p, hermitian_part(a, uplo), *parted(w, v, a))
 
 
 def _eigh_direct_jvp(tangents, y, xs, params):
@@ -190,7 +190,7 @@ def _eig_differentiated(a):
             "differentiable: they move with the square root of a change. Use the trace, the determinant or powers "
             "of the matrix instead, or a Hermitian matrix and np.linalg.eigh"
         )
-    w, v = parted(w, v)
+    w, v = parted(w, v, a)
     return bind(_eig_rule_p, a, w, v / np.sqrt(np.sum((v * conj(v)).real, -2, keepdims=True)))
 
 

@@ -93,7 +93,7 @@ _svd_known_p = known(
 def _svd_differentiated(a, *, full):
     u, s, vh = bind(_svd_known_p, a, full=full)
     k = s.shape[-1]
-    u1, s1, vh1 = bind(_svd_rule_p, a, *parted_pairs(u[..., :k], s, vh[..., :k, :]))
+    u1, s1, vh1 = bind(_svd_rule_p, a, *parted_pairs(u[..., :k], s, vh[..., :k, :], a))
     if u.shape[-1] > k:
         u1 = with_rest(u1, u[..., k:])
     if vh.shape[-2] > k:

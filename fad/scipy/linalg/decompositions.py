@@ -10,7 +10,7 @@ import scipy.linalg as sl
 
 from fad.core.primitive import Primitive
 from fad.core.samples import call
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind, depth, stop_gradient
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import (
     diagonal,
@@ -77,7 +77,7 @@ def _eigh_differentiated(a, *b, lower):
     w, v = bind(_eigh_known_p, a, *b, lower=lower)
     uplo = "L" if lower else "U"
     operands = [hermitian_part(inexact(as_array(x)), uplo) for x in (a, *b)]
-    return bind(_pencil_p if b else eigh_rule_p, *operands, *parted(w, v))
+    return bind(_pencil_p if b else eigh_rule_p, *operands, *parted(w, v, max((a, *b), key=depth)))
 
 
 def _direct_jvp(tangents, y, xs, params):
