@@ -47,9 +47,9 @@ def get(name: str) -> Any:
     return _BY_NAME[name]
 
 
-def loaded() -> list:
-    """Return the names of the backends in use."""
-    return list(_BY_NAME)
+def devices() -> list:
+    """Return the backends in use whose arrays do not live on the host."""
+    return [backend for backend in _BY_NAME.values() if backend is not _numpy]
 
 
 def _of(x: Any) -> Any:

@@ -7,9 +7,14 @@ GPU but what says so: `to_host`, `synchronize`, and a `timer` when it is read.
 
 from __future__ import annotations
 
+import functools
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 import cupy
+
+from fad.errors import BackendFunctionError
 
 name = "cupy"
 array_type: type = cupy.ndarray
@@ -41,6 +46,55 @@ def scatter_add(target: Any, index: Any, values: Any) -> None:
         cupy.add.at(target.view("uint64"), index, values.view("uint64"))
     else:
         cupy.add.at(target, index, values)
+
+
+# --- functions of SciPy -----------------------------------------------------------------------------------------------
+# SciPy's ufuncs find CuPy's by their names, through the arrays themselves; what follows is called by name.
+
+
+def _lambertw(z: Any, k: Any = 0, tol: Any = 1e-8) -> Any:
+    return _named("special.lambertw")(z.astype("complex128"), k, tol)  # its loop in single precision gives real numbers
+
+
+def _polygamma(n: Any, x: Any) -> Any:
+    y = _named("special.polygamma")(cupy.asarray(n), cupy.asarray(x))
+    return y.astype(x.dtype)
+
+
+def _lu(a: Any, p_indices: bool = False) -> tuple:
+    p, low, up = _named("linalg.lu")(a)
+    return (cupy.argmax(p, axis=1) if p_indices else p), low, up
+
+
+def _eigh(a: Any, *b: Any, lower: bool = True) -> tuple:
+    if b:
+        raise BackendFunctionError("CuPy has no scipy.linalg.eigh(a, b) for a pair of matrices, only eigh(a)")
+    return cupy.linalg.eigh(a, "L" if lower else "U")
+
+
+_SCIPY: dict[str, Callable] = {
+    "special.lambertw": _lambertw,
+    "special.polygamma": _polygamma,
+    "linalg.lu": _lu,
+    "linalg.eigh": _eigh,
+}
+
+
+def _named(name: str) -> Any:
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"cupyx.scipy.{module}"), function, None)
+
+
+def scipy_function(name: str) -> Callable | None:
+    """Return what CuPy has in place of a function of SciPy, named below ``scipy``; None if it has nothing."""
+    return _SCIPY.get(name) or _named(name)
+
+
+@functools.cache
+def offered(library: str, module: str) -> list:
+    """Return the names of a module of NumPy or SciPy that CuPy has, too."""
+    path = ".".join(filter(None, ["cupy" if library == "numpy" else "cupyx.scipy", module]))
+    return [name for name in dir(importlib.import_module(path)) if not name.startswith("_")]
 
 
 def synchronize() -> None:

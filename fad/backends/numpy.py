@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,16 @@ def to_host(x: Any) -> np.ndarray:
 def scatter_add(target: np.ndarray, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur."""
     np.add.at(target, index, values)
+
+
+@functools.cache
+def scipy_function(name: str) -> Callable | None:
+    """Return SciPy's function of a name below ``scipy``, or None where SciPy is not installed."""
+    module, _, function = name.partition(".")
+    try:
+        return getattr(importlib.import_module(f"scipy.{module}"), function)
+    except ImportError:
+        return None
 
 
 def synchronize() -> None:

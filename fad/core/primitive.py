@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of
 from fad.core.options import traced_ufunc_options
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, bind
 
@@ -199,12 +200,22 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
                 return function(*args, **kwargs)
         if kwargs and has_tracer(tuple(kwargs.values())):
             return function(*args, **kwargs)
-        return plain(*args, **kwargs)
+        try:
+            return plain(*args, **kwargs)
+        except (TypeError, ValueError, NotImplementedError):
+            if not on_device(args) and not on_device(kwargs.values()):
+                raise
+        return function(*args, **kwargs)  # what the library of the device does not offer, in operations it has
 
     return door
 
 
 _CONTAINERS = (list, tuple)
+
+
+def on_device(xs: Any) -> bool:
+    """Tell whether a (nested) list or tuple holds an array that does not live on the host."""
+    return any(on_device(x) if type(x) in _CONTAINERS else backend_of(x).name != "numpy" for x in xs)
 
 
 def has_tracer(xs: Any) -> bool:

@@ -169,7 +169,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     n = max(0, math.ceil(outcome(np.ceil((stop - start) / step))))
     stride = (start + step) - start
     y = start + constant_like(stride, np.arange(n)) * stride
-    return y.astype(np.result_type(*map(as_array, (start, stop, step))) if dtype is None else dtype)
+    kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (start, stop, step)]
+    return y.astype(np.result_type(*kinds) if dtype is None else dtype)
 
 
 def _linear_samples(s):
@@ -243,7 +244,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     start, stop = np.broadcast_arrays(start / sign, stop / sign)
     y = logspace(np.log10(start), np.log10(stop), num, endpoint)
     if num > 0:
-        y = y.at[0].set(start)
-        y = y.at[-1].set(stop) if num > 1 and endpoint else y
+        exact = num > 1 and endpoint
+        y = np.concatenate([start[None], y[1:-1], stop[None]] if exact else [start[None], y[1:]])
     y = np.moveaxis(y * sign, 0, normalize_axis(axis, y.ndim))
     return y if dtype is None else y.astype(dtype)

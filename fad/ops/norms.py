@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -80,7 +81,7 @@ def _spectral_norm(x, ord):
     # Any matrix with singular values that differ stands in for a zero one.
     rows, columns = (np.arange(1.0, n + 1.0) for n in x.shape[-2:])
     stand_in = np.where(rows[:, None] == columns, columns, 0.0).astype(x.dtype)
-    y = reduce(np.linalg.svd(np.where(zero[..., None, None], stand_in, x), compute_uv=False), axis=-1)
+    y = reduce(np.linalg.svd(np.where(zero[..., None, None], like(x, stand_in), x), compute_uv=False), axis=-1)
     return as_scalar(np.where(zero, 0.0, y))
 
 

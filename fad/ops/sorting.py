@@ -146,9 +146,19 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     return bind(argpartition_p, a, axis=axis, kth=_kth(kth))
 
 
+def _lexsort(*keys, axis):
+    if type(keys[0]) is np.ndarray:
+        return np.lexsort(keys, axis=axis)
+    order = np.argsort(keys[0], axis=axis, kind="stable")
+    for key in keys[1:]:
+        again = np.argsort(np.take_along_axis(key, order, axis), axis=axis, kind="stable")
+        order = np.take_along_axis(order, again, axis)
+    return order
+
+
 lexsort_p = flat(
     "lexical_order",
-    lambda *keys, axis: np.lexsort(keys, axis=axis),
+    _lexsort,
     batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),
     samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
 )

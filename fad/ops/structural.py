@@ -13,7 +13,7 @@ import numpy as np
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.options import refuse_out
-from fad.core.primitive import Primitive, has_tracer, public, register
+from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import ComplexGradientError
@@ -56,7 +56,12 @@ def as_array(x: Any) -> Any:
         return x
     if type(x) in (list, tuple) and has_tracer(x):
         return stack(x)
-    return np.asarray(x)
+    try:
+        return np.asarray(x)
+    except TypeError:
+        if type(x) not in (list, tuple) or not on_device(x):
+            raise
+    return stack(x)
 
 
 def beside(near: Any, x: Any) -> Any:
@@ -64,7 +69,7 @@ def beside(near: Any, x: Any) -> Any:
     if hasattr(x, "dtype") and not isinstance(x, np.generic):
         return x
     x = as_array(x)
-    return x if type(x) is Tracer else like(near, np.asarray(x))
+    return like(near, np.asarray(x) if isinstance(x, np.generic) else x)
 
 
 def as_shape(shape: Any) -> tuple:

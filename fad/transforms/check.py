@@ -8,12 +8,11 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
-from fad.backends import backend_of, loaded
+from fad.backends import backend_of
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Tracer, same_structure
 from fad.errors import (
-    BackendMismatchError,
     DtypeMismatchError,
     IntegerInputError,
     ShapeMismatchError,
@@ -97,23 +96,6 @@ def as_value(x: Any, what: str = "the argument") -> Any:
 def finished(x: Any) -> Any:
     """Check one output leaf of a transformed function, and return it as an array, NumPy scalar or tracer."""
     return as_value(x, "the output of the function")
-
-
-def refuse_mixing(error: TypeError) -> None:
-    """Raise BackendMismatchError for what an array library says when it meets arrays of another.
-
-    Each says it in its own words, and only when asked to compute; so looking at its words costs nothing before.
-    """
-    said = str(error)
-    others = [name for name in loaded() if name != "numpy"]
-    if others and "numpy.ndarray" in said and any(words in said for words in _MIXED):
-        raise BackendMismatchError(
-            f"arrays of two backends were mixed, {' or '.join(others)} and numpy; "
-            f"move one with fad.device_put(x, {others[0]!r}) or fad.device_get(x)"
-        ) from error
-
-
-_MIXED = ("Unsupported type", "no implementation found")
 
 
 def pair(out: Any) -> tuple:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends.library import explain
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
 
 
@@ -114,7 +115,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
     except TypeError as error:
-        refuse_mixing(error)
+        explain(error)
         raise
     finally:
         trace.finish()

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import like
+from fad.backends.library import explain
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, refuse_mixing, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
 from fad.transforms.vjp import vjp
 
@@ -110,7 +112,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
     except TypeError as error:
-        refuse_mixing(error)
+        explain(error)
         raise
     finally:
         trace.finish()
@@ -174,11 +176,11 @@ def _check_linear(fun: Callable, zeros: tuple, out: Any) -> None:
     if youngest(tree.leaves((zeros, out))) is not None:
         return  # the values are another transform's business
     rng = np.random.default_rng(0)
-    point = tree.map(lambda z: (z + rng.uniform(0.5, 1.5, np.shape(z))).astype(z.dtype), zeros)
+    point = tree.map(lambda z: (z + like(z, rng.uniform(0.5, 1.5, np.shape(z)))).astype(z.dtype), zeros)
     value, tangent = jvp(fun, zeros, point)
     at_point = fun(*point)
     for y0, t, y in zip(tree.leaves(value), tree.leaves(tangent), tree.leaves(at_point), strict=True):
-        scale = np.max(np.abs(t), initial=0.0) + np.max(np.abs(y), initial=0.0)
+        scale = np.max(np.abs(t)) + np.max(np.abs(y)) if t.size else 0.0
         if np.any(y0 != 0) or np.any(np.abs(t - y) > 1e-3 * scale):
             raise NotLinearError(
                 "linear_transpose needs a function that is linear in its arguments, and this one is not: "

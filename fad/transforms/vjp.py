@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends.library import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Tracer, tracer
 from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
-from fad.transforms.check import as_primal, check_cotangent, finished, pair, refuse_mixing, settle
+from fad.transforms.check import as_primal, check_cotangent, finished, pair, settle
 from fad.transforms.mutation import Watch
 from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, PRODUCT, RERUN, UNARY, Recorder
 
@@ -271,7 +272,7 @@ class Tape:
             outputs, self.out_tree = tree.flatten(out)
             self.outputs = [finished(x) for x in outputs]
         except TypeError as error:
-            refuse_mixing(error)
+            explain(error)
             raise
         finally:
             trace.finish()

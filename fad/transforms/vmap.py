@@ -19,10 +19,11 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
+from fad.backends.library import explain
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
-from fad.transforms.check import as_operand, as_value, finished, refuse_mixing
+from fad.transforms.check import as_operand, as_value, finished
 
 _warned: set[str] = set()
 
@@ -288,7 +289,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             raise
         return split, None
     except TypeError as error:
-        refuse_mixing(error)
+        explain(error)
         raise
     finally:
         trace.finish()

@@ -1,4 +1,8 @@
-"""The contract of operations on a device: what they give there must be what NumPy gives, and must stay there."""
+"""The contract of operations on a device: what they give there must be what NumPy gives, and must stay there.
+
+Each sample of each operation is tried in double, single and complex precision: its value, its value by lanes, both
+first derivatives, batched ones, second ones, and all of that compiled.
+"""
 
 from pathlib import Path
 
@@ -6,61 +10,161 @@ import numpy as np
 
 import fad
 import fad.nn
+import fad.scipy.linalg
 import fad.scipy.special  # enters its operations
 from fad import tree
-from fad.core.primitive import REGISTRY
-from fad.testing.cases import cases
+from fad.core.primitive import REGISTRY, Primitive
+from fad.testing.cases import cases, defined
 
-KNOWN = {
-    line.split("#")[0].strip(): line.partition("#")[2].strip()
-    for line in (Path(__file__).parent / "known_differences.txt").read_text().splitlines()
-    if line.strip() and not line.startswith("#")
-}
-NAMES = sorted(n for n in REGISTRY if not n.startswith("scipy."))  # what wraps the rest of SciPy runs on the host
+DTYPES = {"double": np.float64, "single": np.float32, "complex": np.complex128}
+
+NAMES = sorted(n for n in REGISTRY if not n.startswith("scipy.") or n.startswith("scipy.linalg."))  # others: the host
 
 
-def assert_same(backend, device, host):
+def read_known(path):
+    """Return {"operation" or "operation dtype": reason}; a reason is the comment above a paragraph of names."""
+    known, reason, fresh = {}, "", True
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            reason = line[1:].strip() if fresh else f"{reason} {line[1:].strip()}"
+            fresh = False
+        else:
+            fresh = True
+            for name in filter(None, (part.strip() for part in line.split(","))):
+                assert name not in known, f"{name} stands twice in the list of known differences"
+                known[name] = reason
+    return known
+
+
+# Vectors that are determined but for a sign or phase, which each library chooses: their squares are compared.
+FREE = {"eig", "eigh", "svd", "qr", "scipy.linalg.eig", "scipy.linalg.eigh", "scipy.linalg.svd", "scipy.linalg.qr"}
+KNOWN = read_known(Path(__file__).parent / "known_differences.txt")
+
+
+def tolerance(backend, dtype):
+    if dtype == "single":
+        return 1e-3 if backend.name == "cupy" else 1e-5
+    return 1e-6 if backend.name == "cupy" else 1e-9
+
+
+def assert_same(backend, device, host, within):
     assert len(device) == len(host)
     for d, h in zip(device, host, strict=True):
+        h = np.asarray(h)
+        if type(h.item() if h.ndim == 0 else h) is str or (h.ndim == 0 and type(d) in (int, float, bool)):
+            assert d == h  # a size, a shape: plain numbers on both
+            continue
         assert type(d) is backend.array_type, f"a result left the device as {type(d).__name__}"
-        np.testing.assert_allclose(backend.to_host(d), np.asarray(h), rtol=1e-9, atol=1e-9)
-        assert d.dtype == np.asarray(h).dtype
+        assert d.dtype == h.dtype, f"the dtype is {d.dtype}, NumPy's is {h.dtype}"
+        scale = np.max(np.abs(h[np.isfinite(h)]), initial=0.0) if h.dtype.kind in "fc" else 0.0
+        np.testing.assert_allclose(backend.to_host(d), h, rtol=within, atol=within * max(scale, 1.0))
 
 
-def smooth(out):
-    """Return the floating-point and complex arrays and numbers of a result, flat."""
-    return tuple(x for x in tree.leaves(out) if hasattr(x, "dtype") and x.dtype.kind in "fc")
+def arrays(out):
+    """Return the arrays and numbers of a result, flat."""
+    return tuple(x for x in tree.leaves(out) if hasattr(x, "dtype") or type(x) in (bool, int, float, complex))
 
 
-def derivatives(case, operands):
-    """Return value, cotangents, tangents and batched values of a case, flat."""
-    chosen = [operands[k] for k in case.diff]
+def smooth(out, free=False):
+    """Return the floating-point and complex arrays of a result, flat; `free` of signs and phases, their squares."""
+    found = tuple(x for x in arrays(out) if hasattr(x, "dtype") and x.dtype.kind in "fc")
+    return tuple((x * np.conj(x)).real for x in found) if free else found
+
+
+def _pulled(f, xs):
+    ys, pullback = fad.vjp(f, *xs)
+    return [*ys, *pullback(tree.map(np.ones_like, ys))]
+
+
+def _pushed(f, xs):
+    return list(fad.jvp(f, tuple(xs), tuple(np.ones_like(x) for x in xs))[1])
+
+
+def _compiled(f, xs):
+    g = fad.jit(f)
+    g(*xs)
+    return list(g(*xs))  # recorded, then replayed
+
+
+def lanes(xs):
+    return [np.stack([x, x]) for x in xs]
+
+
+# name -> function of (smooth function, its differentiable operands)
+CLAUSES = {
+    "lanes": lambda f, xs: list(fad.vmap(f)(*lanes(xs))),
+    "jit": _compiled,
+    "vjp": _pulled,
+    "jvp": _pushed,
+    "vmap of vjp": lambda f, xs: list(fad.vmap(lambda *xs: tuple(_pulled(f, xs)))(*lanes(xs))),
+    "jit of vjp": lambda f, xs: _compiled(lambda *xs: tuple(_pulled(f, xs)), xs),
+    "second": lambda f, xs: _pushed(lambda *xs: tuple(_pulled(f, xs)), xs),
+}
+
+
+def clauses(case, dtype):
+    """Return the names of the clauses that hold for a case."""
+    names = ["lanes", "jit"]
+    if not case.is_flat():
+        names += ["vjp", "jvp"]
+        if dtype == "double":
+            names += ["vmap of vjp", "jit of vjp"]
+            names += ["second"] if case.operation.extra.get("order", 2) >= 2 else []
+    return names
+
+
+def drawn(operation, dtype):
+    """Return the cases of an operation in a dtype; none where the operation does not know it."""
+    kind = DTYPES[dtype]
+    takes = operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)
+    if dtype == "complex" and not takes:
+        return []
+    found = cases(operation, kind, lanes=1)
+    return found if dtype == "double" else [c for c in found if any(x.dtype == kind for x in c.operands) and defined(c)]
+
+
+def _partial(case, operands):
+    """Return the operation as a function of its differentiable operands, among the operands given."""
 
     def f(*xs):
         full = list(operands)
         for k, x in zip(case.diff, xs, strict=True):
             full[k] = x
-        return smooth(case.call(case.function, *full))
+        return smooth(case.call(case.function, *full), case.operation.name in FREE)
 
-    out = list(fad.vmap(f)(*[np.stack([x, x]) for x in chosen]))
-    if not case.is_flat() and out:
-        ys, pullback = fad.vjp(f, *chosen)
-        out += [*ys, *pullback(tree.map(np.ones_like, ys))]
-        out += fad.jvp(f, tuple(chosen), tuple(np.ones_like(x) for x in chosen))[1]
-    return out
+    return f
 
 
-def check(name, backend):
-    """Run every sample of an operation on the device: value by lanes, JVP and VJP."""
+def check(name, backend, dtype="double"):
+    """Run every sample of an operation on the device, through every clause, beside the host; return how many ran."""
 
     def to_device(x):
-        return backend.from_host(x) if isinstance(x, np.ndarray) else x
+        return backend.from_host(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
 
-    operation = REGISTRY[name]
-    for case in cases(operation, np.float64):
+    ran = 0
+    for case in drawn(REGISTRY[name], dtype):
         operands = list(case.operands)
-        if not case.diff or not all(isinstance(operands[k], np.ndarray) for k in case.diff):
-            continue
-        host = derivatives(case, operands)
-        case.leaves = [to_device(x) for x in case.leaves]
-        assert_same(backend, derivatives(case, [to_device(x) for x in operands]), host)
+        placed, leaves = [to_device(x) for x in operands], case.leaves
+        moved = [to_device(x) if isinstance(x, np.ndarray) else x for x in leaves]
+        if not any(type(x) is backend.array_type for x in (*placed, *moved)):
+            continue  # numbers alone: they live on the host
+        found = smooth if name in FREE else arrays
+        host = found(case.call(case.function, *operands), *[True] * (name in FREE))
+        case.leaves = moved
+        out = found(case.call(case.function, *placed), *[True] * (name in FREE))
+        assert_same(backend, out, host, tolerance(backend, dtype))
+        ran += 1
+        for clause in clauses(case, dtype) if case.diff else ():
+            case.leaves = leaves
+            try:
+                expected = CLAUSES[clause](_partial(case, operands), [np.asarray(operands[k]) for k in case.diff])
+            except Exception:  # refused on the host: a derivative that there is none of, lanes that do not fit
+                continue
+            case.leaves = moved
+            try:
+                found = CLAUSES[clause](_partial(case, placed), [placed[k] for k in case.diff])
+                assert_same(backend, found, expected, tolerance(backend, dtype))
+            except Exception as error:
+                raise AssertionError(f"{clause} of {case}: {type(error).__name__}: {error}") from error
+            ran += 1
+    return ran

@@ -1,26 +1,45 @@
 """A stand-in for a GPU: an array type over NumPy's memory that refuses what CuPy's would refuse.
 
 - It never becomes a NumPy array by itself, and never meets one in an operation.
-- It answers NumPy's ufuncs when they are called (not ``ufunc.reduce`` and its kin), and NumPy's functions, as far as
-  CuPy has the name (`cupy_names.txt`), and has the methods that CuPy's arrays have.
+- It has the methods and attributes of CuPy's arrays, and answers the functions of NumPy and the ufuncs of SciPy that
+  CuPy has, called as CuPy's signatures allow, in the dtypes that CuPy's loops give (`cupy_names.txt`).
 - Reductions to one number give an array without axes, as on the GPU, and no NumPy scalar.
-- Asking it for a plain number waits for the GPU: inside `no_copies` that is an error.
+- Asking it for a plain number, or for a shape that depends on numbers, waits for the GPU: inside `no_copies` that is an
+  error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import operator
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import offers
 
-_LINES = (Path(__file__).parent / "cupy_names.txt").read_text().splitlines()
-NAMES = {line for line in _LINES if line and not line.startswith("#")}
 name = "standin"
 _forbidden = [False]
 _asked = [0]
+_HANDLED = (np.ndarray, np.generic, int, float, complex)
+# Functions whose result has a shape that depends on numbers, or that look at numbers on the way: they wait.
+_WAITING = {
+    "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "union1d", "intersect1d", "setdiff1d", "setxor1d", "extract", "compress", "bincount", "histogram", "histogram2d",
+    "histogramdd", "trim_zeros", "roots", "linalg.matrix_rank", "linalg.lstsq",
+}  # fmt: skip
+_PIECES = ("all", "any", "allclose", "array_equal", "array_equiv", "count_nonzero")  # arrays without axes in CuPy
+# Values of arguments that CuPy's functions refuse although they have the argument: what their source says.
+_METHODS = ("lower", "higher", "midpoint", "nearest", "linear")
+_REFUSED = {
+    "quantile": lambda given: given.get("method", "linear") not in _METHODS,
+    "percentile": lambda given: given.get("method", "linear") not in _METHODS,
+    "einsum": lambda given: set(given.get("kwargs", ())) - {"dtype", "optimize"},
+    "piecewise": lambda given: any(callable(f) for f in given["funclist"]),
+    "lexsort": lambda given: np.ndim(given["keys"]) > 2,
+    "histogram": lambda given: given["x"].dtype.kind == "c",
+    "sort": lambda given: given.get("kind") not in (None, "stable"),
+    "argsort": lambda given: given.get("kind") not in (None, "stable"),
+}
 
 
 class HostCopyError(AssertionError):
@@ -37,11 +56,11 @@ def counted():
 @contextlib.contextmanager
 def no_copies():
     """Forbid copies from the device to the host."""
-    _forbidden[0] = True
+    before, _forbidden[0] = _forbidden[0], True
     try:
         yield
     finally:
-        _forbidden[0] = False
+        _forbidden[0] = before
 
 
 def _wait(x):
@@ -55,6 +74,7 @@ class DeviceArray:
 
     __slots__ = ("_a",)
     __hash__ = None
+    __array_priority__ = 100
 
     def __init__(self, a):
         self._a = np.asarray(a)
@@ -65,39 +85,60 @@ class DeviceArray:
     size = property(lambda self: self._a.size)
     nbytes = property(lambda self: self._a.nbytes)
     itemsize = property(lambda self: self._a.itemsize)
-    flags = property(lambda self: self._a.flags)
     strides = property(lambda self: self._a.strides)
     T = property(lambda self: DeviceArray(self._a.T))
     mT = property(lambda self: DeviceArray(self._a.mT))
     real = property(lambda self: DeviceArray(self._a.real))
     imag = property(lambda self: DeviceArray(self._a.imag))
 
+    @property
+    def flags(self):
+        own = self._a.flags  # CuPy's flags know no `writeable`
+        return SimpleNamespace(c_contiguous=own.c_contiguous, f_contiguous=own.f_contiguous, owndata=own.owndata)
+
     def __getattr__(self, attribute):
-        if f"ndarray.{attribute}" not in NAMES:
+        name = f"ndarray.{attribute}"
+        if not offers.has(name) or not offers.LINES[name]:
             raise AttributeError(f"arrays on the device have no {attribute}")
-        if attribute in ("item", "tolist", "tobytes"):
-            _wait(self)
-            return getattr(self._a, attribute)
         method = getattr(self._a, attribute)
-        return lambda *args, **kwargs: _wrap(method(*_unwrap(args), **_unwrap(kwargs)))
+
+        def call(*args, **kwargs):
+            offers.check_call(name, (self, *args), kwargs)
+            if attribute in ("item", "tolist", "tobytes", "dumps", "nonzero"):
+                _wait(self)
+            out = method(*_unwrap(args), **_unwrap(kwargs))
+            return out if attribute in ("item", "tolist", "tobytes", "dumps") else _wrap(out)
+
+        return call
 
     def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if method != "__call__" or ufunc.__name__ not in NAMES:
+        name = ufunc.__name__
+        name = name if offers.has(name) else f"scipy.special.{name}"
+        if not offers.has(name):
             return NotImplemented
-        if any(not isinstance(x, (DeviceArray, np.ndarray, np.generic, int, float, complex)) for x in inputs):
+        out = kwargs.get("out", ())
+        if "out" in kwargs:
+            if len(out) != 1:
+                raise ValueError("The 'out' parameter must have exactly one array value")
+            kwargs["out"] = out[0]
+        if any(not isinstance(x, (DeviceArray, *_HANDLED)) for x in (*inputs, *out)):
             return NotImplemented
-        return _wrap(ufunc(*_unwrap(inputs), **_unwrap(kwargs)))
+        if method == "__call__":
+            return _elementwise(name, ufunc, inputs, kwargs)
+        return _method_of_ufunc(name, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
         path = ".".join([*func.__module__.split(".")[1:], func.__name__])
-        if path not in NAMES or any(t is not DeviceArray for t in types):
+        if not offers.has(path) or any(t not in (DeviceArray, np.ndarray) for t in types):
             return NotImplemented
-        return _wrap(func(*_unwrap(args), **_unwrap(kwargs)))
+        return _function(path, func, args, kwargs)
 
     def __getitem__(self, index):
+        if any(getattr(i, "dtype", None) == np.dtype(bool) for i in _parts(index)):
+            _wait(self)
         return _wrap(self._a[_unwrap_index(index)])
 
     def __setitem__(self, index, value):
@@ -121,15 +162,84 @@ class DeviceArray:
     def __complex__(self):
         return complex(_wait(self))
 
-    def __index__(self):
-        return operator.index(_wait(self))
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
 
     def __repr__(self):
         return f"device:{self._a!r}"
 
 
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(name, ufunc, inputs, options):
+    """Run a ufunc in the loop that CuPy would choose."""
+    if offers.loops(name) is None:  # round, matmul: functions under a ufunc's name
+        return _function(name, ufunc, inputs, options)
+    if len(inputs) != len(offers.loops(name)[0][0]):
+        raise TypeError(f"Wrong number of arguments for 'cupy_{name}'")
+    if set(options) - {"out", "dtype", "casting"}:
+        raise TypeError(f"Wrong arguments {options}")
+    inputs = [_unwrap(x) for x in inputs]
+    out = options.get("out")
+    given, results = offers.chosen_loop(name, inputs, options.get("dtype"))
+    ys = ufunc(*[np.asarray(x).astype(t) for x, t in zip(inputs, given, strict=True)])
+    several = len(results) > 1
+    ys = [np.asarray(y).astype(t) for y, t in zip(ys if several else (ys,), results, strict=True)]
+    if out is not None:
+        np.copyto(_own(out), ys[0], casting="same_kind")
+        _asked[0] += 1
+        return out
+    return tuple(map(_wrap, ys)) if several else _wrap(ys[0])
+
+
+_SIGNED = {"at": {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"}}
+
+
+def _method_of_ufunc(name, ufunc, method, inputs, options):
+    """Run add.reduce and its kin: CuPy has them for sums and products, `outer` for all, and `at` for a few."""
+    if method == "outer":
+        a, b = map(_unwrap, inputs)
+        return _elementwise(name, ufunc, (a.reshape(a.shape + (1,) * b.ndim), b), options)
+    if name not in _SIGNED.get(method, {"add", "multiply"} if method != "reduceat" else {"add"}):
+        raise NotImplementedError(f"`cupy_{name}.{method}` is not supported yet")
+    if set(options) - {"axis", "dtype", "out", "keepdims"}:
+        raise TypeError(f"{method}() got an unexpected keyword argument")
+    if method == "at":
+        ufunc.at(_own(inputs[0]), _unwrap_index(inputs[1]), *map(_unwrap, inputs[2:]))
+        return None
+    return _wrap(getattr(ufunc, method)(*map(_unwrap, inputs), **_unwrap(options)))
+
+
+def _function(name, func, args, kwargs):
+    """Run a function of NumPy as CuPy's signature allows."""
+    if offers.loops(name) is not None:  # sinc, i0: ufuncs in CuPy, and so in its loops
+        return _elementwise(name, func, args, kwargs)
+    offers.check_call(name, args, kwargs)
+    args, kwargs = _unwrap(args), _unwrap(kwargs)
+    given = offers.signature(name).bind(*args, **kwargs).arguments
+    if name in _REFUSED and _REFUSED[name](given):
+        raise ValueError(f"cupy.{name} does not support these arguments")
+    if name in _WAITING and _forbidden[0]:
+        raise HostCopyError(f"{name} waits for the device")
+    out = func(*args, **kwargs)
+    return DeviceArray(out) if name in _PIECES else _wrap(out)
+
+
+# --- into the device and out of it ------------------------------------------------------------------------------------
+
+
+def _own(x):
+    if type(x) is not DeviceArray:
+        raise TypeError("Output arguments type must be cupy.ndarray")
+    return x._a
+
+
 def _unwrap(x):
-    """Return what the device computes on; a NumPy array with axes does not get there by itself."""
+    """Return what the device computes on; a NumPy array does not get there by itself, and neither does a list."""
     if type(x) is DeviceArray:
         return x._a
     if isinstance(x, np.ndarray):
@@ -139,10 +249,13 @@ def _unwrap(x):
     return {k: _unwrap(v) for k, v in x.items()} if type(x) is dict else x
 
 
+def _parts(index):
+    return index if type(index) is tuple else (index,)
+
+
 def _unwrap_index(index):
     """Return an index; NumPy arrays are allowed here, as CuPy copies them to the device."""
-    parts = index if type(index) is tuple else (index,)
-    return tuple(i._a if type(i) is DeviceArray else i for i in parts)
+    return tuple(i._a if type(i) is DeviceArray else i for i in _parts(index))
 
 
 def _wrap(x):
@@ -154,32 +267,50 @@ def _wrap(x):
     return type(x)(_wrap(v) for v in x) if type(x) in (tuple, list) else x
 
 
-def _install(symbol, function, reflected):
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+def _install(symbol, function, reflected=True, changing=True):
     def forwards(self, other):
-        if not isinstance(other, (DeviceArray, np.ndarray, np.generic, int, float, complex)):
+        if not isinstance(other, (DeviceArray, *_HANDLED)):
             return NotImplemented
-        return _wrap(function(self._a, _unwrap(other)))
+        return _elementwise(function.__name__, function, (self, other), {})
 
     def backwards(self, other):
-        if not isinstance(other, (DeviceArray, np.ndarray, np.generic, int, float, complex)):
+        if not isinstance(other, (DeviceArray, *_HANDLED)):
             return NotImplemented
-        return _wrap(function(_unwrap(other), self._a))
+        return _elementwise(function.__name__, function, (other, self), {})
+
+    def changes(self, other):
+        return _elementwise(function.__name__, function, (self, other), {"out": self})
 
     setattr(DeviceArray, f"__{symbol}__", forwards)
     if reflected:
         setattr(DeviceArray, f"__r{symbol}__", backwards)
+    if reflected and changing:
+        setattr(DeviceArray, f"__i{symbol}__", changes)
 
 
-for _symbol in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift"):
-    _install(_symbol, getattr(operator, _symbol), True)
-for _symbol, _f in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
-    _install(_symbol, _f, True)
-for _symbol in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _install(_symbol, getattr(operator, _symbol), False)
-for _symbol in ("neg", "pos", "abs", "invert"):
-    _unary = functools.partialmethod(lambda self, f: _wrap(f(self._a)), getattr(operator, _symbol))
+_OPERATORS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+for _symbol, _ufunc in _OPERATORS.items():
+    _install(_symbol, _ufunc)
+_install("matmul", np.matmul, changing=False)
+_COMPARISONS = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+for _symbol, _ufunc in _COMPARISONS.items():
+    _install(_symbol, _ufunc, reflected=False)
+for _symbol, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
+    _unary = functools.partialmethod(lambda self, f: _elementwise(f.__name__, f, (self,), {}), _ufunc)
     setattr(DeviceArray, f"__{_symbol}__", _unary)
 array_type = DeviceArray
+
+
+# --- what every backend has -------------------------------------------------------------------------------------------
 
 
 def owns(x):
@@ -204,3 +335,21 @@ def synchronize():
 
 def timer():
     return lambda: 0.0
+
+
+def scipy_function(name):
+    """Return what the file about CuPy has in place of a function of SciPy, run on a module with CuPy's names."""
+    return _cupy_backend().scipy_function(name)
+
+
+def offered(library, module):
+    prefix = ".".join(filter(None, [library.replace("numpy", ""), module])) + "."
+    prefix = prefix.lstrip(".")
+    return [n[len(prefix) :] for n in offers.LINES if n.startswith(prefix) and "." not in n[len(prefix) :]]
+
+
+@functools.cache
+def _cupy_backend():
+    import fake_cupy
+
+    return fake_cupy.backend()

@@ -11,6 +11,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import stop_gradient
+from fad.ops.contraction import vecdot as _vecdot
 from fad.ops.linalg.common import eye_like
 from fad.ops.linalg.solving import regular
 from fad.ops.structural import as_array
@@ -158,4 +159,4 @@ def matmul(x1, x2, /):
     call(s.real(2, 3), s.real(3)), call(s.real(3, 2), s.real(3, 2), axis=0)])  # fmt: skip
 def vecdot(x1, x2, /, *, axis=-1):
     """Return the products of vectors, ``sum(conj(x1) * x2)``."""
-    return np.vecdot(x1, x2, axis=axis)
+    return _vecdot(x1, x2, axis=axis)

@@ -262,9 +262,19 @@ def _rank_batch(size, batched, xs, params):
     return bind(matrix_rank_p, x, **params)
 
 
+def _rank(a, *, tol, hermitian, **options):
+    if isinstance(a, (np.ndarray, np.generic)) or a.ndim < 2:
+        return np.linalg.matrix_rank(a, tol=tol, hermitian=hermitian, **options)
+    s = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    if tol is None:
+        rtol = options.get("rtol")
+        tol = s.max(-1) * (max(a.shape[-2:]) * eps(a) if rtol is None else rtol)
+    return np.count_nonzero(s > (tol[..., None] if np.ndim(tol) else tol), axis=-1)
+
+
 matrix_rank_p = Primitive(
     "rank_of",
-    lambda a, **options: np.linalg.matrix_rank(a, **options),
+    _rank,
     flat=True,
     batch=_rank_batch,
     archetype="flat",

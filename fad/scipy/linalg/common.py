@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
-import scipy.linalg as sl
+import scipy.linalg
 
+from fad.backends.library import ScipyModule
 from fad.core.archetypes import align
 from fad.core.primitive import public
 from fad.core.tracer import bind
+
+sl = ScipyModule("linalg")  # SciPy's functions, and what a device has in their place
 
 
 def over_stacks(function: Callable, results: int = 1) -> Callable:
@@ -51,7 +53,7 @@ def scipy_function(name: str, **notes: Any) -> Callable:
 
     Arguments that this version of SciPy's function does not have are refused for traced ones too.
     """
-    theirs = getattr(sl, name)
+    theirs = getattr(scipy.linalg, name)
     register = public(theirs, name=f"scipy.linalg.{name}", **notes)
     return lambda function: register(without_newer_arguments(function, theirs))
 

@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 
 from fad.core.primitive import Primitive
 from fad.core.samples import call
@@ -28,7 +27,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, is_complex, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.common import definite, double, is_complex, over_stacks, regular, scipy_function, sl, stacked
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 

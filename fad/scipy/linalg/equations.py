@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive
@@ -14,7 +13,7 @@ from fad.core.tracer import bind
 from fad.errors import MissingRuleError
 from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, known, rule_batch, t
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
 
 # --- Sylvester and Lyapunov ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive
@@ -19,7 +18,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.linalg.common import inexact, t
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
 from fad.scipy.linalg.equations import sylvester
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.samples import call
 from fad.ops.linalg.common import conj
 from fad.ops.structural import as_array
@@ -20,10 +21,12 @@ def block_diag(*arrs):
     width = sum(b.shape[-1] for b in blocks)
     dtype = np.result_type(*[b.dtype for b in blocks])
     rows, left = [], 0
+    near = next((b for b in blocks if type(b) is not np.ndarray), blocks[0])
     for b in blocks:
+        b = like(near, b)
         *lead, m, n = b.shape
-        before = np.zeros_like(b, shape=(*lead, m, left), dtype=dtype)
-        after = np.zeros_like(b, shape=(*lead, m, width - left - n), dtype=dtype)
+        before = np.zeros_like(near, shape=(*lead, m, left), dtype=dtype)
+        after = np.zeros_like(near, shape=(*lead, m, width - left - n), dtype=dtype)
         rows.append(np.concatenate([before, b, after], -1))
         left += n
     return np.concatenate(rows, -2)
@@ -69,7 +72,7 @@ def companion(a):
     if n < 1:
         raise ValueError("The length of `a` along the last axis must be at least 2")
     first = -a[..., None, 1:] / a[..., None, :1]
-    below = np.broadcast_to(np.eye(n - 1, n, dtype=first.dtype), (*first.shape[:-2], n - 1, n))
+    below = np.broadcast_to(like(first, np.eye(n - 1, n, dtype=first.dtype)), (*first.shape[:-2], n - 1, n))
     return np.concatenate([first, below], -2)
 
 
@@ -85,7 +88,7 @@ def convolution_matrix(a, n, mode="full"):
     m = a.shape[-1]
     i, j = np.indices((m + n - 1, n))
     inside = (i >= j) & (i - j < m)
-    full = np.where(inside, a[np.where(inside, i - j, 0)], np.zeros_like(a, shape=()))
+    full = np.where(like(a, inside), a[np.where(inside, i - j, 0)], np.zeros_like(a, shape=()))
     if mode == "full":
         return full
     length = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
@@ -110,7 +113,7 @@ def diagsvd(s, M, N):
     n = s.shape[-1]
     if n not in (M, N):
         raise ValueError("Length of s must be M or N.")
-    square = s[:, None] * np.eye(n, dtype=s.dtype)
+    square = s[:, None] * like(s, np.eye(n, dtype=s.dtype))
     rest = np.zeros_like(s, shape=(M - n, N) if n == N else (M, N - n))
     return np.concatenate([square, rest], 0 if n == N else 1)
 

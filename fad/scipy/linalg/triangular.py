@@ -7,15 +7,16 @@ import functools
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 
+from fad.backends import like
 from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.linalg.common import diagonal, h, inexact, known, rule_batch, t
+from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, stacked
+from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, sl, stacked
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
 
@@ -95,14 +96,14 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
     The derivative is that among Hermitian matrices.
     """
-    return np.linalg.cholesky(a, upper=not lower)
+    return _cholesky(a, upper=not lower)
 
 
 @scipy_function("cho_factor", numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there."""
-    factor = np.linalg.cholesky(a, upper=not lower)
+    factor = _cholesky(a, upper=not lower)
     keeps, flag = _other_triangle(bool(lower))
     if keeps:
         factor = factor + (np.triu(a, 1) if lower else np.tril(a, -1))
@@ -202,7 +203,7 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
         return np.take_along_axis(low, np.broadcast_to(rows[..., None], low.shape), axis=-2), up
     if p_indices:
         return rows.astype(np.int32), low, up
-    p = (rows[..., :, None] == np.arange(a.shape[-2])).astype(low.real.dtype)
+    p = (rows[..., :, None] == like(rows, np.arange(a.shape[-2]))).astype(low.real.dtype)
     return p, low, up
 
 
@@ -255,7 +256,7 @@ def _from_bands(ab: Any, low: int, up: int) -> Any:
     n = ab.shape[1]
     i, j = np.indices((n, n))
     inside = (i - j <= low) & (j - i <= up)
-    return np.where(inside, ab[np.where(inside, up + i - j, 0), j], 0.0)
+    return np.where(like(ab, inside), ab[np.where(inside, up + i - j, 0), j], 0.0)
 
 
 @scipy_function("solve_banded", samples=lambda s: [

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
+from fad.backends import backend_of, host, like
+from fad.backends.library import scipy_function
 from fad.core.archetypes import align, elementwise, fit, spread
 from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
@@ -32,15 +34,19 @@ def special(
     numpy: Any = None,
     integers: tuple = (),
     answers: tuple = (),
+    elsewhere: Callable | None = None,
     order: int = 2,
     **slots: Any,
 ) -> Any:
     """Make an elementwise operation of a SciPy function from its partial derivatives.
 
     `integers` numbers the operands that stay Python integers: SciPy has a loop of its own for them.
+    `elsewhere` computes it on a device that finds nothing under SciPy's own name for the ufunc.
     `order` is the highest order to which the derivatives are defined on the samples.
     """
     numpy = numpy or getattr(sc, name)
+    if elsewhere is not None or not isinstance(numpy, np.ufunc):
+        slots["forward"] = _at_home(numpy, elsewhere or scipy_function(f"special.{name}"))
     arity = len(partials)
     rules = [_refusal(name, k, arity, p) if isinstance(p, str) else p for k, p in enumerate(partials)]
     if arity > 1:
@@ -51,9 +57,20 @@ def special(
     return prim
 
 
+def _at_home(numpy: Callable, elsewhere: Callable) -> Callable:
+    """Return a function that runs `numpy` on the host and `elsewhere` on a device."""
+
+    def forward(*xs: Any, **options: Any) -> Any:
+        home = backend_of(*xs).name == "numpy"
+        return numpy(*xs, **options) if home else elsewhere(*xs, **options)
+
+    return forward
+
+
 def special_multi(name: str, *partials: Callable | str, results: int, numpy: Any = None, **slots: Any) -> Any:
     """Make an operation with several results: each partial is ``(zs, *xs) -> (dz/dx, ...)``, one per result."""
     numpy = numpy or getattr(sc, name)
+    forward = numpy if isinstance(numpy, np.ufunc) else _at_home(numpy, scipy_function(f"special.{name}"))
     arity = len(partials)
     rules = tuple(_refusal(name, k, arity, p) if isinstance(p, str) else p for k, p in enumerate(partials))
     integers = slots.pop("integers", ())
@@ -75,7 +92,8 @@ def special_multi(name: str, *partials: Callable | str, results: int, numpy: Any
             total = ct * d if total is None else total + ct * d
         return fit(total, xs[k].shape, xs[k].dtype)
 
-    prim = Nary(f"special.{name}", numpy, jvp=push, vjp=pull, multi=True, numpy=(numpy,), archetype="special", **slots)
+    kind = dict(multi=True, numpy=(numpy,), archetype="special")
+    prim = Nary(f"special.{name}", forward, jvp=push, vjp=pull, **kind, **slots)
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
     prim.extra["order"] = order
     _document(prim, name, partials)
@@ -133,8 +151,9 @@ def _narrow(d: Any, dtype: np.dtype) -> Any:
 
 def _weak_operands(partial: Callable, integers: tuple) -> Callable:
     def rule(z, *xs):
-        dtype = (z[0] if type(z) is tuple else z).dtype
-        return partial(z, *[strong(x, dtype) if i not in integers else x for i, x in enumerate(xs)])
+        near = z[0] if type(z) is tuple else z
+        numbers = [like(near, np.asarray(strong(x, near.dtype))) if type(x) in _NUMBERS else x for x in xs]
+        return partial(z, *[x if i in integers else n for i, (x, n) in enumerate(zip(xs, numbers, strict=True))])
 
     return rule
 
@@ -224,7 +243,7 @@ def number(x: Any) -> Any:
     """
     while type(x) is Tracer and type(x.trace) is not RecordTrace:
         x = x.value
-    return x if type(x) is Tracer else np.asarray(x)
+    return x if type(x) is Tracer else np.asarray(host(x))
 
 
 def real_only(name: str, x: Any) -> None:

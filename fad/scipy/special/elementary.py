@@ -7,6 +7,7 @@ import math
 import numpy as np
 import scipy.special as sc
 
+from fad.backends.library import scipy_function
 from fad.core.samples import call
 from fad.scipy.special.build import branch, polynomial, special, strong
 
@@ -178,6 +179,7 @@ lambertw_p = special(
     None,
     None,
     numpy=_lambert,
+    elsewhere=scipy_function("special.lambertw"),
     integers=(1, 2),
     samples=lambda s: [call(*c.args, *(() if len(c.args) > 1 else (0,)), 1e-8) for c in _lambertw_samples(s)],
     complex=True,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import scipy.special as sc
 
+from fad.backends.library import scipy_function
 from fad.core.samples import call
 from fad.scipy.special.build import inverse, number, special, strong
 from fad.scipy.special.quadrature import betainc_first, betainc_second, gammainc_order
@@ -72,9 +73,12 @@ def _zeta_tail(s, a):
     return total
 
 
+_scipy_polygamma = scipy_function("special.polygamma")
+
+
 def _polygamma_forward(n, x):
     if not np.iscomplexobj(x):
-        y = sc.polygamma(n, x)
+        y = _scipy_polygamma(n, x)
         return y.astype(np.float32) if getattr(x, "dtype", None) == np.float32 else y
     orders = np.unique(n)
     if len(orders) == 1:
@@ -88,6 +92,7 @@ polygamma_p = special(
     "an integer order",
     lambda _z, n, x: polygamma_p(n + 1, x),
     numpy=_polygamma_forward,
+    elsewhere=_polygamma_forward,
     integers=(0,),
     samples=lambda s: [
         call(1, s.real(3, 4, low=0.3, high=4.0)),
@@ -214,11 +219,18 @@ def _riemann_slope(_z, s):
 _hurwitz_p = special(
     "zeta",
     _zeta_order,
-    lambda _z, s, q: -s * sc._ufuncs._zeta(s + 1.0, q),
+    lambda _z, s, q: -s * _hurwitz_p(s + 1.0, q),
     numpy=sc._ufuncs._zeta,
+    elsewhere=scipy_function("special.zeta"),
     domain=((1.5, 4.0), (0.5, 3.0)),
 )
-_riemann_p = special("riemann_zeta", _riemann_slope, numpy=sc._ufuncs._riemann_zeta, domain=(1.5, 4.0))
+_riemann_p = special(
+    "riemann_zeta",
+    _riemann_slope,
+    numpy=sc._ufuncs._riemann_zeta,
+    elsewhere=lambda s: _hurwitz_p(s, 1.0),
+    domain=(1.5, 4.0),
+)
 zetac = special("zetac", _riemann_slope, domain=(1.5, 4.0))
 
 
@@ -231,7 +243,9 @@ def zeta(x, q=None, out=None):
     >>> fad.grad(fad.scipy.special.zeta)(2.0).round(12)
     np.float64(-0.937548254316)
     """
-    return sc.zeta(x, q, out)
+    if out is not None:
+        return sc.zeta(x, q, out)
+    return _riemann_p(x) if q is None else _hurwitz_p(x, q)
 
 
 # --- the incomplete gamma functions ---------------------------------------------------------------------------------
@@ -283,6 +297,11 @@ def _negated(partial):
 beta_upper_partials = tuple(_negated(p) for p in beta_partials)
 _BETA_DOMAIN = ((0.5, 4.0), (0.5, 4.0), (0.1, 0.9))
 betainc = special("betainc", *beta_partials, domain=_BETA_DOMAIN)
-betaincc = special("betaincc", *beta_upper_partials, domain=_BETA_DOMAIN)
+betaincc = special(
+    "betaincc",
+    *beta_upper_partials,
+    domain=_BETA_DOMAIN,
+    elsewhere=lambda a, b, x: sc.betainc(b, a, 1.0 - x),
+)
 betaincinv = special("betaincinv", *inverse(beta_partials, 2, 2), domain=_BETA_DOMAIN)
 betainccinv = special("betainccinv", *inverse(beta_upper_partials, 2, 2), domain=_BETA_DOMAIN)

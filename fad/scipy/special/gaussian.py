@@ -7,6 +7,7 @@ import math
 import numpy as np
 import scipy.special as sc
 
+from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.core.tracer import Tracer
@@ -194,8 +195,8 @@ exp1 = special("exp1", lambda _z, x: -np.exp(-x) / x, domain=(0.3, 3.0), complex
 
 def _expn_slope(_z, n, x):
     # E_n' = -E_{n-1}, and E_{-1} in closed form, which SciPy does not have.
-    last = n == 0
-    return -np.where(last, np.exp(-x) * (1.0 + 1.0 / x) / x, sc.expn(np.where(last, 1, n - 1), x))
+    last = like(x, np.asarray(n == 0)) if type(n) is int else n == 0
+    return -np.where(last, np.exp(-x) * (1.0 + 1.0 / x) / x, sc.expn(like(x, np.where(last, 1, n - 1)), x))
 
 
 expn = special(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
+from fad.backends import backend_of, like
 from fad.core.archetypes import align, fit, spread
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
@@ -30,7 +31,7 @@ _CHUNK = 2**21
 
 def wide(x: Any) -> Any:
     """Return an operand in double precision with an axis for the nodes."""
-    if type(x) is not Tracer:
+    if type(x) is not Tracer and backend_of(x).name == "numpy":
         return np.asarray(x, dtype=np.complex128 if np.iscomplexobj(x) else np.float64)[..., None]
     return np.expand_dims(x if x.dtype.kind in "fc" and x.dtype.itemsize >= 8 else x.astype(np.float64), -1)
 
@@ -69,21 +70,22 @@ def _one_sided(below, left, right, x, safe_left, safe_right):
 
 def _gammainc_order(a, x):
     a, x = wide(a), wide(x)
+    nodes, weight = like(a, _V), like(a, _WEIGHT)
     psi, log_gamma = sc.digamma(a), sc.gammaln(a)
     # Where log(t) - digamma(a), the integrand's factor, changes its sign.
     turn = np.maximum(np.exp(stop_gradient(psi)), 1e-290)
     c = _scale(a)
 
     def left(x):  # t = x exp(-v)
-        log_t = np.log(x) - c * _V
-        return c * _WEIGHT * np.exp(a * log_t - x * np.exp(-c * _V) - log_gamma) * (log_t - psi)
+        log_t = np.log(x) - c * nodes
+        return c * weight * np.exp(a * log_t - x * np.exp(-c * nodes) - log_gamma) * (log_t - psi)
 
     width = np.maximum(1.0, np.sqrt(stop_gradient(a)))
 
     def right(x):  # t = x + u
-        t = x + width * _V
+        t = x + width * nodes
         log_t = np.log(t)
-        return -width * _WEIGHT * np.exp((a - 1.0) * log_t - t - log_gamma) * (log_t - psi)
+        return -width * weight * np.exp((a - 1.0) * log_t - t - log_gamma) * (log_t - psi)
 
     return _one_sided(stop_gradient(x) < turn, left, right, x, turn / 2.0, turn * 2.0)
 
@@ -102,6 +104,7 @@ It is taken over (0, x) or, with the opposite sign, over (x, inf), whichever sid
 
 def _betainc_first(a, b, x, rest):
     a, b, x, rest = wide(a), wide(b), wide(x), wide(rest)
+    nodes, weight = like(a, _V), like(a, _WEIGHT)
     centre = sc.digamma(a) - sc.digamma(a + b)
     log_beta = sc.betaln(a, b)
     turn = np.clip(np.exp(stop_gradient(centre)), 1e-290, 1.0 - 1e-16)
@@ -110,15 +113,15 @@ def _betainc_first(a, b, x, rest):
 
     lx = np.where(below, x, turn / 2.0)
     lrest = np.where(below, rest, 1.0 - turn / 2.0)
-    v = c * _V
+    v = c * nodes
     log_t = np.log(lx) - v  # t = x exp(-v), and 1 - t without cancellation
-    left = c * _WEIGHT * np.exp(a * log_t + (b - 1.0) * np.log(lrest - lx * np.expm1(-v)) - log_beta) * (log_t - centre)
+    left = c * weight * np.exp(a * log_t + (b - 1.0) * np.log(lrest - lx * np.expm1(-v)) - log_beta) * (log_t - centre)
 
     rrest = np.where(below, (1.0 - turn) / 2.0, rest)
-    w = d * _V
+    w = d * nodes
     log_s = np.log(rrest) - w  # 1 - t = (1 - x) exp(-w)
     log_t = np.log1p(-np.exp(log_s))
-    right = -d * _WEIGHT * np.exp((a - 1.0) * log_t + b * log_s - log_beta) * (log_t - centre)
+    right = -d * weight * np.exp((a - 1.0) * log_t + b * log_s - log_beta) * (log_t - centre)
     return np.where(below, left, right).sum(-1)
 
 
@@ -200,7 +203,7 @@ _T = np.arange(-80.0, 80.0, 0.4)
 def _carlson_forward(*xs, exponents, power=0.0):
     dtype = np.result_type(*xs)
     size = sum(np.abs(wide(x)) for x in xs) / len(xs)
-    t = size * np.exp(_T)
+    t = size * np.exp(like(size, _T))
     product = 0.4 * t ** (power + 1.0)
     for x, p in zip(xs, exponents, strict=True):
         product = product * (t + wide(x)) ** -p
