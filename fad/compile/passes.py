@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.repeated import trim
+from fad.compile.sums import leave_loops
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import REGISTRY
@@ -23,7 +24,7 @@ def optimise(graph: Graph) -> Graph:
     """Run all passes, in the bodies of loops and branches as well."""
     for step in (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, drop_dead):
         graph = step(graph)
-    return trim(graph, optimise)
+    return simplify(leave_loops(trim(graph, optimise)))
 
 
 def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:

@@ -42,15 +42,16 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     t = type_of(as_value(example(index)))
     if t.size != 1 or t.dtype.kind not in "biu":
         return None
-    return attempt(lambda: _choose(index, branches, leaves, in_tree))
 
-
-def _choose(index: Any, branches: Sequence[Callable], leaves: list, in_tree: Any) -> Any:
     def flat(branch: Callable) -> Callable:
         return lambda *given: branch(*tree.unflatten(in_tree, given))
 
     shown = [example(x) for x in leaves]
-    bodies = [record_body(flat(branch), shown) for branch in branches]
+    bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
+    return None if bodies is None else _choice(index, bodies, leaves)
+
+
+def _choice(index: Any, bodies: list[Body], leaves: list) -> Any:
     first = bodies[0]
     if any(b.out_tree != first.out_tree or _out_types(b) != _out_types(first) for b in bodies):
         return None  # branches that give different things are different paths

@@ -53,7 +53,7 @@ def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, i
         x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
         return step(tree.unflatten(in_tree, carry), x)
 
-    return attempt(lambda: _scan(flat, leaves, in_tree, items, n, reverse, save, index))
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index)
 
 
 def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, reverse: bool, save: str, index: bool):
@@ -63,8 +63,10 @@ def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, rever
         at = n - 1 - peeled if reverse and not dynamic else peeled
         left = n if dynamic else n - peeled
         shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
-        settled = _settled(flat, leaves, shown, index)
-        if settled is not None:
+        settled = attempt(lambda: _settled(flat, leaves, shown, index))  # noqa: B023  called at once
+        if settled is None:
+            return None
+        if settled:
             body, leaves = settled
             break
         if dynamic or left < 2 or peeled == _PEELED:
@@ -106,8 +108,10 @@ def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
     return body.graph.replace(inputs=[*body.graph.inputs[:k], *body.graph.inputs[k + 1 :]]), False
 
 
-def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple[Body, list] | None:
+def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
     """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
+
+    Returns nothing, ``()``, if the state does not keep its types in this step.
 
     A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
     in the step but the kinds of values.
@@ -118,13 +122,13 @@ def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple[Bo
     if given == found:
         return body, leaves
     if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
-        return None
+        return ()
     start = int(index)
     again = [_of_type(x, t) for x, t in zip(shown[start : start + m], found, strict=True)]
     other = record_body(flat, [*shown[:start], *again, *shown[start + m :]])
     given, now = _carried(other, m, index)
     if given != now or not _same_but_kinds(body.graph, other.graph):
-        return None
+        return ()
     leaves = [x if type_of(example(x)) == t else _converted(x, t) for x, t in zip(leaves, now, strict=True)]
     return other, leaves
 
@@ -185,15 +189,15 @@ def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
         state = step(tree.unflatten(in_tree, given))
         return state, go(state)
 
-    return attempt(lambda: _while(go, flat, leaves, in_tree))
+    return _while(go, flat, leaves, in_tree)
 
 
 def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
     start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
-    settled = _settled(flat, leaves, [*map(example, leaves)], False)
-    if settled is None:
+    settled = attempt(lambda: _settled(flat, leaves, [*map(example, leaves)], False))
+    if not settled:
         return None
     body, leaves = settled
     graph, c, m = body.graph, len(body.captured), len(leaves)
