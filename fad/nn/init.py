@@ -79,6 +79,48 @@ def constant(value: float, shape: Any, dtype: Any = None) -> Any:
     return value * ones(shape, dtype)
 
 
+def trunc_normal(
+    key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: Any = None
+) -> Any:
+    """Return normal numbers of a mean and a standard deviation, of which those outside [low, high] do not occur."""
+    return mean + std * random.truncated_normal(key, (low - mean) / std, (high - mean) / std, shape, dtype)
+
+
+def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
+    """Return a matrix with ones on the diagonal, with which a Linear layer starts as the identity."""
+    return backends.default().from_host(np.eye(*shape, dtype=dtype or config.default_dtype.get()))
+
+
+def dirac(shape: tuple[int, ...], groups: int = 1, dtype: Any = None) -> Any:
+    """Return a kernel (out, in / groups, *kernel) with which a convolution starts as the identity, channel by channel.
+
+    >>> dirac((2, 2, 3))[1]
+    array([[0., 0., 0.],
+           [0., 1., 0.]])
+    """
+    out, width, *kernel = shape
+    w = np.zeros(shape, dtype or config.default_dtype.get())
+    each = out // groups
+    for i in range(min(each, width)):
+        w[(slice(i, None, each), i, *(k // 2 for k in kernel))] = 1.0
+    return backends.default().from_host(w)
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor that keeps the scale of numbers that pass through a nonlinearity, as PyTorch has it.
+
+    >>> calculate_gain("tanh")
+    1.6666666666666667
+    """
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else param) ** 2))
+    gains = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0, "selu": 0.75, "sigmoid": 1.0, "linear": 1.0}
+    gains |= {f"conv{transpose}{n}d": 1.0 for transpose in ("", "_transpose") for n in (1, 2, 3)}
+    if nonlinearity not in gains:
+        raise ValueError(f"no gain is known for {nonlinearity!r}, only for {sorted([*gains, 'leaky_relu'])}")
+    return gains[nonlinearity]
+
+
 def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
     """Return numbers uniform in ±gain √(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010)."""
     bound = gain * math.sqrt(6.0 / sum(fans(shape)))

@@ -205,3 +205,19 @@ def test_what_has_no_derivative_agrees_with_torch():
     }.items():  # fmt: skip
         mine = getattr(fad.eager, name)(*map(fad.eager.tensor, args))
         np.testing.assert_array_equal(mine.numpy(), getattr(torch, name)(*map(torch.from_numpy, args)).numpy(), name)
+
+
+@pytest.mark.parametrize("name", ["kaiming_normal_", "kaiming_uniform_"])
+@pytest.mark.parametrize("options", [
+    {}, {"nonlinearity": "relu"}, {"a": 5**0.5}, {"mode": "fan_out", "nonlinearity": "tanh"},
+])  # fmt: skip
+def test_kaimings_initialisers_take_torchs_settings(name, options):
+    fad.eager.manual_seed(0)
+    spread = [getattr(face.nn.init, name)(face.zeros(300, 200), **options).numpy().std() for face in (fad.eager, torch)]
+    assert spread[0] == pytest.approx(spread[1], rel=0.02)
+
+
+def test_identities_are_written_as_torch_writes_them():
+    for name, shape, options in [("eye_", (3, 4), {}), ("dirac_", (6, 2, 3, 3), {"groups": 2})]:
+        mine, theirs = (getattr(face.nn.init, name)(face.zeros(*shape), **options) for face in (fad.eager, torch))
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())

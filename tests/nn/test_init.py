@@ -17,12 +17,40 @@ KEY, SHAPE = random.key(0), (300, 200)
     (lambda key, shape: init.kaiming_normal(key, shape, mode="fan_out", gain=1.0), np.sqrt(1 / 300)),
     (lambda key, shape: init.uniform(key, shape, -1.0, 1.0), np.sqrt(1 / 3)),
     (lambda key, shape: init.normal(key, shape, 0.0, 0.5), 0.5),
+    (lambda key, shape: init.trunc_normal(key, shape, 0.0, 0.5, -1.0, 1.0), 0.5 * 0.8796256610342398),
 ])  # fmt: skip
 def test_the_standard_deviation_is_the_promised_one(make, deviation):
     w = make(KEY, SHAPE)
     assert w.shape == SHAPE
     assert abs(w.mean()) < 0.02 * deviation
     assert abs(w.std() / deviation - 1) < 0.02
+
+
+def test_uniform_and_truncated_numbers_stay_within_their_bounds_and_come_near_them():
+    for make, bound in [
+        (init.xavier_uniform, np.sqrt(6 / 500)), (init.kaiming_uniform, np.sqrt(6 / 200)),
+        (lambda key, shape: init.kaiming_uniform(key, shape, gain=1.0, mode="fan_out"), np.sqrt(3 / 300)),
+        (lambda key, shape: init.trunc_normal(key, shape, low=-0.5, high=0.5), 0.5),
+    ]:  # fmt: skip
+        w = make(KEY, SHAPE)
+        assert 0.999 * bound < np.abs(w).max() <= bound
+
+
+def test_layers_that_start_as_the_identity_are_the_identity():
+    x = np.random.default_rng(0).standard_normal((2, 4, 6))
+    linear, conv = nn.Linear(6, 6, bias=False), nn.Conv1d(4, 4, 3, padding=1, groups=2, bias=False)
+    linear.weight, conv.weight = init.eye((6, 6)), init.dirac((4, 2, 3), groups=2)
+    np.testing.assert_array_equal(linear(x), x)
+    np.testing.assert_array_equal(conv(x), x)
+
+
+def test_gains_are_those_of_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch, the oracle of this test, is not installed")
+    for name, param in [("relu", None), ("tanh", None), ("selu", None), ("sigmoid", None), ("linear", None),
+                        ("conv2d", None), ("leaky_relu", None), ("leaky_relu", 0.3)]:  # fmt: skip
+        assert init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)
+    with pytest.raises(ValueError, match="no gain is known for 'bent'"):
+        init.calculate_gain("bent")
 
 
 def test_kernels_of_convolutions_count_their_field():

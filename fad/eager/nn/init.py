@@ -22,11 +22,35 @@ def _in_place(fun: Callable) -> Callable:
     return fill
 
 
-uniform_ = _in_place(init.uniform)
-normal_ = _in_place(init.normal)
-for _name in ("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal"):
-    if hasattr(init, _name):
-        globals()[f"{_name}_"] = _in_place(getattr(init, _name))
+uniform_, normal_, trunc_normal_ = _in_place(init.uniform), _in_place(init.normal), _in_place(init.trunc_normal)
+xavier_uniform_, xavier_normal_ = _in_place(init.xavier_uniform), _in_place(init.xavier_normal)
+orthogonal_ = _in_place(init.orthogonal)
+calculate_gain = init.calculate_gain
+
+
+def _kaiming(fun: Callable) -> Callable:
+    fill = _in_place(fun)
+
+    def with_gain(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+        return fill(tensor, init.calculate_gain(nonlinearity, a), mode)
+
+    with_gain.__doc__ = f"Fill a tensor as `fad.nn.init.{fun.__name__}` does, for what comes after, and return it."
+    return with_gain
+
+
+kaiming_uniform_, kaiming_normal_ = _kaiming(init.kaiming_uniform), _kaiming(init.kaiming_normal)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """Make a matrix the identity."""
+    return tensor.copy_(Tensor(init.eye(tuple(tensor.shape), tensor.dtype)))
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Make a kernel one with which a convolution is the identity."""
+    return tensor.copy_(Tensor(init.dirac(tuple(tensor.shape), groups, tensor.dtype)))
 
 
 @no_grad()
