@@ -148,8 +148,13 @@ def _extreme(name: str, function: Callable, arg: Callable, pair: Any) -> Callabl
     def reduced(input, dim=None, keepdim=False):
         if isinstance(dim, Tensor):
             return pair(input, dim)
-        y = composite(f"{name}Backward{int(dim is None)}", lambda x: function(x, dim, keepdims=keepdim), input)
-        return y if dim is None else Extreme(y, Tensor(arg(input.value, dim, keepdims=keepdim)))
+        if dim is None:
+            return composite(f"{name}Backward1", lambda x: function(x, None), input)
+        # the derivative goes to the element that the indices name, alone at ties too
+        best = arg(np.asarray(input.detach()), dim, keepdims=True)
+        chosen = lambda x: np.take_along_axis(x, best, dim)
+        y = composite(f"{name}Backward0", chosen if keepdim else lambda x: np.squeeze(chosen(x), dim), input)
+        return Extreme(y, Tensor(best if keepdim else np.squeeze(best, dim)))
 
     reduced.__doc__ = (
         f"Return the {name.lower()}imum; over `dim`, with its indices; of two tensors, element by element."

@@ -147,6 +147,9 @@ INDEX = np.array([[2, 0, 1], [1, 3, 0]])
 A = np.eye(3) * 3 + real(3, 3) * 0.3
 FURTHER = {
     "sort": (lambda t, x: t.sort(x, dim=0, descending=True).values, SORTED),
+    "max of ties": (lambda t, x: t.max(x, 1).values * x.min(dim=0, keepdim=True)[0][0, 1], np.ones((2, 3))),
+    "max of all": (lambda t, x: t.max(x) * x.min(), SORTED),
+    "amax of ties": (lambda t, x: t.amax(x, 1), np.ones((2, 3))),
     "argsort": (lambda t, x: x * t.argsort(x, descending=True), SORTED),
     "topk": (lambda t, x: t.topk(x, 2)[0], SORTED),
     "smallest": (lambda t, x: x.topk(2, dim=1, largest=False).values, SORTED),
