@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.groups import VIEWS
+from fad.compile.llvm import registers
 from fad.compile.llvm.control import BRANCH, LOOP, branch_text, loop_text
-from fad.compile.memory import data_address
 from fad.compile.numpy_program import NumPyProgram
+from fad.compile.pieces import data_address
 from fad.compile.repeated import Loop
 from fad.core.graph import Equation, Graph, Type
 from fad.core.primitive import Primitive
@@ -94,6 +95,11 @@ def native_loop(build: Any, eq: Equation) -> bool:
     loop = Loop(eq)
     if any(build.graph.types[o].dtype.kind == "O" for o in eq.outs):
         return False
+    if registers.fits(loop):
+        name, text = registers.function(loop, [build.at[i].strides[0] for i in loop.xs])
+        build._function(name, text)
+        registers.words(build, loop, eq, _FOREVER)
+        return True
     body = build.inner(apart(loop.body), loop.index_input)
     if body is None:
         return False

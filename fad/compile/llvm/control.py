@@ -179,7 +179,9 @@ out:
 def branch_text() -> str:
     """Return the driver of branches: ``bodies`` has five words each (functions, arguments, rows, patches, patched)."""
     head = _words(BRANCH, {"index", "bodies"})
-    return f"""{_PATCH}{_ROWS}
+    # modules are joined, so the names of their parts differ
+    parts = f"{_PATCH}{_ROWS}".replace("@patch(", "@branch_patch(").replace("@rows(", "@branch_rows(")
+    return f"""{parts}
 define i32 @branch(ptr %W) {{
 entry:
 {head}
@@ -210,8 +212,8 @@ chosen:
   %rows = load i64, ptr %e2
   %patches = load ptr, ptr %e3
   %patched = load i64, ptr %e4
-  call void @patch(ptr %patches, i64 %patched, ptr %A, i64 0, i64 0)
-  call void @rows(ptr %functions, ptr %arguments, i64 %rows)
+  call void @branch_patch(ptr %patches, i64 %patched, ptr %A, i64 0, i64 0)
+  call void @branch_rows(ptr %functions, ptr %arguments, i64 %rows)
   ret i32 0
 }}
 """
