@@ -10,16 +10,17 @@ import numpy as np
 from fad.compile.groups import Step, node_facts, shown
 from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine
-from fad.compile.llvm.emit import LLVM_TYPE
+from fad.compile.llvm.emit import I64, LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, guard_text
 from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.compile.llvm.pool import pool, pool_text
-from fad.compile.memory import Memory, data_address
+from fad.compile.lookups import add_lookup
+from fad.compile.memory import Memory
 from fad.compile.parts import cut
-from fad.compile.pieces import outside, with_ellipsis
+from fad.compile.pieces import data_address, outside, with_ellipsis
 from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
 MOST_AXES = 4
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
@@ -89,6 +90,9 @@ class Build(Memory):
             return None if add_product(self, eq) else self._call(eq)
         if step.kind == "pieces":
             return self._pieces(step.equations[0])
+        if step.kind == "lookup":
+            eq = step.equations[0]
+            return None if not self.within and add_lookup(self, eq, _collapse) else self._call(eq)
         if step.kind == "guard":
             return self._guard(step.equations[0])
         return self._call(step.equations[0])
@@ -211,7 +215,13 @@ class Build(Memory):
         else:
             nodes, types, operands, numbers = (), (), [eq.ins[0]], {eq.ins[0]: 0}
         stored = sorted(step.members.difference(outs))
-        values = [numbers[o] for o in stored] + [numbers[s.ins[0]] for s in sums]
+        values = [numbers[o] for o in stored]
+        for s in sums:
+            values.append(numbers[s.ins[0]])
+            if self.graph.types[s.ins[0]].dtype.kind == "b":  # truth values are counted
+                nodes = (*nodes, Node("{0}", (values[-1],), I64, False))
+                types = (*types, I64)
+                values[-1] = len(operands) + len(nodes) - 1
         start, stop = axis[0], axis[-1] + 1
         if axis == tuple(range(start, stop)):
             flat = [1 if d in axis else n for d, n in enumerate(shape)]
@@ -285,6 +295,32 @@ class Build(Memory):
 
         self._rows(kernel, extents, strides, point, cut(kernel, extents))
 
+    def copy(self, source: tuple, o: int) -> bool:
+        """Copy an array, or one element everywhere, into a value; `source` is the array and the value it is, if any."""
+        extents, strides = self._layout(self.at[o].shape, [source[0], self.at[o]])
+        if len(extents) > MOST_AXES:
+            return False
+        if source[1] is None:
+            self.kept.append(source[0])
+        self._write(*source, self.at[o], o, False, extents, strides)
+        return True
+
+    def expanded(self, array: np.ndarray, i: int | None, shape: tuple) -> tuple[np.ndarray, int | None]:
+        """Return an array, value i if it is one, broadcast to a shape in memory without gaps."""
+        if i is None or i in self.graph.constants:
+            return np.ascontiguousarray(np.broadcast_to(array, shape)), None
+        v = len(self.graph.types)
+        self.graph.types.append(Type(shape, array.dtype))
+        self.base[v] = v
+        self.at[v] = np.empty(shape, array.dtype)
+        extents, strides = self._layout(shape, [array, self.at[v]])
+        self._write(array, i, self.at[v], v, False, extents, strides)
+        return self.at[v], v
+
+    def failing(self, eq: Equation) -> None:
+        """Say that the next row of the table stops the program where this equation has no answer."""
+        self.guards[len(self.table)] = self.position[id(eq)]
+
     def contiguous(self, i: int, rows: bool = False) -> int:
         """Return a value that lies in memory without gaps, a copy if need be; with `rows`, each of its rows does."""
         a = self.at[i]
@@ -309,7 +345,7 @@ class Build(Memory):
         if t.shape == () and type(want) in (bool, int) and t.dtype in _GUARDED:
             width = 8 if t.dtype.kind == "b" else 64
             if (width == 8) == (type(want) is bool):
-                self.guards[len(self.table)] = position
+                self.failing(eq)
                 self._function(f"guard{width}", lambda: guard_text(width))
                 self.words.append(self.address(i, len(self.words)))
                 self.words.append(int(want))

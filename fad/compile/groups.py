@@ -14,6 +14,7 @@ import numpy as np
 
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import is_heavy, template, working_type
+from fad.compile.lookups import is_lookup
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
@@ -21,13 +22,14 @@ PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
 REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
 VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
+_COUNTED = (np.dtype(bool), np.dtype(np.int64))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
 MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 200, 1 << 15, 24
 
 
 class Step:
-    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "guard", "view" or "call"."""
+    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "lookup", "guard", "view" or "call"."""
 
     __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
 
@@ -83,6 +85,8 @@ def _kind(graph: Graph, eq: Equation) -> str:
     out = graph.types[eq.outs[0]]
     if eq.prim.name in PIECES and _in_pieces(graph, eq):
         return "pieces"
+    if is_lookup(graph, eq):
+        return "lookup"
     if eq.prim.name in VIEWS and (eq.prim.name != "getitem" or _is_basic(eq.params["template"])):
         return "view"
     if out.dtype in _REAL:
@@ -91,6 +95,9 @@ def _kind(graph: Graph, eq: Equation) -> str:
             return "sum"
         if eq.prim.name == "matmul" and same:
             return "matmul"
+    if eq.prim.name == "sum_over" and out.dtype == np.int64 and eq.params["axis"]:
+        x = graph.types[eq.ins[0]]
+        return "sum" if x.dtype in _COUNTED and x.size else "call"
     return "call"
 
 

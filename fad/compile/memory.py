@@ -13,7 +13,7 @@ import numpy as np
 
 from fad.compile.groups import Step, plan_steps
 from fad.compile.passes import use_counts
-from fad.compile.pieces import placed_pieces
+from fad.compile.pieces import data_address, placed_pieces
 from fad.core.graph import ARRAY, Equation, Graph
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
@@ -215,7 +215,3 @@ class Memory:
         if place is not None and place.outside:
             place.slots.append((word, address - data_address(self.at[place.value])))
         return address
-
-
-def data_address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]

@@ -17,8 +17,8 @@ import numpy as np
 from fad.compile.assemble import Build
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
-from fad.compile.memory import data_address
-from fad.core.graph import ARRAY, NUMBER, Graph, GuardFailed, ask
+from fad.compile.pieces import data_address
+from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _REMEMBERED = 2  # large results kept for another call
 _run_table = None
@@ -128,6 +128,9 @@ def _failer(build: Build) -> Callable:
     def fail(index: int) -> None:
         position = build.guards[index]
         eq = graph.equations[position]
+        if eq.prim is not GUARD:  # an index out of range: NumPy's own error says which
+            eq.prim.forward(*[build.at[i] for i in eq.ins], **eq.params)
+            raise AssertionError(f"native code refused {eq.prim.name} where NumPy does not")
         raise GuardFailed(eq, position, ask(build.at[eq.ins[0]][()], eq.params["convert"]))
 
     return fail

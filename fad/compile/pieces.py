@@ -44,3 +44,7 @@ def with_ellipsis(index: Any) -> tuple:
     """Return an index that gives an array even where it names one element."""
     index = index if type(index) is tuple else (index,)
     return index if any(p is Ellipsis for p in index) else (*index, ...)
+
+
+def data_address(array: Any) -> int:
+    return array.__array_interface__["data"][0]

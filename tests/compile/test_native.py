@@ -237,3 +237,15 @@ def test_pieces_that_a_loop_computes_are_written_where_they_belong(n):
     for _ in range(2):
         for a, b in zip(compiled(f, x, y), f(x, y), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2)])
+def test_integers_are_added_and_truth_values_counted_exactly(axis):
+    x = RNG.integers(-(2**60), 2**60, (3, 40, 5))
+    for f in (
+        lambda x: np.sum(x, axis=axis), lambda x: np.sum(x * 3 - 1, axis=axis), lambda x: np.sum(x > 0, axis=axis),
+        lambda x: (x > 0, np.sum(x > 0, axis=axis), np.sum((x > 0) & (x < 2**59), axis=axis, keepdims=True)),
+    ):  # fmt: skip
+        for a, b in zip(fad.tree.leaves(compiled(f, x)), fad.tree.leaves(f(x)), strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype

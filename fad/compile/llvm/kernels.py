@@ -11,7 +11,7 @@ import hashlib
 import math
 from typing import NamedTuple
 
-from fad.compile.llvm.emit import BOOL, F64, Emitter, constant
+from fad.compile.llvm.emit import BOOL, F64, I64, Emitter, constant
 from fad.compile.llvm.templates import emit
 from fad.compile.llvm.vectors import SCALAR, CannotWiden, plain_loop, sum_loop, width
 
@@ -307,7 +307,7 @@ def _store(value: str, t: str, n: int, tag: str) -> list[str]:
 
 def _combine(w: _Writer, t: str, a: str, b: str, flags: str = "") -> str:
     if w.k.how == "add":
-        return f"fadd {flags}{t} {a}, {b}"
+        return f"add {t} {a}, {b}" if t == I64 else f"fadd {flags}{t} {a}, {b}"
     name = f"llvm.{w.k.how}.{'f64' if t == F64 else 'f32'}"
     w.e.needs.add(f"declare {t} @{name}({t}, {t})")
     return f"call {t} @{name}({t} {a}, {t} {b})"
@@ -315,7 +315,7 @@ def _combine(w: _Writer, t: str, a: str, b: str, flags: str = "") -> str:
 
 def _finished(w: _Writer, t: str, s: str) -> list[str]:
     """Take a chunk's result, acc2, into the whole row's."""
-    if w.k.how == "add":
+    if w.k.how == "add" and t != I64:
         return _compensated(t, s)
     return [f"  %total2{s} = {_combine(w, t, f'%total{s}', f'%acc2{s}')}"]
 
@@ -337,7 +337,6 @@ def _sum_loop(w: _Writer, tag: str) -> list[str]:
     inner = k.rank - 1
     body, values = w.body(tag)
     head, check, tail = _limits(w, tag)
-    plain = k.how == "add"
     sums = [(f"{tag}{n}", value, t, w.neutral(t)) for n, (value, t) in enumerate(values) if n >= k.stored]
     lines = [
         f"  br label %pre{tag}", f"pre{tag}:", f"  br label %C{tag}", f"C{tag}:",
@@ -345,7 +344,7 @@ def _sum_loop(w: _Writer, tag: str) -> list[str]:
     ]  # fmt: skip
     for s, _, t, zero in sums:
         lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
-        if plain:
+        if k.how == "add" and t != I64:
             lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
     if head:
         lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{head[0]}, %D{tag}]")

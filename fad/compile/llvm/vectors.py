@@ -196,13 +196,15 @@ class Lanes:
     def combine(self, t: str, a: str, b: str) -> str:
         v = vector(t, self.n)
         if self.w.k.how == "add":
-            return f"fadd {v} {a}, {b}"
+            return f"{'add' if t == I64 else 'fadd'} {v} {a}, {b}"
         called = self.need(f"llvm.{self.w.k.how}.v{self.n}{_SUFFIX[t]}", v, f"{v}, {v}")
         return f"call {v} {called}({v} {a}, {v} {b})"
 
     def reduced(self, t: str, a: str) -> str:
         """Combine the lanes of a vector."""
         v, how = vector(t, self.n), self.w.k.how
+        if how == "add" and t == I64:
+            return f"call {t} {self.need(f'llvm.vector.reduce.add.v{self.n}i64', t, v)}({v} {a})"
         if how == "add":
             called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{_SUFFIX[t]}", t, f"{t}, {v}")
             return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
@@ -286,7 +288,7 @@ def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
     for s, _, t in sums:
         zero = w.neutral(t)
         lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
-        if k.how == "add":
+        if k.how == "add" and t != I64:
             lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
     if passed:
         lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, %D{tag}]")

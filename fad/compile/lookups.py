@@ -1,0 +1,141 @@
+"""Gathers and scatters by integer arrays: rows looked up, added up or written at places known at run time only.
+
+An index of a few neighbouring integer arrays among whole slices, ``x[:, i, j]``, has three groups of axes: those before
+the arrays, those of the arrays, and those behind. Each group runs evenly through memory or the operation is left to
+NumPy. An index out of range stops the program, and NumPy is asked for its error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.compile.llvm.emit import BYTES, LLVM_TYPE
+from fad.compile.llvm.fixed import lookup_text
+from fad.compile.pieces import data_address
+from fad.core.graph import Equation, Graph
+
+_INTEGER = np.dtype(np.int64)
+_ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64))
+MOST_ARRAYS = 3
+NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
+
+
+def is_lookup(graph: Graph, eq: Equation) -> bool:
+    """Tell whether an operation indexes by integer arrays in a way that native code can."""
+    out = graph.types[eq.outs[0]]
+    if eq.prim.name not in NAMES or out.dtype not in LLVM_TYPE:
+        return False
+    ndim = len(graph.types[eq.ins[0]].shape)
+    if eq.prim.name == "scatter":
+        (index, *more) = eq.params["indices"]
+        ndim = len(out.shape)
+        arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
+        template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
+        fine = not more and all(a.dtype == _INTEGER for a in arrays) and out.dtype in _ADDED
+        values = eq.ins
+    else:
+        template = eq.params["template"]
+        first = 1 if eq.prim.name == "getitem" else 2
+        fine = all(graph.types[i].dtype == _INTEGER for i in eq.ins[first:])
+        fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
+        values = eq.ins[:first]
+    fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
+    return fine and out.size > 0 and graph.types[eq.ins[0]].size > 0 and _place(template, ndim) is not None
+
+
+def _place(template: tuple, ndim: int) -> tuple[int, int] | None:
+    """Return before how many axes the index arrays stand, and how many there are; None for other indices."""
+    if Ellipsis in [p for p in template if p is Ellipsis]:
+        at = template.index(Ellipsis)
+        template = (*template[:at], *[slice(None)] * (ndim - len(template) + 1), *template[at + 1 :])
+    at = [k for k, p in enumerate(template) if type(p) is str]
+    whole = all(type(p) is str or (type(p) is slice and p == slice(None)) for p in template)
+    if not whole or not 1 <= len(at) <= MOST_ARRAYS or at != list(range(at[0], at[-1] + 1)) or len(template) > ndim:
+        return None
+    return at[0], len(at)
+
+
+def add_lookup(build: Any, eq: Equation, collapse: Any) -> bool:
+    """Add the rows of a lookup to a program's table; false if its arrays do not run evenly through memory."""
+    o = eq.outs[0]
+    if eq.prim.name == "getitem":
+        x, *numbers = eq.ins
+        return _rows(build, eq, collapse, "take", (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+    if eq.prim.name == "scatter":
+        v = eq.ins[0]
+        template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
+        arrays = [(np.asarray(p), None) for p in eq.params["indices"][0] if isinstance(p, np.ndarray)]
+        start, how = (np.zeros((), build.at[o].dtype), None), "add"
+    else:
+        x, v, *numbers = eq.ins
+        template, arrays = None, _arrays(build, numbers)
+        start, how = (build.at[x], x), eq.prim.name.removeprefix("index_")
+    plan = _plan(build, eq, collapse, (build.at[o], o), (build.at[v], v), arrays, template)
+    if plan is None or not build.copy(start, o):
+        return False
+    _emit(build, eq, how, plan)
+    return True
+
+
+def _arrays(build: Any, numbers: list) -> list:
+    return [(build.at[i], i) for i in numbers]
+
+
+def _rows(build: Any, eq: Equation, collapse: Any, how: str, x: tuple, y: tuple, arrays: list) -> bool:
+    plan = _plan(build, eq, collapse, x, y, arrays, None)
+    if plan is None:
+        return False
+    _emit(build, eq, how, plan)
+    return True
+
+
+def _plan(build: Any, eq: Equation, collapse: Any, x: tuple, y: tuple, arrays: list, template: Any) -> tuple | None:
+    """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
+    a, b = x[0], y[0]
+    before, count = _place(eq.params["template"] if template is None else template, a.ndim)  # type: ignore[misc]
+    shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
+    full = (*a.shape[:before], *shape, *a.shape[before + count :])
+    if b.ndim > len(full):
+        return None
+    b = np.broadcast_to(b, full)
+    middle, behind = before + len(shape), before + count
+    indices = [np.broadcast_to(i, shape) for i, _ in arrays]
+    if len(collapse(shape, tuple([i.strides for i in indices]), ())[0]) != 1:
+        arrays = [build.expanded(i, value, shape) for i, value in arrays]
+        indices = [i for i, _ in arrays]
+    if len(collapse(shape, (b.strides[before:middle],), ())[0]) != 1:
+        b, value = build.expanded(b, y[1], full)
+        y = (b, value)
+    groups = [
+        collapse(a.shape[:before], (a.strides[:before], b.strides[:before]), ()),
+        collapse(shape, (b.strides[before:middle], *[i.strides for i in indices]), ()),
+        collapse(a.shape[behind:], (a.strides[behind:], b.strides[middle:]), ()),
+    ]
+    if any(len(extents) != 1 for extents, _ in groups):
+        return None
+    looked = [(a.shape[before + k], a.strides[before + k]) for k in range(count)]
+    return x, y, arrays, groups, looked
+
+
+def _emit(build: Any, eq: Equation, how: str, plan: tuple) -> None:
+    (a, x), (b, y), arrays, groups, looked = plan
+    (p, ((ap,), (bp,))), (n, ((bn,), *steps)), (q, ((aq,), (bq,))) = groups
+    t = LLVM_TYPE[a.dtype]
+    even = aq == bq == BYTES[t] and q[0] > 1
+    single = q[0] == 1
+    name = f"look_{how}_{t}_{len(arrays)}{'_even' if even else '_one' if single else ''}"
+    build.failing(eq)
+    build._function(name, lambda: lookup_text(name, how, t, len(arrays), even, single))
+    words = build.words
+    for extent in (p, n, q):
+        words.append(extent[0])
+    for array, value, strides in ((a, x, (ap, aq)), (b, y, (bp, bn, bq))):
+        words.append(build.address_in(value, len(words), data_address(array)))
+        words += strides
+    for (array, value), (step,), (limit, stride) in zip(arrays, steps, looked, strict=True):
+        build.kept.append(array)
+        at = data_address(array)
+        words.append(at if value is None else build.address_in(value, len(words), at))
+        words += [step, limit, stride]

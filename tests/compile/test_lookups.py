@@ -1,0 +1,128 @@
+"""Gathers and scatters by integer arrays run natively, with NumPy's answers and NumPy's errors."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile.lowering import using
+
+pytest.importorskip("llvmlite")
+RNG = np.random.default_rng(0)
+
+
+def compiled(f, *args):
+    with using("llvm"):
+        fast = fad.jit(f)
+        fast(*args)
+        fast(*args)
+    return fast
+
+
+def program(fast):
+    (signature,) = fast._signatures.values()
+    return signature.paths[0].program
+
+
+X = RNG.normal(size=(6, 5, 5))
+I = np.array([[1, -1, 3], [0, 0, 5]])
+J = np.array([2, -5, 0])
+LOOKUPS = {
+    "rows": lambda x, i, j: x[i],
+    "rows of a matrix": lambda x, i, j: x[0][j],
+    "columns": lambda x, i, j: x[:, j],
+    "last axis": lambda x, i, j: x[..., j],
+    "two arrays": lambda x, i, j: x[i, j],
+    "three arrays": lambda x, i, j: x[i, j, j],
+    "two arrays behind": lambda x, i, j: x[:, j, j],
+    "elements": lambda x, i, j: x[:, 0, 0][i],
+    "take": lambda x, i, j: np.take(x, j, axis=1),
+    "take along": lambda x, i, j: np.take_along_axis(x[0], j[:, None], axis=0),
+    "one index for all": lambda x, i, j: x[i[:, :1], j],
+    "of what is strided": lambda x, i, j: (x[::2].T[j[2:]], x[:, ::-1][:, j]),
+    "then computed with": lambda x, i, j: np.sin(x[i]) * x[j][1:2],
+}
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, bool])
+def test_a_lookup_gives_what_numpy_gives(name, dtype):
+    x = X if dtype is np.float64 else (10 * X).astype(dtype)
+    f = LOOKUPS[name]
+    if dtype in (np.int64, bool) and name == "then computed with":
+        x = x.astype(np.float64)
+    fast = compiled(f, x, I, J)
+    assert name == "of what is strided" or "getitem" not in program(fast).fallbacks
+    for i, j in ((I, J), (I[::-1] - 1, np.abs(J) - 1)):
+        for a, b in zip(fad.tree.leaves(fast(x, i, j)), fad.tree.leaves(f(x, i, j)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == np.float32 else 1e-14)
+            assert a.dtype == b.dtype
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_derivative_of_a_lookup_adds_up_repeated_rows(name, dtype):
+    f = LOOKUPS[name]
+    x = X.astype(dtype)
+
+    def loss(x, i, j):
+        return sum(np.sum(y * y) for y in fad.tree.leaves(f(x, i, j)))
+
+    for g, args in (
+        (fad.grad(loss), (x, I, J)),
+        (lambda x: fad.grad(loss)(x, I, J), (x,)),
+    ):
+        fast = compiled(g, *args)
+        np.testing.assert_allclose(fast(*args), g(*args), rtol=1e-12 if dtype is np.float64 else 1e-5, atol=1e-6)
+
+
+def test_embeddings_and_labels_need_no_call_of_numpy():
+    words, labels = RNG.integers(0, 50, (8, 6)), RNG.integers(0, 3, 8)
+
+    def loss(table, w):
+        z = np.sum(table[words], axis=1) @ w
+        z = z - np.max(z, axis=1, keepdims=True)
+        return -np.mean((z - np.log(np.sum(np.exp(z), axis=1, keepdims=True)))[np.arange(8), labels])
+
+    args = RNG.normal(size=(50, 4)), RNG.normal(size=(4, 3))
+    fast = compiled(fad.value_and_grad(loss, argnums=(0, 1)), *args)
+    assert program(fast).fallbacks == []
+    for a, b in zip(
+        fad.tree.leaves(fast(*args)), fad.tree.leaves(fad.value_and_grad(loss, argnums=(0, 1))(*args)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-14)
+
+
+def test_updates_at_integer_arrays_add_or_write_in_order():
+    x = RNG.normal(size=(6, 4))
+    i = np.array([1, 1, -1, 0])
+    v = RNG.normal(size=(4, 4))
+
+    def f(x, v, i):
+        return fad.numpy.at(x)[i].add(v), fad.numpy.at(x)[i].set(v), fad.numpy.at(x)[i, i % 4].add(2.0)
+
+    fast = compiled(f, x, v, i)
+    assert not {"index_add", "index_set"} & set(program(fast).fallbacks)
+    for a, b in zip(fast(x, v, i), f(x, v, i), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_an_index_out_of_range_raises_numpys_error_and_later_calls_are_right():
+    f = LOOKUPS["two arrays"]
+    fast = compiled(f, X, I, J)
+    for i, j in ((I + 1, J), (I, J - 1), (I - 7, J), (I, J + 3)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            fast(X, i, j)
+    np.testing.assert_array_equal(fast(X, I, J), f(X, I, J))
+
+
+@pytest.mark.parametrize("n", [1, 40_000])
+def test_large_and_single_lookups(n):
+    x = RNG.normal(size=(2000, 3))
+    i = RNG.integers(-2000, 2000, n)
+
+    def f(x, i):
+        return x[i], np.sum(x[i] * x[i])
+
+    fast = compiled(fad.grad(lambda x, i: f(x, i)[1]), x, i)
+    np.testing.assert_allclose(fast(x, i), fad.grad(lambda x, i: f(x, i)[1])(x, i), rtol=1e-12)
+    np.testing.assert_array_equal(compiled(f, x, i)(x, i)[0], x[i])
