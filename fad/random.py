@@ -387,6 +387,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
+    if np.result_type(a).kind == "c":
+        raise TypeError(f"the parameters of random numbers are real, but one has the dtype {np.result_type(a)}")
     dtype = _dtype(dtype or getattr(a, "dtype", None))
     a = a.astype(dtype) if hasattr(a, "dtype") else np.asarray(a, dtype)
     return a if shape is None else np.broadcast_to(a, _shape(shape))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fad
+import fad.nn.functional
 from fad.core.primitive import REGISTRY
 from fad.core.tracer import FUNCTIONS, REFUSED, UFUNCS
 from fad.errors import ComplexGradientError
@@ -47,7 +48,8 @@ NO_MEANING = {
     "arange": "NumPy drops the imaginary part of a length",
     **dict.fromkeys(["histogram", "histogram_bin_edges", "histogram2d", "histogramdd"], "bins of complex numbers"),
     "unique_values": "an order that NumPy leaves open; the set is right",
-    "sigmoid": "a real activation", "norm_root": "a step of norm on real numbers",
+    "norm_root": "a step of norm on real numbers",
+    "random_gamma": "its parameter is real, and fad.random refuses another",
     "sign_real": "the real branch of sign",
     "isposinf": "its samples are constants", "isneginf": "its samples are constants",
     "real_part": "the complex branch of real, whose samples are complex already",
@@ -68,8 +70,8 @@ def operations_without_complex():
 def test_what_is_declared_real_is_what_numpy_does_not_define_for_complex_numbers():
     computed = set()
     for name, op in operations_without_complex():
-        if name.startswith("special.") or not op.numpy:
-            continue  # NumPy has nothing to say about it
+        if name.startswith(("special.", "scipy.stats.")):
+            continue  # SciPy says where they are complex: see tests/scipy
         try:
             drawn = cases(op, np.complex128)
         except (TypeError, ValueError):
@@ -77,6 +79,23 @@ def test_what_is_declared_real_is_what_numpy_does_not_define_for_complex_numbers
         if any(x.dtype.kind == "c" for case in drawn for x in case.operands) and any(defined(case) for case in drawn):
             computed.add(name)
     assert computed <= set(NO_MEANING), computed - set(NO_MEANING)
+
+
+def test_the_parameters_of_random_numbers_are_real():
+    key = fad.random.key(0)
+    for draw in (lambda a: fad.random.gamma(key, a), lambda a: fad.random.beta(key, a, 2.0)):
+        with pytest.raises(TypeError, match="real"):
+            draw(1.0 + 1.0j)
+        with pytest.raises(TypeError, match="real"):
+            fad.grad(lambda a, draw=draw: draw(a + 0j).real)(1.0)
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3 - 2.0j])
+def test_cross_entropy_of_complex_logits_is_that_of_its_formula(weight):
+    z, labels = noise(3, 4), np.array([0, 2, 1])
+    formula = lambda z: np.mean(np.log(np.sum(np.exp(z), -1)) - z[np.arange(3), labels])
+    found = fad.grad(lambda z: (weight * fad.nn.functional.cross_entropy(z, labels)).real)(z)
+    np.testing.assert_allclose(found, fad.grad(lambda z: (weight * formula(z)).real)(z), rtol=1e-10, atol=1e-12)
 
 
 # --- each operation, as a function of pairs of reals -----------------------------------------------------------------

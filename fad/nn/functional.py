@@ -12,7 +12,7 @@ from fad.backends import backend_of
 from fad.core.archetypes import elementwise
 from fad.core.tracer import bind
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
-from fad.nn.labels import checked_rows
+from fad.nn.labels import checked_rows, looked_up
 from fad.nn.losses import *  # noqa: F403  (losses are functions too, and have a file of their own)
 from fad.nn.losses import __all__ as _losses
 from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and resizing, too)
@@ -39,7 +39,9 @@ def _normal_cdf(x):
     return _slow_cdf(x).astype(x.dtype) if ndtr is None else ndtr(x)
 
 
-normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf)
+normal_cdf = elementwise(
+    "normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True
+)
 
 
 def tanh(x: Any) -> Any:
@@ -258,8 +260,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
 
     The row `padding_idx` gets no gradient.
     """
-    indices = checked_rows(indices, len(weight))
-    rows = weight[indices]
+    rows = looked_up(weight, indices)
     if padding_idx is None:
         return rows
     return np.where((indices == padding_idx)[..., None], _values(rows), rows)

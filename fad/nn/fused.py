@@ -13,7 +13,9 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.nn.labels import check_labels, checked_labels_p, spoilt
 
-relu = elementwise("relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)")
+relu = elementwise(
+    "relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)", complex=True
+)
 
 # --- x Wᵀ + b --------------------------------------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ softmax_p = register(
         jvp=lambda tangents, y, xs, params: _softmax_push(tangents[0], y, **params),
         vjp=(lambda ct, y, x, *, axis: _softmax_push(ct, y, axis),),
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
-        samples=_softmax_samples, complex=False,
+        samples=_softmax_samples,
     )
 )  # fmt: skip
 
@@ -124,7 +126,7 @@ log_softmax_p = register(
         - np.sum(np.exp(y) * tangents[0], axis=params["axis"], keepdims=True),
         vjp=(lambda ct, y, x, *, axis: ct - np.exp(y) * np.sum(ct, axis=axis, keepdims=True),),
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
-        samples=_softmax_samples, complex=False,
+        samples=_softmax_samples,
     )
 )  # fmt: skip
 
@@ -200,7 +202,8 @@ def _cross_entropy_vjp(k, ct, y, z, labels, *, reduction, lanes):
     p = _softmax(_rows(z), axis=1)
     p[np.arange(len(p)), labels.reshape(-1)] -= 1.0
     if lanes == 0 and reduction != "none":
-        p *= float(ct) / len(p) if reduction == "mean" else float(ct)
+        ct = ct.item()
+        p *= ct / len(p) if reduction == "mean" else ct
         return p if z.ndim == 2 else p.reshape(z.shape)
     p = p if z.ndim == 2 else p.reshape(z.shape)
     p *= _weights(ct, z, reduction, lanes)
@@ -221,7 +224,7 @@ def _cross_entropy_batch(size, batched, xs, params):
 cross_entropy_p = register(
     Primitive(
         "cross_entropy_of_logits", _cross_entropy,
-        jvp=_cross_entropy_jvp, vjp=_cross_entropy_vjp, batch=_cross_entropy_batch, complex=False,
+        jvp=_cross_entropy_jvp, vjp=_cross_entropy_vjp, batch=_cross_entropy_batch,
         samples=lambda s: [
             call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="mean", lanes=0),
             call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="none", lanes=0),

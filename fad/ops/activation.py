@@ -16,5 +16,6 @@ def _sigmoid(x):
 
 
 sigmoid = elementwise(
-    "sigmoid", lambda z, _x: z * (1.0 - z), forward=_sigmoid, lower="(1 / (1 + exp(-{0})))", domain=(-4.0, 4.0)
+    "sigmoid", lambda z, _x: z * (1.0 - z), forward=_sigmoid, lower="(1 / (1 + exp(-{0})))", domain=(-4.0, 4.0),
+    complex=True,
 )

@@ -101,7 +101,7 @@ def _linear_in_first(name: str, forward: Any, other: Any, first: str) -> Primiti
     """Make an operation that is linear in its first operand and flat in the others."""
     # The contract varies the first operand alone: the others must stay each other's input and result.
     notes = {"constants": (1, 2)}
-    prim = Primitive(name, forward, archetype="linear", complex=False, samples=_transposed_samples(first), extra=notes)
+    prim = Primitive(name, forward, archetype="linear", samples=_transposed_samples(first), extra=notes)
     prim.jvp = lambda tangents, y, xs, params: (
         None if tangents[0] is None else bind(prim, tangents[0], *xs[1:], **params)
     )
@@ -120,7 +120,6 @@ max_pool_p = register(
         vjp=(lambda ct, y, x, **params: bind(max_spread_p, ct, x, y, **params),),
         batch=_merged(lambda: max_pool_p),
         archetype="selection",
-        complex=False,
         samples=_max_samples,
     )
 )
@@ -191,7 +190,7 @@ def _pool_samples(s):
     ]
 
 
-@public(samples=lambda s: [*_pool_samples(s), call(s.real(2, 7), (2,), stride=1, dilation=3)], complex=False)
+@public(samples=lambda s: [*_pool_samples(s), call(s.real(2, 7), (2,), stride=1, dilation=3)])
 def max_pool(x, window, stride=None, padding=0, dilation=1):
     """Return the maximum of windows over the last axes; ties share the derivative equally.
 
