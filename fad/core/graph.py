@@ -270,8 +270,17 @@ def show_equation(graph: Graph, eq: Equation, name: dict[int, str]) -> str:
         how = getattr(eq.params["convert"], "__name__", "value").strip("_")
         return f"guard {how} {ins} == {_short(eq.params['outcome'])}"
     outs = ", ".join(f"{name[o]}: {graph.types[o]}" for o in eq.outs)
-    params = ", ".join(f"{k}={_short(v)}" for k, v in eq.params.items())
-    return f"{outs} = {eq.prim.name} {ins}" + (f" {{{params}}}" if params else "")
+    plain = {k: v for k, v in eq.params.items() if not _is_body(v)}
+    if eq.prim.archetype == "loop":  # how many there are is seen from the body
+        plain = {k: v for k, v in plain.items() if k not in ("consts", "carries", "index") and v not in (None, False)}
+    params = ", ".join(f"{k}={_short(v)}" for k, v in plain.items())
+    head = f"{outs} = {eq.prim.name} {ins}" + (f" {{{params}}}" if params else "")
+    bodies = [g for v in eq.params.values() if _is_body(v) for g in (v if type(v) is tuple else (v,))]
+    return "\n    ".join([head, *[str(g).replace("\n", "\n    ") for g in bodies]])
+
+
+def _is_body(value: Any) -> bool:
+    return type(value) is Graph or (type(value) is tuple and any(type(v) is Graph for v in value))
 
 
 def drawn(graph: Graph) -> list[drawing.Node]:
@@ -310,8 +319,6 @@ def drawn(graph: Graph) -> list[drawing.Node]:
 
 
 def _short(value: Any) -> str:
-    if type(value) is Graph:
-        return str(value).replace("\n", "\n    ")
     if isinstance(value, np.ndarray):
         return f"array{value.shape}" if value.size > 6 else np.array2string(value, separator=", ")
     text = str(value) if isinstance(value, np.dtype) else repr(value)
