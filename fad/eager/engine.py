@@ -423,9 +423,15 @@ def _scaled(g: Any, partial: Callable, saved: tuple, to: Any) -> Any:
     return c if to is None else fit(densify(c), *to)
 
 
+def turned(g: Any) -> Any:
+    """Turn a cotangent into a gradient as PyTorch has it, or back: its conjugate, so that x - lr x.grad goes down."""
+    return np.conj(g) if g.dtype.kind == "c" else g
+
+
 def run_hooks(rec: list, g: Any) -> Any:
-    """Call the hooks of a record in order; what one returns takes the place of the cotangent."""
+    """Call the hooks of a record in order; what one returns takes the place of the gradient."""
+    g = turned(g)
     for hook in list(rec[HOOKS].values()):
         new = hook(g)
         g = g if new is None else new
-    return g
+    return turned(g)

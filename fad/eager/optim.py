@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import fad.optim
+from fad.eager.engine import turned
 from fad.eager.mode import enable_grad
 from fad.eager.nn.module import clear_grad
 from fad.eager.records import note_change
@@ -78,7 +79,7 @@ class Optimizer:
                     "opt.zero_grad(), which leaves zeros, and give each part that trains alone its own optimiser"
                 )
             core.params[:] = [_array(p) for p in members]
-            core.step([p._grad.value for p in members])
+            core.step([turned(p._grad.value) for p in members])
             for p in members:
                 note_change(p.value)
         return loss

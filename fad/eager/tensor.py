@@ -13,7 +13,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind
-from fad.eager.engine import EAGER, EagerTrace, Sweep, lift
+from fad.eager.engine import EAGER, EagerTrace, Sweep, lift, turned
 from fad.eager.mode import is_grad_enabled, no_grad
 from fad.eager.node import Handle, Node, node_of
 from fad.eager.records import BIRTH, HOOKS, LEAF, BackwardError, is_leaf, new_leaf, note_change, placed
@@ -420,7 +420,7 @@ def run_backward(
     trace = (EagerTrace() if foreign else EAGER) if create_graph else None
     given = []
     for y, gradient in zip(outputs, gradients, strict=True):
-        ct = _seed(y, gradient, trace)
+        ct = turned(_seed(y, gradient, trace))
         given.append(ct)
         sweep.seed(y.node, ct)
     if trace is None:
@@ -429,12 +429,13 @@ def run_backward(
     else:
         sweep.run_traced(lambda v, r: lift(v, r, trace))
     if capture:
-        return [sweep.found.get(x.node[BIRTH]) for x in inputs]
+        found = [sweep.found.get(x.node[BIRTH]) for x in inputs]
+        return [None if ct is None else turned(ct) for ct in found]
     taken = {id(base(g)) for g in given}
     pairs = sweep.leaves if inputs is None else [(x.node, sweep.found.get(x.node[BIRTH])) for x in inputs]
     for rec, ct in pairs:
         if ct is not None:
-            _add_to_leaf(rec, densify(ct), taken)
+            _add_to_leaf(rec, turned(densify(ct)), taken)
     return []
 
 
@@ -457,6 +458,10 @@ def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
             raise ImplicitGradientError(
                 f"the gradient of a tensor of shape {tuple(y.shape)} needs a vector to multiply the Jacobian with: "
                 "write y.backward(torch.ones_like(y)) or y.sum().backward()"
+            )
+        if y.dtype.kind == "c":
+            raise ImplicitGradientError(
+                "a complex number has no gradient: take its real part or its size, y.abs(), or give a vector"
             )
         return np.ones_like(y.value)[()] if isinstance(y.value, np.generic) else np.ones_like(y.value)
     if not isinstance(gradient, Tensor):

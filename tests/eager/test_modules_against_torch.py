@@ -224,3 +224,79 @@ def test_identities_are_written_as_torch_writes_them():
     for name, shape, options in [("eye_", (3, 4), {}), ("dirac_", (6, 2, 3, 3), {"groups": 2})]:
         mine, theirs = (getattr(face.nn.init, name)(face.zeros(*shape), **options) for face in (fad.eager, torch))
         np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------------
+
+Z = real(3) + 1j * real(3)
+COMPLEX = {
+    "squared size": lambda t, z: (z * z.conj()).real.sum(),
+    "real part": lambda t, z: (z**3).real.sum() + z.imag.sum(),
+    "size": lambda t, z: z.abs().sum() + t.exp(z).abs().prod(),
+    "spectrum": lambda t, z: (t.fft.fft(z).abs() ** 2).sum(),
+    "product": lambda t, z: (t.outer(z, z.conj()) @ z).abs().sum(),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_gradients_of_complex_tensors_are_conjugated_as_torchs_are(name):
+    found = []
+    for face in (fad.eager, torch):
+        z = face.tensor(Z, requires_grad=True)
+        COMPLEX[name](face, z).backward()
+        found.append(z.grad.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-10)
+
+
+def complex_doors(face):
+    """Everything through which a complex gradient enters or leaves the face."""
+    z = face.tensor(Z, requires_grad=True)
+    v = face.tensor(np.conj(Z) + 1.0)
+    seen = []
+    y = z * z
+    y.register_hook(lambda g: seen.append(g.detach().numpy()))
+    y.register_hook(lambda g: g * (1 + 2j))
+    y.retain_grad()
+    y.backward(v, retain_graph=True)
+    (g,) = face.autograd.grad(z**3, z, v, create_graph=True)
+    (gg,) = face.autograd.grad(g.abs().sum(), z)
+    product = face.autograd.functional.vjp(lambda z: z * z.sum(), face.tensor(Z), v)[1]
+
+    class Twisted(face.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * (2 + 1j)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (2 - 1j)
+
+    w = face.tensor(Z, requires_grad=True)
+    Twisted.apply(w).abs().sum().backward()
+    opt = face.optim.SGD([w], lr=0.1, momentum=0.9)
+    opt.step()
+    return [*seen, y.grad.numpy(), z.grad.numpy(), *(x.detach().numpy() for x in (g, gg, product, w.grad, w))]
+
+
+def test_complex_gradients_agree_with_torch_at_every_door():
+    for mine, theirs in zip(complex_doors(fad.eager), complex_doors(torch), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+
+
+def test_gradcheck_takes_functions_of_complex_numbers_that_are_not_holomorphic():
+    z = fad.eager.tensor(Z, requires_grad=True)
+    x = fad.eager.tensor(real(3), requires_grad=True)
+    assert fad.eager.autograd.gradcheck(lambda z: (z * z.conj()).real + z.abs(), z)
+    assert fad.eager.autograd.gradcheck(lambda z, x: z * x + z.conj(), (z, x))
+    with pytest.raises(RuntimeError, match="complex number has no gradient"):
+        (z * z).sum().backward()
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss"])
+def test_labels_of_minus_one_hundred_are_left_out_as_in_torch(loss):
+    x, labels = real(4, 3), np.array([0, -100, 2, -100])
+    for options in ({}, {"reduction": "sum"}, {"ignore_index": 2}):
+        y = np.where(labels < 0, 1, labels) if options.get("ignore_index") == 2 else labels
+        program = lambda face, x, y, options=options: getattr(face.nn.functional, loss)(x, y, **options)
+        for mine, theirs in zip(run(fad.eager, program, [x, y]), run(torch, program, [x, y]), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10)

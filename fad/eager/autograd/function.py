@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.engine import Pullback, call_record, lift, output
+from fad.eager.engine import Pullback, call_record, lift, output, turned
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad
 from fad.eager.records import BackwardError
 from fad.eager.tensor import Tensor, lowered, wrap
@@ -128,7 +128,7 @@ class Function:
         def backward(saved, cts):
             ctx = last[0]
             ctx._unpacked = tuple(None if v is None else Tensor(v) for v in saved)
-            found = cls.backward(ctx, *map(Tensor, cts))
+            found = cls.backward(ctx, *(Tensor(turned(ct)) for ct in cts))
             likes = [(x.value.shape, x.value.dtype) if isinstance(x, Tensor) else None for x in args]
             checked = cls._checked(found, likes, [True] * len(args), lambda t: t.value)
             return tuple(checked[i] for i in places)
@@ -194,7 +194,7 @@ class Function:
                     f"{cls.__name__}.backward returned a gradient of shape {tuple(g.shape)} "
                     f"for an argument of shape {like[0]}"
                 )
-            value = as_value(g)
+            value = turned(as_value(g))
             out.append(value if value.dtype == like[1] else value.astype(like[1]))
         return out
 
@@ -202,7 +202,7 @@ class Function:
 def _gradient(g: Any, like: Any, fill: bool) -> Any:
     if g is None:
         return Tensor(np.zeros_like(like)) if fill and like is not None else None
-    return wrap(g) if type(g) is Tracer else Tensor(g)
+    return wrap(turned(g)) if type(g) is Tracer else Tensor(turned(g))
 
 
 def once_differentiable(backward: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -60,13 +61,17 @@ def gradcheck(
 def _compare(func: Callable, xs: list, checked: list, k: int, y: Tensor, eps: float, atol: float, rtol: float) -> None:
     for i in checked:
         x = xs[i]
-        columns = _numerical(func, xs, i, k, eps)
-        for j in range(y.value.size):
+        by_real = _numerical(func, xs, i, k, eps)
+        by_imaginary = _numerical(func, xs, i, k, eps * 1j) if x.dtype.kind == "c" else None
+        for j, v in itertools.product(range(y.value.size), (1.0, 1j) if y.dtype.kind == "c" else (1.0,)):
             unit = np.zeros(y.value.size, y.dtype)
-            unit[j] = 1
+            unit[j] = v
             (g,) = grad(y, x, Tensor(unit.reshape(y.shape)), retain_graph=True, allow_unused=True)
             row = np.zeros(x.value.size) if g is None else g.detach().value.reshape(-1)
-            expected = columns[:, j]
+            # The gradient is that of the real number Re(conj(v) y_j), by the real and by the imaginary part.
+            expected = (np.conj(v) * by_real[:, j]).real
+            if by_imaginary is not None:
+                expected = expected + 1j * (np.conj(v) * by_imaginary[:, j]).real
             if not np.allclose(row, expected, rtol, atol):
                 raise GradcheckError(
                     f"the gradient of element {j} of output {k} with respect to input {i} is {row}, "
@@ -74,18 +79,18 @@ def _compare(func: Callable, xs: list, checked: list, k: int, y: Tensor, eps: fl
                 )
 
 
-def _numerical(func: Callable, xs: list, i: int, k: int, eps: float) -> np.ndarray:
-    """Return the derivatives of output `k` with respect to each element of input `i`, one row per element."""
+def _numerical(func: Callable, xs: list, i: int, k: int, step: complex) -> np.ndarray:
+    """Return the derivatives of output `k` by each element of input `i` along a step, one row per element."""
     x = xs[i].detach().value
     rows = []
     for place in np.ndindex(x.shape):
         sides = []
         for sign in (1, -1):
             moved = np.array(x)
-            moved[place] += sign * eps
+            moved[place] += sign * step
             y = as_list(func(*xs[:i], Tensor(moved).requires_grad_(), *xs[i + 1 :]))[k]
             sides.append(y.detach().value.reshape(-1))
-        rows.append((sides[0] - sides[1]) / (2 * eps))
+        rows.append((sides[0] - sides[1]) / (2 * abs(step)))
     return np.array(rows).reshape(x.size, -1)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad import random
+from fad.core.tracer import Tracer
 from fad.eager import functions as f
 from fad.eager.composite import composite
 from fad.eager.creation import generator
@@ -177,15 +180,23 @@ def _loss(name: str, fun: Callable) -> Callable:
     return call
 
 
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any) -> Tensor:
-    """Return the negative logarithm of the softmax probability of the right class; options as in `fad.nn`."""
-    if options.get("ignore_index") == -100:
-        del options["ignore_index"]
-    return _cross_entropy(input, target, weight, **options)
+def _of_labels(fun: Callable) -> Callable:
+    """Return a loss of class numbers that leaves out those of -100 unless told otherwise, as PyTorch does."""
+    loss = _loss("NllLossBackward0", fun)
+
+    def call(input, target, weight=None, *, ignore_index=-100, **options):
+        traced = type(target.value) is Tracer  # whose labels may be any
+        if target.dtype.kind in "iu" and (traced or bool(np.any(target.value == ignore_index))):
+            options["ignore_index"] = ignore_index
+        return loss(input, target, weight, **options)
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = loss.__doc__
+    return call
 
 
-_cross_entropy = _loss("NllLossBackward0", F.cross_entropy)
-nll_loss = _loss("NllLossBackward0", F.nll_loss)
+cross_entropy = _of_labels(F.cross_entropy)
+nll_loss = _of_labels(F.nll_loss)
 binary_cross_entropy_with_logits = _loss("BinaryCrossEntropyWithLogitsBackward0", F.binary_cross_entropy_with_logits)
 binary_cross_entropy = _loss("BinaryCrossEntropyBackward0", F.binary_cross_entropy)
 mse_loss = _loss("MseLossBackward0", F.mse_loss)
