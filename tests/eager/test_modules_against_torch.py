@@ -300,3 +300,60 @@ def test_labels_of_minus_one_hundred_are_left_out_as_in_torch(loss):
         program = lambda face, x, y, options=options: getattr(face.nn.functional, loss)(x, y, **options)
         for mine, theirs in zip(run(fad.eager, program, [x, y]), run(torch, program, [x, y]), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+def nested(nn):
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(3)
+            self.parts = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Dropout(0.5)})
+            self.more = nn.ModuleList([nn.BatchNorm1d(3, affine=False)])
+            self.nothing = None
+
+        def forward(self, x):
+            return self.more[0](self.parts["a"](self.norm(x)))
+
+    return nn.Sequential(nn.Linear(2, 3), Block())
+
+
+def test_a_state_dict_has_torchs_names_and_order_with_the_statistics_of_every_layer_inside():
+    mine, theirs = nested(fad.eager.nn), nested(torch.nn)
+    assert list(mine.state_dict()) == list(theirs.state_dict())
+    assert [n for n, _ in mine.named_buffers()] == [n for n, _ in theirs.named_buffers()]
+    mine.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
+    x = real(6, 2).astype("float32")
+    for _ in range(3):
+        mine(fad.eager.tensor(x)), theirs(torch.from_numpy(x))
+    for (name, a), b in zip(mine.state_dict().items(), theirs.state_dict().values(), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_statistics_survive_being_saved_and_loaded():
+    model, other = nested(fad.eager.nn), nested(fad.eager.nn)
+    for _ in range(2):
+        model(fad.eager.tensor(real(6, 2), dtype=fad.eager.float32))
+    other.load_state_dict(model.state_dict())
+    x = fad.eager.tensor(real(4, 2), dtype=fad.eager.float32)
+    np.testing.assert_array_equal(model.eval()(x).detach().numpy(), other.eval()(x).detach().numpy())
+    for a, b in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_state_of_another_kind_of_number_is_refused_and_changes_nothing():
+    model = nested(fad.eager.nn)
+    before = {k: v.numpy().copy() for k, v in model.state_dict().items()}
+    state = {k: v + 1 for k, v in before.items()}
+    state["1.parts.a.weight"] = state["1.parts.a.weight"] + 1j
+    with pytest.raises(fad.nn.StateDictError, match="weight has dtype complex"):
+        model.load_state_dict(state)
+    assert all(np.array_equal(before[k], v.numpy()) for k, v in model.state_dict().items())
+
+
+def test_statistics_follow_the_model_to_another_dtype():
+    model = nested(fad.eager.nn).double()
+    assert {str(b.dtype) for b in model.buffers()} == {"float64", "int64"}
+    assert model.eval()(fad.eager.tensor(real(4, 2))).dtype == fad.eager.float64

@@ -5,7 +5,18 @@ from fad.eager.nn.layers import *  # noqa: F403  (the layers of fad.nn, each ada
 from fad.eager.nn.layers import __all__ as _layers
 from fad.eager.nn.losses import *  # noqa: F403
 from fad.eager.nn.losses import __all__ as _losses
-from fad.eager.nn.module import Module, ModuleList, Sequential
+from fad.eager.nn.module import Module, ModuleDict, ModuleList, Sequential
 from fad.eager.tensor import Parameter
 
-__all__ = [*_layers, *_losses, "Module", "ModuleList", "Parameter", "Sequential", "functional", "init", "utils"]
+__all__ = [
+    *_layers,
+    *_losses,
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "Sequential",
+    "functional",
+    "init",
+    "utils",
+]

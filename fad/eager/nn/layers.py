@@ -50,11 +50,18 @@ class Layer(Module):
         args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
         return wrap(fun(run, *args, **kwargs))
 
-    def named_buffers(self) -> Any:
-        return ((name, Tensor(np.asarray(x))) for name, x in self.core.named_buffers())
+    def _own_buffers(self) -> dict[str, Tensor]:
+        core = self.core
+        transient = core.__dict__.get("_transient", ())
+        return {name: Tensor(np.asarray(x)) for name, x in core.named_buffers() if name not in transient}
 
-    def _state(self) -> dict[str, Tensor]:
-        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+    def _write_buffer(self, name: str, value: np.ndarray) -> None:
+        store = self.core.__dict__["_buffers"]
+        store[name] = np.array(value, dtype=store[name].dtype)
+
+    def _convert_buffers(self, dtype: Any) -> None:
+        store = self.core.__dict__.get("_buffers", {})
+        store.update({name: np.asarray(x, dtype) for name, x in store.items() if x.dtype.kind == "f"})
 
     def extra_repr(self) -> str:
         return self.core.extra_repr()

@@ -89,6 +89,12 @@ class Module:
         """Add a tensor that is saved with the module and not learnt."""
         self._tables()["_buffers"][name] = tensor
 
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a part under a name."""
+        self._tables()["_modules"][name] = module
+
+    register_module = add_module
+
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under a name."""
         self._tables()["_parameters"][name] = param
@@ -96,7 +102,7 @@ class Module:
     # --- walking --------------------------------------------------------------------------------------------------
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        return iter(self._tables()["_modules"].items())
+        return ((n, m) for n, m in self._tables()["_modules"].items() if m is not None)
 
     def children(self) -> Iterator[Module]:
         return (m for _, m in self.named_children())
@@ -117,11 +123,11 @@ class Module:
         return (m for _, m in self.named_modules())
 
     def _named(self, table: str) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
+        seen: dict[int, Any] = {}  # keeps what was yielded alive, so that an id stays its own
         for prefix, module in self.named_modules():
-            for name, x in module._tables()[table].items():
+            for name, x in (module._own_buffers() if table == "_buffers" else module._tables()[table]).items():
                 if x is not None and id(x) not in seen:
-                    seen.add(id(x))
+                    seen[id(x)] = x
                     yield (f"{prefix}.{name}" if prefix else name), x
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -168,7 +174,14 @@ class Module:
     def _convert(self, dtype: Any) -> Module:
         for p in self.parameters():
             p.value = p.value.astype(dtype)
+        for module in self.modules():
+            module._convert_buffers(dtype)
         return self
+
+    def _convert_buffers(self, dtype: Any) -> None:
+        for x in self._own_buffers().values():
+            if x is not None and x.dtype.kind == "f":
+                x.value = x.value.astype(dtype)
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None) -> Module:
         """Convert the parameters to a dtype; the only device is the host's memory."""
@@ -181,12 +194,26 @@ class Module:
     def double(self) -> Module:
         return self._convert(np.float64)
 
-    def _state(self) -> dict[str, Tensor]:
-        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+    def _own_buffers(self) -> dict[str, Tensor]:
+        """Return the buffers of this module alone."""
+        return self._tables()["_buffers"]
+
+    def _write_buffer(self, name: str, value: np.ndarray) -> None:
+        self._tables()["_buffers"][name].copy_(Tensor(value))
+
+    def _state(self) -> dict[str, tuple[Module, str, Tensor]]:
+        """Return ``(module, its name there, tensor)`` for everything that is saved, in PyTorch's order."""
+        found = {}
+        for prefix, module in self.named_modules():
+            for table in (module._tables()["_parameters"], module._own_buffers()):
+                for name, x in table.items():
+                    if x is not None:
+                        found[f"{prefix}.{name}" if prefix else name] = (module, name, x)
+        return found
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name, detached: they share memory with the module."""
-        return {name: x.detach() for name, x in self._state().items()}
+        return {name: x.detach() for name, (_, _, x) in self._state().items()}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Module:
         """Copy a state dict into the parameters and buffers.
@@ -194,19 +221,24 @@ class Module:
         Raises StateDictError, listing every misfit at once, and changes nothing.
         """
         own = self._state()
-        wrong = [f"missing: {n}" for n in own if n not in state_dict] if strict else []
-        wrong += [f"unexpected: {n}" for n in state_dict if n not in own] if strict else []
-        wrong += [
-            f"{n} has shape {tuple(np.shape(x))}, the module's has {tuple(own[n].shape)}"
-            for n, x in state_dict.items()
-            if n in own and tuple(np.shape(x)) != tuple(own[n].shape)
-        ]
+        values = {n: np.asarray(x.detach() if isinstance(x, Tensor) else x) for n, x in state_dict.items()}
+        wrong = [f"missing: {n}" for n in own if n not in values] if strict else []
+        wrong += [f"unexpected: {n}" for n in values if n not in own] if strict else []
+        for n, x in values.items():
+            if n in own and x.shape != own[n][2].value.shape:
+                wrong.append(f"{n} has shape {x.shape}, the module's has {tuple(own[n][2].shape)}")
+            elif n in own and not np.can_cast(x.dtype, own[n][2].dtype, "same_kind"):
+                wrong.append(f"{n} has dtype {x.dtype}, the module's has {own[n][2].dtype}")
         if wrong:
             raise StateDictError("the state dict does not fit the module: " + "; ".join(wrong))
         with no_grad():
-            for n, x in state_dict.items():
+            for n, x in values.items():
                 if n in own:
-                    own[n].copy_(x if isinstance(x, Tensor) else Tensor(np.asarray(x)))
+                    module, name, tensor = own[n]
+                    if name in module._tables()["_parameters"]:
+                        tensor.copy_(Tensor(x))
+                    else:
+                        module._write_buffer(name, x)
         return self
 
     def extra_repr(self) -> str:
@@ -266,4 +298,37 @@ class ModuleList(Sequential):
         raise NotImplementedError("a ModuleList is a list: loop over it, or use Sequential")
 
 
-__all__ = ["Module", "ModuleList", "Sequential", "clear_grad", "convert"]
+class ModuleDict(Module):
+    """A dictionary of modules; it has no forward of its own."""
+
+    def __init__(self, modules: Any = ()):
+        super().__init__()
+        for name, m in dict(modules).items():
+            self[name] = m
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
+
+    def __getitem__(self, name: str) -> Module:
+        return self._tables()["_modules"][name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tables()["_modules"]
+
+    def __len__(self) -> int:
+        return len(self._tables()["_modules"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables()["_modules"])
+
+    def keys(self) -> Any:
+        return self._tables()["_modules"].keys()
+
+    def values(self) -> Any:
+        return self._tables()["_modules"].values()
+
+    def items(self) -> Any:
+        return self._tables()["_modules"].items()
+
+
+__all__ = ["Module", "ModuleDict", "ModuleList", "Sequential", "clear_grad", "convert"]
