@@ -380,6 +380,19 @@ class StaticArgumentError(FadError, TypeError):
     """
 
 
+class NonArrayOutputError(FadError, TypeError):
+    """A jitted or recorded function returned something that is neither an array nor a number.
+
+    Wrong::
+
+        fad.jit(lambda x: {"y": x * 2, "name": "layer"})(1.0)
+
+    Right::
+
+        fad.jit(lambda x: {"y": x * 2})(1.0)
+    """
+
+
 class DonatedArrayError(FadError, RuntimeError):
     """An array that was donated to a jitted call was used again.
 

@@ -8,7 +8,14 @@ import pytest
 
 import fad
 from fad.compile.lowering import has_llvm, using
-from fad.errors import DonatedArrayError, ImpureFunctionError, LeakedTracerError, PathLimitWarning, StaticArgumentError
+from fad.errors import (
+    DonatedArrayError,
+    ImpureFunctionError,
+    LeakedTracerError,
+    NonArrayOutputError,
+    PathLimitWarning,
+    StaticArgumentError,
+)
 from fad.testing import check_grads
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
@@ -319,10 +326,18 @@ def test_a_traced_value_kept_from_a_recording_is_refused():
         kept[0] + 1.0
 
 
-def test_what_is_no_array_comes_back_as_it_was():
-    fast = fad.jit(lambda x: {"x": x * 2, "name": "layer", "none": None})
+@pytest.mark.parametrize("output", ["layer", len, object(), np.array(["a"]), np.array([None])])
+def test_an_output_that_is_no_array_is_refused_by_its_type(output):
+    fast = fad.jit(lambda x: {"x": x * 2, "other": output})
+    for _ in range(2):
+        with pytest.raises(NonArrayOutputError, match=f"{type(output).__name__}.*arrays and numbers"):
+            fast(1.0)
+
+
+def test_an_empty_output_is_a_tree_like_any_other():
+    fast = fad.jit(lambda x: {"x": x * 2, "none": None, "empty": []})
     for _ in range(3):
-        assert fast(1.0) == {"x": 2.0, "name": "layer", "none": None}
+        assert fast(1.0) == {"x": 2.0, "none": None, "empty": []}
 
 
 def test_methods_and_keyword_arguments_work():

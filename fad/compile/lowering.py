@@ -62,15 +62,18 @@ def _run_loop(operands: Any, params: dict) -> tuple:
 runner.append(_run_loop)
 
 
-def lower(graph: Graph) -> Any:
-    """Return a program for an optimised graph: a callable from the list of inputs to the list of outputs."""
+def lower(graph: Graph, donated: tuple = ()) -> Any:
+    """Return a program for an optimised graph: a callable from the list of inputs to the list of outputs.
+
+    The memory of the inputs numbered in `donated` may hold outputs after a call.
+    """
     wanted = _lowering.get()
     if wanted == "numpy" or (wanted == "auto" and not has_llvm()):
         return NumPyProgram(graph)
     from fad.compile.native import NativeProgram
 
     try:
-        return NativeProgram(graph)
+        return NativeProgram(graph, donated)
     except Exception as error:
         if wanted == "llvm":
             raise

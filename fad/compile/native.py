@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.assemble import Build
+from fad.compile.donation import reused
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
 from fad.compile.pieces import data_address
@@ -37,7 +38,7 @@ class NativeProgram:
 
     lowering = "llvm"
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, donated: tuple = ()):
         self.graph = graph
         build = Build(graph)
         build.run()
@@ -47,7 +48,8 @@ class NativeProgram:
         self.kernels = len(build.kernels)
         self.lock = threading.Lock()
         self.keep = build
-        self.function = _entry_point(build)
+        self.reused = reused(build, donated) if donated else {}
+        self.function = _entry_point(build, self.reused)
 
     def __call__(self, xs: Any) -> list:
         with self.lock:
@@ -58,6 +60,8 @@ class NativeProgram:
             f"{sum(self.kinds.values())} steps ({', '.join(f'{n} {k}' for k, n in sorted(self.kinds.items()))}), "
             f"{self.kernels} different kernels, {self.arena.nbytes} bytes of memory"
         ]
+        if self.reused:
+            lines.append(f"{len(self.reused)} results take over the memory of donated arguments")
         if self.fallbacks:
             names = sorted(set(self.fallbacks))
             lines.append(f"{len(self.fallbacks)} calls of NumPy for operations without a kernel: {', '.join(names)}")
@@ -67,8 +71,11 @@ class NativeProgram:
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def _entry_point(build: Build) -> Callable:
-    """Write the function that a call runs: arguments in, the table, results out."""
+def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
+    """Write the function that a call runs: arguments in, the table, results out.
+
+    ``taken[i]`` is the number of the argument of which result i takes over the memory, if it is large and donated.
+    """
     graph = build.graph
     space: dict[str, Any] = {"drive": _driver(), "copyto": np.copyto, "at": build.at, "fail": _failer(build)}
     lines = ["def run(xs):"]
@@ -88,7 +95,7 @@ def _entry_point(build: Build) -> Callable:
     for i, place in build.places.items():
         if place.outside and place.first >= 0:
             space[f"fresh{i}"] = _fresh(build, i)
-            lines.append(f"    y{i} = fresh{i}()")
+            lines.append(f"    y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
     for n, (row, what, _) in enumerate(build.runs):
         if row is None:
             space[f"call{n}"] = what
@@ -105,9 +112,6 @@ def _entry_point(build: Build) -> Callable:
 def _output(build: Build, space: dict, i: int) -> str:
     graph = build.graph
     t = graph.types[i]
-    if t.dtype.kind == "O":
-        space[f"o{i}"] = graph.constants[i]
-        return f"o{i}"
     if i in graph.inputs:
         return f"x{graph.inputs.index(i)}"
     place = build.places.get(i)
@@ -176,7 +180,11 @@ def _fresh(build: Build, i: int) -> Callable:
     t = build.graph.types[i]
     given: list = []
 
-    def fresh() -> np.ndarray:
+    def fresh(donated: Any = None) -> np.ndarray:
+        if donated is not None and donated.flags.carray:
+            y = donated[...]  # an array of its own, by which it can be told from the one that is gone
+            move(y)
+            return y
         for k in range(len(given)):
             if sys.getrefcount(given[k]) == 2:  # the list's own reference, and the argument's
                 y = given[k]

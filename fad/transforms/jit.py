@@ -29,7 +29,7 @@ from fad.core import effects
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.core.tracer import Tracer, youngest
 from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
-from fad.transforms.mutation import fingerprint
+from fad.transforms.mutation import fingerprint, overlaps
 from fad.transforms.record import Foreign, is_traceable, make_graph, record, unhurried
 from fad.transforms.under import RULES
 
@@ -41,9 +41,10 @@ _NUMBERS = (float, int, bool, complex)
 class Path:
     """One recorded way through the function: its graph, and the program made of it when it is first run again."""
 
-    __slots__ = ("graph", "out_tree", "answers", "captured", "copied", "program", "numbers", "single")
+    __slots__ = ("graph", "out_tree", "answers", "captured", "copied", "program", "numbers", "single", "donated")
 
-    def __init__(self, recording: Any):
+    def __init__(self, recording: Any, donated: tuple = ()):
+        self.donated = donated
         self.graph: Graph = recording.graph
         self.out_tree = recording.out_tree
         self.captured = recording.captured
@@ -64,7 +65,7 @@ class Path:
         graph = optimise(self.graph)
         guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
         self.numbers = {position: n for n, position in enumerate(guards)}
-        self.program = lower(graph)
+        self.program = lower(graph, self.donated)
 
     def is_stale(self) -> bool:
         """Tell whether an array that the program holds as a constant was overwritten."""
@@ -147,8 +148,7 @@ class Jitted:
         return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
-        if self._donated:
-            self._check_donated(args)
+        args_given = args
         fun, args, kwargs, static = self._split(args, kwargs)
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         traced, key = [], []
@@ -164,7 +164,8 @@ class Jitted:
                 traced.append(False)
                 key.append(_hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
-        call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs)
+        donated = self._give(args_given, leaves, xs) if self._donated else ()
+        call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
         out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
         if state:
             out, changes = out
@@ -221,18 +222,26 @@ class Jitted:
         )
         return fun, rest, {k: v for k, v in kwargs.items() if k not in names}, key
 
-    def _check_donated(self, args: tuple) -> None:
-        for n in self._donated:
-            for x in tree.leaves(args[n]) if n < len(args) else ():
-                if self._gone.get(id(x)) is x and isinstance(x, np.ndarray):
-                    raise DonatedArrayError(
-                        f"argument {n} holds an array of shape {x.shape} that was donated to an earlier call. "
-                        "Use what that call returned instead, or drop donate_argnums"
-                    )
-        for n in self._donated:
-            for x in tree.leaves(args[n]) if n < len(args) else ():
-                if type(x) is np.ndarray:
-                    self._gone[id(x)] = x
+    def _give(self, args: tuple, leaves: list, xs: list) -> tuple:
+        """Take the donated arrays from the caller; return their numbers among the program's inputs."""
+        given = {
+            id(x): n for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray
+        }
+        arrays = [x for x in leaves if type(x) is np.ndarray]
+        for x in arrays:
+            if id(x) in given and self._gone.get(id(x)) is x:
+                raise DonatedArrayError(
+                    f"argument {given[id(x)]} holds an array of shape {x.shape} that was donated to an earlier call. "
+                    "Use what that call returned instead, or drop donate_argnums"
+                )
+        mine = [x for x in arrays if id(x) in given]
+        self._gone.update({id(x): x for x in mine})
+        numbers = tuple(k for k, x in enumerate(xs) if id(x) in given)
+        if not overlaps(mine, [x for x in arrays if id(x) not in given]):
+            return numbers
+        for k in numbers:  # what a result is written into may not be another argument as well
+            xs[k] = xs[k].copy()
+        return ()
 
     # --- what users may ask -----------------------------------------------------------------------------------
 
@@ -277,15 +286,16 @@ def _count(signature: Signature) -> int:
 class _Call:
     """One call that the short way did not answer."""
 
-    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs")
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated")
 
-    def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list):
+    def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
         self.jitted = jitted
         self.fun = fun
         self.in_tree = in_tree
         self.leaves = leaves
         self.traced = traced
         self.xs = xs
+        self.donated = donated
 
     def run(self, key: Any, quick: Any) -> Any:
         jitted = self.jitted
@@ -343,7 +353,7 @@ class _Call:
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced)
         except Foreign:
             return self.eager()
-        path = Path(recording)
+        path = Path(recording, self.donated)
         _check_pure(path, expected)
         with jitted._lock:
             jitted._misses += 1
@@ -439,7 +449,8 @@ def jit(
         Arguments that are part of the signature: any hashable values.
     static_argnames : str or tuple of str, keyword only
     donate_argnums : int or tuple of int, keyword only
-        Arguments whose arrays the caller gives away; using one in a second call raises.
+        Arguments whose arrays the caller gives away: native programs may write results of the same shape and dtype
+        into their memory, where they are large. Passing such an array again raises; so look only at what was returned.
 
     Returns
     -------

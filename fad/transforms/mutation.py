@@ -32,6 +32,23 @@ def fingerprint(x: np.ndarray, mode: str) -> Any:
     return hash(x[places].tobytes())
 
 
+def overlaps(donated: list, others: list) -> bool:
+    """Tell whether a donated array shares memory with another array of the call."""
+    spans = [(*_span(x), True) for x in donated if type(x) is np.ndarray and x.nbytes]
+    spans += [(*_span(x), False) for x in others if type(x) is np.ndarray and x.nbytes]
+    spans.sort()
+    ends = {True: -1, False: -1}  # how far the donated arrays before reach, and the others
+    for a, b, gives in spans:
+        if a < ends[True] or (gives and a < ends[False]):
+            return True
+        ends[gives] = max(ends[gives], b)
+    return False
+
+
+def _span(x: np.ndarray) -> tuple[int, int]:
+    return np.lib.array_utils.byte_bounds(x)
+
+
 class Watch:
     """The user arrays that one reverse trace has kept, with their fingerprints."""
 

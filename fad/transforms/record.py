@@ -23,10 +23,10 @@ import numpy as np
 
 from fad import config, tree
 from fad.core import effects
-from fad.core.graph import GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
+from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer
-from fad.errors import user_line
+from fad.errors import NonArrayOutputError, user_line
 from fad.places import user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import fingerprint
@@ -266,15 +266,13 @@ def _output(trace: RecordTrace, y: Any) -> int:
             y.trace.check_alive()
             return trace.foreign(y)
         return y.info
-    return trace.constant(y) if hasattr(y, "dtype") or type(y) in _NUMBERS else _opaque(trace, y)
-
-
-def _opaque(trace: RecordTrace, y: Any) -> int:
-    """Keep an output that is no number (a string, a function) as it is."""
-    number = len(trace.types)
-    trace.types.append(Type((), np.dtype(object), NUMBER))
-    trace.constants[number] = y
-    return number
+    if not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
+        raise NonArrayOutputError(
+            f"a jitted function returned a {type(y).__name__}"
+            f"{f' of dtype {y.dtype}' if hasattr(y, 'dtype') else ''}, but a program's outputs are arrays and numbers, "
+            "in tuples, lists, dicts and other pytrees. Return what is no array outside of jit"
+        )
+    return trace.constant(y)
 
 
 def _captured(trace: RecordTrace, outs: list) -> list:

@@ -1,0 +1,52 @@
+"""Donated arguments: which results may be written into the memory of an argument that the caller gives away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fad.compile.groups import Step
+from fad.compile.llvm.templates import is_heavy
+from fad.core.graph import GUARD
+
+_MOST_AXES = 4  # of a loop that is surely one kernel
+
+
+def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
+    """Return for results of a program the number of the argument whose memory each of them takes over.
+
+    A result takes over an argument of its shape and dtype that nobody reads any more, or that is read last by the
+    loop that computes the result, place by place. A program with guards takes over nothing: it may stop half way
+    and leave its arguments to another.
+    """
+    graph = build.graph
+    if any(eq.prim is GUARD for eq in graph.equations):
+        return {}
+    found: dict[int, int] = {}
+    free = {k for k in donated if k < len(graph.inputs) and build.places[graph.inputs[k]].outside}
+    for o in dict.fromkeys(graph.outputs):
+        place = build.places.get(o)
+        if place is None or not place.outside or place.first < 0:
+            continue
+        for k in sorted(free):
+            i = graph.inputs[k]
+            if graph.types[i] == graph.types[o] and _is_over(build, i, o, place.first):
+                found[o] = k
+                free.discard(k)
+                break
+    return found
+
+
+def _is_over(build: Any, i: int, o: int, first: int) -> bool:
+    """Tell whether an argument is read for the last time before a result is written, place by place at the latest."""
+    last = build.places[i].last
+    return last < first or (last == first and _place_by_place(build, build.steps[first], i, o))
+
+
+def _place_by_place(build: Any, step: Step, i: int, o: int) -> bool:
+    if step.kind != "loop" or len(step.shape) > _MOST_AXES or build.graph.types[o].shape != step.shape:
+        return False
+    # A kernel with such a function may run its loop again from the start, for arguments beyond a polynomial's bound.
+    if any(is_heavy(text) for text in step.templates):
+        return False
+    return all(j == i or build.base.get(j) != i for eq in step.equations for j in eq.ins)

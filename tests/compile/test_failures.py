@@ -1,0 +1,118 @@
+"""What goes wrong while a program is compiled: it costs speed at most, and leaves nothing half done."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile import lowering
+from fad.errors import NativeFallbackWarning
+
+pytest.importorskip("llvmlite")
+from fad.compile.llvm import engine
+
+X = np.linspace(0.1, 0.9, 37)
+
+
+def unknown(x):
+    """A program whose kernels no other test has compiled."""
+    return np.exp(np.cos(x) * 0.123) - np.sqrt(x + 0.456) / (x * 0.789 + 1.0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiled(monkeypatch, tmp_path):
+    monkeypatch.setenv("FAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(engine, "_addresses", {})
+    monkeypatch.setattr(lowering, "_warned", [])
+
+
+def test_a_kernel_that_fails_to_compile_is_numpys_work_after_one_warning_with_the_reason(monkeypatch):
+    def fail(text):
+        raise RuntimeError("the registers are used up")
+
+    monkeypatch.setattr(engine, "_compile", fail)
+    f, g = fad.jit(unknown), fad.jit(lambda x: unknown(x) * 2.0)
+    f(X)
+    with pytest.warns(NativeFallbackWarning, match="the registers are used up"):
+        np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
+    g(X)
+    np.testing.assert_allclose(g(X), unknown(X) * 2.0, rtol=1e-14)  # a second warning would be an error here
+    assert "lowering: numpy" in f.explain()
+
+
+@pytest.mark.parametrize("when", ["recording", "compiling", "running"])
+def test_an_interrupted_call_leaves_no_half_written_state(monkeypatch, when, tmp_path):
+    pressed = []
+
+    def press():
+        if not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    def fun(x):
+        y = unknown(x)
+        if when == "recording":
+            press()
+        return y
+
+    def slow_compile(text, compile=engine._compile):
+        if when == "compiling":
+            press()
+        return compile(text)
+
+    monkeypatch.setattr(engine, "_compile", slow_compile)
+    f = fad.jit(fun)
+    if when == "running":
+        f(X)
+        f(X)
+        program = next(iter(f._signatures.values())).paths[0].program
+        run = program.function
+        monkeypatch.setattr(program, "function", lambda xs: press() or run(xs))
+    for _ in range(2):
+        try:
+            f(X)
+        except KeyboardInterrupt:
+            break
+    assert pressed
+    for _ in range(3):
+        np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
+    assert f.cache_info().paths == 1
+    assert not list(tmp_path.rglob("part-*"))
+
+
+_PROGRAM = """
+import numpy as np, fad
+f = fad.jit(lambda x: np.tanh(x) * np.exp(-x * 0.321))
+x = np.linspace(0, 1, 50)
+f(x)
+print(np.allclose(f(x), np.tanh(x) * np.exp(-x * 0.321)), f.explain().count("llvm"))
+"""
+
+
+def test_several_processes_may_compile_the_same_at_once(tmp_path):
+    command = [sys.executable, "-W", "error", "-c", _PROGRAM]
+    environment = {**os.environ, "FAD_CACHE_DIR": str(tmp_path)}
+    runs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [run.communicate()[0].split() for run in runs] == [["True", "1"]] * 4
+    assert not list(tmp_path.rglob("part-*"))
+
+
+def test_an_entry_whose_object_is_gone_or_broken_is_compiled_again(tmp_path):
+    def results():
+        engine._addresses.clear()
+        f = fad.jit(unknown)
+        f(X)
+        return f(X)
+
+    want = results()
+    before = engine.statistics["compiled"]
+    np.testing.assert_array_equal(results(), want)
+    assert engine.statistics["compiled"] == before  # read back
+    for place in tmp_path.rglob("??/*"):
+        if place.stat().st_size > 200:  # the objects; what is smaller only names one
+            place.write_bytes(b"broken")
+    np.testing.assert_array_equal(results(), want)
+    assert engine.statistics["compiled"] > before

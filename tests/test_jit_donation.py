@@ -1,0 +1,87 @@
+"""Donated arguments of jit: their memory is used again, and never before they were read."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import fad
+from fad import tree
+from fad.errors import DonatedArrayError
+
+pytest.importorskip("llvmlite")
+rng = np.random.default_rng(0)
+
+
+def descend(p, g):
+    return p - 0.1 * g
+
+
+def address(x):
+    return x.__array_interface__["data"][0]
+
+
+def test_results_take_over_the_memory_of_donated_arguments():
+    f, plain = fad.jit(descend, donate_argnums=0), fad.jit(descend)
+    p, g = np.ones((100, 80)), rng.normal(size=(100, 80))
+    want = p.copy()
+    for n in range(4):
+        before = address(p)
+        want = plain(want, g)
+        given, p = p, f(p, g)
+        np.testing.assert_array_equal(p, want)
+        assert (address(p) == before) is (n > 0)  # the first call records
+        with pytest.raises(DonatedArrayError, match="argument 0"):
+            f(given, g)
+    assert "memory of donated arguments" in f.explain()
+
+
+def test_a_whole_tree_may_be_donated_and_each_array_serves_one_result():
+    @functools.partial(fad.jit, donate_argnums=(0, 1))
+    def step(params, moments, x):
+        grads = fad.grad(lambda p: np.sum(np.tanh(x @ p["w"]) ** 2))(params)
+        moments = {"w": 0.9 * moments["w"] + grads["w"]}
+        return {"w": params["w"] - 0.1 * moments["w"]}, moments
+
+    x = rng.normal(size=(20, 90))
+    state = ({"w": rng.normal(size=(90, 90))}, {"w": np.zeros((90, 90))})
+    want = ({"w": state[0]["w"].copy()}, {"w": state[1]["w"].copy()})
+    for _ in range(4):
+        want = step.fun(*want, x)
+        state = step(*state, x)
+        np.testing.assert_allclose(state[0]["w"], want[0]["w"], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(state[1]["w"], want[1]["w"], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda p, g: (p - g, p * 2.0),  # read by both results
+        lambda p, g: p[::-1] - g,  # not place by place
+        lambda p, g: np.sin(p * 1e6) + g,  # a loop that may run twice
+        lambda p, g: (p - g) @ p,  # read after
+        lambda p, g: p if np.sum(g) > 1e9 else p + g,  # a guard
+        lambda p, g: (p, p + g),  # returned itself
+    ],
+)
+def test_a_donated_array_is_not_written_before_it_was_read(f):
+    given = fad.jit(f, donate_argnums=0)
+    g = rng.normal(size=(90, 90))
+    for _ in range(3):
+        p = rng.normal(size=(90, 90))
+        want = tree.leaves(f(p.copy(), g))
+        for a, b in zip(tree.leaves(given(p, g)), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_a_donated_array_that_is_another_argument_too_is_left_alone():
+    f = fad.jit(lambda p, g: (p + 1.0, g * 2.0), donate_argnums=0)
+    for make in (lambda: np.ones((100, 100)),) * 3:
+        f(make(), make())
+        both = make()
+        p, g = f(both, both)
+        for x, value in ((p, 2.0), (g, 2.0), (both, 1.0)):
+            assert (x == value).all()
+        base = np.ones((101, 100))
+        f(base[1:], base[:-1])
+        assert (base == 1.0).all()
