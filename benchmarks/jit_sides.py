@@ -48,10 +48,10 @@ def fad_names():
     import scipy.special
 
     import fad
-    from fad.nn import functional as F
 
     return Names(
-        np, erf=scipy.special.erf, conv=lambda x, w, b: F.conv2d(x, w, b), max_pool=lambda x: F.max_pool(x, 2),
+        np, erf=scipy.special.erf, conv=lambda x, w, b: fad.nn.functional.conv2d(x, w, b),
+        max_pool=lambda x: fad.nn.functional.max_pool(x, 2),
         scan=lambda step, h, xs: fad.scan(lambda h, x: (step(h, x), None), h, xs)[0],
     )  # fmt: skip
 

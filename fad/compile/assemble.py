@@ -117,7 +117,8 @@ class Build(Memory):
         for n, (eq, text) in enumerate(zip(equations, templates, strict=True)):
             work, read, selects = node_facts(graph, eq, text)
             for new, old in enumerate(read):
-                text = text.replace(f"{{{old}}}", f"{{{new}}}")
+                if new != old:
+                    text = text.replace(f"{{{old}}}", f"{{{new}}}")
             nodes.append(Node(text, tuple(seen[eq.ins[k]] for k in read), work, selects))
             types.append(LLVM_TYPE[graph.types[eq.outs[0]].dtype])
             seen[eq.outs[0]] = len(operands) + n
@@ -442,6 +443,8 @@ class Build(Memory):
 
 
 def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:
+    if a.shape == shape:
+        return a.strides
     missing = len(shape) - a.ndim
     return (0,) * missing + tuple([0 if n == 1 else s for s, n in zip(a.strides, a.shape, strict=True)])
 

@@ -7,6 +7,7 @@ Running the steps by level is then a right order, found in one pass over the pro
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -184,10 +185,14 @@ def _reduced(eq: Equation) -> tuple:
     return eq.prim.name, eq.params["axis"]
 
 
-def node_facts(graph: Graph, eq: Equation, text: str) -> tuple[str, list[int], bool]:
+def node_facts(graph: Graph, eq: Equation, text: str) -> tuple[str, tuple[int, ...], bool]:
     """Return a node's working type, the operands that its template reads, and whether it selects."""
-    read = [k for k in range(len(eq.ins)) if f"{{{k}}}" in text]
-    return working_type(graph, eq), read, "select(" in text
+    return working_type(graph, eq), *_reading(text, len(eq.ins))
+
+
+@functools.cache
+def _reading(text: str, arity: int) -> tuple[tuple[int, ...], bool]:
+    return tuple([k for k in range(arity) if f"{{{k}}}" in text]), "select(" in text
 
 
 def shown(steps: list[Step]) -> dict[str, Any]:

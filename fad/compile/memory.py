@@ -6,6 +6,7 @@ arguments and results live outside, where the caller's arrays are, and are known
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -35,11 +36,16 @@ class Place:
 
     @property
     def room(self) -> int:
-        """Return the bytes set aside: sizes in few classes, so that memory fits again."""
-        if self.nbytes > 1 << 16:
-            # not a multiple of the page size: many arrays of one alignment would fight for the same cache lines
-            return -(-self.nbytes // 4096) * 4096 + 1088
-        return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, self.nbytes) / 64))))
+        return _room(self.nbytes)
+
+
+@functools.cache
+def _room(nbytes: int) -> int:
+    """Return the bytes set aside: sizes in few classes, so that memory fits again."""
+    if nbytes > 1 << 16:
+        # not a multiple of the page size: many arrays of one alignment would fight for the same cache lines
+        return -(-nbytes // 4096) * 4096 + 1088
+    return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, nbytes) / 64))))
 
 
 class Memory:

@@ -80,31 +80,39 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
 
 def add_product(build: Any, eq: Equation) -> bool:
     """Add a product to a program's table; return false if NumPy must do it."""
-    (x, y), o = eq.ins, eq.outs[0]
-    out = build.at[o]
-    if 0 in (*build.at[x].shape, *build.at[y].shape):
-        return False
-    p = Product(build.at[x], build.at[y], out)
-    if len(p.batch) > 2:
-        return False
-    t = LLVM_TYPE[out.dtype]
-    found = None
-    m, k, n = p.shape
-    if m * k * n > SMALL or not register_bytes():
-        found = _by_blas(p, t)
-    else:
-        found = _by_own_code(p, t)
+    arrays = [build.at[i] for i in (*eq.ins, eq.outs[0])]
+    key = ("product", arrays[0].dtype, *[(a.shape, a.strides) for a in arrays])
+    if key not in build.layouts:  # unrolled steps have the same products over and over
+        build.layouts[key] = _planned(*arrays)
+    found = build.layouts[key]
     if found is None:
         return False
-    name, text, words = found
+    name, text, swapped, words = found
+    x, y = eq.ins
     build._function(name, text)
-    for i in (y, x, o) if p.swapped else (x, y, o):
+    for i in (y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]):
         build.words.append(build.address(i, len(build.words)))
-    batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
-    build.words += [count for count, _ in batch]
-    build.words += [strides[z] for z in range(3) for _, strides in batch]
     build.words += words
     return True
+
+
+def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
+    """Return a product's function by name and text, whether its operands are swapped, and its words but addresses."""
+    if 0 in (*x.shape, *y.shape):
+        return None
+    p = Product(x, y, out)
+    if len(p.batch) > 2:
+        return None
+    t = LLVM_TYPE[out.dtype]
+    m, k, n = p.shape
+    by_blas = m * k * n > SMALL or not register_bytes()
+    found = _by_blas(p, t) if by_blas else _by_own_code(p, t)
+    if found is None:
+        return None
+    name, text, words = found
+    batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
+    lead = [count for count, _ in batch] + [strides[z] for z in range(3) for _, strides in batch]
+    return name, text, p.swapped, [*lead, *words]
 
 
 def _by_own_code(p: Product, t: str) -> tuple:
