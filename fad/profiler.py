@@ -40,14 +40,15 @@ _originals: list[tuple[Any, Callable]] = []
 class Event:
     """One call: what ran, when, how long (seconds), how much of that in calls inside it, and its shapes and bytes."""
 
-    __slots__ = ("name", "kind", "start", "end", "inside", "device", "shapes", "bytes", "place", "thread")
+    __slots__ = ("name", "kind", "start", "end", "inside", "device", "read", "shapes", "bytes", "place", "thread")
 
     def __init__(self, name: str, kind: str, start: float):
         self.name = name
         self.kind = kind  # "forward", "backward" or "block"
         self.start = self.end = start
-        self.inside = 0.0
-        self.device: float | None = None  # seconds by the device's events
+        self.inside: list[Event] = []  # the calls inside it
+        self.read: Callable | None = None  # gives the seconds by the device's events, for which it waits
+        self.device: float | None = None
         self.shapes: tuple = ()
         self.bytes = 0
         self.place = ""
@@ -55,11 +56,13 @@ class Event:
 
     @property
     def total(self) -> float:
+        if self.read is not None and self.device is None:
+            self.device = self.read()
         return self.end - self.start if self.device is None else self.device
 
     @property
     def own(self) -> float:
-        return self.total - self.inside
+        return self.total - sum(e.total for e in self.inside)
 
 
 class Row:
@@ -175,7 +178,10 @@ def _aligned(head: list, rows: list, left: tuple) -> str:
 
 
 def device_timer(operands: Any) -> Callable | None:
-    """Return what reads the seconds of work from now on if an operand lives on a device, else None."""
+    """Start a clock of the device that an operand lives on; None if all live on the host.
+
+    It is stopped by calling it, and what that returns gives the seconds: nothing waits before.
+    """
     for x in operands:
         if type(x) is not np.ndarray and hasattr(x, "dtype"):
             backend = behind(x)
@@ -191,12 +197,12 @@ class _Backward(Watcher):
         self.owner = owner
 
     def backward(self, note: Note, cts: list, run: Callable) -> None:
-        read = device_timer(cts)
+        stop = device_timer(cts)
         event = self.owner._begin(note.name, "backward")
         found: list = []
         try:
             found = run()
-            event.device = read and read()
+            event.read = stop and stop()
         finally:
             self.owner._finish(event, cts, found, note.place)
 
@@ -259,7 +265,7 @@ class profile:
         event.end = time.perf_counter()
         self._open.remove(event)
         if self._open:
-            self._open[-1].inside += event.total
+            self._open[-1].inside.append(event)
         if self.record_shapes:
             event.shapes = tuple(tuple(plain(x).shape) for x in operands if hasattr(x, "shape") or hasattr(x, "value"))
         if self.profile_memory:
@@ -358,12 +364,12 @@ def _timed(name: str, forward: Callable) -> Callable:
         owner = _active.get()
         if owner is None or any(type(x) is Tracer for x in args):
             return forward(*args, **kwargs)
-        read = device_timer(args)
+        stop = device_timer(args)
         event = owner._begin(name, "forward")
         out = None
         try:
             out = forward(*args, **kwargs)
-            event.device = read and read()
+            event.read = stop and stop()
         finally:
             owner._finish(event, args, out)
         return out

@@ -103,13 +103,20 @@ def synchronize() -> None:
 
 
 def timer() -> Any:
-    """Return a function that gives the seconds of GPU work since this call, by events on the current stream."""
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    """Start a clock of the GPU, by events on the current stream: it is stopped by calling it.
+
+    What that returns gives the seconds between the two, and waits until the GPU has come there.
+    """
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
     start.record()
 
-    def read() -> float:
-        stop.record()
-        stop.synchronize()
-        return cupy.cuda.get_elapsed_time(start, stop) / 1000.0
+    def stop() -> Callable:
+        end.record()
 
-    return read
+        def read() -> float:
+            end.synchronize()
+            return cupy.cuda.get_elapsed_time(start, end) / 1000.0
+
+        return read
+
+    return stop

@@ -46,6 +46,11 @@ def synchronize() -> None:
 
 
 def timer() -> Any:
-    """Return a function that gives the seconds since this call."""
+    """Start a clock: it is stopped by calling it, and what that returns gives the seconds between the two."""
     start = time.perf_counter()
-    return lambda: time.perf_counter() - start
+
+    def stop() -> Callable:
+        seconds = time.perf_counter() - start
+        return lambda: seconds
+
+    return stop

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
+from fad.backends.library import explain
 from fad.core.options import traced_ufunc_options
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, bind
 
@@ -86,7 +87,11 @@ class Unary(Primitive):
             return with_ufunc_options(self, (x,), options)
         if type(x) is Tracer:
             return x.trace.unary(self, x)
-        return self.forward(x)
+        try:
+            return self.forward(x)
+        except TypeError as error:
+            explain(error)
+            raise
 
 
 class Binary(Primitive):
@@ -108,7 +113,11 @@ class Binary(Primitive):
             return trace.left(self, x, y)
         if type(y) is Tracer:
             return y.trace.right(self, x, y)
-        return self.forward(x, y)
+        try:
+            return self.forward(x, y)
+        except TypeError as error:
+            explain(error)
+            raise
 
 
 class Nary(Primitive):

@@ -20,6 +20,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
+from fad.backends.library import explain
 from fad.errors import (
     ItemAssignmentError,
     LeakedTracerError,
@@ -357,7 +358,11 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
             if top is None or trace.birth > top.birth:
                 top = trace
     if top is None:
-        return prim.forward(*args, **params)
+        try:
+            return prim.forward(*args, **params)
+        except TypeError as error:
+            explain(error)
+            raise
     out = top.process(prim, args, params)
     return _handed_over(prim, args, params) if out is NotImplemented else out
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import behind
 from fad.core.archetypes import flat
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind
 from fad.errors import FadError
+from fad.ops.taking import take
 
 
 class LabelError(FadError, ValueError):
@@ -60,7 +62,8 @@ def _checked_labels(labels, *, classes, ignore_index):
 
 
 def _checked_rows(indices, *, n):
-    if indices.size and (indices.min() < 0 or indices.max() >= n):
+    on_host = isinstance(indices, (np.ndarray, np.generic))  # a device is not kept waiting: see `looked_up`
+    if on_host and indices.size and (indices.min() < 0 or indices.max() >= n):
         raise IndexError(f"indices must lie in 0 ... {n - 1}, but range from {indices.min()} to {indices.max()}")
     return indices
 
@@ -77,6 +80,13 @@ checked_rows_p = flat(
     batch=lambda size, batched, xs, params: bind(checked_rows_p, *xs, **params),
     samples=lambda s: [call(s.ints(0, 4, (3,)), n=4), call(np.zeros((0,), int), n=4)],
 )
+
+
+def looked_up(weight: Any, indices: Any) -> Any:
+    """Return the rows of a table at whole numbers; out of range they are an error, and on a device NaN."""
+    indices = checked_rows(indices, len(weight))
+    rows = take(weight, indices, axis=0) if type(indices) is Tracer else weight[indices]
+    return rows if behind(indices).name == "numpy" else spoilt(rows, indices[..., None], len(weight))
 
 
 def checked_rows(indices: Any, n: int) -> Any:

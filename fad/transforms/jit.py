@@ -16,13 +16,14 @@ import inspect
 import threading
 import warnings
 import weakref
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad import config, tree
+from fad.backends import backend_of
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
 from fad.core import effects
@@ -115,6 +116,7 @@ class Jitted:
         self._inner: dict[Any, Jitted] = {}
         self._lock = threading.RLock()
         self._hits = self._misses = 0
+        self._elsewhere: Counter[str] = Counter()
         self._plain = not (self._static[0] or self._static[1] or self._donated)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -159,7 +161,7 @@ class Jitted:
             elif type(x) is Tracer:
                 return self._under(fun, leaves, in_tree, static)
             elif hasattr(x, "dtype"):
-                return fun(*args, **kwargs)
+                return self._uncompiled(x, fun, args, kwargs)
             else:
                 traced.append(False)
                 key.append(_hashable(x, "an argument that is no array"))
@@ -180,6 +182,13 @@ class Jitted:
             key += [x.shape, x.dtype] if type(x) is np.ndarray else [type(x)]
         return tuple(key)
 
+    def _uncompiled(self, x: Any, fun: Callable, args: tuple, kwargs: dict) -> Any:
+        """Run a call that holds `x`, which nothing is compiled for: operation by operation."""
+        name = backend_of(x).name
+        if name != "numpy":
+            self._elsewhere[name] += 1
+        return fun(*args, **kwargs)
+
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
         trace: Any = youngest(leaves)
@@ -188,7 +197,7 @@ class Jitted:
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or _closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)
-            return fun(*args, **kwargs)
+            return self._uncompiled(next((v for v in values if not is_traceable(v)), None), fun, args, kwargs)
 
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
@@ -276,6 +285,8 @@ class Jitted:
                     lines += [f"  {note}" for note in path.program.notes()]
             if signature.full:
                 lines.append(f"  more than {MAX_PATHS} paths: further ones run without jit")
+        for name, calls in self._elsewhere.items():
+            lines.append(f"arrays of {name}: {calls} calls ran operation by operation; compiled for NumPy's alone")
         return "\n".join(lines)
 
 

@@ -297,7 +297,11 @@ class Tape:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         n = len(self.leaves)
-        trace.sweep(records, slots, bytearray(len(records)), n, keep)
+        try:
+            trace.sweep(records, slots, bytearray(len(records)), n, keep)
+        except TypeError as error:
+            explain(error)
+            raise
         return settle(slots[:n], self.leaves, cts)
 
 

@@ -54,6 +54,64 @@ def model():
     return nn.Sequential(nn.Linear(4, 6, key=0), nn.ReLU(), nn.BatchNorm1d(6), nn.Linear(6, 3, key=1))
 
 
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(4, 2, key=0)
+        self.norm = nn.LayerNorm(4)
+        self.out = nn.Linear(4, 3, key=1)
+
+    def __call__(self, x):
+        return self.out(self.norm(x + self.attend(x, x, x))).mean(1)
+
+
+class Last(nn.Module):
+    """The last output of a recurrent layer, through a linear one."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.out = nn.Linear(5, 3, key=9)
+
+    def __call__(self, x):
+        return self.out(self.layer(x)[0][:, -1])
+
+
+def _image_model():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1, key=0), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(16, 3, key=1),
+    )  # fmt: skip
+
+
+def _labels(rng):
+    return rng.integers(0, 3, 8)
+
+
+def _sequence(rng):
+    return rng.normal(size=(8, 6, 4)), _labels(rng)
+
+
+def _table(rng):
+    return rng.integers(0, 7, (8, 3)), _labels(rng)
+
+
+def _rows(rng):
+    return rng.normal(size=(8, 4)), _labels(rng)
+
+
+# name -> (what makes the model, what draws its data)
+MODELS = {
+    "mlp": (model, _rows),
+    "gelu": (lambda: nn.Sequential(nn.Linear(4, 6, key=0), nn.GELU(), nn.Linear(6, 3, key=1)), _rows),
+    "cnn": (_image_model, lambda rng: (rng.normal(size=(8, 1, 4, 4)), _labels(rng))),
+    "attention": (Attention, _sequence),
+    "lstm": (lambda: Last(nn.LSTM(4, 5, batch_first=True, key=0)), _sequence),
+    "gru": (lambda: Last(nn.GRU(4, 5, batch_first=True, key=0)), _sequence),
+    "embedding": (lambda: nn.Sequential(nn.Embedding(7, 4, key=0), nn.Flatten(), nn.Linear(12, 3, key=1)), _table),
+}
+
+
 def train(net, x, labels, make, steps=3):
     opt = make(net)
     for _ in range(steps):

@@ -139,10 +139,10 @@ class DeviceArray:
     def __getitem__(self, index):
         if any(getattr(i, "dtype", None) == np.dtype(bool) for i in _parts(index)):
             _wait(self)
-        return _wrap(self._a[_unwrap_index(index)])
+        return _wrap(self._a[_unwrap_index(index, self.shape)])
 
     def __setitem__(self, index, value):
-        self._a[_unwrap_index(index)] = _unwrap(value)
+        self._a[_unwrap_index(index, self.shape)] = _unwrap(value)
 
     def __len__(self):
         return len(self._a)
@@ -209,7 +209,7 @@ def _method_of_ufunc(name, ufunc, method, inputs, options):
     if set(options) - {"axis", "dtype", "out", "keepdims"}:
         raise TypeError(f"{method}() got an unexpected keyword argument")
     if method == "at":
-        ufunc.at(_own(inputs[0]), _unwrap_index(inputs[1]), *map(_unwrap, inputs[2:]))
+        ufunc.at(_own(inputs[0]), _unwrap_index(inputs[1], inputs[0].shape), *map(_unwrap, inputs[2:]))
         return None
     return _wrap(getattr(ufunc, method)(*map(_unwrap, inputs), **_unwrap(options)))
 
@@ -253,9 +253,19 @@ def _parts(index):
     return index if type(index) is tuple else (index,)
 
 
-def _unwrap_index(index):
-    """Return an index; NumPy arrays are allowed here, as CuPy copies them to the device."""
-    return tuple(i._a if type(i) is DeviceArray else i for i in _parts(index))
+def _unwrap_index(index, shape):
+    """Return an index; NumPy arrays are allowed here, as CuPy copies them to the device.
+
+    Whole numbers of the device that are out of bounds are no error there: they wrap around.
+    """
+    parts = _parts(index)
+    plain = all(type(i) in (int, slice) or getattr(i, "dtype", np.dtype("O")).kind in "iu" for i in parts)
+    found = []
+    for axis, i in enumerate(parts):
+        i = i._a if type(i) is DeviceArray else i
+        wraps = plain and isinstance(i, np.ndarray) and shape[axis] and i.dtype.kind in "iu"
+        found.append(i % shape[axis] if wraps else i)
+    return tuple(found)
 
 
 def _wrap(x):
@@ -326,7 +336,7 @@ def to_host(x):
 
 
 def scatter_add(target, index, values):
-    np.add.at(target._a, _unwrap_index(index), _unwrap(values))
+    np.add.at(target._a, _unwrap_index(index, target.shape), _unwrap(values))
 
 
 def synchronize():
@@ -334,7 +344,14 @@ def synchronize():
 
 
 def timer():
-    return lambda: 0.0
+    """Start a clock that finds 0.25 s for everything; reading it waits."""
+
+    def read():
+        if _forbidden[0]:
+            raise HostCopyError("the device was waited for")
+        return 0.25
+
+    return lambda: read
 
 
 def scipy_function(name):

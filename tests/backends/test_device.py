@@ -4,14 +4,15 @@ import operator
 
 import numpy as np
 import pytest
+import scipy.special
 import standin
-from programs import OPTIMISERS, cnn, loop, mlp, model, recurrent, train
+from programs import MODELS, OPTIMISERS, cnn, loop, mlp, model, recurrent, train
 from standin import DeviceArray, HostCopyError, no_copies
 
 import fad
 import fad.numpy as fnp
 from fad import backends, nn
-from fad.errors import BackendMismatchError, BackendNotFoundError
+from fad.errors import BackendFunctionError, BackendMismatchError, BackendNotFoundError
 
 backends.register(standin)
 X = np.linspace(0.1, 1.0, 6).reshape(2, 3)
@@ -69,6 +70,54 @@ def test_numbers_of_python_and_numpy_mix_freely_and_keep_numpys_dtypes(number, o
         np.testing.assert_array_equal(fad.device_get(found), expected)
 
 
+def test_the_einsum_of_two_backends_is_refused_where_no_letter_is_summed():
+    for f in (lambda x: np.sum(np.einsum("ij,ij->ij", X, x)), lambda x: np.sum(np.einsum("ij,ij->ij", x, X))):
+        with pytest.raises(BackendMismatchError):
+            fad.grad(f)(on_device(X))
+
+
+# --- functions that the device's library does not have --------------------------------------------------------------
+
+
+def test_a_function_that_cupy_lacks_is_an_error_that_names_what_there_is():
+    x = on_device(X)
+    lacking = r"standin have no scipy\.special\.airy.*it has bdtr, .*erf, .*device_get"
+    for call in (
+        lambda: fad.scipy.special.airy(x),
+        lambda: fad.grad(lambda x: np.sum(scipy.special.airy(x)[0]))(x),
+        lambda: fad.vmap(lambda x: scipy.special.airy(x)[0])(x),
+    ):
+        with pytest.raises(BackendFunctionError, match=lacking):
+            call()
+    with pytest.raises(BackendFunctionError, match=r"no scipy\.special\.elliprd"):  # on the way back
+        fad.grad(lambda x: np.sum(scipy.special.ellipk(x)))(x * 0.5)
+    with pytest.raises(BackendFunctionError, match=r"no numpy\.spacing"):
+        fad.numpy.spacing(x)
+    with pytest.raises(BackendFunctionError, match=r"no scipy\.linalg\.sqrtm.*it has bandwidth.*expm"):
+        fad.grad(lambda x: np.sum(fad.scipy.linalg.sqrtm(x)))(on_device(np.eye(2)))
+
+
+def test_functions_of_scipy_run_on_the_device_where_cupy_has_them():
+    def f(x, w):
+        return np.sum(w * scipy.special.erf(x) * scipy.special.gammaln(x + 1.0) + scipy.special.zeta(x + 2.0, 1.5))
+
+    x = on_device(X)
+    with no_copies():
+        found = fad.grad(f, argnums=(0, 1))(x, x)
+    for d, h in zip(found, fad.grad(f, argnums=(0, 1))(X, X), strict=True):
+        assert type(d) is DeviceArray
+        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
+
+
+def test_what_cupy_lacks_of_numpy_runs_in_operations_that_it_has():
+    x = on_device(X)
+    for f in (fnp.vecdot, fnp.linalg.vecdot):
+        assert type(f(x, x)) is DeviceArray
+        np.testing.assert_allclose(fad.device_get(f(x, x)), np.sum(X * X, -1))
+    np.testing.assert_allclose(fad.device_get(fnp.sum(x, where=x > 0.5)), np.sum(X, where=X > 0.5))
+    np.testing.assert_allclose(fad.device_get(fnp.max(x, initial=3.0)), 3.0)
+
+
 def test_a_plain_array_of_integers_may_index_an_array_of_the_device():
     found = fad.grad(lambda x: np.sum(x[np.array([1, 1, 0])] * 2.0))(on_device(X))
     np.testing.assert_array_equal(fad.device_get(found), [[2.0] * 3, [4.0] * 3])
@@ -102,6 +151,15 @@ def test_a_compiled_or_checkpointed_gradient_stays_on_the_device_too(how, progra
         for d, h in zip(fad.tree.leaves(grads), expected, strict=True):
             assert type(d) is DeviceArray
             np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
+
+
+def test_jit_says_that_it_does_not_compile_for_a_device():
+    f = fad.jit(lambda x: np.sum(np.sin(x) ** 2))
+    f(on_device(X))
+    fad.grad(f)(on_device(X))
+    assert "arrays of standin: 2 calls ran operation by operation" in f.explain()
+    f(X)
+    assert f.cache_info().signatures == 1
 
 
 def test_asking_for_a_truth_value_waits_for_the_device():
@@ -203,6 +261,36 @@ def test_training_on_the_device_gives_the_numbers_of_the_host(name):
         np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-9, atol=1e-12, err_msg=key)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_of_training_copy_nothing_to_the_host(name):
+    rng = np.random.default_rng(2)
+    make, data = MODELS[name]
+    host, device, batch = make(), make().to("standin"), data(rng)
+    train(host, *batch, OPTIMISERS["adam"])
+    placed = on_device(batch)
+    with no_copies():
+        train(device, *placed, OPTIMISERS["adam"])
+    for (key, h), (_, d) in zip(host.state_dict().items(), device.state_dict().items(), strict=True):
+        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-8, atol=1e-10, err_msg=key)
+    host.eval()
+    device.eval()
+    expected = host(batch[0])
+    with no_copies():
+        found = [fad.jit(lambda m, x: m(x))(device, placed[0]), fad.vmap(lambda x: device(x[None])[0])(placed[0])]
+    for y in found:
+        np.testing.assert_allclose(fad.device_get(y), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_row_out_of_range_is_nan_on_a_device_that_is_not_kept_waiting():
+    weight, rows = on_device((np.ones((3, 2)), np.array([0, 3, 2])))
+    with no_copies():
+        found = nn.functional.embedding(rows, weight)
+        fad.grad(lambda w: np.sum(nn.functional.embedding(rows, w, padding_idx=0)))(weight)
+    np.testing.assert_array_equal(np.isnan(fad.device_get(found))[:, 0], [False, True, False])
+    with pytest.raises(IndexError):
+        nn.functional.embedding(np.array([3]), np.ones((3, 2)))
+
+
 def test_a_model_moves_there_and_back_and_shared_parameters_stay_shared():
     net = nn.Sequential(nn.Linear(3, 3, key=0), nn.Linear(3, 3, key=1))
     net[1].weight = net[0].weight
@@ -245,9 +333,8 @@ def test_a_backend_of_an_unknown_name_is_refused_with_the_names_there_are():
 # --- profiling ------------------------------------------------------------------------------------------------------
 
 
-def test_operations_on_a_device_are_timed_by_its_own_events(monkeypatch):
-    monkeypatch.setattr(standin, "timer", lambda: lambda: 0.25)
-    with fad.profiler.profile() as prof:
+def test_operations_on_a_device_are_timed_by_its_own_events_which_are_waited_for_when_they_are_read():
+    with no_copies(), fad.profiler.profile() as prof:
         fad.grad(lambda x: np.sum(np.sin(x)))(on_device(X))
         fad.grad(lambda x: np.sum(np.cos(x)))(X)
     rows = {row.key: row.time_total for row in prof.key_averages()}
