@@ -12,22 +12,7 @@ from fad.eager.mode import enable_grad
 from fad.eager.nn.module import clear_grad
 from fad.eager.records import note_change
 from fad.eager.tensor import Tensor
-from fad.errors import FadError
-
-
-class MissingGradientError(FadError, RuntimeError):
-    """A parameter that had a gradient in earlier steps has none now, so the optimiser's state would no longer fit.
-
-    Wrong::
-
-        opt.zero_grad(set_to_none=True)
-        loss_of_half_the_model.backward()
-        opt.step()
-
-    Right::
-
-        opt.zero_grad()
-    """
+from fad.optim.lbfgs import as_vector
 
 
 class Optimizer:
@@ -43,21 +28,33 @@ class Optimizer:
         groups = given if isinstance(given[0], dict) else [{"params": given}]
         self.defaults = options if lr is None else {"lr": lr, **options}
         self.param_groups = [{**self.defaults, **g, "params": _tensors(g["params"])} for g in groups]
-        self._cores: list = [None] * len(groups)
-        self._members: list = [None] * len(groups)
+        # for each group, optimisers of fad.optim with the numbers of the parameters that they step on
+        self._cores: list[list[tuple[Any, list[int]]]] = [[] for _ in groups]
 
-    def _core(self, i: int) -> Any:
-        """Return the optimiser of a group, made at its first step from the parameters that have a gradient then."""
+    def _made(self, i: int, members: list[int]) -> Any:
+        """Return an optimiser of `fad.optim` for some parameters of a group."""
         group = self.param_groups[i]
-        if self._cores[i] is None:
-            self._members[i] = [p for p in group["params"] if getattr(p, "_grad", None) is not None]
-            options = {k: v for k, v in group.items() if k != "params"}
-            options.setdefault("lr", 1e-3)
-            self._cores[i] = self.rule([_array(p) for p in self._members[i]], **options)
-        core = self._cores[i]
-        if "lr" in group:
-            core.lr = group["lr"]
-        return core
+        options = {k: v for k, v in group.items() if k != "params"}
+        options.setdefault("lr", 1e-3)
+        return self.rule([_array(group["params"][k]) for k in members], **options)
+
+    def _agreeing(self, i: int, ready: list[int]) -> list[tuple[Any, list[int]]]:
+        """Return the optimisers of a group for the parameters that have a gradient now.
+
+        All that had one in the first step go together, which is quickest. One that comes later starts then, and where
+        only some of those that go together have a gradient, each goes on alone. So each counts its own steps.
+        """
+        cores: list[tuple[Any, list[int]]] = []
+        for core, members in self._cores[i]:
+            if len(members) > 1 and 0 < sum(k in ready for k in members) < len(members):
+                cores += [(part, [k]) for part, k in zip(core.split(), members, strict=True)]
+            else:
+                cores.append((core, members))
+        late = [k for k in ready if not any(k in members for _, members in cores)]
+        if late:
+            cores.append((self._made(i, late), late))
+        self._cores[i] = cores
+        return [(core, members) for core, members in cores if members[0] in ready]
 
     def step(self, closure: Any = None) -> Any:
         """Change every parameter that has a gradient, in place; with a closure, call it first and return its loss."""
@@ -66,22 +63,15 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         for i, group in enumerate(self.param_groups):
-            if self._cores[i] is None and all(getattr(p, "_grad", None) is None for p in group["params"]):
-                continue
-            core = self._core(i)
-            members = self._members[i]
-            late = [
-                p for p in group["params"] if getattr(p, "_grad", None) is not None and all(p is not m for m in members)
-            ]
-            if late or any(getattr(p, "_grad", None) is None for p in members):
-                raise MissingGradientError(
-                    "other parameters have gradients now than in this optimiser's first step. Clear gradients with "
-                    "opt.zero_grad(), which leaves zeros, and give each part that trains alone its own optimiser"
-                )
-            core.params[:] = [_array(p) for p in members]
-            core.step([turned(p._grad.value) for p in members])
-            for p in members:
-                note_change(p.value)
+            params = group["params"]
+            ready = [k for k, p in enumerate(params) if getattr(p, "_grad", None) is not None]
+            for core, members in self._agreeing(i, ready):
+                moved = [params[k] for k in members]
+                core.lr = group.get("lr", core.lr)
+                core.params[:] = [_array(p) for p in moved]
+                core.step([turned(p._grad.value) for p in moved])
+                for p in moved:
+                    note_change(p.value)
         return loss
 
     def zero_grad(self, set_to_none: bool = False) -> None:
@@ -92,16 +82,28 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the optimiser as a tree of arrays."""
-        return {"groups": [None if c is None else c.state_dict() for c in self._cores]}
+        return {
+            "groups": [
+                [{"members": np.array(members), "state": core.state_dict()} for core, members in cores]
+                for cores in self._cores
+            ]
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a state of :meth:`state_dict`; all parameters of a group must be trained."""
+        """Take over a state of :meth:`state_dict`; raises ValueError, and changes nothing, if it does not fit."""
+        if len(state["groups"]) != len(self.param_groups):
+            raise ValueError(f"this state has {len(state['groups'])} groups, the optimiser {len(self.param_groups)}")
+        found: list[list[tuple[Any, list[int]]]] = []
         for i, saved in enumerate(state["groups"]):
-            if saved is not None:
-                self._members[i] = self.param_groups[i]["params"]
-                options = {k: v for k, v in self.param_groups[i].items() if k != "params"}
-                self._cores[i] = self.rule([_array(p) for p in self._members[i]], **options)
-                self._cores[i].load_state_dict(saved)
+            found.append([])
+            for part in saved:
+                members = [int(k) for k in part["members"]]
+                if max(members) >= len(self.param_groups[i]["params"]):
+                    raise ValueError("this optimiser state belongs to a model with more parameters")
+                core = self._made(i, members)
+                core.load_state_dict(part["state"])
+                found[i].append((core, members))
+        self._cores = found
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.defaults.items())})"
@@ -131,4 +133,63 @@ def _adapted(title: str) -> type:
 SGD, Adam, AdamW, Adagrad, Lion = map(_adapted, ("SGD", "Adam", "AdamW", "Adagrad", "Lion"))
 RMSprop = _adapted("RMSProp")
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Lion", "MissingGradientError", "Optimizer", "RMSprop"]
+
+class LBFGS(Optimizer):
+    """L-BFGS without a line search: ``step(closure)`` takes up to `max_iter` steps of length `lr`, the first shortened.
+
+    The closure clears the gradients, computes the loss, calls ``backward()`` and returns the loss.
+    `fad.optim.LBFGS(params).minimize(loss)` searches along each direction.
+    """
+
+    rule = fad.optim.LBFGS
+
+    def __init__(
+        self, params: Any, lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        line_search_fn: str | None = None,
+    ):  # fmt: skip
+        super().__init__(params, lr, history_size=history_size)
+        if len(self.param_groups) != 1:
+            raise ValueError("L-BFGS works on all parameters together, so there is one group of them")
+        if line_search_fn is not None:
+            raise ValueError("there is no line search here: use fad.optim.LBFGS(params).minimize(loss), which has one")
+        self.max_iter = max_iter
+        self.max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        self.tolerance_grad, self.tolerance_change = tolerance_grad, tolerance_change
+        everything = list(range(len(self.param_groups[0]["params"])))
+        self._cores = [[(self._made(0, everything), everything)]]
+
+    def _gradient(self) -> np.ndarray:
+        params = self.param_groups[0]["params"]
+        return as_vector([np.zeros_like(p.value) if p.grad is None else turned(p.grad.value) for p in params])
+
+    def step(self, closure: Any = None) -> Any:
+        """Go on until the gradient or the change is small, or `max_iter` is reached; return the first loss."""
+        if closure is None:
+            raise TypeError("L-BFGS evaluates the loss several times: step(closure)")
+        core, params = self._cores[0][0][0], self.param_groups[0]["params"]
+        core.lr = self.param_groups[0]["lr"]
+        core.params[:] = [_array(p) for p in params]
+        with enable_grad():
+            first = loss = closure()
+        g = self._gradient()
+        for n in range(1, self.max_iter + 1):
+            if np.max(np.abs(g)) <= self.tolerance_grad:
+                break
+            slope = core.advance(g, -self.tolerance_change)
+            if slope is None:
+                break
+            for p in params:
+                note_change(p.value)
+            if n == self.max_iter:
+                break
+            with enable_grad():
+                before, loss = float(loss), closure()
+            g = self._gradient()
+            small = np.max(np.abs(core.last_step)) <= self.tolerance_change
+            if n + 1 >= self.max_eval or small or abs(float(loss) - before) < self.tolerance_change:
+                break
+        return first
+
+
+__all__ = ["LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,11 +95,24 @@ class LBFGS(Optimizer):
     def step(self, grads: Any) -> None:
         """Take one step, in place, along the direction for a gradient in the structure of the model."""
         check_gradients(_arrays(self.params), tree.leaves(grads), self.params, grads, None)
-        g = as_vector(tree.leaves(grads))
+        self.advance(as_vector(tree.leaves(grads)))
+
+    @property
+    def last_step(self) -> Any:
+        """The last step, as a vector; None before the first."""
+        return self._step
+
+    def advance(self, g: Any, steepest: float = math.inf) -> float | None:
+        """Take one step for a gradient vector and return the slope along it; None, and no step, if the slope is not
+        below `steepest`."""
         d = self.direction(g)
+        slope = float(d @ g)
         self._step = float(self.rate(self.steps) * _shortened(self.steps, g)) * d
         self.steps += 1
+        if slope > steepest:
+            return None
         self._move(self._step)
+        return slope
 
     def minimize(self, loss: Callable, *args: Any, steps: int = 200, tol: float = 1e-9) -> float:
         """Lower ``loss(params, *args)`` in place until its gradient is below `tol` or no step helps; return the value.

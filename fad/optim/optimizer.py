@@ -8,7 +8,9 @@ it in pieces that stay in the cache.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +108,19 @@ class Optimizer:
         self.steps = int(state["steps"])
         for group, given in zip(groups, slots, strict=True):
             group.slots = [np.array(s, dtype=group.dtype) for s in given]
+
+    def split(self) -> list[Optimizer]:
+        """Return one optimiser for each parameter, in the order of the leaves, each with its share of the state."""
+        arrays = _arrays(self.params)
+        parts: list[Any] = [None] * len(arrays)
+        for group in self._ready():
+            for (a, b), i in zip(itertools.pairwise(group.bounds), group.members, strict=True):
+                part = parts[i] = copy.copy(self)
+                part.params = [arrays[i]]
+                part._groups = make_groups(part.params, self.slots)
+                wide = len(part._groups[0].g.view(group.dtype)) // max(b - a, 1)  # 2 for complex numbers
+                part._groups[0].slots = [s[wide * a : wide * b].copy() for s in group.slots]
+        return parts
 
     def _ready(self) -> list[Group]:
         if self._groups is None:

@@ -357,3 +357,67 @@ def test_statistics_follow_the_model_to_another_dtype():
     model = nested(fad.eager.nn).double()
     assert {str(b.dtype) for b in model.buffers()} == {"float64", "int64"}
     assert model.eval()(fad.eager.tensor(real(4, 2))).dtype == fad.eager.float64
+
+
+# --- optimisers -------------------------------------------------------------------------------------------------------
+
+RULES = [("SGD", {"momentum": 0.9}), ("Adam", {"amsgrad": True}), ("AdamW", {}), ("RMSprop", {"centered": True}),
+         ("Adagrad", {})]  # fmt: skip
+
+
+def alternating(face, rule, options, resume=None):
+    """Train three tensors of which only some have a gradient in each step; return all values on the way."""
+    shapes = [(2,), (2, 2), (3,)]
+    xs = [face.tensor(np.linspace(0.5, 1.5, int(np.prod(s))).reshape(s), requires_grad=True) for s in shapes]
+    zs = face.tensor(np.array([1 + 2j, 0.5 - 1j]), requires_grad=True)
+    xs.append(zs)
+    opt = getattr(face.optim, rule)(xs, lr=0.05, **options)
+    path = []
+    for step, used in enumerate([(0, 1, 3), (0, 1, 3), (0,), (0, 1, 2), (2, 3), (0, 1, 2, 3), (1,), (0, 1, 2, 3)]):
+        opt.zero_grad(set_to_none=True)
+        sum((xs[k].abs() ** 4).sum() for k in used).backward()
+        opt.step()
+        path += [x.detach().numpy().copy() for x in xs]
+        if resume == step:
+            state = opt.state_dict()
+            opt = getattr(face.optim, rule)(xs, lr=0.05, **options)
+            opt.load_state_dict(state)
+    return path
+
+
+@pytest.mark.parametrize(("rule", "options"), RULES)
+def test_parameters_without_a_gradient_wait_and_count_their_own_steps(rule, options):
+    for mine, theirs in zip(alternating(fad.eager, rule, options), alternating(torch, rule, options), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("rule", "options"), RULES)
+def test_an_optimiser_whose_parameters_went_apart_resumes(rule, options):
+    for mine, again in zip(
+        alternating(fad.eager, rule, options), alternating(fad.eager, rule, options, resume=4), strict=True
+    ):
+        np.testing.assert_array_equal(mine, again)
+
+
+@pytest.mark.parametrize("options", [{}, {"lr": 0.5, "max_iter": 3, "history_size": 2}, {"tolerance_change": 0.05}])
+def test_lbfgs_with_a_closure_follows_torch(options):
+    paths = []
+    for face in (fad.eager, torch):
+        xs = [face.tensor(np.linspace(-1, 1, 4), requires_grad=True), face.tensor(np.ones((2, 2)), requires_grad=True)]
+        opt = face.optim.LBFGS(xs, **options)
+        path = []
+
+        def closure(xs=xs, opt=opt, path=path):
+            opt.zero_grad()
+            loss = ((xs[0] - 0.5) ** 4).sum() + (xs[0].reshape(2, 2) @ xs[1] - 1).abs().pow(2).sum()
+            loss.backward()
+            path.append(loss.item())
+            return loss
+
+        for _ in range(4):
+            opt.step(closure)
+            path += [v for x in xs for v in x.detach().numpy().ravel().tolist()]
+        paths.append(path)
+    np.testing.assert_allclose(*paths, rtol=1e-6, atol=1e-9)
+    with pytest.raises(ValueError, match="line search"):
+        fad.eager.optim.LBFGS([fad.eager.ones(2, requires_grad=True)], line_search_fn="strong_wolfe")
