@@ -459,3 +459,35 @@ def test_a_loop_of_many_steps_is_differentiated_in_bounded_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000 * x.nbytes / 8
+
+
+def test_rows_taken_by_the_number_of_the_step_are_run_over():
+    def f(w, xs):
+        def body(i, s):
+            return np.tanh(w * s + xs[i] + xs[i + 1, ::-1] + xs[1 + i, 0])
+
+        return np.sum(control.fori_loop(0, 6, body, np.zeros(4)))
+
+    graph = fad.make_graph(f)(0.5, XS)
+    (loop,) = [eq for eq in graph.equations if eq.prim.name == "scan"]
+    assert not loop.params["index"]
+    assert all(eq.params.get("template", ())[:1] != ("array",) for eq in loop.params["body"].equations)
+    same(f, 0.5, XS)
+    same(fad.grad(f, argnums=(0, 1)), 0.5, XS)
+    same(lambda w: control.fori_loop(0, 7, lambda i, s: s + w[i % 4] * XS[0], np.zeros(4)), W[0])
+
+
+def test_single_numbers_are_taken_from_the_state_without_returning_to_python(lowering):
+    def lorenz(s, dt):
+        def step(s, _):
+            x, y, z = s[0], s[1], s[2]
+            new = s + dt * np.stack([10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z])
+            return new, x
+
+        return control.scan(step, s, length=30)
+
+    s = np.array([1.0, 0.5, 20.0])
+    fast = same(lorenz, s, 0.01)
+    same(fad.grad(lambda s, dt: np.sum(lorenz(s, dt)[0])), s, 0.01, rtol=1e-8)
+    if lowering == "llvm":
+        assert "calls of NumPy" not in fast.explain()

@@ -14,7 +14,7 @@ import numpy as np
 
 from fad.compile.groups import Step, plan_steps
 from fad.compile.passes import use_counts
-from fad.compile.pieces import data_address, placed_pieces
+from fad.compile.pieces import data_address, placed_pieces, view_of
 from fad.core.graph import ARRAY, Equation, Graph
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
@@ -159,7 +159,7 @@ class Memory:
     def _find_view(self, step: Step, k: int) -> None:
         (eq,) = step.equations
         x, o = eq.ins[0], eq.outs[0]
-        y = eq.prim.forward(self.at[x], **eq.params)
+        y = view_of(eq, self.at[x])
         if isinstance(y, np.ndarray) and np.may_share_memory(y, self.at[x]) and (y.size or not self.at[x].size):
             self.at[o] = y
             self.base[o] = self.base[x]
@@ -204,7 +204,7 @@ class Memory:
         for i, (whole, index) in self.direct.items():
             self.at[i] = self.at[whole][index]
         for eq, o in self.views:
-            self.at[o] = eq.prim.forward(self.at[eq.ins[0]], **eq.params)
+            self.at[o] = view_of(eq, self.at[eq.ins[0]])
 
     # --- steps --------------------------------------------------------------------------------------------------
 

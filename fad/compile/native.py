@@ -18,7 +18,7 @@ from fad.compile.assemble import Build
 from fad.compile.donation import reused
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
-from fad.compile.pieces import data_address
+from fad.compile.pieces import data_address, view_of
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _REMEMBERED = 2  # large results kept for another call
@@ -152,7 +152,7 @@ def _mover(build: Build, i: int) -> Callable:
         arguments[words] = offsets + data_address(x)
         at[i] = x
         for eq, o in views:
-            at[o] = eq.prim.forward(at[eq.ins[0]], **eq.params)
+            at[o] = view_of(eq, at[eq.ins[0]])
 
     return move
 

@@ -48,3 +48,10 @@ def with_ellipsis(index: Any) -> tuple:
 
 def data_address(array: Any) -> int:
     return array.__array_interface__["data"][0]
+
+
+def view_of(eq: Equation, array: Any) -> Any:
+    """Return what an operation makes of an array without copying: a view, of a single number as well."""
+    if eq.prim.name == "getitem":
+        return array[with_ellipsis(eq.params["template"])]
+    return eq.prim.forward(array, **eq.params)

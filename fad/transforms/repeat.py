@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import NUMBER, Graph, Type, type_of
+from fad.core.graph import NUMBER, Equation, Graph, Type, type_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
 from fad.transforms.check import as_value
 from fad.transforms.loops import scan_p, while_p
+from fad.transforms.partition import needed
 from fad.transforms.record import is_recording
 
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
@@ -74,6 +75,8 @@ def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, rever
         carry, y = flat(*([at] if index else []), *leaves, *[x[at] for x in items])
         heads.append(y)
         leaves = tree.leaves(carry)
+    if index and not dynamic and not heads:
+        items += _rows(body, n)
     graph, position = _without_index(body, index)
     if heads:
         n -= len(heads)
@@ -95,6 +98,42 @@ def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
         return y
     first = tree.map(lambda *column: np.stack(column[::-1] if reverse else column), *heads)
     return tree.map(lambda a, b: np.concatenate([b, a] if reverse else [a, b]), first, y)
+
+
+def _rows(body: Body, n: int) -> list:
+    """Let the rows that a body takes from arrays by the number of its step be its xs; return those arrays."""
+    graph, k = body.graph, len(body.captured)
+    captured = dict(zip(graph.inputs, body.captured, strict=False))
+    number = {graph.inputs[k]: 0}  # value -> what it is more than the number of the step
+    types, inputs, equations, items = list(graph.types), list(graph.inputs), [], []
+    for eq in graph.equations:
+        if eq.prim.name == "python_add":
+            for i, j in (eq.ins, eq.ins[::-1]):
+                if i in number and type(graph.constants.get(j)) is int:
+                    number[eq.outs[0]] = number[i] + graph.constants[j]
+        template = eq.params.get("template", ())
+        found = eq.prim.name == "getitem" and len(eq.ins) == 2 and eq.ins[0] in captured and eq.ins[1] in number
+        if found and template[0] == "array" and not any(type(part) is str for part in template[1:]):
+            x, start = captured[eq.ins[0]], number[eq.ins[1]]
+            rows = np.shape(x)[0]
+            if start >= 0 and start + n <= rows:
+                items.append(x if n == rows else x[start : start + n])
+                if len(template) == 1:
+                    inputs.append(eq.outs[0])
+                    continue
+                shape = types[eq.ins[0]].shape[1:]
+                types.append(Type(shape, types[eq.ins[0]].dtype, "array" if shape else "scalar"))
+                inputs.append(len(types) - 1)
+                eq = Equation(eq.prim, (len(types) - 1,), {"template": template[1:]}, eq.outs, eq.place)
+        equations.append(eq)
+    if items:
+        equations = needed(equations, graph.outputs)
+        used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
+        kept = [j for j in range(k) if inputs[j] in used]
+        body.captured = [body.captured[j] for j in kept]
+        inputs = [*[inputs[j] for j in kept], *inputs[k:]]
+        body.graph = graph.replace(types=types, inputs=inputs, equations=equations)
+    return items
 
 
 def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
