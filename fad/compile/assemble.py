@@ -219,7 +219,7 @@ class Build(Memory):
         values = [numbers[o] for o in stored]
         for s in sums:
             values.append(numbers[s.ins[0]])
-            if self.graph.types[s.ins[0]].dtype.kind == "b":  # truth values are counted
+            if self.graph.types[s.ins[0]].dtype != self.graph.types[s.outs[0]].dtype:  # truth values are counted
                 nodes = (*nodes, Node("{0}", (values[-1],), I64, False))
                 types = (*types, I64)
                 values[-1] = len(operands) + len(nodes) - 1

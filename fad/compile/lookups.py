@@ -17,7 +17,7 @@ from fad.compile.pieces import data_address
 from fad.core.graph import Equation, Graph
 
 _INTEGER = np.dtype(np.int64)
-_ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64))
+_ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
 MOST_ARRAYS = 3
 NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
 

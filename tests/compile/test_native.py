@@ -249,3 +249,42 @@ def test_integers_are_added_and_truth_values_counted_exactly(axis):
         for a, b in zip(fad.tree.leaves(compiled(f, x)), fad.tree.leaves(f(x)), strict=True):
             np.testing.assert_array_equal(a, b)
             assert a.dtype == b.dtype
+
+
+DTYPES = [np.float64, np.float32, np.int64, np.int32, np.bool_]
+
+
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+def test_operands_of_different_types_are_computed_with_as_numpy_does(first, second):
+    x = RNG.integers(-100, 100, (3, 33)).astype(first)
+    y = RNG.integers(-100, 100, 33).astype(second)
+
+    def f(x, y):
+        both = [x + y, x * y, np.maximum(x, y), x < y, x == y, np.where(x > 0, x, y), x / (y * y + 1), np.sin(x)]
+        if x.dtype != bool and y.dtype != bool:
+            both += [x - y, -x, np.abs(x), np.minimum(x - 3, y)]
+        if x.dtype.kind in "ib" and y.dtype.kind in "ib":
+            both += [x & y, x | y, x ^ y, ~x, np.sum(x, axis=0)]
+        return [*both, *[x.astype(t) for t in DTYPES], (x * 0.37).astype(np.int64), (x * 0.37).astype(np.int32)]
+
+    with using("llvm"):
+        fast = fad.jit(f)
+        fast(x, y)
+        for a, b in zip(fast(x, y), f(x, y), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == np.float32 else 1e-14)
+    (signature,) = fast._signatures.values()
+    assert set(signature.paths[0].program.fallbacks) <= {"sin"}  # in half precision, of truth values
+
+
+def test_integers_overflow_and_convert_as_numpys():
+    big = np.array([2**31 - 1, -(2**31), 7], np.int32)
+    far = np.array([1e300, -1e300, np.nan, np.inf, 2.5, -2.5])
+    with np.errstate(all="ignore"):
+        for f, x in (
+            (lambda x: (x + x, x * x, np.abs(x), -x, x.astype(np.int64) * 2), big),
+            (lambda x: (x.astype(np.int64), x.astype(np.int32), x.astype(bool)), far),
+        ):
+            for a, b in zip(compiled(f, x), f(x), strict=True):
+                np.testing.assert_array_equal(a, b)

@@ -6,13 +6,17 @@ import struct
 
 import numpy as np
 
-F64, F32, I64, BOOL = "double", "float", "i64", "i1"
-LLVM_TYPE = {np.dtype(float): F64, np.dtype(np.float32): F32, np.dtype(np.int64): I64, np.dtype(bool): BOOL}
-BYTES = {F64: 8, F32: 4, I64: 8, BOOL: 1}
+F64, F32, I64, I32, BOOL = "double", "float", "i64", "i32", "i1"
+LLVM_TYPE = {
+    np.dtype(float): F64, np.dtype(np.float32): F32, np.dtype(np.int64): I64, np.dtype(np.int32): I32,
+    np.dtype(bool): BOOL,
+}  # fmt: skip
+BYTES = {F64: 8, F32: 4, I64: 8, I32: 4, BOOL: 1}
+INTEGERS = frozenset({I64, I32})
 
 
 def constant(value: float, kind: str) -> str:
-    if kind == I64:
+    if kind in INTEGERS:
         return str(int(value))
     if kind == BOOL:
         return "true" if value else "false"
@@ -94,17 +98,19 @@ class Emitter:
         return self.new(f"bitcast i64 {a} to double")
 
     def cast(self, a: str, f: str, t: str) -> str:
-        """Convert between the four types as NumPy does."""
+        """Convert between the types as NumPy does; what an integer cannot hold is left to the CPU, as there."""
         if f == t:
             return a
         if t == BOOL:
             return self.compare("!=", a, constant(0, f), f)
+        if t in INTEGERS and f in INTEGERS:
+            return self.new(f"{'sext' if t == I64 else 'trunc'} {f} {a} to {t}")
         if f == BOOL:
-            return self.new(f"zext i1 {a} to i64") if t == I64 else self.new(f"uitofp i1 {a} to {t}")
-        if f == I64:
-            return self.new(f"sitofp i64 {a} to {t}")
-        if t == I64:
-            raise NotImplementedError("a float to an integer: NumPy's own conversion decides what overflows")
+            return self.new(f"{'zext' if t in INTEGERS else 'uitofp'} i1 {a} to {t}")
+        if f in INTEGERS:
+            return self.new(f"sitofp {f} {a} to {t}")
+        if t in INTEGERS:
+            return self.new(f"fptosi {f} {a} to {t}")
         return self.new(f"{'fpext' if t == F64 else 'fptrunc'} {f} {a} to {t}")
 
     def horner(self, x: str, coefficients: list[float]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.compile.llvm.emit import BOOL, BYTES, I64
+from fad.compile.llvm.emit import BOOL, BYTES, INTEGERS
 from fad.compile.llvm.vectors import SCALAR
 
 # Runs a flat program: a table of functions and one of their arguments. Stops at the first that returns non-zero.
@@ -97,7 +97,7 @@ def lookup_text(name: str, how: str, t: str, count: int, even: bool, single: boo
     lines.append(f"  %v = load {memory}, ptr %{source}e, align {size}")
     value = "%v"
     if how == "add":
-        add = "add" if t == I64 else "fadd"
+        add = "add" if t in INTEGERS else "fadd"
         lines += [f"  %old = load {t}, ptr %ae, align {size}", f"  %new = {add} {t} %old, %v"]
         value = "%new"
     lines.append(f"  store {memory} {value}, ptr %{target}e, align {size}")

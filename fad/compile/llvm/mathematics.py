@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fad.compile.llvm import functions, gaussian, inverse, powers
-from fad.compile.llvm.emit import F32, F64, Emitter
+from fad.compile.llvm.emit import F32, F64, INTEGERS, Emitter
 
 
 def _extreme(how: str) -> Callable:
@@ -33,7 +33,9 @@ REAL: dict[str, Callable] = {
 # name -> how to emit it in the operands' own type
 TYPED: dict[str, Callable] = {
     "sqrt": lambda e, x, t: e.call("sqrt", x, t=t),
-    "fabs": lambda e, x, t: e.call("fabs", x, t=t),
+    "fabs": lambda e, x, t: (
+        e.select(e.compare("<", x, "0", t), e.neg(x, t), x, t) if t in INTEGERS else e.call("fabs", x, t=t)
+    ),
     "floor": lambda e, x, t: e.call("floor", x, t=t),
     "ceil": lambda e, x, t: e.call("ceil", x, t=t),
     "trunc": lambda e, x, t: e.call("trunc", x, t=t),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.llvm.emit import BOOL, F32, F64, I64, LLVM_TYPE, Emitter, constant
+from fad.compile.llvm.emit import BOOL, F32, F64, INTEGERS, LLVM_TYPE, Emitter, constant
 from fad.compile.llvm.mathematics import REAL, TYPED
 from fad.core.graph import NUMBER, Equation, Graph
 
@@ -21,7 +21,7 @@ MORE = {
     "equal": "({0} == {1})", "not_equal": "({0} != {1})", "isnan": "({0} != {0})", "floor": "floor({0})",
     "ceil": "ceil({0})", "trunc": "trunc({0})", "rint": "rint({0})", "logical_not": "(not {0})", "log2": "log2({0})",
     "logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "logical_xor": "((not {0}) != (not {1}))",
-    "copysign": "copysign({0}, {1})", "convert": "{0}", "copy": "{0}",
+    "copysign": "copysign({0}, {1})", "convert": "{0}", "convert_to_integer": "{0}", "copy": "{0}",
     "arcsin": "arcsin({0})", "arccos": "arccos({0})", "arcsinh": "arcsinh({0})", "arccosh": "arccosh({0})",
     "arctanh": "arctanh({0})", "arctan2": "arctan2({0}, {1})", "log10": "log10({0})", "cbrt": "cbrt({0})",
     "hypot": "hypot({0}, {1})", "logaddexp": "logaddexp({0}, {1})", "special.erf": "erf({0})",
@@ -37,15 +37,28 @@ MORE = {
 _ASKING = {"isinf": "(fabs({0}) == 1e999)", "isfinite": "(fabs({0}) < 1e999)"}  # of floating-point numbers alone
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", *_ASKING}
 _LOGICAL = {"logical_not", "logical_and", "logical_or", "logical_xor"}
-_BOOLEAN_OPERANDS = {"bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "invert": "(not {0})"}
+_BOOLEAN_OPERANDS = {
+    "bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "bitwise_xor": "({0} != {1})", "invert": "(not {0})",
+    "add": "({0} or {1})", "multiply": "({0} and {1})", "maximum": "({0} or {1})", "minimum": "({0} and {1})",
+}  # fmt: skip
+_BITS = {
+    "bitwise_and": "({0} & {1})",
+    "bitwise_or": "({0} | {1})",
+    "bitwise_xor": "({0} ^ {1})",
+    "invert": "(-1 - {0})",
+}
+_CONVERTING = ("convert", "convert_to_integer")
 _SELECT = "select({0}, {1}, {2})"
 _POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
+
+
+_OF_INTEGERS = frozenset({"maximum", "minimum", "fabs", "select"})
 
 
 def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     """Return the template of an elementwise equation, or None if it has none that kernels can compute."""
     name = eq.prim.name.removeprefix("python_")
-    if eq.prim.multi or len(eq.outs) != 1 or (eq.params and name != "convert"):
+    if eq.prim.multi or len(eq.outs) != 1 or (eq.params and name not in _CONVERTING):
         return None
     out = LLVM_TYPE.get(graph.types[eq.outs[0]].dtype)
     ins = [LLVM_TYPE.get(graph.types[i].dtype) for i in eq.ins]
@@ -61,6 +74,8 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return _POWERS.get(known, "pow({0}, {1})") if known is not None else "pow({0}, {1})"
     if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
+    if out in INTEGERS and name in _BITS:
+        return _BITS[name]
     if name in _ASKING:
         return _ASKING[name] if ins[0] in (F64, F32) else None
     text = eq.prim.lower or MORE.get(name)
@@ -68,9 +83,9 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name in _COMPARING or name in _LOGICAL or text == _SELECT:
         return text
-    if name == "convert":
-        return text if not (out == I64 and ins[0] != BOOL and ins[0] != I64) else None
-    if out == BOOL or (out == I64 and not _integer_safe(text)):
+    if name in _CONVERTING:
+        return text
+    if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None
     return text if _known(text) else None
 
@@ -97,7 +112,10 @@ def is_heavy(text: str) -> bool:
 @functools.cache
 def _integer_safe(text: str) -> bool:
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
-    return not any(isinstance(n, (ast.Call, ast.Div, ast.Pow)) for n in ast.walk(tree))
+    for n in ast.walk(tree):
+        if isinstance(n, (ast.Div, ast.Pow)) or (isinstance(n, ast.Call) and n.func.id not in _OF_INTEGERS):  # type: ignore[attr-defined]
+            return False
+    return True
 
 
 def working_type(graph: Graph, eq: Equation) -> str:
@@ -112,7 +130,7 @@ def working_type(graph: Graph, eq: Equation) -> str:
         elif wide.kind == "b" and any(d.kind == "i" for d in every):
             wide = np.dtype(np.int64)
         return LLVM_TYPE[wide]
-    if name in _LOGICAL or name in _BOOLEAN_OPERANDS:
+    if name in _LOGICAL:
         return BOOL
     return LLVM_TYPE[graph.types[eq.outs[0]].dtype]
 
@@ -123,6 +141,9 @@ def emit(e: Emitter, text: str, operands: list[tuple[str, str]], work: str, sele
     for k, (name, kind) in enumerate(operands):
         named[f"x{k}"] = e.cast(name, kind, BOOL if selects and k == 0 else work)
     return _Walk(e, named, work).value(_parsed(text, len(operands)))
+
+
+_BITWISE = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 
 
 class _Walk:
@@ -139,6 +160,8 @@ class _Walk:
             return constant(n.value, t)
         if isinstance(n, ast.BinOp):
             a, b = self.value(n.left), self.value(n.right)
+            if type(n.op) in _BITWISE:
+                return e.new(f"{_BITWISE[type(n.op)]} {t} {a}, {b}")
             how = {ast.Add: e.add, ast.Sub: e.sub, ast.Mult: e.mul, ast.Div: e.div}[type(n.op)]
             return how(a, b, t)
         if isinstance(n, ast.UnaryOp):

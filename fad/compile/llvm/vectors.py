@@ -13,7 +13,7 @@ import functools
 import re
 from typing import Any
 
-from fad.compile.llvm.emit import BOOL, BYTES, F32, F64, I64, constant
+from fad.compile.llvm.emit import BOOL, BYTES, F32, F64, I32, I64, constant
 from fad.compile.llvm.templates import is_heavy
 
 SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     r"(?P<name>%[\w.]+)|(?P<call>@[\w.]+)|(?P<type>\b(?:double|float|i64|i32|i8|i1)\b)"
     r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"
 )
-_SUFFIX = {F64: "f64", F32: "f32", I64: "i64", "i8": "i8", BOOL: "i1"}
+_SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8", BOOL: "i1"}
 # What would need branches or tables; a division of integers would trap in the lanes that are masked.
 _CANNOT = re.compile(r"\b(?:phi|br|alloca|load|store|getelementptr|[su]div|[su]rem)\b|<")
 _CALLS = {
