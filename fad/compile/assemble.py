@@ -18,6 +18,7 @@ from fad.compile.lookups import add_lookup
 from fad.compile.memory import Memory
 from fad.compile.parts import cut
 from fad.compile.pieces import data_address, outside, with_ellipsis
+from fad.compile.pools import expand_pools
 from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
@@ -32,7 +33,7 @@ class Build(Memory):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(gather_scatters(graph), inner, index)
+        super().__init__(gather_scatters(expand_pools(graph)), inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels

@@ -1,0 +1,98 @@
+"""Maxima of windows as maxima of slices, which are fused like any other elementwise operation.
+
+Done only where the program becomes native code: NumPy computes them as they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.ops.conv import taps
+
+MOST_PLACES = 9  # in a window; each is an operand of the loop
+_REAL = (np.dtype(float), np.dtype(np.float32))
+
+
+def expand_pools(graph: Graph) -> Graph:
+    """Write small pooling windows without padding as slices; windows that overlap keep their derivative."""
+    if not any(_fits(graph, eq) for eq in graph.equations):
+        return graph
+    work = _Rewriter(graph)
+    for eq in graph.equations:
+        if not _fits(graph, eq):
+            work.equations.append(eq)
+        elif eq.prim.name == "max_of_windows":
+            work.maximum(eq)
+        else:
+            work.spread(eq)
+    return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
+
+
+def _fits(graph: Graph, eq: Equation) -> bool:
+    if eq.prim.name not in ("max_of_windows", "max_pool_spread"):
+        return False
+    p = eq.params
+    apart = all(s >= w for s, w in zip(p["stride"], p["window"], strict=True)) and set(p["dilation"]) == {1}
+    plain = not any(lo or hi for lo, hi in p["padding"]) and math.prod(p["window"]) <= MOST_PLACES
+    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
+    same = types[0].dtype in _REAL and all(t.dtype == types[0].dtype for t in types)
+    return plain and same and (apart or eq.prim.name == "max_of_windows")
+
+
+class _Rewriter:
+    def __init__(self, graph: Graph):
+        self.types = list(graph.types)
+        self.constants = dict(graph.constants)
+        self.equations: list[Equation] = []
+        self.known: dict[tuple, list[int]] = {}
+
+    def new(self, prim: str, ins: tuple, like: int, params: dict | None = None, dtype: object = None) -> int:
+        t = self.types[like]
+        self.types.append(Type(t.shape, np.dtype(dtype or t.dtype), ARRAY))
+        self.equations.append(Equation(REGISTRY[prim], ins, params or {}, (len(self.types) - 1,)))
+        return len(self.types) - 1
+
+    def number(self, value: float, like: int) -> int:
+        dtype = self.types[like].dtype
+        self.types.append(Type((), dtype, SCALAR))
+        self.constants[len(self.types) - 1] = dtype.type(value)
+        return len(self.types) - 1
+
+    def places(self, eq: Equation, x: int, y: int) -> tuple[list[tuple], list[int]]:
+        """Return for each place in a window the slice of x there, as an index and as a value."""
+        p = eq.params
+        rank, spatial = len(self.types[x].shape), len(p["window"])
+        out = self.types[y].shape[rank - spatial :]
+        lead = (slice(None),) * (rank - spatial)
+        indices = [(*lead, *tap) for tap in taps(p["window"], p["stride"], p["dilation"], out)]
+        key = (x, *p["window"], *p["stride"], *p["dilation"])
+        if key not in self.known:  # a maximum and its derivative look at the same slices
+            self.known[key] = [self.new("getitem", (x,), y, {"template": index}) for index in indices]
+        return indices, self.known[key]
+
+    def maximum(self, eq: Equation) -> None:
+        (x,), (y,) = eq.ins, eq.outs
+        _, parts = self.places(eq, x, y)
+        found, *rest = parts
+        for part in rest[:-1]:
+            found = self.new("maximum", (found, part), y)
+        ins = (found, rest[-1] if rest else found)
+        self.equations.append(Equation(REGISTRY["maximum"], ins, {}, eq.outs))
+
+    def spread(self, eq: Equation) -> None:
+        ct, x, y = eq.ins
+        indices, parts = self.places(eq, x, y)
+        one, zero = self.number(1.0, y), self.number(0.0, y)
+        hits = [self.new("where_select", (self.new("equal", (p, y), y, dtype=bool), one, zero), y) for p in parts]
+        count = hits[0]
+        for hit in hits[1:]:
+            count = self.new("add", (count, hit), y)
+        share = self.new("divide", (ct, self.new("maximum", (count, one), y)), y)
+        pieces = tuple([self.new("multiply", (share, hit), y) for hit in hits])
+        t = self.types[eq.outs[0]]
+        params = {"shape": t.shape, "dtype": t.dtype, "indices": tuple(indices)}
+        self.equations.append(Equation(REGISTRY["scatter"], pieces, params, eq.outs))
