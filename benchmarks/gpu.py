@@ -1,6 +1,6 @@
 """fad on a GPU beside fad on the CPU, and beside PyTorch and JAX on the same GPU, where they are installed.
 
-    python benchmarks/gpu.py
+    python benchmarks/gpu.py            # --small for a first try
 
 Gradients of an elementwise chain, an MLP, attention and a CNN, in float32. The columns are milliseconds per gradient,
 after a warm-up, the GPU waited for at the end only; the number of kernels as NVIDIA's profiler counts them (through
@@ -10,7 +10,9 @@ the array operations that fad asks of a device, on the stand-in of the tests: th
 
 from __future__ import annotations
 
+import datetime
 import functools
+import importlib
 import importlib.util
 import sys
 import time
@@ -20,7 +22,6 @@ import numpy as np
 
 import fad
 from fad import backends
-from fad.errors import BackendNotFoundError
 from fad.ops.conv import conv
 
 
@@ -54,18 +55,19 @@ def _torch():
     return importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 
-def draw():
+def draw(small=False):
     """Return the programs' operands by name."""
     rng = np.random.default_rng(0)
+    wide, batch = (16, 4) if small else (512, 128)
 
     def normal(*shape):
         return (0.05 * rng.standard_normal(shape)).astype(np.float32)
 
     return {
-        "chain": (normal(1_000_000),),
-        "mlp": ([normal(784, 512), normal(512, 512), normal(512, 10)], normal(128, 784)),
-        "attention": ([normal(64, 64) for _ in range(3)], normal(8, 256, 64)),
-        "cnn": ([normal(16, 3, 3, 3), normal(32, 16, 3, 3)], normal(32, 3, 32, 32)),
+        "chain": (normal(1000 if small else 1_000_000),),
+        "mlp": ([normal(784, wide), normal(wide, wide), normal(wide, 10)], normal(batch, 784)),
+        "attention": ([normal(64, 64) for _ in range(3)], normal(8, batch * 2, 64)),
+        "cnn": ([normal(16, 3, 3, 3), normal(32, 16, 3, 3)], normal(batch // 4, 3, 32, 32)),
     }
 
 
@@ -120,7 +122,8 @@ def kernels(torch, run):
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         run()
         torch.cuda.synchronize()
-    return sum(e.count for e in seen.key_averages() if "Memcpy" not in e.key and "Memset" not in e.key)
+    on_device = [e for e in seen.key_averages() if str(e.device_type).endswith("CUDA")]
+    return sum(e.count for e in on_device if "Memcpy" not in e.key and "Memset" not in e.key)
 
 
 def cupy_peak(cupy, run):
@@ -142,24 +145,32 @@ def row(*cells):
     print("  ".join(f"{c:>18}" if isinstance(c, str) else f"{c:18.3f}" for c in cells), flush=True)
 
 
-def on_gpu(cupy):
+def versions(cupy, torch, jax):
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"{datetime.date.today()}, {name}, CuPy {cupy.__version__}, NumPy {np.__version__}, fad {fad.__version__}")
+    print("PyTorch", torch.__version__ if torch else "is not here", "JAX", jax.__version__ if jax else "is not here")
+
+
+def on_gpu(cupy, small):
     torch = _torch() if _torch() and _torch().cuda.is_available() else None
     jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
     jax = jax if jax and jax.default_backend() == "gpu" else None
     device = backends.get("cupy")
-    print("CuPy", cupy.__version__, cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    print("fad", fad.__version__, "PyTorch", torch and torch.__version__, "JAX", jax and jax.__version__)
+    versions(cupy, torch, jax)
     row("gradient", "library", "ms", "kernels", "peak MiB")
-    for name, args in draw().items():
+    for name, args in draw(small).items():
         gradient, placed = of_fad(name), fad.device_put(args, "cupy")
         row(name, "fad, CPU", milliseconds(functools.partial(gradient, *args), lambda: None, 3), "", "")
         run = functools.partial(gradient, *placed)
         time_, count = milliseconds(run, device.synchronize), kernels(torch, run) if torch else "?"
-        row(name, "fad, GPU", time_, float(count) if torch else "?", cupy_peak(cupy, run))
+        peak = cupy_peak(cupy, run)
+        row(name, "fad, GPU", time_, float(count) if torch else "?", peak)
         if torch:
             other = of_torch(torch, name, args)
             time_ = milliseconds(other, torch.cuda.synchronize)
-            row(name, "PyTorch", time_, float(kernels(torch, other)), torch_peak(torch, other))
+            theirs = torch_peak(torch, other)
+            row(name, "PyTorch", time_, float(kernels(torch, other)), theirs)
+            row(name, "memory, fad : PyTorch", "", "", peak / theirs)
         if jax:
             row(name, "JAX, jit", milliseconds(of_jax(jax, name, args), lambda: None), "?", "?")
 
@@ -180,12 +191,12 @@ def main():
     try:
         backends.get("cupy")
         cupy = importlib.import_module("cupy")
-        cupy.ones(1).sum().item()
-    except BackendNotFoundError as error:
+        float(cupy.ones(1).sum())
+    except Exception as error:  # without a driver or a device CuPy raises errors of many kinds
         print("no GPU was used:", str(error).splitlines()[0])
         on_stand_in()
         return
-    on_gpu(cupy)
+    on_gpu(cupy, "--small" in sys.argv)
 
 
 if __name__ == "__main__":

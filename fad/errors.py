@@ -267,7 +267,7 @@ class BackendNotFoundError(FadError, ImportError):
 
     Right::
 
-        pip install cupy-cuda12x      # then fad.backends.use("cupy")
+        pip install 'cupy-cuda12x[ctk]'      # then fad.backends.use("cupy")
     """
 
 

@@ -21,7 +21,7 @@ from fad.errors import BackendMismatchError, BackendNotFoundError
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
 _BY_TYPE: dict[type, Any] = {}
-_INSTALL = {"cupy": "pip install cupy-cuda12x (or cupy-cuda13x, after your CUDA version)"}
+_INSTALL = {"cupy": "pip install 'cupy-cuda12x[ctk]' (or cupy-cuda13x, for CUDA 13)"}
 _default: ContextVar[str] = ContextVar("default_backend", default="numpy")
 
 

@@ -29,7 +29,7 @@ class Primitive:
     Exactly one differential statement is needed: `partials`, or `jvp`, or `vjp`, or `flat`; the rest is derived.
 
     ``forward(*arrays, **params)``
-        computes the value; written with NumPy's own functions, which CuPy's arrays answer too.
+        computes the value; written with NumPy's own functions, which arrays of a device answer too.
     ``partials``
         for elementwise operations, one function ``(z, *xs) -> dz/dx`` per operand; None where it is zero.
     ``jvp(tangents, y, xs, params) -> tangent``

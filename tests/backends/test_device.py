@@ -1,6 +1,9 @@
 """Programs on a device: what stays there, what is refused, and what moves between it and the host."""
 
 import operator
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -320,9 +323,36 @@ def test_asking_for_cupy_without_it_says_what_to_install(monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "fad.backends.cupy", raising=False)
     monkeypatch.delitem(backends._BY_NAME, "cupy", raising=False)
     for ask in (lambda: backends.use("cupy"), lambda: fad.device_put(X, "cupy"), lambda: model().to("cupy")):
-        with pytest.raises(BackendNotFoundError, match="pip install cupy-cuda"):
+        with pytest.raises(BackendNotFoundError, match=r"pip install 'cupy-cuda12x\[ctk\]'"):
             ask()
     assert backends.default().name == "numpy"
+
+
+def test_fad_is_imported_and_used_without_asking_for_cupy():
+    program = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        assert name.split(".")[0] not in ("cupy", "cupyx", "cupy_backends"), name
+
+sys.meta_path.insert(0, Refuse())
+import numpy as np, scipy.special
+import fad, fad.nn, fad.optim, fad.scipy.special, fad.scipy.linalg
+f = fad.jit(lambda x: np.sum(scipy.special.erf(fad.nn.functional.gelu(x))))
+fad.grad(f)(np.ones(3)), fad.random.normal(fad.random.key(0), (2,)), fad.device_get(fad.device_put(np.ones(2)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_rule_and_no_room_mentions_cupy():
+    """The library of the GPU is named where arrays live, and in what errors and pages say to users."""
+    root = Path(fad.__file__).parent
+    said = {p.relative_to(root).as_posix() for p in root.rglob("*.py") if "import cupy" in p.read_text()}
+    assert said == {"backends/cupy.py"}
+    rooms = [p for d in ("ops", "core", "transforms", "compile", "control.py") for p in (root / d).rglob("*.py")]
+    assert [p.name for p in rooms if "cupy" in p.read_text().lower()] == []
 
 
 def test_a_backend_of_an_unknown_name_is_refused_with_the_names_there_are():

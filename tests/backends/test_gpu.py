@@ -1,35 +1,45 @@
-"""The contract and training on a real GPU: ``make test-gpu``, or ``pytest -m gpu``. Needs CuPy."""
+"""The contract and training on a real GPU: ``make test-gpu``, or ``pytest -m gpu``. Needs CuPy.
 
+Without CuPy or a GPU these tests are skipped; with ``FAD_GPU=required`` in the environment that is a failure.
+"""
+
+import contextlib
 import functools
+import os
 import warnings
 
 import numpy as np
 import pytest
-from device_contract import KNOWN, NAMES, check
-from programs import OPTIMISERS, cnn, loop, mlp, model, recurrent, train
+import scipy.special
+from device_contract import DTYPES, KNOWN, NAMES, check
+from programs import MODELS, OPTIMISERS, cnn, loop, mlp, model, recurrent, train
 
 import fad
-from fad import backends
-from fad.errors import BackendMismatchError, BackendNotFoundError, FadError
+from fad import backends, nn
+from fad.errors import BackendFunctionError, BackendMismatchError, BackendNotFoundError, FadError
 
 
 @functools.cache
 def absence():
-    """Return why no GPU can be used here, or None."""
-    try:
-        backends.get("cupy")
-    except BackendNotFoundError as error:
-        return str(error).splitlines()[0]
-    import cupy
+    """Return why no GPU can be used here, or an empty string."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CuPy's, about where it finds CUDA
+        try:
+            backends.get("cupy")
+        except BackendNotFoundError as error:
+            return str(error).splitlines()[0]
+        import cupy
 
-    try:
-        cupy.ones(1).sum().item()
-    except Exception as error:  # no driver, no device, a driver too old: CuPy says it in many ways
-        return f"CuPy is installed, but finds no GPU that works: {error}"
-    return None
+        try:
+            float(cupy.ones(1).sum())
+        except Exception as error:  # no driver, no device, a driver too old: CuPy says it in many ways
+            return f"CuPy is installed, but finds no GPU that works: {error}"
+    return ""
 
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(absence() is not None, reason=str(absence()))]
+# What CuPy warns of is not fad's to fail for.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+on_a_gpu = pytest.mark.skipif(bool(absence()), reason=absence())
 
 
 @pytest.fixture
@@ -37,62 +47,151 @@ def cupy():
     return backends.get("cupy")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_operation_and_its_derivatives_stay_on_the_gpu(name, cupy):
+@contextlib.contextmanager
+def no_copies():
+    """Forbid copies to the host, as far as CuPy sees them."""
+    import cupyx
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it may not see all of them
+        with cupyx.allow_synchronize(False):
+            yield
+
+
+def assert_close(device, host, **within):
+    for d, h in zip(fad.tree.leaves(device), fad.tree.leaves(host), strict=True):
+        assert type(d) is backends.get("cupy").array_type
+        np.testing.assert_allclose(fad.device_get(d), h, **within)
+
+
+def test_a_gpu_is_there_if_it_was_required():
+    if os.environ.get("FAD_GPU") == "required":
+        assert not absence()
+
+
+@on_a_gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [] if absence() else NAMES)  # one line where they are skipped
+def test_an_operation_and_its_derivatives_stay_on_the_gpu(name, dtype, cupy):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        if name not in KNOWN:
-            check(name, cupy)
+        if name not in KNOWN and f"{name} {dtype}" not in KNOWN:
+            check(name, cupy, dtype)
             return
         try:
-            check(name, cupy)
+            ran = check(name, cupy, dtype)
         except Exception:
             return
-    pytest.fail(f"{name} works now: take it off the list of known differences")
+    if ran:
+        pytest.fail(f"{name} in {dtype} precision works now: take it off the list of known differences")
 
 
+@on_a_gpu
+@pytest.mark.parametrize("how", ["eager", "jit", "checkpoint"])
 @pytest.mark.parametrize("program", [mlp, cnn, loop, recurrent])
-def test_a_gradient_on_the_gpu_is_that_of_the_host(program, cupy):
+def test_a_gradient_on_the_gpu_is_that_of_the_host_and_copies_nothing(program, how):
     loss, params, rest = program(np.random.default_rng(0))
-    value, grads = fad.value_and_grad(loss)(params, *rest)
-    device_value, device_grads = fad.value_and_grad(loss)(*fad.device_put((params, *rest), "cupy"))
-    np.testing.assert_allclose(fad.device_get(device_value), value, rtol=1e-10)
-    for d, h in zip(fad.tree.leaves(device_grads), fad.tree.leaves(grads), strict=True):
-        assert type(d) is cupy.array_type
-        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-8, atol=1e-12)
+    expected = fad.grad(loss)(params, *rest)
+    placed = fad.device_put((params, *rest), "cupy")
+    wrapped = {"eager": lambda f: f, "jit": fad.jit, "checkpoint": fad.checkpoint}[how](loss)
+    with no_copies():
+        found = fad.grad(wrapped)(*placed)
+    assert_close(found, expected, rtol=1e-8, atol=1e-12)
 
 
+@on_a_gpu
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_training_on_the_gpu_gives_the_numbers_of_the_host(name, cupy):
+def test_training_on_the_gpu_gives_the_numbers_of_the_host(name):
     rng = np.random.default_rng(1)
     x, labels = rng.normal(size=(8, 4)), rng.integers(0, 3, 8)
     host, device = model(), model().to("cupy")
     train(host, x, labels, OPTIMISERS[name])
     train(device, *fad.device_put((x, labels), "cupy"), OPTIMISERS[name])
-    for (key, h), (_, d) in zip(host.state_dict().items(), device.state_dict().items(), strict=True):
-        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-7, atol=1e-10, err_msg=key)
+    assert_close(device.state_dict(), host.state_dict(), rtol=1e-7, atol=1e-10)
 
 
-def test_random_numbers_are_those_of_the_host(cupy):
+@on_a_gpu
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_of_training_copy_nothing_to_the_host(name):
+    make, data = MODELS[name]
+    host, device, batch = make(), make().to("cupy"), data(np.random.default_rng(2))
+    train(host, *batch, OPTIMISERS["adam"])
+    placed = fad.device_put(batch, "cupy")
+    with no_copies():
+        train(device, *placed, OPTIMISERS["adam"])
+    assert_close(device.state_dict(), host.state_dict(), rtol=1e-6, atol=1e-9)
+
+
+@on_a_gpu
+def test_a_model_of_the_gpu_is_saved_and_loaded_where_it_lives(tmp_path):
+    saved, other = model().to("cupy"), model().to("cupy")
+    train(saved, *fad.device_put((np.ones((4, 4)), np.zeros(4, int)), "cupy"), OPTIMISERS["sgd"])
+    fad.save(tmp_path / "model", saved.state_dict())
+    other.load_state_dict(fad.load(tmp_path / "model"))
+    assert_close(other.state_dict(), fad.device_get(saved.state_dict()), rtol=0)
+
+
+@on_a_gpu
+def test_random_numbers_are_those_of_the_host():
     def draw():
         a, b = fad.random.split(fad.random.key(3))
-        return fad.random.bits(a, (64,)), fad.random.uniform(b, (64,), np.float32)
+        return fad.random.bits(a, (64,)), fad.random.uniform(b, (64,), np.float32), fad.random.permutation(a, 9)
 
     host = draw()
-    with backends.use("cupy"):
+    with backends.use("cupy"), no_copies():
         device = draw()
-    for d, h in zip(device, host, strict=True):
-        assert type(d) is cupy.array_type
-        np.testing.assert_array_equal(fad.device_get(d), h)
+    assert_close(device, host, rtol=0)
 
 
+@on_a_gpu
+def test_functions_of_scipy_run_on_the_gpu_where_cupy_has_them():
+    def f(x):
+        return np.sum(scipy.special.erf(x) * scipy.special.gammaln(x + 1.0) + scipy.special.zeta(x + 2.0, 1.5))
+
+    x = np.linspace(0.2, 1.5, 6)
+    assert_close(fad.grad(f)(fad.device_put(x, "cupy")), fad.grad(f)(x), rtol=1e-9)
+    a = np.eye(3) + np.arange(9.0).reshape(3, 3) / 10
+    expected = fad.grad(lambda a: np.sum(fad.scipy.linalg.expm(a)))(a)
+    assert_close(fad.grad(lambda a: np.sum(fad.scipy.linalg.expm(a)))(fad.device_put(a, "cupy")), expected, rtol=1e-9)
+    with pytest.raises(BackendFunctionError, match=r"cupy have no scipy\.special\.airy.*erf"):
+        fad.grad(lambda x: np.sum(scipy.special.airy(x)[0]))(fad.device_put(x, "cupy"))
+
+
+@on_a_gpu
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32", "int64"])
+def test_values_are_added_at_repeated_places_in_every_dtype(dtype, cupy):
+    target, index = np.arange(8).reshape(4, 2).astype(dtype), np.array([0, 2, 0])
+    values = (-3 * np.ones((3, 2))).astype(dtype)
+    device, placed = fad.device_put((target, values), "cupy")
+    cupy.scatter_add(device, index, placed)
+    np.add.at(target, index, values)
+    assert_close(device, target, rtol=1e-6)
+
+
+@on_a_gpu
+def test_operations_are_timed_by_events_of_the_gpu():
+    x = fad.device_put(np.ones(1_000_000), "cupy")
+    with no_copies(), fad.profiler.profile() as prof:
+        fad.grad(lambda x: np.sum(np.sin(x)))(x)
+    times = {row.key: row.time_total for row in prof.key_averages()}
+    assert 0 < times["sin"] < 1e6
+    assert 0 < times["sin (backward)"] < 1e6
+
+
+@on_a_gpu
 def test_arrays_of_host_and_gpu_in_one_operation_are_refused():
-    x = fad.device_put(np.ones(3), "cupy")
-    for mixture in (lambda x: np.sum(x * np.ones(3)), lambda x: np.sum(np.where(np.ones(3) > 0, x, 0.0))):
+    x, plain = fad.device_put(np.ones((2, 2)), "cupy"), np.ones((2, 2))
+    mixtures = [
+        lambda x: np.sum(x * plain), lambda x: np.sum(plain * x), lambda x: np.sum(plain @ x),
+        lambda x: np.sum(np.where(plain > 0, x, 0.0)), lambda x: np.sum(np.concatenate([x, plain])),
+        lambda x: np.sum(np.einsum("ij,ij->ij", plain, x)), lambda x: nn.functional.mse_loss(x, plain),
+    ]  # fmt: skip
+    for mixture in mixtures:
         with pytest.raises(BackendMismatchError, match="cupy and numpy"):
             fad.grad(mixture)(x)
 
 
+@on_a_gpu
 def test_a_function_of_cupy_called_on_a_traced_value_is_an_error():
     import cupy as cp
 
