@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint types test-matrix test-gpu bench docs clean
+.PHONY: demo test lint types test-matrix test-gpu bench bench-gpu docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m fad.demo
@@ -17,8 +17,24 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-test-gpu: $(VENV)/.test
-	$(BIN)/python -m pytest -m gpu
+# On a machine with an NVIDIA GPU: its own environment with CuPy and the parts of CUDA that it needs, the contract and
+# training on CuPy, and fad beside its CPU. With PyTorch and JAX too: make bench-gpu.
+test-gpu: .venv-gpu/.test
+	.venv-gpu/bin/python -c "import cupy; cupy.show_config()"
+	FAD_GPU=required .venv-gpu/bin/python -m pytest -n 0 -m gpu tests/backends
+	.venv-gpu/bin/python benchmarks/gpu.py
+
+bench-gpu: .venv-gpu/.bench
+	.venv-gpu/bin/python benchmarks/gpu.py
+
+.venv-gpu/.test: pyproject.toml
+	test -d .venv-gpu || $(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/pip install -q -e '.[test,cupy]'
+	touch $@
+
+.venv-gpu/.bench: .venv-gpu/.test
+	.venv-gpu/bin/pip install -q torch 'jax[cuda12]'
+	touch $@
 
 $(VENV)/.demo: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -43,7 +59,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/jit.py
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-matrix build dist
+	rm -rf $(VENV) .venv-bench .venv-gpu .venv-matrix build dist
 
 # Python 3.11 to 3.13 as far as they are installed, with the newest NumPy, and the oldest NumPy on the oldest Python.
 MATRIX = python3.11 python3.12 python3.13
