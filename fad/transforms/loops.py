@@ -28,7 +28,7 @@ from fad.transforms.bodies import Unrecordable, example, record_flat, to_number_
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.partition import accumulated, halves, pulled, reached
+from fad.transforms.partition import accumulated, halves, pulled, reached, without
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
@@ -307,11 +307,13 @@ class _Pullback:
         full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, self.ys, strict=True)]
         n = len(self.outputs)
         seeds = _marked(full[:m], self.outputs[:m])
-        stacked = _marked(full[m:n], self.outputs[m:])
-        graph, sums = accumulated(self.backward, len(consts))
+        cut = c + index + len(parts.xs) + len(self.kept)
+        slots = self.backward.inputs[cut:]  # of the cotangents
+        given_cts = _marked(cts[m:n], self.outputs[m:])
+        absent = {i for i, ct in zip(slots[len(seeds) :], given_cts, strict=True) if ct is None}
+        stacked = [ct for ct in given_cts if ct is not None]
+        graph, sums = accumulated(without(self.backward, slots, absent) if absent else self.backward, len(consts))
         ins = graph.inputs
-        others = len(parts.xs) + len(self.kept)
-        cut = c + index + others
         given = [*ins[:c], *ins[c : c + index], *sums, *ins[cut : cut + len(seeds)]]
         graph = graph.replace(inputs=[*given, *ins[c + index : cut], *ins[cut + len(seeds) :]])
         new = {

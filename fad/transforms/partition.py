@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
+import numpy as np
+
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.transforms.bodies import record_flat, to_number_p
 from fad.transforms.check import zeros_like
@@ -132,6 +134,38 @@ def _as_given(graph: Graph, types: list, v: int) -> int:
     types.append(Type((), types[v].dtype, SCALAR))
     graph.equations.insert(0, Equation(to_number_p, (len(types) - 1,), {}, (v,)))
     return len(types) - 1
+
+
+def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
+    """Let some cotangents of a backward body be zero: what is computed from them alone is zero, whatever it meets."""
+    late, zero = set(cts), set(absent)
+    types, constants = list(backward.types), dict(backward.constants)
+    equations: list[Equation] = []
+    alias: dict[int, int] = {}
+
+    def zeros(v: int) -> int:
+        t = types[v]
+        types.append(t)
+        value = np.broadcast_to(np.zeros((), t.dtype), t.shape)
+        constants[len(types) - 1] = value if t.kind == ARRAY else value[()]
+        return len(types) - 1
+
+    for eq in backward.equations:
+        mine = [i for i in eq.ins if i in late]
+        late.update(eq.outs if mine else ())
+        if mine and all(i in zero for i in mine):
+            zero.update(eq.outs)
+            continue
+        if eq.prim.name == "add" and mine and any(i in zero for i in eq.ins):
+            (other,) = [i for i in eq.ins if i not in zero]
+            if types[other].key() == types[eq.outs[0]].key():
+                alias[eq.outs[0]] = alias.get(other, other)
+                continue
+        ins = tuple([zeros(i) if i in zero else alias.get(i, i) for i in eq.ins])
+        equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
+    outputs = [zeros(v) if v in zero else alias.get(v, v) for v in backward.outputs]
+    inputs = [i for i in backward.inputs if i not in absent]
+    return backward.replace(types=types, constants=constants, inputs=inputs, equations=equations, outputs=outputs)
 
 
 def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:

@@ -133,3 +133,27 @@ def test_a_layer_is_taken_apart_so_that_its_activation_is_fused():
     values = [*fad.tree.leaves(layer), X]
     np.testing.assert_allclose(found(*values)[0], graph(*values)[0], rtol=1e-14)
     assert [s.kind for s in plan_steps(optimise(graph))] == ["view", "matmul", "loop"]
+
+
+def test_a_rotation_is_two_slices_that_are_joined():
+    for shift, axis in ((1, 1), (-5, 0), ((1, 2), (0, 1)), (0, 1), (7, None)):
+        graph = record(lambda x, s=shift, a=axis: np.roll(x, s, a) * 2.0, X)
+        found = optimise(graph)
+        np.testing.assert_array_equal(found(X)[0], graph(X)[0])
+        assert ("roll_round" in names(found)) == (shift == 0)
+    assert names(optimise(record(lambda x: np.roll(x, 1, 0), X))) == ["getitem", "getitem", "join"]
+
+
+def test_products_leave_their_loop_and_what_is_not_needed_is_not_computed():
+    def f(w, xs):
+        h, _ = fad.scan(lambda h, x: (np.tanh(h @ w + x), np.exp(h)), np.zeros((2, 3)), xs)
+        return np.sum(h)
+
+    w, xs = 0.3 * np.ones((3, 3)), np.random.default_rng(1).normal(size=(9, 2, 3))
+    graph = record(fad.grad(f), w, xs)
+    found = optimise(graph)
+    np.testing.assert_allclose(found(w, xs)[0], graph(w, xs)[0], rtol=1e-12)
+    assert names(found).count("matmul") == 1
+    bodies = [eq.params["body"] for eq in found.equations if eq.prim.name == "scan"]
+    assert [names(body).count("matmul") for body in bodies] == [1, 1]
+    assert not any("exp" in names(body) for body in bodies)
