@@ -39,9 +39,7 @@ def _normal_cdf(x):
     return _slow_cdf(x).astype(x.dtype) if ndtr is None else ndtr(x)
 
 
-normal_cdf = elementwise(
-    "normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True
-)
+normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True)
 
 
 def tanh(x: Any) -> Any:
