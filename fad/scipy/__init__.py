@@ -1,4 +1,4 @@
-"""SciPy's functions, differentiable: ``fad.scipy.special``, ``linalg``, ``stats``, ``optimize``, ``integrate``.
+"""SciPy's functions, differentiable: ``fad.scipy.special``, ``linalg``, ``fft``, ``signal``, ``ndimage`` and others.
 
 Each part is loaded when it is first used, since it needs SciPy (``pip install "fad[scipy]"``), and fad does not.
 """
@@ -11,7 +11,9 @@ from typing import Any
 
 from fad.core.tracer import LOADERS
 
-__all__ = ["integrate", "linalg", "optimize", "special", "stats"]
+__all__ = [
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats",
+]  # fmt: skip
 
 
 def _load_rules(ufunc: Any) -> None:

@@ -19,8 +19,7 @@ import numpy as np
 import scipy.fft as sf
 from scipy.fft import fftfreq, next_fast_len, prev_fast_len, rfftfreq, set_workers
 
-from fad.backends import like
-from fad.backends.library import scipy_function
+from fad.backends import backend_of, like
 from fad.core.archetypes import linear
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -105,10 +104,12 @@ _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _plain(x, *, kind, type, axis):
-    run = scipy_function(f"fft.{kind}")
-    if x.dtype.kind == "c":  # CuPy's take real numbers alone
-        return run(x.real, type=type, axis=axis) + 1j * run(x.imag, type=type, axis=axis)
-    return run(x, type=type, axis=axis)
+    run = getattr(sf, kind)
+    if backend_of(x).name == "numpy":
+        return run(x, type=type, axis=axis)
+    n = x.shape[axis]  # a device multiplies with the matrix: CuPy's transforms lack types, and complex numbers
+    matrix = like(x, run(np.eye(n), type=type, axis=0).astype(x.real.dtype))
+    return np.moveaxis(np.tensordot(matrix, x, axes=(1, axis)), 0, axis)
 
 
 def _ends(kind: str, type_: int, n: int) -> tuple:
@@ -135,7 +136,7 @@ def _trig_transpose(ct, x, *, kind, type, axis):
 
 
 _trig_p = linear(
-    "trigonometric_transform",
+    "scipy.trigonometric_transform",
     _plain,
     _trig_transpose,
     lambda size, batched, xs, params: bind(_trig_p, xs[0], **{**params, "axis": params["axis"] + 1}),

@@ -87,7 +87,7 @@ def _jvp(tangents, y, xs, params):
 
 convolve_p = register(
     Primitive(
-        "convolution_of_last_axes",
+        "scipy.convolution",
         _forward,
         jvp=_jvp,
         vjp=(_left, _right),

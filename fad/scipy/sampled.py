@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
+from fad.backends import like
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.ops.structural import as_array
@@ -107,7 +108,7 @@ def _pairs(y: Any, h: Any) -> Any:
     return np.sum(total / 6.0 * (ends + total * _over(total, product) * b), axis=-1)
 
 
-@public(si.simpson, name="scipy.simpson", samples=_samples)
+@public(si.simpson, name="scipy.simpson", samples=_samples, rounding="single")
 def simpson(y, x=None, *, dx=1.0, axis=-1):
     """Integrate samples along an axis by Simpson's rule; an even number of samples gets Cartwright's correction.
 
@@ -150,7 +151,7 @@ def _increasing_samples(s):
     return [call(*c.args, **c.kwargs) for c in _samples(s)] + [call(s.real(3, 5), initial=s.real(3, 1))]
 
 
-@public(si.cumulative_simpson, name="scipy.cumulative_simpson", samples=_increasing_samples, complex=False)
+@public(si.cumulative_simpson, name="scipy.cumulative_simpson", samples=_increasing_samples, complex=False, rounding="single")
 def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     """Integrate samples cumulatively by Simpson's rule: each interval by the parabola through it and a neighbour.
 
@@ -170,7 +171,7 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     if n < 3:
         return _cumulative(_trapezia(y, h), initial, axis)
     first, second = _halves(y, h)
-    odd = np.arange(n - 2) % 2 == 0
+    odd = like(y, np.arange(n - 2) % 2 == 0)
     # Interval i is the first of the pair (i, i+1) for even i, the second of (i-1, i) for odd i; the last is a second.
     body = np.where(odd, first, np.concatenate([first[..., :1], second[..., :-1]], axis=-1))
     return _cumulative(np.concatenate([body, second[..., -1:]], axis=-1), initial, axis)
@@ -187,7 +188,8 @@ def _alone(y: Any, axis: int) -> tuple:
 
 
 @public(si.romb, name="scipy.romb", samples=lambda s: [
-    call(s.real(9)), call(s.real(5, 2), dx=0.3, axis=0), call(s.real(2)), call(s.real(2, 3))])  # fmt: skip
+    call(s.real(9)), call(s.real(5, 2), dx=0.3, axis=0), call(s.real(2)), call(s.real(2, 3))],
+    rounding="single")  # fmt: skip
 def romb(y, dx=1.0, axis=-1, show=False):
     """Integrate ``2**k + 1`` equally spaced samples along an axis by Romberg's rule; `dx` may be traced, too.
 

@@ -205,7 +205,7 @@ def gaussian_filter1d(
     >>> import numpy as np, fad
     >>> from fad.scipy.ndimage import gaussian_filter1d
     >>> fad.grad(lambda s: gaussian_filter1d(np.array([0.0, 0.0, 1.0, 0.0, 0.0]), s)[2])(1.0).round(6)
-    np.float64(-0.393623)
+    np.float64(-0.398915)
     """
     reach = int(truncate * float_of(sigma) + 0.5) if radius is None else radius
     if int(reach) != reach or reach < 0:

@@ -84,7 +84,7 @@ def _solve(x, *, axis, order, boundary, transposed):
 
 
 _coefficients_p = linear(
-    "spline_coefficients",
+    "scipy.spline_coefficients",
     _solve,
     lambda ct, x, *, transposed, **params: bind(_coefficients_p, ct, transposed=not transposed, **params),
     lambda size, batched, xs, params: bind(_coefficients_p, xs[0], **{**params, "axis": params["axis"] + 1}),

@@ -201,8 +201,8 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     >>> import numpy as np, fad
     >>> from fad.scipy.signal import convolve2d
     >>> fad.grad(lambda x: np.sum(convolve2d(x, np.eye(2), "same", "wrap") ** 2))(np.eye(2))
-    array([[4., 4.],
-           [4., 4.]])
+    array([[8., 0.],
+           [0., 8.]])
     """
     return _plane(in1, in2, mode, boundary, fillvalue, False)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.signal
 
-from fad.backends.library import scipy_function
 from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
+from fad.scipy.doors import on_host
 from fad.scipy.kernels import convolve_p
 from fad.scipy.signal.convolution import door
 
@@ -24,7 +25,8 @@ from fad.scipy.signal.convolution import door
 
 
 def _forward(a, w):
-    run = scipy_function("signal.lfilter")
+    on_host("a recursive filter", a, w)
+    run = scipy.signal.lfilter
     one = np.ones_like(a, shape=(1,))
     if a.ndim == 1:
         return run(one, np.concatenate([one, a]), w)
@@ -76,7 +78,7 @@ def _batch(size, batched, xs, params):
 
 recursion_p = register(
     Primitive(
-        "linear_recursion",
+        "scipy.linear_recursion",
         _forward,
         jvp=_jvp,
         vjp=(_coefficients, lambda ct, y, a, w: fit(_adjoint(a, ct), w.shape, w.dtype)),

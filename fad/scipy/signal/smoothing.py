@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from fad.backends import like
+from fad.backends import host, like
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
@@ -54,8 +54,8 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
     axis = normalize_axis(axis, x.ndim)
     x = np.moveaxis(_floating(x), axis, -1)
     n = x.shape[-1]
-    ends = np.unique(np.concatenate([[0], np.ravel(bp), [n]])).astype(int)
-    if np.any(ends > n):
+    ends = sorted({0, n, *np.ravel(host(bp)).tolist()})
+    if ends[-1] > n:
         raise ValueError("Breakpoints must be less than length of data along given axis.")
     pieces = [_without_line(x[..., i:j]) for i, j in itertools.pairwise(ends)]
     return np.moveaxis(np.concatenate(pieces, axis=-1), -1, axis)
@@ -218,7 +218,7 @@ def resample(x, num, t=None, axis=0, window=None, domain="time"):
     >>> import numpy as np, fad
     >>> from fad.scipy.signal import resample
     >>> fad.grad(lambda x: resample(x, 2)[0])(np.array([1.0, 2.0, 3.0, 4.0])).round(6)
-    array([0.5, 0.5, 0. , 0.5])
+    array([ 0.75,  0.25, -0.25,  0.25])
     """
     if domain not in ("time", "freq"):
         raise ValueError(f"Parameter domain={domain!r} not in ('time', 'freq')!")
@@ -234,14 +234,14 @@ def resample(x, num, t=None, axis=0, window=None, domain="time"):
     y = np.moveaxis(np.fft.irfft(y, num) if real else np.fft.ifft(y, num), -1, axis)
     if t is None:
         return y
-    return y, t[0] + (t[1] - t[0]) * (n / num) * np.arange(num)
+    return y, t[0] + (t[1] - t[0]) * (n / num) * like(x, np.arange(num))
 
 
 def _window(window: Any, n: int, real: bool) -> Any:
     if callable(window):
         weights = window(np.fft.fftfreq(n))
     elif hasattr(window, "shape"):
-        weights = np.asarray(window)
+        weights = host(window)
         if weights.shape != (n,):
             raise ValueError(f"window.shape={weights.shape} != ({n},): one weight is needed for each frequency")
     else:
@@ -310,7 +310,7 @@ def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant
 
 def _low_pass(x: Any, window: Any, up: int, down: int) -> tuple:
     if isinstance(window, list) or hasattr(window, "shape"):
-        h = np.asarray(window)
+        h = np.asarray(host(window))
         if h.ndim > 1:
             raise ValueError("window must be 1-D")
         return h, (h.size - 1) // 2

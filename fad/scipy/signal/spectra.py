@@ -81,8 +81,8 @@ def _doubled(power: Any, nfft: int) -> Any:
     return power * like(power, weights.astype(power.real.dtype))
 
 
-def _frequencies(nfft: int, fs: Any, onesided: bool) -> Any:
-    return np.fft.rfftfreq(nfft, 1.0) * fs if onesided else np.fft.fftfreq(nfft, 1.0) * fs
+def _frequencies(x: Any, nfft: int, fs: Any, onesided: bool) -> Any:
+    return like(x, np.fft.rfftfreq(nfft, 1.0) if onesided else np.fft.fftfreq(nfft, 1.0)) * fs
 
 
 def _rooted(scale: Any) -> Any:
@@ -111,10 +111,10 @@ def _short_time(x, fs, window, nperseg, noverlap, nfft, detrend, onesided, bound
         onesided = False
     window = _in_dtype(window, x, dtype)
     y = _spectra(x, window, plan, detrend, onesided) * _rooted(_scale(window, fs, scaling))
-    times = np.arange(length / 2, x.shape[-1] - length / 2 + 1, length - overlap) / fs
+    times = like(x, np.arange(length / 2, x.shape[-1] - length / 2 + 1, length - overlap)) / fs
     if boundary is not None:
         times = times - (length / 2) / fs
-    return _frequencies(nfft, fs, onesided), times, _like_scipy(y.astype(dtype), axis)
+    return _frequencies(x, nfft, fs, onesided), times, _like_scipy(y.astype(dtype), axis)
 
 
 @door("stft", constants=("fs", "window"), samples=lambda s: [
@@ -131,7 +131,7 @@ def stft(
     >>> from fad.scipy.signal import stft
     >>> x = np.arange(8.0)
     >>> fad.grad(lambda x: np.sum(np.abs(stft(x, nperseg=4, window="boxcar", boundary=None)[2]) ** 2))(x)[4]
-    np.float64(2.0)
+    np.float64(4.0)
     """
     if scaling not in ("spectrum", "psd"):
         raise ValueError(f"Parameter scaling={scaling!r} not in ['spectrum', 'psd']!")
@@ -194,7 +194,7 @@ def _power(x, y, fs, window, nperseg, noverlap, nfft, detrend, onesided, scaling
     power = power.real if same else power
     power = _averaged(power, average)
     power = power.astype(np.finfo(dtype).dtype if same else dtype)
-    return _frequencies(plan[2], fs, onesided), np.moveaxis(power, -1, axis)
+    return _frequencies(x, plan[2], fs, onesided), np.moveaxis(power, -1, axis)
 
 
 def _averaged(power: Any, average: str) -> Any:
@@ -336,7 +336,7 @@ def istft(
     x = x / np.where(weight > 1e-10, weight, np.ones_like(weight))
     if x.ndim > 1 and time_axis != z.ndim - 1:
         x = np.moveaxis(x, -1, time_axis - (freq_axis < time_axis))
-    return np.arange(x.shape[0]) / float(fs), x
+    return like(x, np.arange(x.shape[0])) / float(fs), x
 
 
 def _overlapped(rows: Any, step: int) -> Any:

@@ -144,7 +144,7 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
 
     between.__name__ = name
     between.__doc__ = f"Return the {what} between two vectors, with optional weights."
-    return door(name, samples=_two, complex=False)(between)
+    return door(name, samples=_two, complex=False, rounding="single")(between)
 
 
 def _cityblock(u: Any, v: Any, w: Any) -> Any:
@@ -168,7 +168,7 @@ def chebyshev(u, v, w=None):
     return _powers(_vector(u), _vector(v), _weights(w), math.inf)
 
 
-@door("minkowski", complex=False, samples=lambda s: [
+@door("minkowski", complex=False, rounding="single", samples=lambda s: [
     call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
     call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
 def minkowski(u, v, p=2, w=None):
@@ -187,7 +187,7 @@ def minkowski(u, v, p=2, w=None):
     return _powers(u, v, _weights(w), p)
 
 
-@door("cosine", complex=False, samples=_two)
+@door("cosine", complex=False, rounding="single", samples=_two)
 def cosine(u, v, w=None):
     """Return 1 less the cosine of the angle between two vectors."""
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
@@ -204,7 +204,8 @@ def _clipped(d: Any) -> Any:
     return _where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
 
 
-@door("seuclidean", complex=False, samples=lambda s: [call(s.real(3), s.real(3), s.positive(3))])
+@door("seuclidean", complex=False, rounding="single", samples=lambda s: [
+    call(s.real(3), s.real(3), s.positive(3))])  # fmt: skip
 def seuclidean(u, v, V):
     """Return the Euclidean distance with each squared difference divided by a variance."""
     u, v, variances = _vector(u), _vector(v), _vector(V)
@@ -343,7 +344,7 @@ def _pdist_samples(s):
     ]  # fmt: skip
 
 
-@door("pdist", samples=_pdist_samples, complex=False)
+@door("pdist", samples=_pdist_samples, complex=False, rounding="single")
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix."""
     refuse_out(out)

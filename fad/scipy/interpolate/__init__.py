@@ -1,0 +1,29 @@
+"""``scipy.interpolate``, differentiable: splines, piecewise polynomials, and values on grids.
+
+An interpolant is differentiable in the values that it was made from, in the knots, and in the points where it is
+evaluated; and it is a tree of its arrays, so that it can be an argument or result of a transformed function.
+
+>>> import numpy as np, fad
+>>> x = np.arange(6.0)
+>>> fad.grad(lambda y: fad.scipy.interpolate.CubicSpline(x, y)(2.0))(np.sin(x)).round(9)
+array([0., 0., 1., 0., 0., 0.])
+"""
+
+from __future__ import annotations
+
+from fad.scipy.doors import missing
+from fad.scipy.interpolate.grids import RegularGridInterpolator, interp1d, interpn
+from fad.scipy.interpolate.piecewise import (
+    Akima1DInterpolator,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+    PPoly,
+)
+from fad.scipy.interpolate.splines import BSpline, make_interp_spline
+
+__all__ = [
+    "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
+    "RegularGridInterpolator", "interp1d", "interpn", "make_interp_spline",
+]  # fmt: skip
+__getattr__ = missing("interpolate")

@@ -1,0 +1,298 @@
+"""Interpolation between given values: interp1d along an axis, RegularGridInterpolator and interpn on a grid."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as theirs
+
+from fad.backends import like
+from fad.core.samples import call
+from fad.core.tracer import stop_gradient
+from fad.ops.indexing import pick
+from fad.ops.structural import as_array, normalize_axis
+from fad.ops.taking import searchsorted
+from fad.scipy.interpolate.common import Curve, contracted, double, placed
+from fad.scipy.interpolate.splines import make_interp_spline
+
+_DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
+_STEPS = ("nearest", "nearest-up", "previous", "next")
+
+
+class interp1d(Curve):
+    """Interpolate between points ``(x, y)``: linearly, in steps, or by a spline; a tree of `x` and `y`.
+
+    Differentiable in `x`, `y`, the points of evaluation and `fill_value`; in steps, in the values alone.
+
+    Parameters
+    ----------
+    x : array, shape (n,)
+        Sorted along, unless ``assume_sorted=False``, which is the default.
+    y : array
+        Values, n of them along `axis`.
+    kind : str or int
+        "linear", "nearest", "nearest-up", "previous", "next", "zero", "slinear", "quadratic", "cubic", or a degree.
+    bounds_error : bool, optional
+        Whether points outside raise ValueError; by default they do unless `fill_value` is "extrapolate".
+    fill_value : value, (below, above) or "extrapolate"
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.interpolate import interp1d
+    >>> fad.grad(lambda y: interp1d([0.0, 1.0, 3.0], y)(2.0))(np.array([1.0, 2.0, 5.0]))
+    array([0. , 0.5, 0.5])
+    """
+
+    _arrays = ("x", "y", "fill_value")
+
+    def __init__(
+        self, x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True, bounds_error: Any = None,
+        fill_value: Any = np.nan, assume_sorted: bool = False,
+    ):  # fmt: skip
+        x, y = as_array(x), as_array(y)
+        x, y = like(y, x), like(x, y)
+        if x.ndim != 1 or y.ndim == 0:
+            raise ValueError("the x array must have exactly one dimension, and the y array at least one")
+        self.axis = normalize_axis(axis, y.ndim)
+        if x.shape[0] != y.shape[self.axis]:
+            raise ValueError("x and y arrays must be equal in length along interpolation axis.")
+        y = np.moveaxis(y if y.dtype.kind in "fc" else y.astype(float), self.axis, 0)
+        if not assume_sorted:
+            order = np.argsort(stop_gradient(x), kind="stable")
+            x, y = pick(x, (order,)), pick(y, (order,))
+        self.kind = kind if isinstance(kind, str) else int(kind)
+        if self.kind not in ("linear", *_STEPS, *_DEGREES) and not isinstance(self.kind, int):
+            raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
+        if x.shape[0] <= (self.kind if isinstance(self.kind, int) else _DEGREES.get(self.kind, 0)):
+            raise ValueError("x and y arrays must have more entries than the degree of the spline")
+        self.x, self.y = x, y
+        self.extrapolate = isinstance(fill_value, str) and fill_value == "extrapolate"
+        if self.extrapolate and bounds_error:
+            raise ValueError("Cannot extrapolate and raise at the same time.")
+        self.bounds_error = not self.extrapolate if bounds_error is None else bool(bounds_error)
+        self.fill_value = () if self.extrapolate else fill_value
+
+    def __call__(self, x: Any) -> Any:
+        """Evaluate; raises ValueError for points outside where the bounds are to be kept."""
+        x = double(x) if not hasattr(x, "dtype") or x.dtype.kind not in "f" else x
+        x = like(self.y, x)
+        shape, points = x.shape, x.reshape(-1)
+        plain = stop_gradient(points)
+        low, high = plain < self.x[0], plain > self.x[-1]
+        if self.bounds_error and (np.any(low) or np.any(high)):
+            raise ValueError("a value in x_new lies outside the interpolation range.")
+        y = self._evaluated(points, plain)
+        if not self.extrapolate:
+            y = self._filled(y, low, high)
+        y = y.reshape(shape + y.shape[1:])
+        return placed(y, len(shape), self.axis)
+
+    def _filled(self, y: Any, low: Any, high: Any) -> Any:
+        below, above = self.fill_value if isinstance(self.fill_value, tuple) else (self.fill_value,) * 2
+        trail = (-1, *[1] * (y.ndim - 1))
+        return np.where(low.reshape(trail), below, np.where(high.reshape(trail), above, y))
+
+    def _evaluated(self, points: Any, plain: Any) -> Any:
+        kind, x, y = self.kind, self.x, self.y
+        trail = (-1, *[1] * (y.ndim - 1))
+        n = x.shape[0]
+        if kind == "linear":
+            i = np.clip(searchsorted(stop_gradient(x), plain), 1, n - 1)
+            left, right = pick(x, (i - 1,)), pick(x, (i,))
+            first, second = pick(y, (i - 1,)), pick(y, (i,))
+            return (second - first) / (right - left).reshape(trail) * (points - left).reshape(trail) + first
+        if kind in _STEPS:
+            still = stop_gradient(x)
+            if kind in ("nearest", "nearest-up"):
+                side = "left" if kind == "nearest" else "right"
+                i = searchsorted((still[1:] + still[:-1]) / 2.0, plain, side)
+            elif kind == "previous":
+                i = searchsorted(still, plain, "right") - 1
+            else:
+                i = searchsorted(still, plain, "left")
+            value = pick(y, (np.clip(i, 0, n - 1),))
+            if kind == "previous":
+                return np.where((i < 0).reshape(trail), np.nan, value)
+            return np.where((i >= n).reshape(trail), np.nan, value) if kind == "next" else value
+        degree = kind if isinstance(kind, int) else _DEGREES[kind]
+        return make_interp_spline(x, y, degree, check_finite=False)(points)
+
+
+# --- grids ----------------------------------------------------------------------------------------------------------
+
+
+class RegularGridInterpolator(Curve):
+    """Interpolate values on a regular grid of any number of dimensions, linearly or by the nearest; a tree of arrays.
+
+    Differentiable in the grid's `points`, the `values` and the points of evaluation. Of SciPy's methods, "linear" and
+    "nearest" are offered.
+
+    Parameters
+    ----------
+    points : tuple of arrays
+        The coordinates along each axis, increasing or decreasing.
+    values : array
+        Values on the grid; further axes are those of a vector or matrix at each point.
+    bounds_error : bool
+        Whether points outside raise ValueError; else `fill_value` stands there, or for None the extrapolation.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.interpolate import RegularGridInterpolator
+    >>> f = RegularGridInterpolator((np.arange(3.0), np.arange(3.0)), np.arange(9.0).reshape(3, 3))
+    >>> fad.grad(lambda p: f(p)[0])(np.array([[0.5, 1.25]]))
+    array([[3., 1.]])
+    """
+
+    _arrays = ("grid", "values", "fill_value")
+
+    def __init__(
+        self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
+    ):
+        self.method = _method(method)
+        values = as_array(values)
+        self.values = values if values.dtype.kind in "fc" else values.astype(float)
+        grid = [double(p) for p in points]
+        if len(grid) > values.ndim:
+            raise ValueError(f"There are {len(grid)} point arrays, but values has {values.ndim} dimensions")
+        for i, p in enumerate(grid):
+            if p.ndim != 1 or p.shape[0] != values.shape[i]:
+                raise ValueError(f"There are {p.shape} points and {values.shape[i]} values along dimension {i}")
+            if np.all(p[1:] < p[:-1]) and p.shape[0] > 1:
+                grid[i], self.values = p[::-1], np.flip(self.values, i)
+            elif not np.all(p[1:] > p[:-1]):
+                raise ValueError(f"The points in dimension {i} must be strictly ascending or descending")
+        self.grid = tuple(grid)
+        self.bounds_error = bool(bounds_error)
+        self.fill_value = fill_value
+
+    def __call__(self, xi: Any, method: str | None = None) -> Any:
+        """Evaluate at points, an array of shape (..., n), or a tuple of arrays that broadcast together."""
+        method = self.method if method is None else _method(method)
+        n = len(self.grid)
+        x = double(np.stack(np.broadcast_arrays(*[as_array(v) for v in xi]), -1) if isinstance(xi, tuple) else xi)
+        if x.ndim == 1:
+            x = x.reshape(-1, 1) if n == 1 else x.reshape(1, -1)
+        if x.shape[-1] != n:
+            raise ValueError(f"The requested sample points xi have dimension {x.shape[-1]} but this has dimension {n}")
+        shape, rows = x.shape[:-1], x.reshape(-1, n)
+        axes = [rows[:, k] for k in range(n)]
+        lost = [(c < g[0]) | (c > g[-1]) for c, g in zip(axes, self.grid, strict=True)]
+        if self.bounds_error:
+            for k, outside in enumerate(lost):
+                if np.any(outside):
+                    raise ValueError(f"One of the requested xi is out of bounds in dimension {k}")
+        y = self._between(axes, method)
+        trail = (-1, *[1] * (y.ndim - 1))
+        if not self.bounds_error and self.fill_value is not None:
+            y = np.where(np.any(np.stack(lost), axis=0).reshape(trail), self.fill_value, y)
+        y = np.where(np.any(np.isnan(rows), axis=1).reshape(trail), np.nan, y)
+        return y.reshape(shape + y.shape[1:])
+
+    def _between(self, axes: list, method: str) -> Any:
+        near = [_near(g, c) for g, c in zip(self.grid, axes, strict=True)]
+        if method == "nearest":
+            return pick(self.values, tuple(np.where(stop_gradient(t) <= 0.5, i, i + (w > 0)) for i, t, w in near))
+        trail = (-1, *[1] * (self.values.ndim - len(axes)))
+        total: Any = None
+        for corner in itertools.product((0, 1), repeat=len(axes)):
+            if any(c and w == 0 for c, (_, _, w) in zip(corner, near, strict=True)):
+                continue
+            term = pick(self.values, tuple(i + c for c, (i, _, _) in zip(corner, near, strict=True)))
+            for c, (_, t, _) in zip(corner, near, strict=True):
+                term = term * (t if c else 1.0 - t).reshape(trail)
+            total = term if total is None else total + term
+        return total
+
+
+def _method(method: str) -> str:
+    if method in ("linear", "nearest"):
+        return method
+    if method in ("slinear", "cubic", "quintic", "pchip"):
+        raise ValueError(f"the method {method!r} has no derivative here; 'linear' and 'nearest' have")
+    raise ValueError(f"Method '{method}' is not defined")
+
+
+def _near(grid: Any, x: Any) -> tuple:
+    """Return for each coordinate its interval, where it lies in it from 0 to 1, and 1; or 0 for a grid of one point."""
+    if grid.shape[0] == 1:
+        return np.zeros_like(searchsorted(grid, stop_gradient(x))), 0.0 * x, 0
+    i = np.clip(searchsorted(grid, stop_gradient(x), "right") - 1, 0, grid.shape[0] - 2)
+    low = pick(grid, (i,))
+    return i, (x - low) / (pick(grid, (i + 1,)) - low), 1
+
+
+def interpn(
+    points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
+) -> Any:
+    """Interpolate values on a regular grid at points: `RegularGridInterpolator` made and evaluated at once.
+
+    >>> import numpy as np
+    >>> from fad.scipy.interpolate import interpn
+    >>> interpn((np.arange(3.0),), np.array([0.0, 1.0, 4.0]), np.array([[1.5]]))
+    array([2.5])
+    """
+    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+
+
+# --- the contract ---------------------------------------------------------------------------------------------------
+
+
+def _points(s, n):
+    x = np.cumsum(s.positive(n)).astype(s.dtype).real
+    return x - x[0] - 0.25
+
+
+def _line_samples(s):
+    def inside(n):
+        return s.real(n, low=0.0, high=4.0).real
+
+    kinds = [call(_points(s, 6), s.real(6), inside(3), kind=k) for k in ("nearest", "previous", "next", "quadratic")]
+    return [
+        *kinds,
+        call(_points(s, 6), s.real(6), inside(4)),
+        call(_points(s, 5)[::-1].copy(), s.real(5, 2), inside(3), kind="cubic", axis=0),
+        call(
+            _points(s, 4), s.real(2, 4), s.real(3, low=-3.0, high=9.0).real, bounds_error=False, fill_value=(0.3, 0.2)
+        ),
+        call(_points(s, 4), s.real(4), s.real(2, 2, low=-3.0, high=9.0).real, fill_value="extrapolate"),
+    ]
+
+
+def _of_line(kind: Any) -> Any:
+    def evaluate(x, y, t, **options):
+        return kind(x, y, **options)(t)
+
+    return evaluate
+
+
+def _grid_samples(s):
+    def inside(*shape):
+        return s.real(*shape, low=0.0, high=2.0).real
+
+    return [
+        call((_points(s, 4), _points(s, 5)), s.real(4, 5), inside(3, 2)),
+        call((_points(s, 4),), s.real(4, 2), inside(3, 1)),
+        call((_points(s, 4), _points(s, 4)[::-1].copy()), s.real(4, 4), inside(2, 2, 2), method="nearest"),
+        call((_points(s, 3), _points(s, 3)), s.real(3, 3), s.real(3, 2, low=-1.0, high=8.0).real, bounds_error=False,
+             fill_value=None),
+        call((_points(s, 3), _points(s, 3)), s.real(3, 3), s.real(3, 2, low=-1.0, high=8.0).real, bounds_error=False,
+             fill_value=0.5),
+    ]  # fmt: skip
+
+
+def _of_grid(kind: Any) -> Any:
+    def evaluate(points, values, xi, **options):
+        return kind(points, values, **options)(xi)
+
+    return evaluate
+
+
+contracted("interp1d", _of_line(theirs.interp1d), _line_samples)(_of_line(interp1d))
+contracted("RegularGridInterpolator", _of_grid(theirs.RegularGridInterpolator), _grid_samples)(
+    _of_grid(RegularGridInterpolator)
+)

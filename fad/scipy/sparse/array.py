@@ -1,0 +1,357 @@
+"""Sparse matrices whose entries may be traced: their places are constant, their products with dense arrays linear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fad import tree
+from fad.core.archetypes import cast
+from fad.core.primitive import Primitive, register
+from fad.core.samples import call
+from fad.core.tracer import Tracer, bind
+from fad.ops.indexing import pick
+from fad.ops.structural import as_array
+from fad.ops.taking import at
+from fad.scipy.doors import on_host
+
+# --- where the entries are ------------------------------------------------------------------------------------------
+
+
+class Pattern:
+    """The places of a sparse matrix's entries, one ``(row, column)`` for each; compared by identity."""
+
+    __slots__ = ("columns", "indptr", "order", "rows", "shape")
+
+    def __init__(self, rows: Any, columns: Any, shape: tuple, indptr: Any = None):
+        self.rows, self.columns = np.asarray(rows), np.asarray(columns)
+        self.shape = tuple(int(n) for n in shape)
+        self.order = None  # that brings the entries into the order of rows
+        if indptr is None:
+            if np.any(self.rows[1:] < self.rows[:-1]):
+                self.order = np.argsort(self.rows, kind="stable")
+            counts = np.bincount(self.rows, minlength=self.shape[0])
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+        self.indptr = indptr
+
+    def turned(self) -> Pattern:
+        """Return the places of the transposed matrix."""
+        return Pattern(self.columns, self.rows, self.shape[::-1])
+
+    def matrix(self, data: Any) -> Any:
+        """Return SciPy's matrix of plain entries; entries at one place add up."""
+        order = self.order
+        indices = self.columns if order is None else self.columns[order]
+        return scipy.sparse.csr_array(
+            (data if order is None else data[order], indices, self.indptr), shape=self.shape, copy=False
+        )
+
+
+# --- products -------------------------------------------------------------------------------------------------------
+
+
+def _forward(data, x, *, pattern, transposed):
+    on_host("the product with a sparse matrix", data, x)
+    matrix = pattern.matrix(data)
+    return (matrix.T if transposed else matrix) @ x
+
+
+def _jvp(tangents, y, xs, params):
+    td, tx = tangents
+    parts = [] if td is None else [bind(sparse_matmul_p, td, xs[1], **params)]
+    parts += [] if tx is None else [bind(sparse_matmul_p, xs[0], tx, **params)]
+    return cast(parts[0] if len(parts) == 1 else parts[0] + parts[1], y.dtype)
+
+
+def at_places(left: Any, right: Any, pattern: Pattern, transposed: bool) -> Any:
+    """Return the entries of ``left @ right.T`` at the places of a pattern."""
+    rows, columns = (pattern.columns, pattern.rows) if transposed else (pattern.rows, pattern.columns)
+    return np.sum(pick(left, (rows,)) * pick(right, (columns,)), axis=-1)
+
+
+def lanes_as_columns(run: Any, size: int, batched: Any, xs: Any) -> Any:
+    """Run an operation of entries and columns over lanes: those of the columns alone are more columns."""
+    data, x = xs
+    if batched[0]:
+        return np.stack([run(data[i], x[i] if batched[1] else x) for i in range(size)])
+    wide = np.moveaxis(x, 0, -1)
+    y = run(data, wide.reshape(wide.shape[0], -1))
+    return np.moveaxis(y.reshape(y.shape[0], *wide.shape[1:]), -1, 0)
+
+
+def sample_pattern(n: int, m: int, square: bool = False) -> Pattern:
+    """Return some places of an n by m matrix, among them the diagonal."""
+    i, j = np.indices((n, m))
+    rows, columns = np.nonzero(((i + 2 * j) % 3 == 0) | (i == j))
+    turn = np.arange(len(rows))[::-1] if not square else np.arange(len(rows))
+    return Pattern(rows[turn], columns[turn], (n, m))
+
+
+def _samples(s):
+    one, two = sample_pattern(3, 4), sample_pattern(4, 4, True)
+    return [
+        call(s.real(one.rows.size), s.real(4, 2), pattern=one, transposed=False),
+        call(s.real(one.rows.size), s.real(3, 1), pattern=one, transposed=True),
+        call(s.real(two.rows.size), s.real(4, 3), pattern=two, transposed=False),
+    ]
+
+
+sparse_matmul_p = register(
+    Primitive(
+        "scipy.sparse.product",
+        _forward,
+        jvp=_jvp,
+        vjp=(
+            lambda ct, y, data, x, *, pattern, transposed: cast(at_places(ct, x, pattern, transposed), data.dtype),
+            lambda ct, y, data, x, *, pattern, transposed: cast(
+                bind(sparse_matmul_p, data, ct, pattern=pattern, transposed=not transposed), x.dtype
+            ),
+        ),
+        batch=lambda size, batched, xs, params: lanes_as_columns(
+            lambda *ops: bind(sparse_matmul_p, *ops, **params), size, batched, xs
+        ),
+        archetype="bilinear",
+        samples=_samples,
+    )
+)
+
+# --- the matrix -----------------------------------------------------------------------------------------------------
+
+
+class SparseArray:
+    """A sparse matrix whose entries may be traced; a tree whose one leaf is `data`.
+
+    Made by `csr_array`, `csc_array` and `coo_array` in SciPy's forms. It multiplies dense vectors and matrices from
+    both sides, is scaled, added to one with the same places, transposed, and turned into a dense array.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.sparse import coo_array
+    >>> rows, columns = np.array([0, 1, 1]), np.array([0, 0, 1])
+    >>> def f(data):
+    ...     return np.sum(coo_array((data, (rows, columns)), shape=(2, 2)) @ np.array([1.0, 2.0]))
+    >>> fad.grad(f)(np.array([1.0, 2.0, 3.0]))
+    array([1., 1., 2.])
+    """
+
+    __array_ufunc__ = None  # NumPy's operators leave it to this class
+    ndim = 2
+
+    def __init__(self, data: Any, pattern: Pattern):
+        self.data = data
+        self.pattern = pattern
+
+    def __repr__(self) -> str:
+        return f"<fad sparse array of shape {self.shape}, {self.nnz} entries of dtype {self.dtype}>"
+
+    @property
+    def shape(self) -> tuple:
+        return self.pattern.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> int:
+        return self.pattern.rows.size
+
+    @property
+    def T(self) -> SparseArray:
+        """The transposed matrix."""
+        return SparseArray(self.data, self.pattern.turned())
+
+    def conj(self) -> SparseArray:
+        """Return the complex conjugate."""
+        return SparseArray(np.conj(self.data), self.pattern)
+
+    def toarray(self) -> Any:
+        """Return the dense matrix."""
+        zero = np.zeros_like(self.data, shape=self.shape)
+        return at(zero)[self.pattern.rows, self.pattern.columns].add(self.data)
+
+    todense = toarray
+
+    def tocsr(self) -> Any:
+        """Return SciPy's matrix of these entries, which must not be traced."""
+        if type(self.data) is Tracer:
+            raise TypeError("the entries of this sparse array are traced, which SciPy's matrices cannot hold")
+        return self.pattern.matrix(self.data)
+
+    def diagonal(self) -> Any:
+        """Return the main diagonal."""
+        on = self.pattern.rows == self.pattern.columns
+        zero = np.zeros_like(self.data, shape=(min(self.shape),))
+        return at(zero)[self.pattern.rows[on]].add(pick(self.data, (np.nonzero(on)[0],)))
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of all entries, or over the rows (axis 0) or columns (axis 1)."""
+        if axis is None:
+            return np.sum(self.data)
+        places = self.pattern.columns if axis in (0, -2) else self.pattern.rows
+        zero = np.zeros_like(self.data, shape=(self.shape[1 if axis in (0, -2) else 0],))
+        return at(zero)[places].add(self.data)
+
+    def _times(self, x: Any, transposed: bool) -> Any:
+        x = as_array(x)
+        inner = self.shape[0 if transposed else 1]
+        if x.ndim not in (1, 2) or x.shape[0] != inner:
+            raise ValueError(f"a sparse array of shape {self.shape} cannot be multiplied with one of shape {x.shape}")
+        columns = x if x.ndim == 2 else x[:, None]
+        y = bind(sparse_matmul_p, self.data, columns, pattern=self.pattern, transposed=transposed)
+        return y if x.ndim == 2 else y[:, 0]
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, SparseArray) or scipy.sparse.issparse(other):
+            raise TypeError("the product of two sparse arrays is not offered: write a @ b.toarray()")
+        return self._times(other, False)
+
+    dot = __matmul__
+
+    def __rmatmul__(self, other: Any) -> Any:
+        other = as_array(other)
+        return self._times(other, True) if other.ndim == 1 else self._times(other.T, True).T
+
+    def __mul__(self, factor: Any) -> SparseArray:
+        if np.ndim(factor):
+            raise ValueError("a sparse array is multiplied by numbers; for a product with an array write a @ x")
+        return SparseArray(self.data * factor, self.pattern)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> SparseArray:
+        return self * (1.0 / divisor)
+
+    def __neg__(self) -> SparseArray:
+        return SparseArray(-self.data, self.pattern)
+
+    def __add__(self, other: Any) -> SparseArray:
+        if not isinstance(other, SparseArray) or other.shape != self.shape:
+            raise ValueError("a sparse array is added to a sparse array of the same shape; or write a.toarray() + b")
+        if other.pattern is self.pattern:
+            return SparseArray(self.data + other.data, self.pattern)
+        rows, columns = (
+            np.concatenate([getattr(self.pattern, k), getattr(other.pattern, k)]) for k in ("rows", "columns")
+        )
+        return SparseArray(np.concatenate([self.data, other.data]), Pattern(rows, columns, self.shape))
+
+    def __sub__(self, other: Any) -> SparseArray:
+        return self + (-other)
+
+
+tree.register_node(SparseArray, lambda a: ((a.data,), a.pattern), lambda pattern, data: SparseArray(data[0], pattern))
+
+
+def _floating(data: Any) -> Any:
+    data = as_array(data)
+    return data if data.dtype.kind in "fc" else data.astype(float)
+
+
+def from_scipy(matrix: Any) -> SparseArray:
+    """Return a SciPy sparse matrix as a `SparseArray`; one of these as it is.
+
+    >>> import scipy.sparse
+    >>> from fad.scipy.sparse import from_scipy
+    >>> from_scipy(scipy.sparse.eye_array(3))
+    <fad sparse array of shape (3, 3), 3 entries of dtype float64>
+    """
+    if isinstance(matrix, SparseArray):
+        return matrix
+    if not scipy.sparse.issparse(matrix) or matrix.ndim != 2:
+        raise TypeError(f"a sparse matrix was expected, not {type(matrix).__name__}")
+    matrix = matrix.tocsr()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return SparseArray(_floating(matrix.data), Pattern(rows, matrix.indices, matrix.shape, matrix.indptr))
+
+
+def _shape(shape: Any, rows: Any, columns: Any) -> tuple:
+    if shape is not None:
+        return tuple(shape)
+    return (int(rows.max()) + 1, int(columns.max()) + 1) if rows.size else (0, 0)
+
+
+def _checked(data: Any, rows: Any, columns: Any, shape: tuple, indptr: Any = None) -> SparseArray:
+    if data.ndim != 1 or data.shape[0] != rows.size or rows.size != columns.size:
+        raise ValueError("row, column, and data arrays must be vectors of the same length")
+    for name, places, n in (("row", rows, shape[0]), ("column", columns, shape[1])):
+        if places.size and (places.min() < 0 or places.max() >= n):
+            raise ValueError(f"a {name} index lies outside of the shape {shape}")
+    return SparseArray(data, Pattern(rows, columns, shape, indptr))
+
+
+def _compressed(given: Any, shape: Any, by_rows: bool) -> SparseArray:
+    data, indices, indptr = given
+    data, indices, indptr = _floating(data), np.asarray(indices), np.asarray(indptr)
+    if indptr.ndim != 1 or indptr[0] != 0 or indptr[-1] != indices.size or np.any(np.diff(indptr) < 0):
+        raise ValueError("indptr must begin with 0, never decrease, and end with the number of entries")
+    outer = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    if by_rows:
+        shape = (indptr.size - 1, _shape(shape, outer, indices)[1]) if shape is None else tuple(shape)
+        if shape[0] != indptr.size - 1:
+            raise ValueError(f"index pointer size {indptr.size} should be {shape[0] + 1}")
+        return _checked(data, outer, indices, shape, indptr)
+    shape = (_shape(shape, indices, outer)[0], indptr.size - 1) if shape is None else tuple(shape)
+    if shape[1] != indptr.size - 1:
+        raise ValueError(f"index pointer size {indptr.size} should be {shape[1] + 1}")
+    return _checked(data, indices, outer, shape)
+
+
+def _made(given: Any, shape: Any, by_rows: bool | None) -> SparseArray:
+    if isinstance(given, SparseArray) or scipy.sparse.issparse(given):
+        return from_scipy(given)
+    if type(given) is tuple and len(given) == 3 and by_rows is not None:
+        return _compressed(given, shape, by_rows)
+    if type(given) is tuple and len(given) == 2 and isinstance(given[1], (tuple, list)):
+        data, (rows, columns) = given
+        rows, columns = np.asarray(rows), np.asarray(columns)
+        return _checked(_floating(data), rows, columns, _shape(shape, rows, columns))
+    if type(given) is Tracer:
+        raise TypeError(
+            "the places of a sparse array's entries are constant, and cannot be read off a traced dense array: "
+            "give its entries and their places, (data, (rows, columns))"
+        )
+    return from_scipy(scipy.sparse.csr_array(np.asarray(given)))
+
+
+def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
+    """Return a sparse array from ``(data, indices, indptr)``, ``(data, (rows, columns))``, or a plain matrix.
+
+    `data` may be traced; the places of the entries are constants. Entries at one place add up.
+
+    >>> import numpy as np
+    >>> from fad.scipy.sparse import csr_array
+    >>> csr_array((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 1, 2]))).toarray()
+    array([[0., 1.],
+           [2., 0.]])
+    """
+    return _made(arg1, shape, True)
+
+
+def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
+    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix."""
+    return _made(arg1, shape, False)
+
+
+def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
+    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix."""
+    return _made(arg1, shape, None)
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """Multiply a sparse matrix, SciPy's or one of these, with a dense array, on either side.
+
+    SciPy's own ``matrix @ x`` makes a plain array of `x`, so a traced one needs this function.
+
+    >>> import numpy as np, scipy.sparse, fad
+    >>> a = scipy.sparse.csr_array(np.array([[1.0, 0.0], [2.0, 3.0]]))
+    >>> fad.grad(lambda x: np.sum(fad.scipy.sparse.matmul(a, x)))(np.ones(2))
+    array([3., 3.])
+    """
+    if isinstance(a, SparseArray) or scipy.sparse.issparse(a):
+        return from_scipy(a) @ b
+    if isinstance(b, SparseArray) or scipy.sparse.issparse(b):
+        return from_scipy(b).__rmatmul__(a)
+    raise TypeError("one operand of fad.scipy.sparse.matmul must be a sparse matrix; for dense ones write a @ b")
