@@ -95,10 +95,14 @@ def native_loop(build: Any, eq: Equation) -> bool:
     loop = Loop(eq)
     if any(build.graph.types[o].dtype.kind == "O" for o in eq.outs):
         return False
-    if registers.fits(loop):
-        name, text = registers.function(loop, [build.at[i].strides[0] for i in loop.xs])
+    small = registers.fits(loop)
+    if small is not None:
+        consts = [build.contiguous(i) for i in loop.consts]
+        carry = [build.contiguous(i) for i in loop.carry]
+        xs = [build.contiguous(i, rows=True) for i in loop.xs]
+        name, text = registers.function(loop, small, [build.at[i].strides[0] for i in xs])
         build._function(name, text)
-        registers.words(build, loop, eq, _FOREVER)
+        registers.words(build, loop, eq, [*consts, *carry, *xs], _FOREVER)
         return True
     body = build.inner(apart(loop.body), loop.index_input)
     if body is None:

@@ -1,4 +1,4 @@
-"""Loops over single numbers: the whole loop is one function, and its state stays in registers."""
+"""Loops over a few single numbers: the whole loop is one function, and its state stays in registers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.expand import Expanded, expanded
 from fad.compile.groups import node_facts
 from fad.compile.llvm.emit import BOOL, BYTES, LLVM_TYPE, Emitter, constant
 from fad.compile.llvm.templates import emit, template
@@ -15,25 +16,25 @@ from fad.compile.llvm.vectors import SCALAR
 from fad.compile.repeated import Loop
 from fad.core.graph import Graph
 
-LONGEST = 400  # operations of a body
 
-
-def fits(loop: Loop) -> bool:
-    """Tell whether a body computes with single numbers alone, by operations that have templates."""
+def fits(loop: Loop) -> Expanded | None:
+    """Return a body as operations on single numbers, if it is small and all of them have templates."""
     body = loop.body
-    if len(body.equations) > LONGEST:
-        return False
     values = [*body.inputs, *body.constants, *(o for eq in body.equations for o in eq.outs)]
-    if any(body.types[i].shape != () or body.types[i].dtype not in LLVM_TYPE for i in values):
-        return False
-    return all(template(body, eq, body.constants) is not None for eq in body.equations)
+    if any(body.types[i].dtype not in LLVM_TYPE for i in values):
+        return None
+    found = expanded(body)
+    if found is None or any(template(found.graph, eq, found.graph.constants) is None for eq in found.graph.equations):
+        return None
+    return found
 
 
 class _Writer:
     """Writes the function; its words are the limit, the addresses of count and done, and those of all values."""
 
-    def __init__(self, loop: Loop, strides: list[int]):
+    def __init__(self, loop: Loop, body: Expanded, strides: list[int]):
         self.loop = loop
+        self.body = body
         self.strides = strides
         self.e = Emitter("z")
         self.e.slow = True  # the C library's functions are right for every argument
@@ -45,6 +46,13 @@ class _Writer:
         self.lines.append(f"  %{name} = load ptr, ptr %p_{name}")
         self.word += 1
         return f"%{name}"
+
+    def element(self, lines: list[str], pointer: str, k: int, t: str, name: str) -> str:
+        """Return a pointer to an element of an array."""
+        if not k:
+            return pointer
+        lines.append(f"  {name} = getelementptr i8, ptr {pointer}, i64 {k * BYTES[t]}")
+        return name
 
     def load(self, t: str, pointer: str, name: str) -> list[str]:
         if t == BOOL:
@@ -72,48 +80,44 @@ class _Writer:
         return lines
 
     def text(self) -> str:
-        loop, graph = self.loop, self.loop.body
-        kind = {i: LLVM_TYPE[t.dtype] for i, t in enumerate(graph.types) if t.dtype in LLVM_TYPE}
+        loop, graph = self.loop, self.body.graph
+        kind = [LLVM_TYPE[t.dtype] for t in graph.types]
         named = {i: (constant(np.asarray(c).item(), kind[i]), kind[i]) for i, c in graph.constants.items()}
+        c, m = len(loop.consts), len(loop.carry)
+        start = c + loop.indexed
+        inputs, outputs = self.body.inputs, self.body.outputs
+        carry = [i for some in inputs[start : start + m] for i in some]
+        new = [v for some in outputs[:m] for v in some]
         head = self.lines
-        head += ["  %limit0 = load i64, ptr %W"]
+        head.append("  %limit0 = load i64, ptr %W")
         self.word = 1
         count, done = self.pointer("count"), self.pointer("done")
-        for k, i in enumerate(loop.const_inputs):
-            named[i] = (f"%k{k}", kind[i])
-            head += self.load(kind[i], self.pointer(f"kp{k}"), f"%k{k}")
-        first = []
-        for k, i in enumerate(loop.carry_inputs):
-            head += self.load(kind[i], self.pointer(f"ip{k}"), f"%i{k}")
-            named[i] = (f"%c{k}", kind[i])
-            first.append(f"%i{k}")
+        for k, some in enumerate(inputs[:c]):
+            self.read(head, self.pointer(f"kp{k}"), some, kind, f"%k{k}_")
+            named.update((i, (f"%k{k}_{n}", kind[i])) for n, i in enumerate(some))
+        first: list[str] = []
+        for k, some in enumerate(inputs[start : start + m]):
+            self.read(head, self.pointer(f"ip{k}"), some, kind, f"%i{k}_")
+            first += [f"%i{k}_{n}" for n in range(len(some))]
+        named.update((i, (f"%c{n}", kind[i])) for n, i in enumerate(carry))
         xs = [self.pointer(f"xp{k}") for k in range(len(loop.xs))]
-        ends = [self.pointer(f"op{k}") for k in range(len(loop.carry))]
+        ends = [self.pointer(f"op{k}") for k in range(m)]
         ys = [self.pointer(f"yp{k}") for k in range(len(loop.ys))]
-        if loop.stop == "count":
-            head.append(f"  %limit = load i64, ptr {count}")
-        else:
-            head.append("  %limit = add i64 %limit0, 0")
+        head.append(f"  %limit = load i64, ptr {count}" if loop.stop == "count" else "  %limit = add i64 %limit0, 0")
         position = "%p" if loop.reverse else "%t"
         if loop.indexed:
-            named[loop.index_input] = (position, "i64")
+            named[inputs[c][0]] = (position, "i64")
         loads: list[str] = []
-        for k, (i, x) in enumerate(zip(loop.x_inputs, xs, strict=True)):
+        for k, (some, x) in enumerate(zip(inputs[start + m :], xs, strict=True)):
             loads += [f"  %xo{k} = mul i64 {position}, {self.strides[k]}"]
-            loads += [f"  %xa{k} = getelementptr i8, ptr {x}, i64 %xo{k}", *self.load(kind[i], f"%xa{k}", f"%x{k}")]
-            named[i] = (f"%x{k}", kind[i])
+            loads += [f"  %xa{k} = getelementptr i8, ptr {x}, i64 %xo{k}"]
+            self.read(loads, f"%xa{k}", some, kind, f"%x{k}_")
+            named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
         body = self.step(graph, named)
-        stores: list[str] = []
-        if ys:
-            stores += [f"  %over = icmp sgt i64 {position}, {loop.length - 1}"]
-            stores += [f"  %place = select i1 %over, i64 {loop.length - 1}, i64 {position}"]
-        for k, (v, y) in enumerate(zip(loop.ys, ys, strict=True)):
-            name, t = named[v]
-            stores += [f"  %yo{k} = mul i64 %place, {BYTES[t]}", f"  %ya{k} = getelementptr i8, ptr {y}, i64 %yo{k}"]
-            stores += self.store(t, name, f"%ya{k}", f"%ya{k}")
+        stores = self.stacked(ys, outputs[m:], named, position)
         phis = [
-            f"  %c{k} = phi {kind[i]} [{first[k]}, %entry], [{named[v][0]}, %step]"
-            for k, (i, v) in enumerate(zip(loop.carry_inputs, loop.carry_outputs, strict=True))
+            f"  %c{n} = phi {kind[i]} [{first[n]}, %entry], [{named[v][0]}, %step]"
+            for n, (i, v) in enumerate(zip(carry, new, strict=True))
         ]
         go = "%within" if loop.stop != "cond" else "%going"
         lines = [
@@ -126,21 +130,51 @@ class _Writer:
         if loop.reverse:
             lines.append("  %p = sub i64 %last, %t")
         lines += [*loads, *body, *stores, "  %t1 = add i64 %t, 1", "  br label %test", "out:"]
-        for k, (i, end) in enumerate(zip(loop.carry_inputs, ends, strict=True)):
-            lines += self.store(kind[i], f"%c{k}", end, f"%e{k}")
+        at = 0
+        for k, (some, end) in enumerate(zip(inputs[start : start + m], ends, strict=True)):
+            self.write(
+                lines, end, [f"%c{at + n}" for n in range(len(some))], kind[some[0]] if some else BOOL, f"%e{k}_"
+            )
+            at += len(some)
         if loop.stop == "cond":
             lines.append(f"  store i64 %t, ptr {done}")
         return "\n".join([SCALAR, *sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
 
+    def read(self, lines: list[str], pointer: str, some: list[int], kind: list[str], name: str) -> None:
+        for n, i in enumerate(some):
+            place = self.element(lines, pointer, n, kind[i], f"{name}{n}_p")
+            lines += self.load(kind[i], place, f"{name}{n}")
 
-def function(loop: Loop, strides: list[int]) -> tuple[str, Callable[[], str]]:
+    def write(self, lines: list[str], pointer: str, values: list[str], t: str, name: str) -> None:
+        for n, value in enumerate(values):
+            place = self.element(lines, pointer, n, t, f"{name}{n}_p")
+            lines += self.store(t, value, place, f"{name}{n}")
+
+    def stacked(self, ys: list[str], outputs: list, named: dict, position: str) -> list[str]:
+        """Return the instructions that store what a step adds to the stacks."""
+        if not ys:
+            return []
+        most = self.loop.length - 1
+        lines = [
+            f"  %over = icmp sgt i64 {position}, {most}",
+            f"  %place = select i1 %over, i64 {most}, i64 {position}",
+        ]
+        for k, (some, y) in enumerate(zip(outputs, ys, strict=True)):
+            t = named[some[0]][1] if some else BOOL
+            lines += [f"  %yo{k} = mul i64 %place, {BYTES[t] * len(some)}"]
+            lines += [f"  %ya{k} = getelementptr i8, ptr {y}, i64 %yo{k}"]
+            self.write(lines, f"%ya{k}", [named[v][0] for v in some], t, f"%y{k}_")
+        return lines
+
+
+def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Callable[[], str]]:
     """Return the name and the module of the function that runs a loop."""
-    text = _Writer(loop, strides).text()
+    text = _Writer(loop, body, strides).text()
     name = f"r{hashlib.sha256(text.encode()).hexdigest()[:20]}"
     return name, lambda: text.replace("@NAME", f"@{name}")
 
 
-def words(build: Any, loop: Loop, eq: Any, forever: int) -> None:
+def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
     """Write the row of arguments."""
     m = len(loop.carry)
 
@@ -156,5 +190,5 @@ def words(build: Any, loop: Loop, eq: Any, forever: int) -> None:
         address(eq.outs[-1])
     else:
         build.words.append(0)
-    for i in (*loop.consts, *loop.carry, *loop.xs, *eq.outs[:m], *eq.outs[m : m + len(loop.ys)]):
+    for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)
