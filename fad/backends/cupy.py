@@ -94,7 +94,8 @@ def scipy_function(name: str) -> Callable | None:
 def offered(library: str, module: str) -> list:
     """Return the names of a module of NumPy or SciPy that CuPy has, too."""
     path = ".".join(filter(None, ["cupy" if library == "numpy" else "cupyx.scipy", module]))
-    return [name for name in dir(importlib.import_module(path)) if not name.startswith("_")]
+    found = vars(importlib.import_module(path))
+    return [name for name, value in found.items() if not name.startswith("_") and callable(value)]
 
 
 def synchronize() -> None:

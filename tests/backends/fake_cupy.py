@@ -113,8 +113,11 @@ def _modules():
     for name in ("linalg", "fft"):
         found[f"cupy.{name}"] = _Module(f"cupy.{name}", f"{name}.", f"numpy.{name}")
         setattr(cupy, name, found[f"cupy.{name}"])
-    for name in ("special", "linalg"):
+    for name in ("special", "linalg"):  # with all names from the start, as a module has them
         found[f"cupyx.scipy.{name}"] = _Module(f"cupyx.scipy.{name}", f"scipy.{name}.", f"scipy.{name}")
+    for module in found.values():
+        for name in dir(module) if isinstance(module, _Module) else ():
+            getattr(module, name, None)
     return found
 
 

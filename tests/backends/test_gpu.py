@@ -9,6 +9,7 @@ import os
 import warnings
 
 import numpy as np
+import offers
 import pytest
 import scipy.special
 from device_contract import DTYPES, KNOWN, NAMES, check
@@ -189,6 +190,17 @@ def test_arrays_of_host_and_gpu_in_one_operation_are_refused():
     for mixture in mixtures:
         with pytest.raises(BackendMismatchError, match="cupy and numpy"):
             fad.grad(mixture)(x)
+
+
+@on_a_gpu
+def test_the_stand_in_has_the_names_of_this_cupy(capsys):
+    import cupy as cp
+    import list_names
+
+    if cp.__version__ != offers.VERSION:
+        pytest.skip(f"the stand-in is CuPy {offers.VERSION}, and {cp.__version__} is here")
+    list_names.main()
+    assert set(capsys.readouterr().out.splitlines()[2:]) == {f"{n} {how}".strip() for n, how in offers.LINES.items()}
 
 
 @on_a_gpu
