@@ -16,7 +16,7 @@ from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.lookups import add_lookup
 from fad.compile.memory import Memory
-from fad.compile.parts import cut
+from fad.compile.parts import cut, summed_axis
 from fad.compile.pieces import data_address, outside, with_ellipsis
 from fad.compile.pools import expand_pools
 from fad.compile.products import add_product
@@ -156,25 +156,32 @@ class Build(Memory):
         kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, False, stored)
         everything = [*operands, *outs]
         split = cut(kernel, extents)
-        if split is None or not (reduce.startswith("inner") and len(extents) == 1):
+        if split is None or split[0] != summed_axis(kernel):
             self._rows(kernel, extents, strides, lambda k, offset, _: self._point(everything[k], offset), split)
-            return
-        # a sum of one row: the parts' sums go into an array of their own, and are added after
-        first, n = len(operands) + stored, len(split[1])
-        sums = [np.empty(n, graph.types[o].dtype) for o in outs[stored:]]
+        else:
+            self._sum_of_parts(kernel, everything, extents, strides, split)
+
+    def _sum_of_parts(self, kernel: Kernel, everything: list, extents, strides, split: tuple) -> None:
+        """Add up in parts: the parts' sums go into an array of their own, and are added after."""
+        first, n = len(kernel.modes) + kernel.stored, len(split[1])
+        outs, rest = everything[first:], extents[1:]
+        sums = [np.empty((n, *rest), self.graph.types[o].dtype) for o in outs]
         self.kept += sums
         numbers = {start: k for k, (start, _) in enumerate(split[1])}
+        own = [(0, *p.strides[1:]) for p in sums]
 
         def point(k: int, offset: int, start: int) -> int:
             if k < first:
                 return self._point(everything[k], offset)
             return data_address(sums[k - first][numbers[start] :])
 
-        self._rows(kernel, extents, strides, point, split)
-        for o, partial in zip(outs[stored:], sums, strict=True):
+        self._rows(kernel, extents, (*strides[:first], *own), point, split)
+        how = ("inner" if len(extents) == 1 else "axis0") + kernel.reduce[len(kernel.reduce.split(" ")[0]) :]
+        for o, partial, steps in zip(outs, sums, strides[first:], strict=True):
             t = LLVM_TYPE[partial.dtype]
-            total = Kernel(1, (t,), ("c",), (), (), (0,), reduce)
-            self._rows(total, (n,), (), lambda k, *_, o=o, p=partial: data_address(p) if k == 0 else self._point(o, 0))
+            total = Kernel(len(extents), (t,), ("c",), (), (), (0,), how)
+            places = lambda k, offset, _, o=o, p=partial: data_address(p) if k == 0 else self._point(o, 0)
+            self._rows(total, (n, *rest), (partial.strides, steps), places)
 
     def _point(self, i: int, offset: int) -> int:
         return self.address(i, len(self.words), offset)

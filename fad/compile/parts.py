@@ -14,6 +14,8 @@ from fad.compile.llvm.templates import is_heavy
 SMALLEST = 60_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
 GRAIN = 30_000.0  # and the least work of a part
 MOST_PARTS = 64
+_ROWS = 16  # the fewest rows of a part that adds up rows
+_STRIPE = 512  # the fewest columns of a part of a matrix
 _ALIGNED = 64  # parts along the innermost axis begin at multiples of this, so that no two write to one cache line
 
 
@@ -30,11 +32,19 @@ def cut(kernel: Kernel, extents: tuple) -> tuple[int, list[tuple[int, int]]] | N
         return None
     n = extents[axis]
     wanted = min(MOST_PARTS, int(work / GRAIN))
+    if axis == summed_axis(kernel) and len(extents) > 1:
+        wanted = min(wanted, n // _ROWS)  # each part has sums of its own
     step = -(-n // wanted)
     if axis == len(extents) - 1:
-        step = -(-step // _ALIGNED) * _ALIGNED
+        aligned = _ALIGNED if axis == 0 else _STRIPE
+        step = -(-step // aligned) * aligned
     bounds = [(a, min(a + step, n)) for a in range(0, n, step)]
     return (axis, bounds) if len(bounds) > 1 else None
+
+
+def summed_axis(kernel: Kernel) -> int:
+    """Return the axis along which a kernel adds up, -1 if it does not."""
+    return kernel.rank - 1 if kernel.reduce.startswith("inner") else kernel.summed
 
 
 @functools.lru_cache(maxsize=4096)
@@ -46,10 +56,12 @@ def _cost(kernel: Kernel) -> float:
 
 
 def _axis(kernel: Kernel, extents: tuple) -> int | None:
-    """Return the outermost axis that is long enough; a summed one only where it is the only one."""
+    """Return the outermost axis that is long enough; a narrow stripe of a matrix is slow to read."""
     last = len(extents) - 1
-    summed = last if kernel.reduce.startswith("inner") else kernel.summed
-    for d, n in enumerate(extents):
-        if d != summed and n >= (2 * _ALIGNED if d == last else 8):
+    summed = summed_axis(kernel)
+    if last == 0:
+        return 0 if extents[0] >= 2 * _ALIGNED else None
+    for d, n in enumerate(extents[:-1]):
+        if n >= (2 * _ROWS if d == summed else 4) and not (d == summed and d > 0):
             return d
-    return 0 if last == 0 and summed == 0 and extents[0] >= 2 * _ALIGNED else None
+    return last if last != summed and extents[last] >= 2 * _STRIPE else None

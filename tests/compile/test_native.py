@@ -288,3 +288,19 @@ def test_integers_overflow_and_convert_as_numpys():
         ):
             for a, b in zip(compiled(f, x), f(x), strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [100, 1000, 20_000, 400_000])
+def test_sums_of_any_length_lose_no_more_than_numpys(n, dtype):
+    with using("llvm"):
+        fast = fad.jit(np.sum)
+        ours, numpys = 0.0, 0.0
+        for k in range(20):
+            x = np.random.default_rng(k).lognormal(0.0, 2.0, n).astype(dtype)
+            x[::3] *= -1
+            exact = float(mpmath.fsum(x.tolist())) if k < 3 else float(np.sum(x.astype(np.longdouble)))
+            unit = np.finfo(dtype).eps * float(np.sum(np.abs(x.astype(float))))
+            ours = max(ours, abs(float(fast(x)) - exact) / unit)
+            numpys = max(numpys, abs(float(np.sum(x)) - exact) / unit)
+    assert ours <= max(1.5 * numpys, 1.0)  # in units of rounding the sum of magnitudes once
