@@ -126,7 +126,7 @@ CASES = {
     "hyp0f1": (mp.hyp0f1, grid((0.7, 2.4), SMALL), (1,)),
     "hyp1f1": (mp.hyp1f1, grid((0.7, -2.0), (0.5, 2.4), SMALL), (2,)),
     "hyp2f1": (mp.hyp2f1, grid((0.7,), (1.2,), (1.9,), (-3.0, -0.4, 0.3, 0.8)), (3,)),
-    "hyperu": (mp.hyperu, grid((0.7, 1.5), (0.4, 2.3), (0.3, 2.0, 5.0)), (2,)),
+    "hyperu": (mp.hyperu, grid((0.7, 1.5), (0.4, 2.3), (0.3, 2.0, 5.0, 50.0)), (2,)),
     "ellipk": (mp.ellipk, [(m,) for m in (-4.0, 0.0, 1e-9, 0.4, 0.97)]),
     "ellipe": (mp.ellipe, [(m,) for m in (-4.0, 0.0, 1e-9, 0.4, 0.97)]),
     "ellipkinc": (ellipkinc, grid((-0.9, 0.4, 1.4, 5.0), (-3.0, 0.0, 0.6))),
@@ -262,3 +262,47 @@ def test_the_orders_of_k_and_i_keep_their_digits(v, x):
         in_i = float(mp.diff(lambda t: mp.besseli(t, x) * mp.exp(-x), v, h=mp.mpf(10) ** -15))
     assert fad.grad(sc.kve)(v, x) == pytest.approx(in_k, rel=TOLERANCE)
     assert fad.grad(sc.ive)(v, x) == pytest.approx(in_i, rel=TOLERANCE)
+
+
+def first_and_second(f, x):
+    """Return the two derivatives of a real or complex function of one number."""
+    first = lambda x: fad.jvp(f, (x,), (1.0,))[1]
+    return first(x), fad.jvp(first, (x,), (1.0,))[1]
+
+
+@pytest.mark.parametrize("x", [-5.0, -1.5, -0.3, 0.0, 0.4, 1.7, 6.0])
+def test_integrals_of_airy_functions_have_exact_derivatives_though_scipys_values_lose_digits(x):
+    integrands = [mp.airyai, mp.airybi, lambda t: mp.airyai(-t), lambda t: mp.airybi(-t)]
+    for k, integrand in enumerate(integrands):
+        found = first_and_second(lambda x, k=k: sc.itairy(x)[k], x)
+        wanted = float(integrand(x)), float(mp.diff(integrand, x))
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=1e-14)
+
+
+@pytest.mark.parametrize("x", [-4.0, -0.5, 0.0, 0.6, 3.0])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_modified_fresnel_integrals_have_exact_derivatives_on_both_sides_though_scipys_first_value_has_not(x, sign):
+    turn = mp.exp(sign * 1j * mp.pi / 4)
+    rest = lambda t: mp.sqrt(mp.pi) / 2 * turn - mp.quad(lambda u: mp.exp(sign * 1j * u * u), [0, t])
+    scaled = lambda t: rest(t) / mp.sqrt(mp.pi) * mp.exp(-sign * 1j * t * t) / turn
+    name = "modfresnelp" if sign > 0 else "modfresnelm"
+    for k, function in enumerate((rest, scaled)):
+        found = first_and_second(lambda x, k=k: getattr(sc, name)(x)[k], x)
+        wanted = complex(mp.diff(function, x)), complex(mp.diff(function, x, 2))
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "d"), [(5, 0.0317), (5, 0.33), (30, 0.077), (30, 0.6), (1000, 0.0317)])
+def test_smirnovs_distribution_has_second_derivatives_by_its_sum(n, d):
+    def tail(d):
+        last = int(mp.floor(n * (1 - d)))
+        term = lambda j: mp.binomial(n, j) * (d + mp.mpf(j) / n) ** (j - 1) * (1 - d - mp.mpf(j) / n) ** (n - j)
+        return d * mp.fsum(term(j) for j in range(last + 1))
+
+    with mp.workdps(40):
+        wanted = mp.diff(tail, mp.mpf(d), 2, h=mp.mpf(10) ** -12)
+    found = fad.grad(fad.grad(lambda d: sc.smirnov(n, d)))(d)
+    np.testing.assert_allclose(found, float(wanted), rtol=TOLERANCE)
+    y = sc.smirnov(n, d)
+    back = fad.grad(fad.grad(lambda p: sc.smirnovi(n, p)))(y)  # the second derivative of an inverse function
+    np.testing.assert_allclose(back, -found / fad.grad(lambda d: sc.smirnov(n, d))(d) ** 3, rtol=1e-7)

@@ -291,10 +291,10 @@ def _drop(value, x, alternating):
 itj0y0 = special_multi("itj0y0", lambda _zs, x: (sc.j0(x), sc.y0(x)), results=2, samples=_points(0.3, 6.0))
 iti0k0 = special_multi("iti0k0", lambda _zs, x: (sc.i0(x), sc.k0(x)), results=2, samples=_points(0.3, 4.0))
 it2j0y0 = special_multi(
-    "it2j0y0", lambda _zs, x: (_drop(sc.j0(x), x, True), -sc.y0(x) / x), results=2, samples=_points(0.3, 6.0), order=1
+    "it2j0y0", lambda _zs, x: (_drop(sc.j0(x), x, True), -sc.y0(x) / x), results=2, samples=_points(0.3, 6.0)
 )
 it2i0k0 = special_multi(
-    "it2i0k0", lambda _zs, x: (_drop(sc.i0(x), x, False), -sc.k0(x) / x), results=2, samples=_points(0.3, 4.0), order=1
+    "it2i0k0", lambda _zs, x: (_drop(sc.i0(x), x, False), -sc.k0(x) / x), results=2, samples=_points(0.3, 4.0)
 )
 besselpoly = special(
     "besselpoly",
