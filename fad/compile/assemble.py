@@ -18,7 +18,7 @@ from fad.compile.lookups import add_lookup
 from fad.compile.memory import Memory
 from fad.compile.parts import cut, summed_axis
 from fad.compile.pieces import data_address, outside, with_ellipsis
-from fad.compile.pools import expand_pools
+from fad.compile.pools import expand_pools, split_sums
 from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
@@ -33,7 +33,7 @@ class Build(Memory):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(gather_scatters(expand_pools(graph)), inner, index)
+        super().__init__(gather_scatters(split_sums(expand_pools(graph))), inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
@@ -96,7 +96,8 @@ class Build(Memory):
             return None if not self.within and add_lookup(self, eq, _collapse) else self._call(eq)
         if step.kind == "guard":
             return self._guard(step.equations[0])
-        return self._call(step.equations[0])
+        eq = step.equations[0]
+        return None if eq.prim.name == "reshape_to" and self._reshape(eq) else self._call(eq)
 
     def _function(self, name: str, text: Callable) -> None:
         self.kernels.setdefault(name, text)
@@ -303,6 +304,19 @@ class Build(Memory):
             return self.address_in(value, len(self.words), data_address(array) + offset)
 
         self._rows(kernel, extents, strides, point, cut(kernel, extents))
+
+    def _reshape(self, eq: Equation) -> bool:
+        """Copy an array that does not lie evenly into a new shape; false if it has too many axes."""
+        (x,), (o,) = eq.ins, eq.outs
+        source, place = self.at[x], self.at[o]
+        if place.dtype not in LLVM_TYPE or not place.size or not place.flags.c_contiguous:
+            return False
+        place = place.reshape(source.shape)
+        extents, strides = self._layout(source.shape, [source, place])
+        if len(extents) > MOST_AXES:
+            return False
+        self._write(source, x, place, o, False, extents, strides)
+        return True
 
     def copy(self, source: tuple, o: int) -> bool:
         """Copy an array, or one element everywhere, into a value; `source` is the array and the value it is, if any."""

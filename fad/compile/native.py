@@ -77,7 +77,7 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
     ``taken[i]`` is the number of the argument of which result i takes over the memory, if it is large and donated.
     """
     graph = build.graph
-    space: dict[str, Any] = {"drive": _driver(), "copyto": np.copyto, "at": build.at, "fail": _failer(build)}
+    space: dict[str, Any] = {"drive": _driver(), "at": build.at, "fail": _failer(build)}
     lines = ["def run(xs):"]
     if graph.inputs:
         lines.append(f"    {', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
@@ -91,7 +91,7 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
             lines.append(f"    a{k}[()] = x{k}")
         elif build.at[i].size:
             space[f"a{k}"] = build.at[i]
-            lines.append(f"    copyto(a{k}, x{k})")
+            lines.append(f"    a{k}[...] = x{k}")  # quicker than copyto where they are small
     for i, place in build.places.items():
         if place.outside and place.first >= 0:
             space[f"fresh{i}"] = _fresh(build, i)

@@ -1,6 +1,7 @@
-"""Maxima of windows as maxima of slices, which are fused like any other elementwise operation.
+"""What is written otherwise where a program becomes native code: maxima of windows, and sums over axes apart.
 
-Done only where the program becomes native code: NumPy computes them as they are.
+Maxima of windows become maxima of slices, which are fused like any other elementwise operation; a sum over axes that
+are not neighbours becomes one sum after the other.
 """
 
 from __future__ import annotations
@@ -30,6 +31,37 @@ def expand_pools(graph: Graph) -> Graph:
         else:
             work.spread(eq)
     return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
+
+
+def split_sums(graph: Graph) -> Graph:
+    """Write a sum over axes that are not neighbours as one over those at the end, and another of what is left."""
+    if not any(_is_apart(graph.types, eq) for eq in graph.equations):
+        return graph
+    types = list(graph.types)
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        while _is_apart(types, eq):
+            axis, keep = eq.params["axis"], eq.params["keepdims"]
+            first = next(k for k in range(len(axis)) if _neighbours(axis[k:]))
+            shape = types[eq.ins[0]].shape
+            left = [1 if d in axis[first:] else n for d, n in enumerate(shape) if keep or d not in axis[first:]]
+            types.append(Type(tuple(left), types[eq.outs[0]].dtype, ARRAY))
+            part = (len(types) - 1,)
+            equations.append(Equation(eq.prim, eq.ins, {"axis": axis[first:], "keepdims": keep}, part))
+            eq = Equation(eq.prim, part, {"axis": axis[:first], "keepdims": keep}, eq.outs)
+        equations.append(eq)
+    return graph.replace(types=types, equations=equations)
+
+
+def _neighbours(axis: tuple) -> bool:
+    return axis == tuple(range(axis[0], axis[-1] + 1))
+
+
+def _is_apart(types: list, eq: Equation) -> bool:
+    if eq.prim.name != "sum_over" or not eq.params["axis"] or _neighbours(eq.params["axis"]):
+        return False
+    x, y = types[eq.ins[0]], types[eq.outs[0]]
+    return x.dtype in _REAL and y.dtype == x.dtype and 0 not in x.shape
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:

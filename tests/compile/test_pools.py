@@ -44,3 +44,29 @@ def test_plain_windows_are_no_call_of_numpy_and_keep_nan():
         f(x)
         np.testing.assert_array_equal(f(x), max_pool(x, 2))
     assert "calls of NumPy" not in f.explain()
+
+
+@pytest.mark.parametrize("axis", [(0, 2, 3), (0, 2), (1, 3), (0, 1, 3), (0, 2, 4)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_over_axes_apart_run_natively(axis, keepdims):
+    x = rng.normal(size=(3, 4, 5, 6, 2))
+    with using("llvm"):
+        f = fad.jit(lambda x: np.sum(np.abs(x), axis=axis, keepdims=keepdims))
+        f(x)
+        np.testing.assert_allclose(f(x), np.sum(np.abs(x), axis=axis, keepdims=keepdims), rtol=1e-13)
+    assert "calls of NumPy" not in f.explain()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, bool, np.int64])
+def test_a_reshape_that_must_copy_runs_natively(dtype):
+    x = (rng.normal(size=(3, 40, 20)) * 9).astype(dtype)
+    with using("llvm"):
+        for g in (
+            lambda x: x.transpose(0, 2, 1).reshape(60, 40),
+            lambda x: x[:, ::2].reshape(-1),
+            lambda x: x[:, ::-1].reshape(3, 4, 200),
+        ):
+            f = fad.jit(g)
+            f(x)
+            np.testing.assert_array_equal(f(x), g(x))
+            assert "calls of NumPy" not in f.explain()
