@@ -331,7 +331,19 @@ class GradientCheckError(FadError, AssertionError):
 
 
 class LoopFallbackWarning(UserWarning):
-    """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch."""
+    """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch; or ``jit`` unrolls a long loop.
+
+    A loop is unrolled whose body asks a question about values that differ from step to step (``if``, ``int(x)``,
+    a plain list or array indexed by the number of the step), or that changes state outside of it.
+
+    Wrong::
+
+        fad.jit(lambda x: fad.fori_loop(0, 5000, lambda i, s: s * 0.5 if s > 1 else s + 0.1, x))(3.0)
+
+    Right::
+
+        fad.jit(lambda x: fad.fori_loop(0, 5000, lambda i, s: np.where(s > 1, s * 0.5, s + 0.1), x))(3.0)
+    """
 
 
 class GaugeDependenceWarning(UserWarning):

@@ -348,6 +348,8 @@ def test_a_branch_not_taken_is_never_run():
     fast = same(f, np.float64(3.0))
     assert fast(np.float64(-1.0)) == -1.0
     assert fad.jit(fad.grad(f))(np.float64(-1.0)) == 1.0
+    same(fad.vmap(f), np.array([3.0, -1.0, 0.5, -2.0]))
+    same(fad.vmap(fad.grad(f)), np.array([3.0, -1.0, 0.5, -2.0]))
 
 
 def test_errors_of_a_body_are_those_without_jit():
@@ -491,3 +493,39 @@ def test_single_numbers_are_taken_from_the_state_without_returning_to_python(low
     same(fad.grad(lambda s, dt: np.sum(lorenz(s, dt)[0])), s, 0.01, rtol=1e-8)
     if lowering == "llvm":
         assert "calls of NumPy" not in fast.explain()
+
+
+def test_a_long_loop_that_is_unrolled_is_told_of_with_the_line():
+    def f(x):
+        return control.fori_loop(0, 1000, lambda i, s: s * 0.5 if s > 1 else s + 0.1, x)
+
+    with pytest.warns(fad.errors.LoopFallbackWarning, match=r"1000 steps.*test_control_in_jit\.py"):
+        got = fad.jit(f)(3.0)
+    np.testing.assert_allclose(got, f(3.0))
+
+
+def test_a_body_that_changes_the_state_of_a_layer_changes_it_as_often_as_without_jit():
+    from fad import nn
+
+    def run(layer, xs):
+        return control.scan(lambda c, x: (c + np.sum(layer(x)), c), 0.0, xs)[0]
+
+    xs = RNG.normal(size=(3, 5, 4))
+    plain, jitted = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
+    fast = fad.jit(run)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(jitted, xs), run(plain, xs))
+        for name, value in plain.state_dict().items():
+            np.testing.assert_allclose(jitted.state_dict()[name], value)
+
+
+def test_random_keys_are_a_state_like_any_other():
+    def walk(key, x):
+        def step(state, _):
+            key, x = state
+            key, mine = fad.random.split(key)
+            return (key, x + fad.random.normal(mine, (3,))), x
+
+        return control.scan(step, (key, x), length=5)[1]
+
+    same(walk, fad.random.key(0), np.zeros(3))

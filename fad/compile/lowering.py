@@ -17,6 +17,7 @@ from fad.compile.repeated import alone
 from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
 from fad.transforms.loops import runner
+from fad.transforms.record import is_recording
 
 _lowering: ContextVar[str] = ContextVar("lowering", default="auto")
 _warned: list[str] = []
@@ -40,7 +41,7 @@ def using(lowering: str) -> Iterator[None]:
 
 
 _FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
-_KEPT = 64
+_KEPT = 32
 _loops: OrderedDict[Any, tuple] = OrderedDict()
 
 
@@ -53,7 +54,10 @@ def _run_loop(operands: Any, params: dict) -> tuple:
     if found is None:
         graph = optimise(alone(operands, params))
         few = params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
-        found = _loops[key] = (body, NumPyProgram(graph) if few else lower(graph))
+        found = (body, NumPyProgram(graph) if few else lower(graph))
+        if is_recording():
+            return tuple(found[1](list(operands)))  # it is not run again
+        _loops[key] = found
         while len(_loops) > _KEPT:
             _loops.popitem(last=False)
     return tuple(found[1](list(operands)))

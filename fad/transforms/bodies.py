@@ -19,6 +19,7 @@ from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
+from fad.errors import user_line
 from fad.transforms.check import as_value
 from fad.transforms.custom import _RULES, Call, _batched
 from fad.transforms.jvp import JVPTrace
@@ -36,6 +37,7 @@ class Unrecordable(BaseException):
     def __init__(self, trace: Trace, why: str):
         super().__init__(why)
         self.trace = trace
+        self.line = user_line()
 
 
 class BodyTrace(RecordTrace):

@@ -213,6 +213,10 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
 
         return fun
 
+    if batched[0] and any(map(_may_not_end, branches)):
+        # A lane that does not take a branch may never leave its loop, so lanes are split by what they take.
+        chosen = over(branches[clamped(trace.concrete(tracer(index, trace, None), int), len(branches))])
+        return tuple(chosen(*xs))
     if batched[0]:
         columns = list(zip(*[over(g)(*xs) for g in branches], strict=True))
         n = len(branches)
@@ -220,6 +224,15 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
         return tuple([_select(at, column) for column in columns])
     graphs = tuple([record_flat(over(g), [example(x) for x in xs]) for g in branches])
     return tuple(bind(cond_p, index, *xs, branches=graphs))
+
+
+def _may_not_end(graph: Graph) -> bool:
+    """Tell whether a program holds a loop that stops by itself."""
+    for eq in graph.equations:
+        inner = [v for value in eq.params.values() for v in (value if type(value) is tuple else (value,))]
+        if eq.params.get("stop") == "cond" or any(type(g) is Graph and _may_not_end(g) for g in inner):
+            return True
+    return False
 
 
 def _select(at: Any, column: tuple) -> Any:

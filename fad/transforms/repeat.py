@@ -7,6 +7,7 @@ on values. The caller then runs the loop step by step.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,23 +16,32 @@ import numpy as np
 from fad import tree
 from fad.core.graph import NUMBER, Equation, Graph, Type, type_of
 from fad.core.tracer import Trace, Tracer, bind
+from fad.errors import LoopFallbackWarning
 from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
 from fad.transforms.check import as_value
 from fad.transforms.loops import scan_p, while_p
 from fad.transforms.partition import needed
 from fad.transforms.record import is_recording
 
+_MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
 
 
-def attempt(record: Callable) -> Any:
-    """Return what ``record()`` gives, or None if something in it cannot be recorded."""
+def attempt(record: Callable, steps: int = 0) -> Any:
+    """Return what ``record()`` gives, or None if something in it cannot be recorded; warn if that makes many steps."""
     mark = Trace().birth
     try:
         return record()
     except Unrecordable as why:
         if why.trace.birth < mark:
             raise
+        if steps >= _MANY:
+            warnings.warn(
+                f"a loop of {steps} steps is recorded step by step, because {why} (at {why.line}). "
+                "Use np.where or fad.cond for an if on them, and pass arrays that are indexed as arguments",
+                LoopFallbackWarning,
+                stacklevel=2,
+            )
         return None
     except Exception:
         # The step may fail on values that it would never see, or in earnest: the plain loop will tell.
@@ -64,7 +74,7 @@ def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, rever
         at = n - 1 - peeled if reverse and not dynamic else peeled
         left = n if dynamic else n - peeled
         shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
-        settled = attempt(lambda: _settled(flat, leaves, shown, index))  # noqa: B023  called at once
+        settled = attempt(lambda: _settled(flat, leaves, shown, index), 0 if dynamic else n)  # noqa: B023  called at once
         if settled is None:
             return None
         if settled:
