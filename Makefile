@@ -61,20 +61,28 @@ bench: .venv-bench/.bench
 clean:
 	rm -rf $(VENV) .venv-bench .venv-gpu .venv-matrix build dist
 
-# Python 3.11 to 3.13 as far as they are installed, with the newest NumPy, and the oldest NumPy on the oldest Python.
+# Python 3.11 to 3.13 as far as they are installed, with the newest of all libraries; and the oldest of those that
+# pyproject.toml permits, on the oldest Python. Every environment is tried, whatever became of the one before.
 MATRIX = python3.11 python3.12 python3.13
+OLDEST = 'numpy==2.0.*' 'scipy==1.13.*' 'optree==0.13.*' 'llvmlite==0.45.*' 'threadpoolctl==3.0.*' \
+  'scikit-learn==1.4.*' 'tqdm==4.66.*' 'safetensors==0.4.*'
+# Where pyenv's shims stand for the interpreters, they answer for the versions named here.
+test-matrix: export PYENV_VERSION := $(shell pyenv versions --bare 2>/dev/null | paste -sd: -)
 test-matrix:
-	@for python in $(MATRIX); do \
+	@failed=''; oldest=''; \
+	try() { \
+	  echo "== $$1 in .venv-matrix/$$2"; \
+	  test -d .venv-matrix/$$2 || $$1 -m venv .venv-matrix/$$2; \
+	  python=.venv-matrix/$$2/bin/python; shift; name=$$1; shift; \
+	  $$python -m pip install -q --upgrade --upgrade-strategy eager -e '.[test]' "$$@" && $$python -m pytest -n 2 || failed="$$failed $$name"; \
+	}; \
+	for python in $(MATRIX); do \
 	  $$python -c '' 2>/dev/null || { echo "$$python is not installed"; continue; }; \
-	  echo "== $$python, newest NumPy"; \
-	  test -d .venv-matrix/$$python || $$python -m venv .venv-matrix/$$python; \
-	  .venv-matrix/$$python/bin/pip install -q -e '.[test]' || exit 1; \
-	  .venv-matrix/$$python/bin/python -m pytest -n 2 || exit 1; \
-	done
-	@echo "== $(PYTHON), NumPy 2.0"
-	@test -d .venv-matrix/oldest || $(PYTHON) -m venv .venv-matrix/oldest
-	@.venv-matrix/oldest/bin/pip install -q -e '.[test]' 'numpy==2.0.*' 'scipy<1.15'
-	@.venv-matrix/oldest/bin/python -m pytest -n 2
+	  test "$$oldest" || oldest=$$python; \
+	  try $$python $$python; \
+	done; \
+	try $${oldest:-$(PYTHON)} oldest $(OLDEST); \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 $(VENV)/.docs: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

@@ -1,6 +1,7 @@
 """The contract: every registered operation, on its own samples, against every clause (see fad.testing)."""
 
 import copy
+import dataclasses
 import importlib
 import pkgutil
 import warnings
@@ -93,6 +94,13 @@ WRONG = {
         "vmap_is_a_loop",
     ),
     "a jvp that makes single precision double": (_square(jvp=_bad_single), "single_precision_stays_single"),
+    "a double result that was rounded to single precision on the way": (
+        Composite(
+            "rounded", lambda x: (x * x).astype(float), lambda s: [call(s.real(3))],
+            numpy=(lambda x: x.astype(float) ** 2,),
+        ),
+        "single_precision_stays_single",
+    ),
     "an operation called flat that is not": (
         Composite("not_flat", lambda x: x * x, lambda s: [call(s.real(3))], flat=True),
         "flat_operations_are_constant",
@@ -184,6 +192,11 @@ def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operat
             assert not tried, f"the samples of {name} do not see a wrong rule of operand {k}"
         else:
             assert _has_no_rule(REGISTRY[name], k), f"the samples of {name} do not see a wrong rule of operand {k}"
+
+
+def test_digits_beyond_single_precision_may_differ_where_the_room_says_that_the_reference_rounds():
+    operation, _ = WRONG["a double result that was rounded to single precision on the way"]
+    contract(dataclasses.replace(operation, extra={"rounding": "single"}))
 
 
 def test_right_rules_pass_the_contract():

@@ -166,11 +166,14 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     How many there are is piecewise constant, so `stop` has no derivative.
     """
     start, stop, step = (0 if stop is None else start), (start if stop is None else stop), (1 if step is None else step)
-    n = max(0, math.ceil(outcome(np.ceil((stop - start) / step))))
-    stride = (start + step) - start
-    y = start + constant_like(stride, np.arange(n)) * stride
     kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (start, stop, step)]
-    return y.astype(np.result_type(*kinds) if dtype is None else dtype)
+    kind = np.result_type(*kinds, np.int_)  # NumPy begins with integers
+    n = max(0, math.ceil(outcome(np.ceil((stop - start) / step))))
+    # NumPy adds in the operands' own precision, and takes the difference in that of the result.
+    first, second = as_array(start).astype(kind), as_array(start + step).astype(kind)
+    stride = second - first
+    y = first + constant_like(stride, np.arange(n)) * stride
+    return y if dtype is None else y.astype(dtype)
 
 
 def _linear_samples(s):

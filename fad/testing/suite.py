@@ -43,7 +43,9 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
 
     A room may write notes for its operation beside the rule: ``complex=False`` (no complex operands), ``order=1``
     (no second derivative), ``constants=(1, "rcond")`` (arguments that are never traced, by position or name),
-    ``numerical=False`` (the result's shape depends on the numbers, so differences are meaningless).
+    ``numerical=False`` (the result's shape depends on the numbers, so differences are meaningless),
+    ``rounding="single"`` (of single precision operands the reference rounds in single precision on the way to a
+    double result, so that the digits beyond are noise).
 
     Parameters
     ----------

@@ -238,3 +238,14 @@ def test_a_grid_of_traced_vectors_sends_each_cotangent_back_to_its_vector():
     in_x, in_y = pullback([ones, 2 * ones] if isinstance(np.meshgrid(x, y), list) else (ones, 2 * ones))
     np.testing.assert_array_equal(in_x, [4.0] * 3)
     np.testing.assert_array_equal(in_y, [6.0] * 4)
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32])
+def test_a_range_between_single_precision_numbers_rounds_as_numpys(dtype):
+    for seed in range(20):
+        start, stop, step = np.random.default_rng(seed).uniform([-2, 3, 0.2], [1, 6, 0.9]).astype(np.float32)
+        f = lambda start, step, stop=stop: fnp.arange(start, stop, step, dtype=dtype)
+        found, _ = fad.jvp(f, (start, step), (start, step))
+        wanted = np.arange(start, stop, step, dtype=dtype)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6 if dtype else 1e-15)

@@ -66,7 +66,7 @@ def without_newer_arguments(function: Callable, theirs: Callable) -> Callable:
     @functools.wraps(function)
     def refusing(*args: Any, **kwargs: Any) -> Any:
         for name in newer & set(kwargs):
-            raise TypeError(f"scipy.linalg.{theirs.__name__}() of SciPy {scipy.__version__} has no argument {name!r}")
+            raise TypeError(f"{theirs.__name__}() of SciPy {scipy.__version__} has no argument {name!r}")
         return function(*args, **kwargs)
 
     return refusing
