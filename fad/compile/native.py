@@ -46,14 +46,12 @@ class NativeProgram:
         self.fallbacks = build.fallbacks
         self.arena = build.arena
         self.kernels = len(build.kernels)
-        self.lock = threading.Lock()
         self.keep = build
         self.reused = reused(build, donated) if donated else {}
-        self.function = _entry_point(build, self.reused)
+        self.run = _entry_point(build, self.reused)
 
     def __call__(self, xs: Any) -> list:
-        with self.lock:
-            return self.function(xs)
+        return self.run(xs)
 
     def notes(self) -> list[str]:
         lines = [
@@ -78,7 +76,8 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
     """
     graph = build.graph
     space: dict[str, Any] = {"drive": _driver(), "at": build.at, "fail": _failer(build)}
-    lines = ["def run(xs):"]
+    space["lock"] = threading.Lock()
+    lines = []
     if graph.inputs:
         lines.append(f"    {', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
     for k, i in enumerate(graph.inputs):
@@ -105,7 +104,8 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
             if build.guards:
                 lines.append(f"    if code: fail({what} + code - 1)")
     lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
-    exec(compile("\n".join(lines), "<fad.jit>", "exec"), space)
+    text = "\n    ".join(["def run(xs):\n    with lock:", *lines])  # the memory is that of one call at a time
+    exec(compile(text, "<fad.jit>", "exec"), space)
     return space["run"]
 
 

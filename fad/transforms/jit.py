@@ -42,7 +42,18 @@ _NUMBERS = (float, int, bool, complex)
 class Path:
     """One recorded way through the function: its graph, and the program made of it when it is first run again."""
 
-    __slots__ = ("graph", "out_tree", "answers", "captured", "copied", "program", "numbers", "single", "donated")
+    __slots__ = (
+        "graph",
+        "out_tree",
+        "answers",
+        "captured",
+        "copied",
+        "program",
+        "entry",
+        "numbers",
+        "single",
+        "donated",
+    )
 
     def __init__(self, recording: Any, donated: tuple = ()):
         self.donated = donated
@@ -51,6 +62,7 @@ class Path:
         self.captured = recording.captured
         self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
         self.program: Any = None
+        self.entry: Any = None  # what runs the program, with one Python call less
         self.numbers: dict[int, int] = {}
         self.single = self.out_tree is tree.structure(0.0)
         outs = self.graph.outputs
@@ -66,7 +78,9 @@ class Path:
         graph = optimise(self.graph)
         guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
         self.numbers = {position: n for n, position in enumerate(guards)}
-        self.program = lower(graph, self.donated)
+        program = lower(graph, self.donated)
+        self.entry = getattr(program, "run", program)
+        self.program = program
 
     def is_stale(self) -> bool:
         """Tell whether an array that the program holds as a constant was overwritten."""
@@ -74,7 +88,7 @@ class Path:
         return mode != "off" and any(fingerprint(x, mode) != before for x, before in self.captured)
 
     def run(self, xs: Any) -> Any:
-        outs = self.program(xs)
+        outs = self.entry(xs)
         if self.copied:
             for k in self.copied:
                 outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]

@@ -68,9 +68,9 @@ def test_an_interrupted_call_leaves_no_half_written_state(monkeypatch, when, tmp
     if when == "running":
         f(X)
         f(X)
-        program = next(iter(f._signatures.values())).paths[0].program
-        run = program.function
-        monkeypatch.setattr(program, "function", lambda xs: press() or run(xs))
+        path = next(iter(f._signatures.values())).paths[0]
+        run = path.entry
+        monkeypatch.setattr(path, "entry", lambda xs: press() or run(xs))
     for _ in range(2):
         try:
             f(X)
