@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from fad import tree
 from fad.backends import _of as backend_or_none
 from fad.backends import backend_of
+from fad.backends.library import explain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
-from fad.core.tracer import Tracer, same_structure
+from fad.core.tracer import Trace, Tracer, same_structure
 from fad.errors import (
     DtypeMismatchError,
     IntegerInputError,
@@ -98,13 +100,34 @@ def finished(x: Any) -> Any:
     return as_value(x, "the output of the function")
 
 
-def pair(out: Any) -> tuple:
+def _pair(out: Any) -> tuple:
     """Take apart what a function with has_aux=True returned."""
     if type(out) is not tuple or len(out) != 2:
         raise TypeError(
             f"with has_aux=True the function must return a pair (output, aux), but it returned {type(out).__name__}"
         )
     return out
+
+
+def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, Any, Any]:
+    """Run a transformed function on tracers of `trace`, which ends with it.
+
+    Return the leaves of its output, their structure, and what else it returned, as plain values.
+    """
+    aux = None
+    try:
+        out = fun(*args)
+        if has_aux:
+            out, aux = _pair(out)
+            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
+        leaves, structure = tree.flatten(out)
+        leaves = [finished(x) for x in leaves]
+    except TypeError as error:
+        explain(error)
+        raise
+    finally:
+        trace.finish()
+    return leaves, structure, aux
 
 
 def check_like(given: list, expected: list, what: str) -> list:

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends.library import explain
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
 
 
@@ -106,19 +105,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     ts = check_like(ts, xs, "a tangent of jvp")
     trace = JVPTrace()
     tracers = [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)]
-    aux = None
-    try:
-        out = fun(*tree.unflatten(in_tree, tracers))
-        if has_aux:
-            out, aux = pair(out)
-            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
-        ys, out_tree = tree.flatten(out)
-        ys = [finished(y) for y in ys]
-    except TypeError as error:
-        explain(error)
-        raise
-    finally:
-        trace.finish()
+    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:

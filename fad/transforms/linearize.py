@@ -9,11 +9,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
-from fad.backends.library import explain
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, check_like, finished, pair, zeros_like
+from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
 from fad.transforms.vjp import vjp
 
@@ -103,19 +102,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     xs = [as_primal(x, "a primal of linearize") for x in xs]
     trace = LinearTrace()
     trace.records += [None] * len(xs)
-    aux = None
-    try:
-        out = fun(*tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)]))
-        if has_aux:
-            out, aux = pair(out)
-            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
-        ys, out_tree = tree.flatten(out)
-        ys = [finished(y) for y in ys]
-    except TypeError as error:
-        explain(error)
-        raise
-    finally:
-        trace.finish()
+    tracers = [tracer(x, trace, i) for i, x in enumerate(xs)]
+    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
 
     values = [settled(trace.lower(y), derivative=False) for y in ys]
 

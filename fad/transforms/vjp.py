@@ -21,7 +21,7 @@ from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Tracer, tracer
 from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
-from fad.transforms.check import as_primal, check_cotangent, finished, pair, settle
+from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch
 from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, PRODUCT, RERUN, UNARY, Recorder
 
@@ -263,20 +263,8 @@ class Tape:
         self.leaves = leaves
         tracers = [tracer(x, trace, i) for i, x in enumerate(leaves)]
         records.extend([None] * len(leaves))
-        try:
-            out = fun(*tree.unflatten(in_tree, tracers))
-            aux = None
-            if has_aux:
-                out, aux = pair(out)
-                aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
-            outputs, self.out_tree = tree.flatten(out)
-            self.outputs = [finished(x) for x in outputs]
-        except TypeError as error:
-            explain(error)
-            raise
-        finally:
-            trace.finish()
-        self.aux = aux
+        args = tree.unflatten(in_tree, tracers)
+        self.outputs, self.out_tree, self.aux = run(fun, trace, args, has_aux)
 
     def values(self) -> list:
         lower = self.trace.lower
