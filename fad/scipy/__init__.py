@@ -12,7 +12,8 @@ from typing import Any
 from fad.core.tracer import LOADERS
 
 __all__ = [
-    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats",
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
+    "stats",
 ]  # fmt: skip
 
 

@@ -163,7 +163,7 @@ def _scaled(x, kind, type_, axis, norm, inverse, orthogonalize):
     forward = _TRANSPOSED[type_] if inverse else type_
     n = x.shape[axis]
     if n == 0 or (kind, type_, n) == ("dct", 1, 1):
-        raise ValueError(f"{kind} of type {type_} needs more than {n} data points")
+        raise RuntimeError(f"{kind} of type {type_} needs more than {n} data points")
     ortho = norm == "ortho" if orthogonalize is None or (x.dtype.kind == "c" and not _heeded()) else orthogonalize
     places = _ortho_places(kind, forward, n) if ortho else ()
     if ortho and forward in (1, 3):

@@ -42,6 +42,11 @@ def _by_sums(a, v, sizes, rank, mode):
     if mode == "full":
         a = np.pad(a, [(0, 0)] * (a.ndim - rank) + [(m - 1, m - 1) for _, m in sizes])
     out = [k - m + 1 for k, (_, m) in zip(a.shape[a.ndim - rank :], sizes, strict=True)]
+    if math.prod(out) < math.prod(m for _, m in sizes):
+        return _by_places(a, backwards(v, rank), sizes, rank, out)
+    if rank == a.ndim == v.ndim == 1:
+        turned = v[::-1].copy()  # NumPy's loop is many times slower where it runs through memory backwards
+        return np.convolve(a, turned[::-1], "valid")
     total = None
     for place in itertools.product(*[range(m) for _, m in sizes]):
         window = tuple(slice(m - 1 - p, m - 1 - p + k) for p, k, (_, m) in zip(place, out, sizes, strict=True))
@@ -50,9 +55,19 @@ def _by_sums(a, v, sizes, rank, mode):
     return total
 
 
+def _by_places(a, v, sizes, rank, out):
+    """Convolve by a sum of products for each place of a small result; `v` is turned round."""
+    axes = tuple(range(-rank, 0))
+    found = []
+    for place in itertools.product(*[range(k) for k in out]):
+        window = tuple(slice(p, p + m) for p, (_, m) in zip(place, sizes, strict=True))
+        part = a[(..., *window)]
+        found.append(np.tensordot(part, v, rank) if v.ndim == rank else np.sum(part * v, axis=axes))
+    y = np.stack(found, axis=-1)
+    return y.reshape(*y.shape[:-1], *out)
+
+
 def _forward(a, v, *, rank, mode, method):
-    if rank == a.ndim == v.ndim == 1 and method == "direct":
-        return np.convolve(a, v, mode)
     sizes = list(zip(a.shape[a.ndim - rank :], v.shape[v.ndim - rank :], strict=True))
     if method == "direct":
         if mode == "full" and math.prod(n for n, _ in sizes) < math.prod(m for _, m in sizes):

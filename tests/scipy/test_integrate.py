@@ -200,3 +200,44 @@ def test_under_jit_integrals_are_computed_anew_on_every_call():
         assert compiled(a) == pytest.approx(a / 2)
         assert solved(a) == pytest.approx(np.exp(-a), rel=1e-6)
         assert slope(a) == pytest.approx(-np.exp(-a), rel=1e-6)
+
+
+SAMPLES = np.random.default_rng(0).standard_normal((9, 2))
+PLACES = np.cumsum(np.random.default_rng(1).uniform(0.2, 1.0, 9))
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "simpson", "cumulative_trapezoid", "cumulative_simpson"])
+@pytest.mark.parametrize("n", [2, 5, 8, 9])
+def test_integrals_of_traced_samples_are_scipys_and_linear_in_them(name, n):
+    y, x = SAMPLES[:n], PLACES[:n]
+    for options in ({"x": x}, {"dx": 0.3}, {"x": np.stack([x, x**2], 1)}):
+        f = lambda y, o=options: getattr(ours, name)(y, axis=0, **o)
+        value, pullback = fad.vjp(f, y)
+        np.testing.assert_allclose(value, getattr(si, name)(y, axis=0, **options), rtol=1e-12)
+        np.testing.assert_allclose(np.sum(value * value), np.sum(pullback(value)[0] * y), rtol=1e-10)
+
+
+def test_rombergs_rule_is_exact_for_polynomials_and_differentiable_in_the_step():
+    x = np.linspace(0.0, 2.0, 9)
+    value, slope = fad.value_and_grad(lambda dx: ours.romb(x**7, dx))(0.25)
+    assert value == pytest.approx(32.0, rel=1e-12)
+    assert slope == pytest.approx(value / 0.25, rel=1e-12)
+    with pytest.raises(ValueError, match="power of 2"):
+        fad.vjp(ours.romb, x[:-1])
+    with pytest.raises(ValueError, match="show=False"):
+        fad.vjp(lambda y: ours.romb(y, show=True), x)
+
+
+def test_intervals_without_width_add_nothing_and_no_nan():
+    x = np.array([0.0, 1.0, 1.0, 2.0, 3.0])
+    value, pullback = fad.vjp(lambda y: ours.simpson(y, x), SAMPLES[:5, 0])
+    np.testing.assert_allclose(value, si.simpson(SAMPLES[:5, 0], x))
+    assert np.all(np.isfinite(pullback(1.0)[0]))
+
+
+def test_steps_and_starts_of_running_sums_may_be_arrays():
+    dx, start = np.array([[0.3], [0.7]]), np.array([[1.0], [-2.0]])
+    got = fad.vjp(lambda y: ours.cumulative_simpson(y, dx=dx, initial=start), SAMPLES.T)[0]
+    np.testing.assert_allclose(got, si.cumulative_simpson(SAMPLES.T, dx=dx, initial=start), rtol=1e-12)
+    with pytest.raises(ValueError, match="strictly increasing"):
+        fad.vjp(lambda y: ours.cumulative_simpson(y, x=PLACES[::-1]), SAMPLES[:, 0])

@@ -176,7 +176,7 @@ def _folded(c: Any, n: int, mode: str) -> tuple:
     period = 2 * n - 2 if mirror else 2 * n
     d = here - period * np.floor(here / period)  # between 0 and a period; the second half runs backwards
     shift = -period * np.floor(here / period)
-    back = d > n - 1 if mirror else d >= n
+    back = np.where(low, d > n - 1, d >= n) if mirror else d >= n  # what is between belongs to the side it is on
     folded = np.where(back, period - (not mirror) - (c + shift), c + shift)
     return np.where(outside, folded, c), None
 

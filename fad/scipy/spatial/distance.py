@@ -344,7 +344,8 @@ def _by_coordinate(x: Any) -> Any:
 def _pdist_samples(s):
     few = [call(s.real(4, 3), m) for m in _METRICS]
     return [
-        *few, call(s.real(4, 3), "minkowski", p=1.5, w=s.positive(3)), call(s.real(4, 3), "seuclidean", V=s.positive(3)),
+        *few, call(s.real(4, 3), "minkowski", p=1.5, w=s.positive(3)),
+        call(s.real(4, 3), "seuclidean", V=s.positive(3)),
         call(s.positive(3, 3), "jensenshannon"), call(s.real(4, 2), "mahalanobis"), call(s.real(1, 2)),
     ]  # fmt: skip
 

@@ -1,0 +1,142 @@
+"""Sparse matrices: products and systems equal dense ones, with derivatives in entries and right-hand sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import DerivativeError
+from fad.testing import check_grads
+
+sp = pytest.importorskip("scipy.sparse")
+
+from fad.scipy import sparse  # noqa: E402
+
+RNG = np.random.default_rng(2)
+ROWS, COLUMNS = np.array([2, 0, 1, 3, 0, 1, 2, 3, 0]), np.array([1, 0, 1, 3, 2, 3, 2, 0, 2])
+DATA = RNG.standard_normal(9) + np.where(ROWS == COLUMNS, 5.0, 0.0)
+X, M = RNG.standard_normal(4), RNG.standard_normal((4, 3))
+MATRIX = sp.coo_array((DATA, (ROWS, COLUMNS)), shape=(4, 4))
+
+
+def matrix(data):
+    return sparse.coo_array((data, (ROWS, COLUMNS)), shape=(4, 4))
+
+
+def dense(data):
+    return matrix(data).toarray()
+
+
+def same(f, g, *xs):
+    """Raise unless two functions have one value and one gradient in every operand."""
+    ct = np.random.default_rng(0).standard_normal(np.shape(f(*xs)))
+    for got, wanted in zip(fad.vjp(f, *xs)[1](ct), fad.vjp(g, *xs)[1](ct), strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-10)
+    np.testing.assert_allclose(f(*xs), g(*xs), atol=1e-12)
+
+
+def test_products_equal_dense_ones_from_both_sides_with_entries_in_one_place_added():
+    for x in (X, M):
+        same(lambda d, x: matrix(d) @ x, lambda d, x: dense(d) @ x, DATA, x)
+        same(lambda d, x: x.T @ matrix(d), lambda d, x: x.T @ dense(d), DATA, x)
+        same(lambda d, x: matrix(d).T @ x, lambda d, x: dense(d).T @ x, DATA, x)
+
+
+def test_a_matrix_of_scipys_is_a_constant():
+    for a in (MATRIX, MATRIX.tocsr(), MATRIX.tocsc(), sp.csr_matrix(MATRIX)):
+        same(lambda x, a=a: sparse.matmul(a, x), lambda x: MATRIX.toarray() @ x, M)
+        same(lambda x, a=a: sparse.matmul(x, a), lambda x: x @ MATRIX.toarray(), M.T)
+
+
+def test_sums_multiples_and_diagonals():
+    same(lambda d: (2.0 * matrix(d) - matrix(d).T / 3.0).toarray(), lambda d: 2.0 * dense(d) - dense(d).T / 3.0, DATA)
+    same(lambda d: matrix(d).diagonal(), lambda d: np.diagonal(dense(d)) + 0.0, DATA)
+    for axis in (None, 0, 1):
+        same(lambda d, a=axis: matrix(d).sum(a) + 0.0, lambda d, a=axis: np.sum(dense(d), axis=a), DATA)
+
+
+def test_all_forms_of_scipy_make_the_same_matrix():
+    csr, csc = MATRIX.tocsr(), MATRIX.tocsc()
+    made = [
+        sparse.csr_array((csr.data, csr.indices, csr.indptr)), sparse.csc_array((csc.data, csc.indices, csc.indptr)),
+        sparse.csr_array((DATA, (ROWS, COLUMNS))), sparse.csr_array(MATRIX), sparse.coo_array(MATRIX.toarray()),
+    ]  # fmt: skip
+    for a in made:
+        np.testing.assert_allclose(a.toarray(), MATRIX.toarray())
+        np.testing.assert_allclose(a.tocsr().toarray(), MATRIX.toarray())
+
+
+def test_products_are_batched_recorded_and_differentiated_twice():
+    many = RNG.standard_normal((5, 9))
+    np.testing.assert_allclose(fad.vmap(lambda d: matrix(d) @ X)(many), [dense(d) @ X for d in many])
+    np.testing.assert_allclose(fad.vmap(lambda x: matrix(DATA) @ x)(M.T), (dense(DATA) @ M).T)
+    recorded = fad.jit(lambda a, x: a @ x)
+    for _ in range(2):
+        np.testing.assert_allclose(recorded(matrix(DATA), X), dense(DATA) @ X)
+    check_grads(lambda d, x: matrix(d) @ (matrix(d) @ x), (DATA, X), order=2)
+
+
+@pytest.mark.parametrize("name", ["spsolve", "gmres", "bicgstab"])
+def test_solutions_equal_dense_ones_and_are_differentiated_implicitly(name):
+    def solve(d, b):
+        options = {} if name == "spsolve" else {"rtol": 1e-13}
+        found = getattr(sparse.linalg, name)(matrix(d), b, **options)
+        return found if name == "spsolve" else found[0]
+
+    same(solve, lambda d, b: np.linalg.solve(dense(d), b), DATA, X)
+    check_grads(solve, (DATA, X), order=2)
+    many = RNG.standard_normal((3, 4))
+    np.testing.assert_allclose(fad.vmap(lambda b: solve(DATA, b))(many), np.linalg.solve(dense(DATA), many.T).T)
+
+
+def test_conjugate_gradients_solve_positive_definite_systems():
+    a = (MATRIX @ MATRIX.T + 4.0 * sp.eye_array(4)).tocsr()
+    for options in ({}, {"M": sp.diags_array(1.0 / a.diagonal())}):
+        same(
+            lambda b, o=options: sparse.linalg.cg(a, b, rtol=1e-13, **o)[0],
+            lambda b: np.linalg.solve(a.toarray(), b), X,
+        )  # fmt: skip
+
+
+def test_plain_arguments_go_to_scipy_itself():
+    np.testing.assert_array_equal(sparse.linalg.spsolve(MATRIX.tocsc(), X), sp.linalg.spsolve(MATRIX.tocsc(), X))
+    x, info = sparse.linalg.cg(sp.eye_array(4).tocsr(), X, X)
+    np.testing.assert_allclose(x, X)
+    assert info == 0
+
+
+def test_complex_matrices():
+    z = DATA + 0.3j * DATA[::-1]
+    np.testing.assert_allclose(fad.vjp(lambda z: matrix(z) @ X, z)[0], dense(z) @ X)
+    jacobian = fad.jacobian(lambda z: sparse.linalg.spsolve(matrix(z), X), holomorphic=True)
+    np.testing.assert_allclose(
+        jacobian(z), fad.jacobian(lambda z: np.linalg.solve(dense(z), X), holomorphic=True)(z), atol=1e-12
+    )
+
+
+def test_a_singular_matrix_and_a_solver_that_did_not_converge_raise():
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        fad.vjp(lambda d: sparse.linalg.spsolve(matrix(d), X), np.zeros(9))
+    with pytest.raises(DerivativeError, match=r"cg did not converge \(info = 1\)"):
+        fad.vjp(lambda b: sparse.linalg.cg(MATRIX.tocsr(), b, maxiter=1)[0], X)
+
+
+BAD = {
+    "a shape": (lambda d: matrix(d) @ X[:3], ValueError, "cannot be multiplied"),
+    "an index": (lambda d: sparse.coo_array((d, (ROWS + 1, COLUMNS)), shape=(4, 4)), ValueError, "row index"),
+    "a number of entries": (lambda d: sparse.coo_array((d[1:], (ROWS, COLUMNS))), ValueError, "same length"),
+    "a traced dense matrix": (lambda d: sparse.csr_array(d.reshape(3, 3)), TypeError, "places"),
+    "two sparse matrices": (lambda d: matrix(d) @ MATRIX, TypeError, "two sparse"),
+    "a dense system": (lambda d: sparse.linalg.spsolve(np.eye(9), d), TypeError, "fad.scipy.linalg.solve"),
+    "a system that is not square": (
+        lambda d: sparse.linalg.spsolve(sparse.csr_array(np.ones((9, 2))), d), ValueError, "square"),
+    "traced entries for SciPy": (lambda d: matrix(d).tocsr(), TypeError, "traced"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_refused_in_words(what):
+    function, error, words = BAD[what]
+    with pytest.raises(error, match=words):
+        fad.vjp(function, DATA)

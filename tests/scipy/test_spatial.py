@@ -1,0 +1,83 @@
+"""Distances: SciPy's values for every metric, and no NaN where points coincide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fad
+from fad.testing import check_grads
+
+sd = pytest.importorskip("scipy.spatial.distance")
+
+from fad.scipy.spatial import distance as ours  # noqa: E402
+
+RNG = np.random.default_rng(12)
+A, B = (RNG.uniform(0.1, 1.0, (n, 3)) + np.array([0.0, 1.5, 0.7]) for n in (6, 5))
+METRICS = {
+    "euclidean": {}, "sqeuclidean": {}, "cityblock": {}, "chebyshev": {}, "canberra": {}, "braycurtis": {},
+    "cosine": {}, "correlation": {}, "jensenshannon": {}, "seuclidean": {}, "mahalanobis": {}, "minkowski": {"p": 3.0},
+    "e": {"w": np.array([1.0, 2.0, 0.5])}, "mah": {"VI": np.diag([1.0, 2.0, 3.0])},
+    "se": {"V": np.array([1.0, 2.0, 3.0])},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_of_all_points_are_scipys_and_have_derivatives(metric):
+    options = METRICS[metric]
+    got = fad.vjp(lambda a, b: ours.cdist(a, b, metric, **options), A, B)[0]
+    np.testing.assert_allclose(got, sd.cdist(A, B, metric, **options), atol=1e-12)
+    got = fad.vjp(lambda a: ours.pdist(a, metric, **options), A)[0]
+    np.testing.assert_allclose(got, sd.pdist(A, metric, **options), atol=1e-12)
+    check_grads(lambda a, b: ours.cdist(a, b, metric, **options), (A[:4], B), order=2)
+
+
+@pytest.mark.parametrize("metric", [m for m in METRICS if m not in ("cosine", "correlation")])
+def test_at_coinciding_points_the_derivative_is_zero_and_no_nan(metric):
+    options = dict(METRICS[metric])
+    if metric in ("seuclidean", "mahalanobis"):
+        options = {"V": np.ones(3)} if metric == "seuclidean" else {"VI": np.eye(3)}
+    point = A[:1]
+    value, pullback = fad.vjp(lambda a: ours.cdist(a, point, metric, **options), point)
+    assert value[0, 0] == 0
+    np.testing.assert_array_equal(pullback(np.ones((1, 1)))[0], np.zeros((1, 3)))
+    with np.errstate(all="raise"):
+        assert np.all(np.isfinite(fad.hessian(lambda a: ours.cdist(a, point, metric, **options)[0, 0])(point)))
+
+
+def test_vectors_of_zeros_have_distances_with_finite_derivatives():
+    zero = np.zeros(3)
+    for metric in (ours.euclidean, ours.cityblock, ours.canberra, ours.chebyshev, ours.sqeuclidean):
+        assert np.all(np.isfinite(fad.grad(metric, (0, 1))(zero, zero)))
+
+
+def test_a_matrix_and_its_vector_are_turned_into_each_other():
+    vector = sd.pdist(A)
+    np.testing.assert_array_equal(fad.vjp(ours.squareform, vector)[0], sd.squareform(vector))
+    back, pullback = fad.vjp(lambda v: ours.squareform(ours.squareform(v)), vector)
+    np.testing.assert_array_equal(back, vector)
+    np.testing.assert_array_equal(pullback(vector)[0], vector)
+
+
+BAD = {
+    "a metric": lambda a: ours.cdist(a, B, "nearness"),
+    "a metric of booleans": lambda a: ours.cdist(a, B, "jaccard"),
+    "columns": lambda a: ours.cdist(a, B[:, :2]),
+    "a vector for a set": lambda a: ours.pdist(a[0]),
+    "a matrix for a vector": lambda a: ours.euclidean(a, a),
+    "negative weights": lambda a: ours.euclidean(a[0], B[0], -np.ones(3)),
+    "a power": lambda a: ours.minkowski(a[0], B[0], 0),
+    "no distance matrix": lambda a: ours.squareform(a[:3]),
+    "a length": lambda a: ours.squareform(a.reshape(-1)[:4]),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_has_no_distance_is_refused(what):
+    with pytest.raises(ValueError):
+        fad.vjp(BAD[what], A)
+
+
+def test_an_argument_that_a_metric_does_not_take_is_refused():
+    with pytest.raises(TypeError, match="'p'"):
+        fad.vjp(lambda a: ours.cdist(a, B, "euclidean", p=3), A)
