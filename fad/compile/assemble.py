@@ -18,6 +18,7 @@ from fad.compile.lookups import add_lookup
 from fad.compile.memory import Memory
 from fad.compile.parts import cut, summed_axis
 from fad.compile.pieces import data_address, outside, with_ellipsis
+from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, split_sums
 from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
@@ -33,7 +34,7 @@ class Build(Memory):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(gather_scatters(split_sums(expand_pools(graph))), inner, index)
+        super().__init__(split_complex(gather_scatters(split_sums(expand_pools(graph)))), inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
@@ -262,6 +263,9 @@ class Build(Memory):
                 stop = start + self.at[i].shape[axis]
                 writes.append((self.at[i], i, (slice(None),) * axis + (slice(start, stop),), False))
                 start = stop
+        elif eq.prim is COMPLEX:
+            for i, part in zip(eq.ins, (target.real, target.imag), strict=True):
+                writes.append((self.at[i], i, part, False))
         elif eq.prim.name == "scatter":
             indices = eq.params["indices"]
             rest = outside(indices[0], target.shape)
@@ -272,7 +276,7 @@ class Build(Memory):
         else:
             writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
             writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
-        places = [target[with_ellipsis(index)] for _, _, index, _ in writes]
+        places = [index if type(index) is np.ndarray else target[with_ellipsis(index)] for _, _, index, _ in writes]
         layouts = [
             self._layout(place.shape, [source, place]) for (source, *_), place in zip(writes, places, strict=True)
         ]

@@ -16,12 +16,13 @@ import numpy as np
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import is_heavy, template, working_type
 from fad.compile.lookups import is_lookup
+from fad.compile.planes import COMPLEX
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
 REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
-VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
+VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
@@ -84,6 +85,8 @@ def _kind(graph: Graph, eq: Equation) -> str:
     if eq.prim is GUARD:
         return "guard"
     out = graph.types[eq.outs[0]]
+    if eq.prim is COMPLEX:
+        return "pieces" if out.size else "call"
     if eq.prim.name in PIECES and _in_pieces(graph, eq):
         return "pieces"
     if is_lookup(graph, eq):
