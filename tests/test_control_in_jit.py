@@ -529,3 +529,16 @@ def test_random_keys_are_a_state_like_any_other():
         return control.scan(step, (key, x), length=5)[1]
 
     same(walk, fad.random.key(0), np.zeros(3))
+
+
+def test_a_branch_within_a_body_may_give_a_python_number():
+    def f(x, xs):
+        step = lambda c, v: (fad.cond(c > v, lambda u: np.sin(u) * u, lambda u: 0.5, c), c)
+        return np.sum(control.scan(step, x, xs)[1])
+
+    xs = np.linspace(0.0, 1.0, 6)
+    for dtype in (np.float64, np.float32):
+        x = dtype(0.7)
+        assert ("guard" in names(f, x, xs.astype(dtype))) == (dtype is np.float32)  # where the dtype would depend on it
+        same(f, x, xs.astype(dtype), rtol=1e-6)
+        same(fad.grad(f), x, xs.astype(dtype), rtol=1e-5)

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import Graph, type_of
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, record_flat
+from fad.transforms.bodies import Body, BodyTrace, Unrecordable, can_record, example, record_body, record_flat
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.partition import reached
+from fad.transforms.record import to_scalar_p
 from fad.transforms.repeat import attempt
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
@@ -53,13 +54,42 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
 
 def _choice(index: Any, bodies: list[Body], leaves: list) -> Any:
     first = bodies[0]
-    if any(b.out_tree != first.out_tree or _out_types(b) != _out_types(first) for b in bodies):
+    if any(b.out_tree != first.out_tree for b in bodies):
         return None  # branches that give different things are different paths
+    if any(_out_types(b) != _out_types(first) for b in bodies) and not (_in_body(index) and _of_one_type(bodies)):
+        return None
     captured = list({id(x): x for b in bodies for x in b.captured}.values())
     graphs = tuple([_widened(b, captured) for b in bodies])
     index = index.reshape(()) if index.shape else index
     found = bind(cond_p, index, *captured, *leaves, branches=graphs)
     return [tree.unflatten(first.out_tree, found)]
+
+
+def _in_body(x: Any) -> bool:
+    """Tell whether a value belongs to a body, where there are no paths."""
+    while type(x) is Tracer:
+        if isinstance(x.trace, BodyTrace):
+            return True
+        x = x.value
+    return False
+
+
+def _of_one_type(bodies: list[Body]) -> bool:
+    """Let branches return scalars where some return Python numbers of that dtype; false if they differ in more."""
+    columns = zip(*[_out_types(b) for b in bodies], strict=True)
+    if any(len({(t.shape, t.dtype) for t in column}) > 1 for column in columns):
+        return False
+    for b in bodies:
+        graph = b.graph
+        types, equations, outputs = list(graph.types), list(graph.equations), []
+        for v in graph.outputs:
+            if types[v].kind == NUMBER:
+                types.append(Type((), types[v].dtype, SCALAR))
+                equations.append(Equation(to_scalar_p, (v,), {}, (len(types) - 1,)))
+                v = len(types) - 1
+            outputs.append(v)
+        b.graph = graph.replace(types=types, equations=equations, outputs=outputs)
+    return True
 
 
 def _out_types(body: Body) -> list:
