@@ -200,6 +200,8 @@ Each library runs each workload in a process of its own, with empty caches on di
 (`torch.compile` keeps its compiled headers between workloads).
 The *warm-up* is the time of the first two calls less two steady ones.
 For run times the processes take turns, a burst each, of which the medians are shown.
+A library that does not get through two calls within the limit is stopped; `torch.compile` may take twice as long.
+`--clock cpu` counts seconds of the processor, which on a busy machine mean more than those of the clock.
 Unless a line says otherwise numbers are float64, and what is measured is the gradient.
 A *step* returns the loss and the parameters after a step of gradient descent. *fad* is the same without `jit`.
 """
