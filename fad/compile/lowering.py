@@ -16,8 +16,8 @@ from fad.compile.passes import optimise
 from fad.compile.repeated import alone
 from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
-from fad.transforms.loops import runner
 from fad.transforms.record import is_recording
+from fad.transforms.steps import runner
 
 _lowering: ContextVar[str] = ContextVar("lowering", default="auto")
 _warned: list[str] = []
