@@ -191,6 +191,17 @@ def test_the_vectors_of_eig_are_real_where_scipys_are():
     assert fad.vmap(lambda a: fsl.eig(a)[1])(np.stack([stretch, stretch])).dtype == np.float64
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.complex64, np.float64])
+def test_eig_turns_and_orders_its_vectors_as_scipy_in_single_precision_too(kind):
+    for seed in range(12):
+        a = (np.random.default_rng(seed).normal(size=(3, 3)) + np.diag([0.0, 4.0, 8.0])).astype(kind)
+        w, v = fad.jvp(fsl.eig, (a,), (a,))[0]
+        for found, wanted in zip((w, v), sl.eig(a), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+        np.testing.assert_array_equal(fad.jvp(fsl.eigvals, (a,), (a,))[0], sl.eig(a)[0])
+
+
 def test_the_other_triangle_of_cho_factor_is_scipys_and_so_is_its_derivative():
     s = definite(A)
     for lower in (False, True):

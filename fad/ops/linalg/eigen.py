@@ -7,6 +7,7 @@ and knows their derivatives. So the formulas never meet a division by zero, at a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,6 @@ _eig_rule_p = Primitive(
     batch=rule_batch(lambda: _eig_rule_p),
     multi=True,
 )
-_eig_known_p = known("eig_known", lambda a: tuple(np.linalg.eig(a)), stacked(lambda: _eig_known_p))
 
 
 def _defective(v):
@@ -182,8 +182,8 @@ _defective_p = Primitive(
 )
 
 
-def _eig_differentiated(a):
-    w, v = bind(_eig_known_p, a)
+def _vectors_followed(a, w, v):
+    """Return eigenvalues and vectors, known without their derivative, with it."""
     if a.size and bool(bind(_defective_p, v)):
         raise DerivativeError(
             f"eigenvalues of a matrix of shape {a.shape} that has no basis of eigenvectors (a Jordan block) are not "
@@ -199,14 +199,21 @@ def _eig_direct_jvp(tangents, y, xs, params):
     return _eig_jvp(tangents, y, xs, params)
 
 
-eig_p = Primitive(
-    "eig_of",
-    lambda a: tuple(np.linalg.eig(a)),
-    jvp=_eig_direct_jvp,
-    batch=stacked(lambda: eig_p),
-    multi=True,
-    extra={"differentiated": _eig_differentiated},
-)
+def general(name: str, decompose: Callable) -> Primitive:
+    """Make the operation that finds eigenvalues and vectors of length 1, with their largest component real."""
+    known_p = known(f"{name}_known", decompose, stacked(lambda: known_p))
+    prim = Primitive(
+        f"{name}_of",
+        decompose,
+        jvp=_eig_direct_jvp,
+        batch=stacked(lambda: prim),
+        multi=True,
+        extra={"differentiated": lambda a: _vectors_followed(a, *bind(known_p, a))},
+    )
+    return prim
+
+
+eig_p = general("eig", lambda a: tuple(np.linalg.eig(a)))
 
 
 def _general_samples(s):

@@ -25,7 +25,7 @@ from fad.ops.linalg.common import (
     rule_batch,
     warn_if_repeated,
 )
-from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p
+from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
 from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, is_complex, over_stacks, regular, scipy_function, sl, stacked
 
@@ -141,11 +141,19 @@ def eigvalsh(
 
 
 def _general(s):
-    return [call(s.real(3, 3) + np.diag([0.0, 4.0, 8.0]).astype(s.dtype)), call(regular(s, 2), definite(s, 2))]
+    # In double precision, for in single LAPACK may turn the vectors the other way round, and find another order.
+    x = double(s.real(3, 3) + np.diag([0.0, 12.0, 24.0]).astype(s.dtype))  # far apart, so that real ones stay real
+    return [call(x), call(x, right=False)]
 
 
-def _as_complex(x: Any) -> Any:
-    return x if x.dtype.kind == "c" else x.astype(np.result_type(x.dtype, np.complex64))
+def _complex_eig(a):
+    """Return SciPy's values and vectors, both complex: NumPy's are found in double precision, in another order."""
+    w, v = sl.eig(a) if isinstance(a, np.ndarray) else np.linalg.eig(a)
+    kind = np.result_type(w.dtype, np.complex64)
+    return w.astype(kind), v.astype(kind)
+
+
+_eig_p = general("scipy_eig", over_stacks(_complex_eig, 2))
 
 
 def _one_matrix(a: Any, b: Any) -> Any:
@@ -157,8 +165,8 @@ def _one_matrix(a: Any, b: Any) -> Any:
 _all_real_p = flag("all_are_real", lambda w: np.bool_(bool((w.imag == 0).all())))
 
 
-# The vectors are those of numpy.linalg.eig, which may be turned beside LAPACK's for a pencil.
-@scipy_function("eig", samples=lambda s: _general(s)[:1])
+# The vectors are those of one matrix, which may be turned beside LAPACK's for a pencil.
+@scipy_function("eig", samples=_general)
 def eig(
     a, b=None, left=False, right=True, overwrite_a=False, overwrite_b=False, check_finite=True,
     homogeneous_eigvals=False,
@@ -169,23 +177,21 @@ def eig(
     """
     _refuse(left=left, homogeneous_eigvals=homogeneous_eigvals)
     a = _one_matrix(a, b)
-    w, v = np.linalg.eig(a)
+    w, v = bind(_eig_p, a)
     if not right:
-        return _as_complex(w)
-    if v.dtype.kind == "c" and a.dtype.kind != "c" and bool(bind(_all_real_p, stop_gradient(w))):
-        v = v.real  # NumPy's are complex from 2.5 on
-    return _as_complex(w), v
+        return w
+    return w, v.real if a.dtype.kind != "c" and bool(bind(_all_real_p, stop_gradient(w))) else v
 
 
 def _spread(s):
-    return [call(s.real(3, 3) + np.diag([0.0, 6.0, 12.0]).astype(s.dtype))]
+    return [call(s.real(3, 3) + np.diag([0.0, 12.0, 24.0]).astype(s.dtype))]
 
 
 @scipy_function("eigvals", samples=_spread)
 def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
     """Return complex eigenvalues of a matrix or of ``a v = w b v``."""
     _refuse(homogeneous_eigvals=homogeneous_eigvals)
-    return _as_complex(np.linalg.eigvals(_one_matrix(a, b)))
+    return bind(_eig_p, _one_matrix(a, b))[0]
 
 
 # --- svd, polar, orth, null_space ------------------------------------------------------------------------------------
