@@ -3,6 +3,9 @@
 Ordinary Python ``if`` and ``for`` work in every transform. These functions are for programs written for JAX, for loops
 whose lanes stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
 bounded: `scan` and `fori_loop` keep only some of the states, and compute the others again.
+
+Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.transforms.repeat` and
+`fad.transforms.branches` make one operation of a loop or choice, where its body can be recorded.
 """
 
 from __future__ import annotations
@@ -209,7 +212,8 @@ def scan(
         Accepted for compatibility with JAX.
     checkpoint : "sqrt", "binomial" or "none", keyword only
         What reverse mode keeps of a long loop: the carry after every √n steps ("sqrt": the steps are computed twice),
-        about 2 log n carries ("binomial": up to log n times), or everything ("none").
+        about 2 log n carries ("binomial": up to log n times), or everything ("none"). Under ``jit``, what takes less
+        than 32 MB is kept in any case.
 
     Returns
     -------
