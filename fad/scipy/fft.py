@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.fft as sf
-from scipy.fft import fftfreq, next_fast_len, prev_fast_len, rfftfreq, set_workers
+from scipy.fft import fftfreq, next_fast_len, rfftfreq, set_workers
 
 from fad.backends import backend_of, like
 from fad.core.archetypes import linear
@@ -313,6 +313,6 @@ fhtoffset = sf.fhtoffset
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "idct",
     "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "irfft", "irfft2", "irfftn",
-    "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn", "set_workers",
+    "next_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn", "set_workers",
 ]  # fmt: skip
 __getattr__ = missing("fft")

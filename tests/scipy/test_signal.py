@@ -140,6 +140,13 @@ def test_spectra_of_traced_signals_are_scipys(name):
     np.testing.assert_allclose(traced(lambda x: SPECTRA[name](ours, x), X), SPECTRA[name](ss, X), atol=1e-11)
 
 
+def test_complex_signals_are_resampled_with_a_window_as_by_scipy():
+    z = X[:64] + 1j * X[64:128]
+    for n in (50, 64, 81):
+        got = traced(lambda z, n=n: ours.resample(z, n, window="hamming"), z)
+        np.testing.assert_allclose(got, ss.resample(z, n, window="hamming"), atol=1e-12)
+
+
 def test_a_signal_comes_back_from_its_short_time_transform_with_the_identity_for_derivative():
     def there_and_back(x):
         return ours.istft(ours.stft(x, nperseg=64)[2], nperseg=64)[1][: len(x)]

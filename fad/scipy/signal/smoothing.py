@@ -207,7 +207,7 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
 def _resample_samples(s):
     return [
         call(s.real(6), 4), call(s.real(6), 9), call(s.real(5, 2), 8), call(s.real(2, 7), 4, axis=1),
-        call(s.real(8), 6, window="hamming"), call(s.real(6), 8, window=s.positive(6).real), call(s.real(6), 6),
+        call(s.real(8).real, 6, window="hamming"), call(s.real(6), 8, window=s.positive(6).real), call(s.real(6), 6),
     ]  # fmt: skip
 
 
@@ -229,7 +229,8 @@ def resample(x, num, t=None, axis=0, window=None, domain="time"):
     real = domain == "time" and x.dtype.kind != "c"
     spectrum = np.fft.rfft(x) if real else np.fft.fft(x) if domain == "time" else x
     if window is not None:
-        spectrum = spectrum * _constant(spectrum, _window(window, n, real))
+        weights = _window(window, n, real)  # a real signal keeps its precision, as SciPy multiplies in place there
+        spectrum = spectrum * (_constant(spectrum, weights) if real else like(spectrum, weights))
     y = _of_length(spectrum * (num / n), n, num, real)
     y = np.moveaxis(np.fft.irfft(y, num) if real else np.fft.ifft(y, num), -1, axis)
     if t is None:
