@@ -19,7 +19,7 @@ from fad.compile.memory import Memory
 from fad.compile.parts import cut, summed_axis
 from fad.compile.pieces import data_address, outside, with_ellipsis
 from fad.compile.planes import COMPLEX, split_complex
-from fad.compile.pools import expand_pools, split_sums
+from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
 from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
@@ -34,7 +34,7 @@ class Build(Memory):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(split_complex(gather_scatters(split_sums(expand_pools(graph)))), inner, index)
+        super().__init__(split_complex(gather_scatters(lay_by_rows(split_sums(expand_pools(graph))))), inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels

@@ -1,4 +1,5 @@
-"""What is written otherwise where a program becomes native code: maxima of windows, and sums over axes apart.
+"""What is written otherwise where a program becomes native code: maxima of windows, sums over axes apart, and
+transposed matrices that many products read.
 
 Maxima of windows become maxima of slices, which are fused like any other elementwise operation; a sum over axes that
 are not neighbours becomes one sum after the other.
@@ -14,6 +15,7 @@ from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.conv import taps
 
+FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
 MOST_PLACES = 9  # in a window; each is an operand of the loop
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
@@ -31,6 +33,33 @@ def expand_pools(graph: Graph) -> Graph:
         else:
             work.spread(eq)
     return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
+
+
+def lay_by_rows(graph: Graph) -> Graph:
+    """Copy a small transposed matrix once where many small products read it: gathering its columns costs more.
+
+    So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.
+    """
+    turned = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "permute" and eq.params["axes"] == (1, 0)}
+    uses: dict[int, int] = {}
+    for eq in graph.equations:
+        if eq.prim.name == "matmul" and eq.ins[1] in turned and graph.types[eq.ins[1]].dtype in _REAL:
+            uses[eq.ins[1]] = uses.get(eq.ins[1], 0) + 1
+    chosen = {i for i, n in uses.items() if n >= FEWEST_USES and graph.types[i].size <= LARGEST_TURNED}
+    if not chosen:
+        return graph
+    types, copies = list(graph.types), {}
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        if eq.prim.name == "matmul" and eq.ins[1] in copies:
+            eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs)
+        equations.append(eq)
+        if eq.outs and eq.outs[0] in chosen:
+            types.append(types[eq.outs[0]])
+            copies[eq.outs[0]] = len(types) - 1
+            params = {"dtype": types[-1].dtype}
+            equations.append(Equation(REGISTRY["convert"], (eq.outs[0],), params, (len(types) - 1,)))
+    return graph.replace(types=types, equations=equations)
 
 
 def split_sums(graph: Graph) -> Graph:

@@ -70,3 +70,21 @@ def test_a_reshape_that_must_copy_runs_natively(dtype):
             f(x)
             np.testing.assert_array_equal(f(x), g(x))
             assert "calls of NumPy" not in f.explain()
+
+
+def test_a_transposed_matrix_that_many_products_read_is_turned_once():
+    w = rng.normal(size=(9, 9))
+
+    def powers(w, x):
+        for _ in range(6):
+            x = np.tanh(x @ w.T)
+        return x
+
+    x = rng.normal(size=(4, 9))
+    with using("llvm"):
+        f = fad.jit(powers)
+        f(w, x)
+        np.testing.assert_allclose(f(w, x), powers(w, x), rtol=1e-12)
+    (signature,) = f._signatures.values()
+    names = {name for name, _ in signature.paths[0].program.keep.table}
+    assert not any("gather" in name for name in names)
