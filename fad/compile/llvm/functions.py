@@ -36,10 +36,14 @@ def clamp(e: Emitter, x: str, low: float, high: float) -> str:
     return e.select(e.compare("<", x, c(low)), c(low), x)
 
 
+def _expm1_tail(e: Emitter, r: str) -> str:
+    """Return (exp(r) - 1 - r) / r**2 for abs(r) <= ln(2)/2."""
+    return e.series(r, [1 / math.factorial(k) for k in range(13, 1, -1)], 7)
+
+
 def expm1_core(e: Emitter, r: str) -> str:
     """Return exp(r) - 1 for abs(r) <= ln(2)/2."""
-    p = e.series(r, [1 / math.factorial(k) for k in range(13, 1, -1)], 7)
-    return e.fma(e.strict("fmul", r, r), p, r)
+    return e.fma(e.strict("fmul", r, r), _expm1_tail(e, r), r)
 
 
 def scaled_exp(e: Emitter, x: str, less: int) -> str:
@@ -84,11 +88,23 @@ def expm1(e: Emitter, x: str) -> str:
 
 
 def sinh(e: Emitter, x: str) -> str:
-    h = _half_expm1(e, e.call("fabs", x), 710.5)
-    h = e.select(e.compare(">", e.call("fabs", x), c(710.5)), c(math.inf), h)
-    # exp(x) - 1 over exp(x); one where h is infinite
-    share = e.div(c(1.0), e.strict("fadd", e.div(c(1.0), h), c(2.0)))
-    y = e.call("copysign", e.strict("fadd", h, share), x)
+    a = e.call("fabs", x)
+    n, r = reduce_exp(e, clamp(e, a, 0.0, 710.5))
+    s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
+    # h = (exp(a) - 1) / 2 in two parts
+    square = e.strict("fmul", r, r)
+    tail = e.strict("fmul", square, _expm1_tail(e, r))
+    less = e.strict("fadd", r, tail)
+    less_low = e.strict("fadd", e.strict("fsub", r, less), tail)
+    base, more = e.strict("fsub", s, c(0.25)), e.strict("fmul", s, less)
+    half = e.strict("fadd", base, more)
+    low = e.fma(s, less_low, e.strict("fadd", e.strict("fsub", base, half), more))
+    h, low = e.strict("fmul", half, c(2.0)), e.strict("fmul", low, c(2.0))
+    h = e.select(e.compare(">", a, c(710.5)), c(math.inf), h)
+    # (exp(a) - 1) / 2 over exp(a); one half where h is huge
+    small = e.select(e.compare(">", h, c(2.0**60)), c(2.0**60), h)
+    share = e.div(small, e.fma(small, c(2.0), c(1.0)))
+    y = e.call("copysign", e.strict("fadd", h, e.strict("fadd", low, share)), x)
     return or_itself(e, x, y, 2.0**-28)
 
 

@@ -85,28 +85,37 @@ def _finite_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
     return e.strict("fmul", small, scale), e.strict("fmul", large, scale)
 
 
-def _arcsin_core(e: Emitter, s: str, z: str) -> str:
-    """Return arcsin(s) for s**2 = z up to 1/4."""
-    return e.fma(e.strict("fmul", z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN), s)
+def _arcsin_tail(e: Emitter, s: str, z: str) -> str:
+    """Return arcsin(s) - s for s**2 = z up to 1/4."""
+    return e.strict("fmul", e.strict("fmul", z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN))
 
 
-def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str]:
-    """Return ``(near, r)``: r is arcsin(abs(x)), or where x is near one half of arccos(abs(x))."""
+def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str, str, str]:
+    """Return ``(near, z, s, t)``: s + t is arcsin(abs(x)), or where x is near one half of arccos(abs(x)); s**2 is z."""
     a = e.call("fabs", x)
     near = e.compare(">", a, c(0.5))
     rest = e.strict("fmul", e.strict("fsub", c(1.0), a), c(0.5))
     z = e.select(near, rest, e.strict("fmul", a, a))
-    return near, _arcsin_core(e, e.select(near, e.call("sqrt", rest), a), z)
+    s = e.select(near, e.call("sqrt", rest), a)
+    return near, z, s, _arcsin_tail(e, s, z)
 
 
 def arcsin(e: Emitter, x: str) -> str:
-    near, r = _arcsin_parts(e, x)
-    far = e.strict("fsub", c(_PI[0] / 2), e.fma(r, c(2.0), c(-_PI[1] / 2)))
-    return e.call("copysign", e.select(near, far, r), x)
+    near, z, s, t = _arcsin_parts(e, x)
+    # pi/2 - 2 arcsin(s), with what the root and the difference lost
+    lost = e.div(e.fma(e.neg(s), s, z), e.strict("fadd", s, s))
+    lost = e.select(e.compare(">", s, c(0.0)), lost, c(0.0))
+    tail = e.fma(e.strict("fadd", t, lost), c(2.0), c(-_PI[1] / 2))
+    double = e.strict("fadd", s, s)
+    high = e.strict("fsub", c(_PI[0] / 2), double)
+    low = e.strict("fsub", e.strict("fsub", c(_PI[0] / 2), high), double)
+    far = e.strict("fadd", high, e.strict("fsub", low, tail))
+    return e.call("copysign", e.select(near, far, e.strict("fadd", s, t)), x)
 
 
 def arccos(e: Emitter, x: str) -> str:
-    near, r = _arcsin_parts(e, x)
+    near, _, s, t = _arcsin_parts(e, x)
+    r = e.strict("fadd", s, t)
     below = e.compare("<", x, c(0.0))
     signed = e.select(below, e.neg(r), r)
     middle = e.strict("fsub", c(_PI[0] / 2), e.strict("fsub", signed, c(_PI[1] / 2)))
