@@ -151,10 +151,7 @@ def _increasing_samples(s):
     return [call(*c.args, **c.kwargs) for c in _samples(s)] + [call(s.real(3, 5), initial=s.real(3, 1))]
 
 
-@public(
-    si.cumulative_simpson, name="scipy.cumulative_simpson", samples=_increasing_samples, complex=False,
-    rounding="single",
-)  # fmt: skip
+@public(si.cumulative_simpson, name="scipy.cumulative_simpson", samples=_increasing_samples, rounding="single")
 def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     """Integrate samples cumulatively by Simpson's rule: each interval by the parabola through it and a neighbour.
 
