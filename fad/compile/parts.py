@@ -11,8 +11,8 @@ import functools
 from fad.compile.llvm.kernels import Kernel
 from fad.compile.llvm.templates import is_heavy
 
-SMALLEST = 60_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
-GRAIN = 30_000.0  # and the least work of a part
+SMALLEST = 200_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
+GRAIN = 50_000.0  # and the least work of a part
 MOST_PARTS = 64
 _ROWS = 16  # the fewest rows of a part that adds up rows
 _STRIPE = 512  # the fewest columns of a part of a matrix

@@ -63,7 +63,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_parts_give_what_the_whole_gives_whatever_the_number_of_threads(name, threads):
     f = PROGRAMS[name]
-    x = RNG.normal(size=300_000)
+    x = RNG.normal(size=600_000)
     fast = compiled(f, x)
     assert any(function == "pool_run" for function, _ in fast._signatures.popitem()[1].paths[0].program.keep.table)
     fast = compiled(f, x)
