@@ -134,7 +134,7 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
     best = max(mine, key=lambda step: step.level)
     if best.weight + weight > _most_weight(shape):
         return None
-    for other in mine:
+    for other in dict.fromkeys(mine):  # one group may give several operands
         if other is not best and other.level == best.level:
             _merge(best, other, group, weight)
     for i in eq.ins:
@@ -161,7 +161,7 @@ def _merge(best: Step, other: Step, group: dict, weight: int) -> None:
     best.weight += other.weight
     for o in other.members:
         group[o] = best
-    other.equations = []
+    other.equations, other.templates = [], []
 
 
 def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[Step]:

@@ -94,6 +94,15 @@ def test_elementwise_chains_become_one_loop_with_the_sum_at_their_end():
     assert [(s.kind, len(s.equations)) for s in steps] == [("sum", 6)]
 
 
+def test_a_group_that_gives_an_operation_two_operands_is_merged_once():
+    def f(x, y):
+        a = y * 2.0
+        return np.where(x > 0, a, a + 1.0)
+
+    (step,) = plan_steps(optimise(record(f, X, X)))
+    assert len(step.equations) == len(step.templates) == 4
+
+
 def test_a_loop_never_reads_what_a_later_step_computes():
     def f(x, w):
         a = np.sin(x)
