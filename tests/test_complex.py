@@ -19,6 +19,12 @@ from fad.testing.cases import cases, defined
 RNG = np.random.default_rng(5)
 
 
+@pytest.fixture(autouse=True)
+def _draws_do_not_depend_on_the_order_of_tests():
+    global RNG
+    RNG = np.random.default_rng(5)
+
+
 def noise(*shape, kind=complex):
     x = RNG.normal(size=shape)
     return x + 1j * RNG.normal(size=shape) if kind is complex else x
@@ -55,6 +61,13 @@ NO_MEANING = {
     "real_part": "the complex branch of real, whose samples are complex already",
     "imag_part": "the complex branch of imag, whose samples are complex already",
     "search_sorted": "places in a sorted array of reals",
+    "scipy.ndimage.zoom": "SciPy forgets grid_mode for complex images; the parts of one are right",
+    "scipy.ndimage.gaussian_gradient_magnitude": "the root of a sum of complex squares, which is no length",
+    **dict.fromkeys(
+        [f"scipy.spatial.distance.{name}" for name in
+         ("chebyshev", "cityblock", "euclidean", "mahalanobis", "minkowski", "sqeuclidean")],
+        "SciPy's metrics are for real vectors, as it says; some give complex distances",
+    ),
     "scipy.linalg.solveh_banded": "its sample has a real diagonal",
     "scipy.linalg.orthogonal_procrustes": "before SciPy 1.15 the result for complex matrices solves no problem",
 }  # fmt: skip
@@ -80,6 +93,17 @@ def test_what_is_declared_real_is_what_numpy_does_not_define_for_complex_numbers
         if any(x.dtype.kind == "c" for case in drawn for x in case.operands) and any(defined(case) for case in drawn):
             computed.add(name)
     assert computed <= set(NO_MEANING), computed - set(NO_MEANING)
+
+
+def test_lengths_of_complex_vectors_are_refused_where_they_are_traced():
+    ndimage, distance = pytest.importorskip("fad.scipy.ndimage"), pytest.importorskip("fad.scipy.spatial.distance")
+    z = np.array([1.0 + 2.0j, -0.5j, 0.3, 2.0 - 1.0j])
+    with pytest.raises(fad.errors.UnsupportedInputError, match="no length"):
+        fad.jvp(lambda z: ndimage.gaussian_gradient_magnitude(z, 1.0), (z,), (z,))
+    for name in ("chebyshev", "cityblock", "euclidean", "sqeuclidean"):
+        metric = getattr(distance, name)
+        with pytest.raises(fad.errors.ComplexGradientError, match="imaginary part"):
+            fad.jvp(lambda z, metric=metric: metric(z, 2.0 * z), (z,), (z,))
 
 
 def test_the_parameters_of_random_numbers_are_real():

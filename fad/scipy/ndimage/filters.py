@@ -16,7 +16,7 @@ from fad.backends import like
 from fad.core.archetypes import cast
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, stop_gradient
-from fad.errors import TracerConversionError
+from fad.errors import TracerConversionError, UnsupportedInputError
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.doors import doors
 from fad.scipy.kernels import backwards, convolve_p, cost_of
@@ -344,6 +344,11 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
 def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
     """Return the length of the gradient of an image smoothed by a Gaussian; where it is zero, so is its derivative."""
     x = as_array(input)
+    if x.dtype.kind == "c":
+        raise UnsupportedInputError(
+            "gaussian_gradient_magnitude takes a real image here: of a complex one SciPy takes the root of a sum of "
+            "complex squares, which is no length. Write it out with gaussian_filter(x, sigma, order=...)"
+        )
     axes = chosen_axes(axes, x.ndim)
     parts = []
     for axis, how in zip(axes, per_axis(mode, len(axes)), strict=True):

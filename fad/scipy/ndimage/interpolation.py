@@ -270,7 +270,7 @@ def _real_coordinates(c: Any) -> Any:
     return c.astype(np.float64)
 
 
-@door("map_coordinates", samples=_coordinate_samples, complex=False)
+@door("map_coordinates", samples=_coordinate_samples)
 def map_coordinates(input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
     """Return an image's values between its pixels; image and coordinates may both be traced.
 
@@ -292,7 +292,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     return in_dtype(_gathered(filtered, [c[k] + widened for k in range(x.ndim)], order, mode, cval), x, output)
 
 
-@door("shift", complex=False, samples=lambda s: [
+@door("shift", samples=lambda s: [
     call(s.real(5), 1.3), call(s.real(4, 3), s.real(2), order=1), call(s.real(4, 3), (0.4, -1.2), mode="nearest"),
     call(s.real(4, 3), s.real(2), order=2, mode="wrap"), call(s.real(4), 0.6, order=0),
     call(s.real(4), 1.6, mode="grid-constant", cval=0.5)])  # fmt: skip
@@ -344,7 +344,7 @@ def _affine_samples(s):
     ]  # fmt: skip
 
 
-@door("affine_transform", samples=_affine_samples, complex=False, constants=(3,))
+@door("affine_transform", samples=_affine_samples, constants=(3,))
 def affine_transform(
     input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True
 ):
@@ -372,7 +372,7 @@ def affine_transform(
     return in_dtype(_gathered(filtered, wanted, order, mode, cval), x, output)
 
 
-@door("rotate", complex=False, samples=lambda s: [
+@door("rotate", samples=lambda s: [
     call(s.real(3, 4), 30.0), call(s.real(4, 3), -50.0, reshape=False, order=1, mode="nearest"),
     call(s.real(2, 3, 3), 20.0, axes=(2, 1), order=2)])  # fmt: skip
 def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True):

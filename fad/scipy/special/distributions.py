@@ -172,6 +172,7 @@ def _kolmogorov_density(_z, x):
 kolmogorov = special("kolmogorov", _kolmogorov_density, domain=(0.4, 2.0))
 kolmogi = special("kolmogi", lambda z, p: 1.0 / _kolmogorov_density(p, z), domain=(0.05, 0.95))
 
+
 def _smirnov_slope(_p, n, d):
     """Return the second derivative in d of Smirnov's statistic, by its sum over the sample (Birnbaum and Tingey 1951).
 
