@@ -8,7 +8,6 @@ import platform
 
 import numpy as np
 
-from fad.compile import blas, cache
 from fad.compile.lowering import has_llvm
 
 _EXTRAS = {
@@ -29,6 +28,8 @@ def doctor() -> str:
     >>> print(doctor())  # doctest: +ELLIPSIS
     Python ..., NumPy ...
     """
+    from fad.compile import blas, cache  # they import much of the standard library, and import fad is quick
+
     lines = [f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"]
     for name, use in _EXTRAS.items():
         found = importlib.util.find_spec(name) is not None

@@ -203,6 +203,11 @@ def test_import_fad_leaves_optional_packages_alone(package):
     assert package not in _loaded_by("import fad")
 
 
+def test_import_fad_brings_no_slow_part_of_the_standard_library():
+    plain = _loaded_by("import numpy, optree")
+    assert not (_loaded_by("import fad") - plain) & {"hashlib", "html", "pathlib", "shutil", "tempfile", "urllib"}
+
+
 def test_import_fad_testing_does_not_need_hypothesis():
     assert "hypothesis" not in _loaded_by("import fad.testing")
 
