@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,13 @@ def _increasing_samples(s):
     return [call(*c.args, **c.kwargs) for c in _samples(s)] + [call(s.real(3, 5), initial=s.real(3, 1))]
 
 
+@functools.cache
+def _places_are_double() -> bool:
+    """Return whether samples at given places are integrated in double whatever they are, as before SciPy 1.17."""
+    places = np.arange(3, dtype=np.float32)
+    return si.cumulative_simpson(places, x=places).dtype == np.float64
+
+
 @public(si.cumulative_simpson, name="scipy.cumulative_simpson", samples=_increasing_samples, rounding="single")
 def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     """Integrate samples cumulatively by Simpson's rule: each interval by the parabola through it and a neighbour.
@@ -161,7 +169,7 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     array([0.333333, 2.666667, 9.      ])
     """
     h, y = _spacing(x, dx, axis), _last(y, axis)
-    if x is None and y.shape[-1] > 2:
+    if y.shape[-1] > 2 and (x is None or _places_are_double()):
         y = _double(y)
     if x is None and np.ndim(dx):  # one width for all intervals of each row
         h = np.moveaxis(np.broadcast_to(dx, _alone(as_array(y), axis)), axis, -1) + 0.0 * y.real[..., 1:]
