@@ -111,15 +111,9 @@ lpmv = special(
 
 def _sph_forward(n, m, theta, phi):
     """Evaluate the spherical harmonics in numpy's complex type of the angles' precision."""
-    y = _scipy_sph(n, m, theta, phi)
+    y = sc.sph_harm_y(n, m, theta, phi)
     single = np.result_type(theta, phi, np.float32) == np.float32
     return y.astype(np.complex64) if single and y.dtype != np.complex64 else y
-
-
-def _scipy_sph(n, m, theta, phi):
-    if hasattr(sc, "sph_harm_y"):
-        return sc.sph_harm_y(n, m, theta, phi)
-    return sc.sph_harm(m, n, phi, theta)  # before SciPy 1.15: the other order of arguments
 
 
 def _sph_theta(_y, n, m, theta, phi):
@@ -156,21 +150,6 @@ def sph_harm_y(n, m, theta, phi):
     """
     theta, phi = (a if hasattr(a, "dtype") else np.asarray(a, dtype=float)[()] for a in (theta, phi))
     return sph_harm_p(n if type(n) is int else np.asarray(n), m if type(m) is int else np.asarray(m), theta, phi)
-
-
-if isinstance(getattr(sc, "sph_harm", None), np.ufunc):  # SciPy before 1.15: order, degree, azimuth, polar angle
-    sph_harm = special(
-        "sph_harm",
-        "an integer order",
-        _DEGREE,
-        lambda y, m, _n, _theta, _phi: 1j * m * y,
-        lambda y, m, n, theta, phi: _sph_theta(y, n, m, phi, theta),
-        integers=(0, 1),
-        samples=lambda s: [
-            call(1, 3, s.real(3, 4), s.real(3, 4, low=0.2, high=2.9)),
-            call(-2, 2, s.real(3, 1), s.real(4, low=0.2, high=2.9)),
-        ],
-    )
 
 
 def legendre_p(n, z):
