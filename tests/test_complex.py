@@ -69,7 +69,6 @@ NO_MEANING = {
         "SciPy's metrics are for real vectors, as it says; some give complex distances",
     ),
     "scipy.linalg.solveh_banded": "its sample has a real diagonal",
-    "scipy.linalg.orthogonal_procrustes": "before SciPy 1.15 the result for complex matrices solves no problem",
 }  # fmt: skip
 
 

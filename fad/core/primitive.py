@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.backends.library import explain
+from fad.backends.counterparts import explain
 from fad.core.options import traced_ufunc_options
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, bind
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
-from fad.backends.library import explain
+from fad.backends.counterparts import explain
 from fad.errors import (
     ItemAssignmentError,
     LeakedTracerError,

@@ -10,7 +10,7 @@ import numpy as np
 from fad import tree
 from fad.backends import _of as backend_or_none
 from fad.backends import backend_of
-from fad.backends.library import explain
+from fad.backends.counterparts import explain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, same_structure

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends.library import explain
+from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled

@@ -19,7 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
-from fad.backends.library import explain
+from fad.backends.counterparts import explain
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning

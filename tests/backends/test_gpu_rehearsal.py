@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).parent
 BEGIN = """
 import runpy, sys
@@ -36,7 +34,6 @@ def test_the_tests_for_a_gpu_pass_on_a_module_with_cupys_names():
     assert "skipped" not in done.stdout
 
 
-@pytest.mark.skipif(not (HERE.parents[1] / "benchmarks" / "gpu.py").exists(), reason="there are no benchmarks here")
 def test_the_benchmark_for_a_gpu_runs_on_a_module_with_cupys_names():
     done = run("sys.argv = ['gpu.py', '--small']\nrunpy.run_path('benchmarks/gpu.py', run_name='__main__')")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -31,8 +31,9 @@ def test_pooling_and_its_gradient_equal_numpys(shape, options, dtype):
         f(x)
         value, slope = f(x)
     want, want_slope = both(x)
-    np.testing.assert_allclose(value, want, rtol=1e-5)
-    np.testing.assert_allclose(slope, want_slope, rtol=1e-5, atol=1e-6)
+    within = {"rtol": 1e-12, "atol": 1e-13} if dtype is np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(value, want, **within)
+    np.testing.assert_allclose(slope, want_slope, **within)
     assert slope.dtype == dtype
 
 

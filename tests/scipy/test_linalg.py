@@ -198,7 +198,7 @@ def test_eig_turns_and_orders_its_vectors_as_scipy_in_single_precision_too(kind)
         w, v = fad.jvp(fsl.eig, (a,), (a,))[0]
         for found, wanted in zip((w, v), sl.eig(a), strict=True):
             assert found.dtype == wanted.dtype
-            np.testing.assert_allclose(found, wanted, atol=1e-5)
+            np.testing.assert_allclose(found, wanted, atol=1e-12 if kind is np.float64 else 1e-5)
         np.testing.assert_array_equal(fad.jvp(fsl.eigvals, (a,), (a,))[0], sl.eig(a)[0])
 
 

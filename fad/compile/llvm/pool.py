@@ -53,11 +53,11 @@ class _Pool:
         self.memory = raw[shift : shift + _BYTES].view(np.int64)
         self.address = raw.ctypes.data + shift
         self.keep = raw
-        self.library: Any = None
+        self.posix: Any = None
         try:
-            self.library = ctypes.CDLL(None)
+            self.posix = ctypes.CDLL(None)
             for word, name in _LIBRARY.items():
-                function = ctypes.cast(getattr(self.library, name), ctypes.c_void_p)
+                function = ctypes.cast(getattr(self.posix, name), ctypes.c_void_p)
                 self.memory[_WORDS[word] // 8] = function.value
             self.make_locks()
         except (AttributeError, OSError, TypeError):  # no POSIX threads here: loops run in the caller's
@@ -68,7 +68,7 @@ class _Pool:
 
     def make_locks(self) -> None:
         for name, word in (("pthread_mutex_init", "mutex"), ("pthread_cond_init", "condition")):
-            getattr(self.library, name)(ctypes.c_void_p(self.address + _WORDS[word]), None)
+            getattr(self.posix, name)(ctypes.c_void_p(self.address + _WORDS[word]), None)
 
     def forget(self) -> None:
         """Begin anew without threads: a forked process has only the one that forked."""

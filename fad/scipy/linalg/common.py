@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fad.backends.library import ScipyModule
+from fad.backends.counterparts import ScipyModule
 from fad.core.archetypes import align
 from fad.core.primitive import public
 from fad.core.tracer import bind

@@ -27,7 +27,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
 from fad.ops.structural import as_array
-from fad.scipy.linalg.common import definite, double, is_complex, over_stacks, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
 
@@ -314,7 +314,7 @@ def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
 
 @functools.cache
 def _knows_structure(name: str) -> bool:
-    """Tell whether `solve` of this SciPy has a name for a structure: 1.15 brought new ones."""
+    """Tell whether SciPy's `solve` has a name for a structure."""
     try:
         sl.solve(np.eye(1), np.ones(1), assume_a=name)
     except ValueError:
@@ -324,9 +324,7 @@ def _knows_structure(name: str) -> bool:
 
 def _structured(s):
     return [
-        call(regular(s, 3), s.real(3), assume_a=name)
-        for name in ("upper triangular", "lower triangular", "general")
-        if _knows_structure(name)
+        call(regular(s, 3), s.real(3), assume_a=name) for name in ("upper triangular", "lower triangular", "general")
     ]
 
 
@@ -387,21 +385,12 @@ def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=T
     return pinv(hermitian_part(inexact(as_array(a)), "L" if lower else "U"), rtol=rtol, return_rank=return_rank)
 
 
-# Before SciPy 1.15 complex matrices were not conjugated, so that the result was not the nearest unitary matrix.
-_CONJUGATES = bool(sl.orthogonal_procrustes(np.array([[1j]]), np.ones((1, 1)))[0][0, 0].imag < 0)
-
-
-@scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))], complex=_CONJUGATES)
+@scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])
 def orthogonal_procrustes(A, B, check_finite=True):
     """Return the unitary matrix that takes A nearest to B, and the sum of singular values of ``A^H B``."""
     A, B = as_array(A), as_array(B)
     if A.ndim != 2 or A.shape != B.shape:
         raise ValueError(f"the shapes of A and B differ ({A.shape} vs {B.shape}), or they are no matrices")
-    if not _CONJUGATES and is_complex(A, B):
-        raise MissingRuleError(
-            "orthogonal_procrustes of complex matrices needs SciPy 1.15 or newer: what this SciPy returns for them "
-            "does not solve the problem"
-        )
     u, s, vh = np.linalg.svd(h(h(B) @ A))
     return u @ vh, np.sum(s)
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import backend_of, host, like
-from fad.backends.library import scipy_function
+from fad.backends.counterparts import scipy_function
 from fad.core.archetypes import align, elementwise, fit, spread
 from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy.special as sc
 
-from fad.backends.library import scipy_function
+from fad.backends.counterparts import scipy_function
 from fad.core.samples import call
 from fad.scipy.special.build import branch, polynomial, special, strong
 
