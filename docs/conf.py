@@ -43,5 +43,11 @@ def _without_last_blank_lines(app, doctree):
         block[:] = [nodes.Text(text)]
 
 
+def _others(app, what, name, member, skip, options):
+    """What a namespace hands on unchanged from NumPy or SciPy is described there, in words with links of their own."""
+    return True if (getattr(member, "__module__", None) or "").startswith(("scipy.", "numpy.")) else None
+
+
 def setup(app):
     app.connect("doctree-read", _without_last_blank_lines)
+    app.connect("autodoc-skip-member", _others)
