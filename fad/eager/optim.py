@@ -13,6 +13,7 @@ from fad.eager.nn.module import clear_grad
 from fad.eager.records import note_change
 from fad.eager.tensor import Tensor
 from fad.optim.lbfgs import as_vector
+from fad.optim.wolfe import Point
 
 
 class Optimizer:
@@ -135,10 +136,10 @@ RMSprop = _adapted("RMSProp")
 
 
 class LBFGS(Optimizer):
-    """L-BFGS without a line search: ``step(closure)`` takes up to `max_iter` steps of length `lr`, the first shortened.
+    """L-BFGS: ``step(closure)`` takes up to `max_iter` steps of length `lr`, the first shortened; or, with
+    ``line_search_fn="strong_wolfe"``, steps along whose direction the loss is low and flat enough.
 
     The closure clears the gradients, computes the loss, calls ``backward()`` and returns the loss.
-    `fad.optim.LBFGS(params).minimize(loss)` searches along each direction.
     """
 
     rule = fad.optim.LBFGS
@@ -151,11 +152,12 @@ class LBFGS(Optimizer):
         super().__init__(params, lr, history_size=history_size)
         if len(self.param_groups) != 1:
             raise ValueError("L-BFGS works on all parameters together, so there is one group of them")
-        if line_search_fn is not None:
-            raise ValueError("there is no line search here: use fad.optim.LBFGS(params).minimize(loss), which has one")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise ValueError(f"line_search_fn must be None or 'strong_wolfe', not {line_search_fn!r}")
         self.max_iter = max_iter
         self.max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         self.tolerance_grad, self.tolerance_change = tolerance_grad, tolerance_change
+        self.line_search_fn = line_search_fn
         everything = list(range(len(self.param_groups[0]["params"])))
         self._cores = [[(self._made(0, everything), everything)]]
 
@@ -171,24 +173,37 @@ class LBFGS(Optimizer):
         core.lr = self.param_groups[0]["lr"]
         core.params[:] = [_array(p) for p in params]
         with enable_grad():
-            first = loss = closure()
-        g = self._gradient()
+            first = closure()
+        loss, g, evaluations = float(first), self._gradient(), 1
+
+        def evaluate() -> tuple[float, np.ndarray]:
+            nonlocal evaluations
+            evaluations += 1
+            for p in params:
+                note_change(p.value)
+            with enable_grad():
+                return float(closure()), self._gradient()
+
         for n in range(1, self.max_iter + 1):
             if np.max(np.abs(g)) <= self.tolerance_grad:
                 break
-            slope = core.advance(g, -self.tolerance_change)
-            if slope is None:
+            d, length, slope = core.aim(g)
+            if slope > -self.tolerance_change:
                 break
-            for p in params:
-                note_change(p.value)
-            if n == self.max_iter:
-                break
-            with enable_grad():
-                before, loss = float(loss), closure()
-            g = self._gradient()
+            before = loss
+            if self.line_search_fn:
+                start, most = Point(0.0, loss, slope, g), self.max_eval - evaluations
+                found = core.search(evaluate, start, length, d, tolerance=self.tolerance_change, most=most)
+                loss, g = found.value, found.gradient
+            else:
+                core.go(length, d)
+                if n < self.max_iter:  # where it goes on
+                    loss, g = evaluate()
             small = np.max(np.abs(core.last_step)) <= self.tolerance_change
-            if n + 1 >= self.max_eval or small or abs(float(loss) - before) < self.tolerance_change:
+            if evaluations >= self.max_eval or small or abs(loss - before) < self.tolerance_change:
                 break
+        for p in params:
+            note_change(p.value)
         return first
 
 

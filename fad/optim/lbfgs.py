@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.optim.optimizer import Optimizer, Schedule, _arrays, check_gradients
+from fad.optim.wolfe import Point, strong_wolfe
 from fad.transforms.grad import value_and_grad
 
 _CURVED = 1e-10  # a step is remembered if the gradient changed by more than this along it
@@ -58,7 +58,8 @@ class LBFGS(Optimizer):
     """L-BFGS on all parameters as one vector.
 
     ``step(grads)`` takes one step of length `lr` (the first is shortened as in PyTorch, with which it then agrees for
-    ``max_iter=1``); :meth:`minimize` searches along each direction for a step that lowers the loss enough.
+    ``max_iter=1``); :meth:`minimize` searches along each direction for a step after which the loss is low and flat
+    enough (the strong Wolfe conditions).
     The pure form takes the same steps, with a state of fixed shapes: vectors of length n, the number of parameters,
     and matrices (history_size, n). So it runs in ``fad.scan`` and under ``jit``, `vmap` and `grad`.
 
@@ -87,65 +88,77 @@ class LBFGS(Optimizer):
         s, y = self._pairs[-1] if self._pairs else (g, g)
         return two_loop(g, [(s, y, 1.0 / (y @ s)) for s, y in self._pairs], (y @ s) / (y @ y) if self._pairs else 1.0)
 
-    def _move(self, step: Any) -> None:
-        arrays = _arrays(self.params)
-        for x, part in zip(arrays, as_leaves(step, arrays), strict=True):
-            x += part
-
     def step(self, grads: Any) -> None:
         """Take one step, in place, along the direction for a gradient in the structure of the model."""
         check_gradients(_arrays(self.params), tree.leaves(grads), self.params, grads, None)
-        self.advance(as_vector(tree.leaves(grads)))
+        d, length, _ = self.aim(as_vector(tree.leaves(grads)))
+        self.go(length, d)
 
     @property
     def last_step(self) -> Any:
         """The last step, as a vector; None before the first."""
         return self._step
 
-    def advance(self, g: Any, steepest: float = math.inf) -> float | None:
-        """Take one step for a gradient vector and return the slope along it; None, and no step, if the slope is not
-        below `steepest`."""
+    def aim(self, g: Any) -> tuple[Any, float, float]:
+        """Return the direction for a gradient vector, the length of the step to take or to try first, and the slope."""
         d = self.direction(g)
-        slope = float(d @ g)
-        self._step = float(self.rate(self.steps) * _shortened(self.steps, g)) * d
+        length = float(self.rate(self.steps) * _shortened(self.steps, g))
+        self._step = length * d
         self.steps += 1
-        if slope > steepest:
-            return None
-        self._move(self._step)
-        return slope
+        return d, length, float(d @ g)
+
+    def go(self, length: float, d: Any) -> None:
+        """Take a step along a direction, in place, and remember it."""
+        self._step = length * d
+        arrays = _arrays(self.params)
+        for x, part in zip(arrays, as_leaves(self._step, arrays), strict=True):
+            x += part
+
+    def search(
+        self, evaluate: Callable, start: Point, length: float, d: Any, *, tolerance: float = 1e-9, most: int = 25
+    ) -> Point:
+        """Go along a direction, in place, to a point that fulfils the strong Wolfe conditions, and return it.
+
+        ``evaluate()`` returns the loss and its gradient vector at the present parameters. `length` is what is tried
+        first, and `most` how many points after that; see :func:`fad.optim.wolfe.strong_wolfe`.
+        """
+        arrays = _arrays(self.params)
+        before = [x.copy() for x in arrays]
+
+        def at(length: float) -> Point:
+            self.go(length, d)
+            value, g = evaluate()
+            for x, old in zip(arrays, before, strict=True):
+                x[...] = old
+            return Point(length, float(value), float(g @ d), g)
+
+        size = float(np.max(np.abs(d)))
+        found = strong_wolfe(at, start, length, size=size, tolerance=tolerance, most=most)
+        self.go(found.length, d)
+        return found
 
     def minimize(self, loss: Callable, *args: Any, steps: int = 200, tol: float = 1e-9) -> float:
-        """Lower ``loss(params, *args)`` in place until its gradient is below `tol` or no step helps; return the value.
+        """Lower ``loss(params, *args)`` in place until its gradient is below `tol` or no step helps; return it."""
+        both = value_and_grad(loss)
 
-        Each step is halved until the loss falls by a ten-thousandth of what the slope promises (Armijo).
-        """
-        evaluate = value_and_grad(loss)
-        value, grads = evaluate(self.params, *args)
+        def evaluate() -> tuple[float, Any]:
+            value, grads = both(self.params, *args)
+            return float(value), as_vector(tree.leaves(grads))
+
+        value, g = evaluate()
         for _ in range(steps):
-            g = as_vector(tree.leaves(grads))
             if np.max(np.abs(g)) <= tol:
                 break
             d = self.direction(g)
             if not d @ g < 0:
                 self._pairs, d = [], -g
             length = 1.0 if self._pairs else float(_shortened(0, g))
-            found = self._search(evaluate, args, value, d, float(d @ g), length)
-            if found is None:
+            found = self.search(evaluate, Point(0.0, value, float(d @ g), g), length, d, tolerance=0.0)
+            if not found.value < value:
                 break
-            value, grads = found
+            value, g = found.value, found.gradient
             self.steps += 1
-        return float(value)
-
-    def _search(self, evaluate: Callable, args: tuple, value: Any, d: Any, slope: float, length: float) -> Any:
-        for _ in range(40):
-            self._step = length * d
-            self._move(self._step)
-            new, grads = evaluate(self.params, *args)
-            if new <= value + 1e-4 * length * slope:
-                return new, grads
-            self._move(-self._step)
-            length *= 0.5
-        return None
+        return value
 
     def state_dict(self) -> dict[str, Any]:
         """Return the optimiser's state: the number of steps, and the remembered steps and gradients."""

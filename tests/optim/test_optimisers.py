@@ -5,6 +5,7 @@ import pytest
 
 import fad
 from fad import nn, optim
+from fad.optim.wolfe import Point, strong_wolfe
 from fad.testing import check_grads
 
 ALL = {
@@ -158,6 +159,26 @@ def test_lbfgs_finds_the_minimum_of_rosenbrocks_function():
     value = optim.LBFGS(x).minimize(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), steps=500)
     assert value < 1e-14
     np.testing.assert_allclose(x, 1.0, atol=1e-7)
+
+
+def test_lbfgs_turns_back_where_the_loss_is_not_a_number():
+    x = np.array([1e-3, 40.0])
+    with np.errstate(invalid="ignore"):
+        value = optim.LBFGS(x).minimize(lambda x: np.sum(x - np.log(x)))
+    np.testing.assert_allclose(x, 1.0, rtol=1e-6)
+    assert value == pytest.approx(2.0, rel=1e-12)
+
+
+def test_each_point_of_the_strong_wolfe_search_is_low_and_flat_enough():
+    def f(x):
+        return np.cos(3.0 * x) + 0.1 * x * x
+
+    for first in (0.01, 0.5, 3.0, 40.0):
+        at = lambda t: Point(t, float(f(0.3 + t)), float(fad.grad(f)(0.3 + t)), None)
+        start = at(0.0)
+        found = strong_wolfe(at, start, first, size=1.0, tolerance=1e-9, most=25)
+        assert found.value <= start.value + 1e-4 * found.length * start.slope
+        assert abs(found.slope) <= 0.9 * abs(start.slope)
 
 
 def test_lbfgs_takes_models_and_complex_numbers():
