@@ -5,7 +5,7 @@
 Each library runs each workload in a fresh process, with empty caches on disk. The *warm-up* is the time of its first
 two calls less two steady ones. Then the processes take turns, a burst each, and the table shows the medians. A library
 that needs longer than the limit for its first two calls is stopped, and the table says so. `--write` puts the tables
-into docs/benchmarks.md.
+into docs/benchmarks.md and draws them.
 """
 
 from __future__ import annotations
@@ -198,12 +198,15 @@ INTRODUCTION = """# Benchmarks of jit
 `make bench` writes this page, by `python benchmarks/jit.py --write`.
 Each library runs each workload in a process of its own, with empty caches on disk
 (`torch.compile` keeps its compiled headers between workloads).
-The *warm-up* is the time of the first two calls less two steady ones.
+The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
+compiler when it is imported, fad when `fad.jit` is given a function.
 For run times the processes take turns, a burst each, of which the medians are shown.
 A library that does not get through two calls within the limit is stopped; `torch.compile` may take twice as long.
 `--clock cpu` counts seconds of the processor, which on a busy machine mean more than those of the clock.
 Unless a line says otherwise numbers are float64, and what is measured is the gradient.
 A *step* returns the loss and the parameters after a step of gradient descent. *fad* is the same without `jit`.
+
+![Run times and warm-ups of the workloads below](benchmarks.svg)
 """
 
 
@@ -238,7 +241,10 @@ def main() -> None:
     text = "\n\n".join(parts)
     print(text)
     if options.write:
+        import jit_picture
+
         PAGE.write_text(f"{INTRODUCTION}\n{text}\n")
+        jit_picture.write()
 
 
 if __name__ == "__main__":

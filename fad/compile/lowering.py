@@ -28,6 +28,14 @@ def has_llvm() -> bool:
     return importlib.util.find_spec("llvmlite") is not None
 
 
+@functools.cache
+def load_compiler() -> None:
+    """Import what native programs are made with, which takes longer than to compile a small one."""
+    if has_llvm():
+        with contextlib.suppress(Exception):  # what is wrong is said where a program is compiled
+            from fad.compile import native  # noqa: F401
+
+
 @contextlib.contextmanager
 def using(lowering: str) -> Iterator[None]:
     """Compile with one lowering, "auto", "llvm" or "numpy", for the length of a ``with`` block."""

@@ -117,10 +117,14 @@ def _reads(partial: Any, arity: int) -> tuple[bool, ...]:
     """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
     if partial is None or partial is one or partial is minus_one:
         return (False,) * (arity + 1)
-    given = partial.__dict__.get("__signature__")  # of a partial that was made by a function
-    code = partial.__code__  # a hundred times quicker than inspect.signature, at every import of fad
-    names = given.parameters if given is not None else code.co_varnames[: code.co_argcount]
-    return tuple(not n.startswith("_") for n in names)
+    return tuple([not n.startswith("_") for n in parameters(partial)])
+
+
+def parameters(function: Any) -> tuple[str, ...]:
+    """Return the names of a Python function's parameters; one that was made by another function has them noted."""
+    noted = function.__dict__.get("parameters")
+    code = function.__code__  # a hundred times quicker than inspect.signature, at every import of fad
+    return noted if noted is not None else code.co_varnames[: code.co_argcount]
 
 
 def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:

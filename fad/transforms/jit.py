@@ -24,7 +24,7 @@ import numpy as np
 
 from fad import config, tree
 from fad.backends import backend_of
-from fad.compile.lowering import lower
+from fad.compile.lowering import load_compiler, lower
 from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
@@ -464,6 +464,8 @@ def jit(
 ) -> Any:
     """Return a function that records `fun` on its first call and replays the recording, optimised, on later ones.
 
+    The compiler is loaded here, when the first function is given, and not in a call.
+
     Parameters
     ----------
     fun : callable
@@ -500,6 +502,7 @@ def jit(
         return functools.partial(
             jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
         )
+    load_compiler()
     return Jitted(fun, static_argnums, static_argnames, donate_argnums)
 
 

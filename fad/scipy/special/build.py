@@ -8,7 +8,6 @@ differentiated and batched again.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ import scipy.special as sc
 
 from fad.backends import backend_of, host, like
 from fad.backends.counterparts import scipy_function
-from fad.core.archetypes import align, elementwise, fit, spread
+from fad.core.archetypes import align, elementwise, fit, parameters, spread
 from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer
@@ -116,20 +115,15 @@ def _refusal(name: str, k: int, arity: int, reason: str) -> Callable:
             "Keep that argument constant (fad.stop_gradient), or give the function a rule with fad.custom_jvp"
         )
 
-    refuse.__signature__ = _signature(["_z", *[f"_x{i}" for i in range(arity)]])
+    refuse.parameters = ("_z", *[f"_x{i}" for i in range(arity)])  # type: ignore[attr-defined]
     return refuse
-
-
-def _signature(names: list) -> inspect.Signature:
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    return inspect.Signature([inspect.Parameter(n, kind) for n in names])
 
 
 def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callable | None:
     """Let a partial see Python numbers in the precision of the result, and give its value in that precision."""
     if partial is None:
         return None
-    seen = [not p.startswith("_") for p in inspect.signature(partial).parameters]
+    seen = [not p.startswith("_") for p in parameters(partial)]
     rule = _weak_operands(partial, integers)
 
     def converted(z, *xs):
@@ -137,7 +131,7 @@ def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callabl
         return _narrow(d, z.dtype)
 
     names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
-    converted.__signature__ = _signature(["z", *names])
+    converted.parameters = ("z", *names)  # type: ignore[attr-defined]
     return converted
 
 
@@ -170,7 +164,7 @@ def strong(x: Any, dtype: np.dtype) -> Any:
 
 def through(function: Callable, k: int) -> Callable:
     """Return the partial derivative in operand `k` of a function written in differentiable operations."""
-    arity = len(inspect.signature(function).parameters)
+    arity = len(parameters(function))
 
     def partial(z, *xs):
         def along(x):
@@ -179,13 +173,13 @@ def through(function: Callable, k: int) -> Callable:
         x = xs[k] if type(xs[k]) is not np.ndarray or xs[k].dtype.kind in "fc" else xs[k].astype(float)
         return jvp(along, (x,), (np.ones_like(x),))[1]
 
-    partial.__signature__ = _signature(["z", *[f"x{i}" for i in range(arity)]])
+    partial.parameters = ("z", *[f"x{i}" for i in range(arity)])  # type: ignore[attr-defined]
     return partial
 
 
 def chain(function: Callable) -> tuple:
     """Return all partial derivatives of a function written in differentiable operations."""
-    return tuple(through(function, k) for k in range(len(inspect.signature(function).parameters)))
+    return tuple(through(function, k) for k in range(len(parameters(function))))
 
 
 def inverse(function_partials: tuple, solved: int, given: int) -> tuple:
@@ -217,7 +211,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
         along = slope(p, *point)
         return 1.0 / along if is_value else -own(p, *point) / along
 
-    partial.__signature__ = _signature(["z", *[f"x{i}" for i in range(len(places))]])
+    partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])  # type: ignore[attr-defined]
     return partial
 
 
