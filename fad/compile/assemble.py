@@ -12,6 +12,7 @@ from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine
 from fad.compile.llvm.emit import I64, LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, guard_text
+from fad.compile.llvm.interrupts import glance_text, watch
 from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
 from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.lookups import add_lookup
@@ -50,7 +51,9 @@ class Build(Memory):
 
     def run(self) -> None:
         self.prepare()
-        self._fill(engine.addresses({**self.kernels, "driver": lambda: DRIVER}))
+        found = engine.addresses({**self.kernels, "driver": lambda: DRIVER, "glance": glance_text})
+        watch().memory[0] = found["glance"]
+        self._fill(found)
 
     def inner(self, graph: Graph, index: int = -1) -> Build | None:
         """Return the flat program of a body; None if it has operations that are NumPy calls."""
@@ -462,7 +465,8 @@ class Build(Memory):
         for part in self.parts:
             if part[0] == "run":
                 _, a, b = part
-                row = np.array([self.functions.ctypes.data + 8 * a, self.pointers.ctypes.data + 8 * a, b - a], np.int64)
+                starts = (self.functions.ctypes.data + 8 * a, self.pointers.ctypes.data + 8 * a)
+                row = np.array([*starts, b - a, watch().address], np.int64)
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], None))

@@ -13,6 +13,7 @@ import numpy as np
 from fad.compile.groups import VIEWS
 from fad.compile.llvm import registers
 from fad.compile.llvm.control import BRANCH, LOOP, branch_text, loop_text
+from fad.compile.llvm.interrupts import watch
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import data_address
 from fad.compile.repeated import Loop
@@ -125,6 +126,7 @@ def native_loop(build: Any, eq: Equation) -> bool:
     const_numbers = [row.operand(i) for i in consts]
     x_numbers = [(row.operand(i), build.at[i]) for i in xs]
     stacks = [row.operand(o) for o in outs[m : len(graph.outputs)]]
+    row.set("watch", watch().address)
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
         row.set_address("count", eq.ins[loop.count])
@@ -174,6 +176,7 @@ def native_branch(build: Any, eq: Equation) -> bool:
     row = Row(build, BRANCH)
     row.set_address("index", index)
     row.set("width", width or 0)
+    row.set("watch", watch().address)
     row.set("branches", len(bodies))
     numbers = [row.operand(i) for i in operands]
     results = [row.operand(o) for o in eq.outs]

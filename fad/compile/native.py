@@ -18,6 +18,7 @@ from fad.compile.assemble import Build
 from fad.compile.donation import reused
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
+from fad.compile.llvm.interrupts import watch
 from fad.compile.pieces import data_address, view_of
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
@@ -101,8 +102,7 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
             lines.append(f"    call{n}()")
         else:
             lines.append(f"    code = drive({row})")
-            if build.guards:
-                lines.append(f"    if code: fail({what} + code - 1)")
+            lines.append(f"    if code: fail(code, {what})")
     lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
     text = "\n    ".join(["def run(xs):\n    with lock:", *lines])  # the memory is that of one call at a time
     exec(compile(text, "<fad.jit>", "exec"), space)
@@ -129,8 +129,10 @@ def _output(build: Build, space: dict, i: int) -> str:
 def _failer(build: Build) -> Callable:
     graph = build.recorded
 
-    def fail(index: int) -> None:
-        position = build.guards[index]
+    def fail(code: int, start: int) -> None:
+        if code < 0:
+            watch().raise_again()
+        position = build.guards[start + code - 1]
         eq = graph.equations[position]
         if eq.prim is not GUARD:  # an index out of range: NumPy's own error says which
             eq.prim.forward(*[build.at[i] for i in eq.ins], **eq.params)

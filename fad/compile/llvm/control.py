@@ -7,12 +7,14 @@ The words of a body's kernels that hold addresses of what differs from step to s
 
 from __future__ import annotations
 
+from fad.compile.llvm.interrupts import STOPPED, look
+
 # The words of a loop's row; addresses of operands and results follow.
 LOOP = (
     "functions", "arguments", "rows", "limit", "count", "until", "index", "reverse", "once", "onces", "patches",
-    "patched", "carries", "carried", "done",
+    "patched", "carries", "carried", "done", "watch", "left", "between", "looked",
 )  # fmt: skip
-BRANCH = ("index", "width", "branches", "bodies")
+BRANCH = ("index", "width", "branches", "bodies", "watch")
 
 _PATCH = """define internal void @patch(ptr %list, i64 %n, ptr %A, i64 %t, i64 %p) alwaysinline {
 entry:
@@ -51,23 +53,30 @@ out:
   ret void
 }
 """
-_ROWS = """define internal void @rows(ptr %F, ptr %P, i64 %n) alwaysinline {
+_ROWS = f"""define internal i32 @rows(ptr %F, ptr %P, i64 %n, ptr %watch) alwaysinline {{
 entry:
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %one, label %out
 one:
-  %i = phi i64 [0, %entry], [%next, %one]
+  %i = phi i64 [0, %entry], [%next, %on]
   %fp = getelementptr ptr, ptr %F, i64 %i
   %f = load ptr, ptr %fp
   %pp = getelementptr ptr, ptr %P, i64 %i
   %p = load ptr, ptr %pp
   %code = call i32 %f(ptr %p)
   %next = add i64 %i, 1
+  %bad = icmp ne i32 %code, 0
+  br i1 %bad, label %stop, label %fine
+fine:
+{look("on", "%next", "stop")}
+on:
   %more = icmp slt i64 %next, %n
   br i1 %more, label %one, label %out
+stop:
+  ret i32 {STOPPED}
 out:
-  ret void
-}
+  ret i32 0
+}}
 """
 _COPIES = """declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define internal void @copies(ptr %list, i64 %n, ptr %A, i64 %to, i64 %from) alwaysinline {
@@ -109,7 +118,7 @@ def _words(names: tuple, pointers: set) -> str:
 
 def loop_text() -> str:
     """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes."""
-    pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done"}
+    pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done", "watch"}
     head = _words(LOOP, pointers)
     return f"""{_PATCH}{_ROWS}{_COPIES}
 define i32 @loop(ptr %W) {{
@@ -130,7 +139,8 @@ begin:
   %lastp = sub i64 %most, 1
   br label %test
 test:
-  %t = phi i64 [0, %begin], [%t1, %stepped]
+  %t = phi i64 [0, %begin], [%t1, %stepped], [%t1, %glance]
+  %l = phi i64 [%left, %begin], [%less, %stepped], [%pace, %glance]
   %within = icmp slt i64 %t, %most
   br i1 %within, label %asked, label %finish
 asked:
@@ -152,12 +162,22 @@ number:
   br label %step
 step:
   call void @patch(ptr %patches, i64 %patched, ptr %A, i64 %t, i64 %p)
-  call void @rows(ptr %functions, ptr %arguments, i64 %rows)
-  br label %stepped
+  %code = call i32 @rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
+  %bad = icmp ne i32 %code, 0
+  br i1 %bad, label %stop, label %stepped
 stepped:
   %t1 = add i64 %t, 1
-  br label %test
+  %less = sub i64 %l, 1
+  %due = icmp slt i64 %less, 1
+  br i1 %due, label %glance, label %test
+glance:
+  %glancep = load ptr, ptr %watch
+  %signal = call i32 %glancep(ptr %watch, ptr %p_left)
+  %pace = load i64, ptr %p_left
+  %stopped = icmp ne i32 %signal, 0
+  br i1 %stopped, label %stop, label %test
 finish:
+  store i64 %l, ptr %p_left
   %bit = and i64 %t, 1
   %odd = icmp ne i64 %bit, 0
   br i1 %odd, label %bring, label %tell
@@ -170,6 +190,8 @@ tell:
 say:
   store i64 %t, ptr %done
   br label %out
+stop:
+  ret i32 {STOPPED}
 out:
   ret i32 0
 }}
@@ -178,7 +200,7 @@ out:
 
 def branch_text() -> str:
     """Return the driver of branches: ``bodies`` has five words each (functions, arguments, rows, patches, patched)."""
-    head = _words(BRANCH, {"index", "bodies"})
+    head = _words(BRANCH, {"index", "bodies", "watch"})
     # modules are joined, so the names of their parts differ
     parts = f"{_PATCH}{_ROWS}".replace("@patch(", "@branch_patch(").replace("@rows(", "@branch_rows(")
     return f"""{parts}
@@ -213,7 +235,7 @@ chosen:
   %patches = load ptr, ptr %e3
   %patched = load i64, ptr %e4
   call void @branch_patch(ptr %patches, i64 %patched, ptr %A, i64 0, i64 0)
-  call void @branch_rows(ptr %functions, ptr %arguments, i64 %rows)
-  ret i32 0
+  %code = call i32 @branch_rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
+  ret i32 %code
 }}
 """

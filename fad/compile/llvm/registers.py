@@ -11,10 +11,13 @@ import numpy as np
 from fad.compile.expand import Expanded, expanded
 from fad.compile.groups import node_facts
 from fad.compile.llvm.emit import BOOL, BYTES, LLVM_TYPE, Emitter, constant
+from fad.compile.llvm.interrupts import STOPPED, watch
 from fad.compile.llvm.templates import emit, template
 from fad.compile.llvm.vectors import SCALAR
 from fad.compile.repeated import Loop
 from fad.core.graph import Graph
+
+_GLANCE = 4096  # steps, of a microsecond at most, between two looks at the clock
 
 
 def fits(loop: Loop) -> Expanded | None:
@@ -30,7 +33,7 @@ def fits(loop: Loop) -> Expanded | None:
 
 
 class _Writer:
-    """Writes the function; its words are the limit, the addresses of count and done, and those of all values."""
+    """Writes the function; its words are the limit, the addresses of count, done and watch, and those of all values."""
 
     def __init__(self, loop: Loop, body: Expanded, strides: list[int]):
         self.loop = loop
@@ -91,7 +94,7 @@ class _Writer:
         head = self.lines
         head.append("  %limit0 = load i64, ptr %W")
         self.word = 1
-        count, done = self.pointer("count"), self.pointer("done")
+        count, done, watch = self.pointer("count"), self.pointer("done"), self.pointer("watch")
         for k, some in enumerate(inputs[:c]):
             self.read(head, self.pointer(f"kp{k}"), some, kind, f"%k{k}_")
             named.update((i, (f"%k{k}_{n}", kind[i])) for n, i in enumerate(some))
@@ -115,21 +118,33 @@ class _Writer:
             named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
         body = self.step(graph, named)
         stores = self.stacked(ys, outputs[m:], named, position)
-        phis = [
-            f"  %c{n} = phi {kind[i]} [{first[n]}, %entry], [{named[v][0]}, %step]"
-            for n, (i, v) in enumerate(zip(carry, new, strict=True))
-        ]
         go = "%within" if loop.stop != "cond" else "%going"
         lines = [
-            "define i32 @NAME(ptr noalias %W) {", "entry:", *head, "  %last = sub i64 %limit, 1", "  br label %test",
-            "test:", "  %t = phi i64 [0, %entry], [%t1, %step]", *phis, "  %within = icmp slt i64 %t, %limit",
+            "define i32 @NAME(ptr noalias %W) {", "entry:", *head, "  %last = sub i64 %limit, 1", "  br label %far",
+            "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
+            *[f"  %f{n} = phi {kind[i]} [{first[n]}, %entry], [%c{n}, %glance]" for n, i in enumerate(carry)],
+            f"  %far0 = add i64 %t0, {_GLANCE}", "  %near = icmp slt i64 %far0, %limit",
+            "  %stop = select i1 %near, i64 %far0, i64 %limit", "  br label %test",
+            "test:", "  %t = phi i64 [%t0, %far], [%t1, %step]",
+            *[
+                f"  %c{n} = phi {kind[i]} [%f{n}, %far], [{named[v][0]}, %step]"
+                for n, (i, v) in enumerate(zip(carry, new, strict=True))
+            ],
+            "  %within = icmp slt i64 %t, %stop",
         ]  # fmt: skip
         if loop.stop == "cond":
             lines.append("  %going = and i1 %within, %c0")
-        lines += [f"  br i1 {go}, label %step, label %out", "step:"]
+        lines += [f"  br i1 {go}, label %step, label %pause", "step:"]
         if loop.reverse:
             lines.append("  %p = sub i64 %last, %t")
-        lines += [*loads, *body, *stores, "  %t1 = add i64 %t, 1", "  br label %test", "out:"]
+        lines += [*loads, *body, *stores, "  %t1 = add i64 %t, 1", "  br label %test", "pause:"]
+        lines += ["  %left = icmp slt i64 %t, %limit"]
+        lines += [f"  %more = and i1 %left, {'true' if loop.stop != 'cond' else '%c0'}"]
+        lines += [
+            "  br i1 %more, label %glance, label %out", "glance:", f"  %glancep = load ptr, ptr {watch}",
+            f"  %signal = call i32 %glancep(ptr {watch}, ptr null)", "  %on = icmp eq i32 %signal, 0",
+            "  br i1 %on, label %far, label %halt", "halt:", f"  ret i32 {STOPPED}", "out:",
+        ]  # fmt: skip
         at = 0
         for k, (some, end) in enumerate(zip(inputs[start : start + m], ends, strict=True)):
             self.write(
@@ -190,5 +205,6 @@ def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) ->
         address(eq.outs[-1])
     else:
         build.words.append(0)
+    build.words.append(watch().address)
     for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)
