@@ -69,6 +69,11 @@ def replaying(log: Log) -> Iterator[None]:
         _world.reset(token)
 
 
+def is_remembered() -> bool:
+    """Tell whether this run is recorded, to be run again, or is a second run."""
+    return bool(_recording.get()) or _world.get() is not None
+
+
 def read(store: dict, name: str) -> Any:
     """Return ``store[name]`` as this run should see it."""
     world = _world.get()

@@ -17,6 +17,7 @@ import numpy as _np
 
 from fad.eager import autograd, nn, optim
 from fad.eager import functions as _functions
+from fad.eager.chance import manual_seed, seed
 from fad.eager.creation import (
     arange,
     as_tensor,
@@ -29,7 +30,6 @@ from fad.eager.creation import (
     get_default_dtype,
     linspace,
     logspace,
-    manual_seed,
     normal,
     ones,
     ones_like,
@@ -39,7 +39,6 @@ from fad.eager.creation import (
     randn,
     randn_like,
     randperm,
-    seed,
     set_default_dtype,
     tensor,
     zeros,

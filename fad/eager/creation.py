@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.core.tracer import Tracer
+from fad.eager.chance import generator
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, float32, int64, wrap
 
 _default = [float32]
-_random = threading.local()
 
 
 def get_default_dtype() -> np.dtype:
@@ -161,25 +160,6 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
 # --- random numbers -----------------------------------------------------------------------------------------------
 
 
-def generator() -> np.random.Generator:
-    """Return this thread's generator of random numbers."""
-    if not hasattr(_random, "generator"):
-        _random.generator = np.random.default_rng()
-    return _random.generator
-
-
-def manual_seed(seed: int) -> None:
-    """Start this thread's random numbers anew. The numbers are NumPy's, not PyTorch's."""
-    _random.generator = np.random.default_rng(seed)
-
-
-def seed() -> int:
-    """Start this thread's random numbers anew from an unforeseeable number, and return it."""
-    number = int(np.random.SeedSequence().entropy) % 2**63
-    manual_seed(number)
-    return number
-
-
 def _drawn(draw: Callable, doc: str) -> Callable:
     def create(*size, dtype=None, requires_grad=False, device=None):
         return _finish(draw(generator(), _shape(size)), _default[0] if dtype is None else dtype, requires_grad)
@@ -232,6 +212,6 @@ Tensor.normal_ = _fill(lambda g, *args: g.normal(*(args[:-1] or (0.0, 1.0)), arg
 
 __all__ = [
     "arange", "as_tensor", "empty", "empty_like", "eye", "from_numpy", "full", "full_like", "get_default_dtype",
-    "linspace", "logspace", "manual_seed", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn",
-    "randn_like", "randperm", "seed", "set_default_dtype", "tensor", "zeros", "zeros_like",
+    "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn",
+    "randn_like", "randperm", "set_default_dtype", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -302,9 +302,16 @@ def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool
     return softmax(scores)
 
 
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, mask: Any = None, *,
+    is_causal: bool = False, dropout_p: float = 0.0, dropout_key: Any = None,
+) -> Any:  # fmt: skip
     """Return softmax(query keyᵀ / √d) value: shapes (..., L, d), (..., S, d), (..., S, v) -> (..., L, v).
 
     `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.
+    Each weight is dropped with the probability `dropout_p`, by a random key, as :func:`dropout` does it.
     """
-    return attention_weights(query, key, mask, is_causal=is_causal) @ value
+    weights = attention_weights(query, key, mask, is_causal=is_causal)
+    if dropout_p:
+        weights = dropout(weights, dropout_p, key=dropout_key)
+    return weights @ value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from fad import random
 from fad.nn import functional as F
 from fad.nn import init
+from fad.nn.lookup import Dropout
 from fad.nn.module import Module
 
 
@@ -17,7 +19,7 @@ class Recurrent(Module):
     """What recurrent layers share: layers, directions, and the loop over time.
 
     The input has shape (length, batch, features), or (batch, length, features) with `batch_first`; or
-    (length, features).
+    (length, features). With `dropout`, in training mode what one layer hands to the next goes through a `Dropout`.
     """
 
     gates = 1
@@ -29,6 +31,7 @@ class Recurrent(Module):
         num_layers: int = 1,
         bias: bool = True,
         batch_first: bool = False,
+        dropout: float = 0.0,
         bidirectional: bool = False,
         *,
         key: Any = None,
@@ -39,13 +42,23 @@ class Recurrent(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
+        self.dropout = dropout
         self.bidirectional = bidirectional
         self.names = tuple(
             f"_l{layer}{way}" for layer in range(num_layers) for way in (("", "_reverse") if bidirectional else ("",))
         )
         bound = 1.0 / math.sqrt(hidden_size)
         rows = self.gates * hidden_size
-        keys = iter(random.split(init.next_key(key), 4 * len(self.names)))
+        key = init.next_key(key)
+        if dropout and num_layers == 1:
+            warnings.warn(
+                f"dropout of {type(self).__name__} is between its layers, and with num_layers=1 drops nothing: use "
+                "nn.Dropout on what it returns",
+                stacklevel=3,
+            )
+        if dropout:  # by a key of its own, so that the weights do not depend on it
+            self.between = Dropout(dropout, key=random.fold_in(key, 0))
+        keys = iter(random.split(key, 4 * len(self.names)))
         for i, name in enumerate(self.names):
             width = input_size if i < self.directions else hidden_size * self.directions
             shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
@@ -59,12 +72,16 @@ class Recurrent(Module):
         return 2 if self.bidirectional else 1
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}" + (
+            f", dropout={self.dropout}" if self.dropout else ""
+        )
 
     def _run(self, x: Any, starts: list) -> tuple[Any, list]:
         """Run all layers over x of shape (length, batch, features), from one state per layer and direction."""
         ends = []
         for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = self.between(x)
             outs = []
             for way in range(self.directions):
                 i = layer * self.directions + way

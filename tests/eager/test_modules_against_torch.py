@@ -128,6 +128,36 @@ def test_attention_has_torchs_layout_result_and_mask(batch_first, masked):
     assert mine(*map(fad.eager.tensor, (q, k, k)), need_weights=False)[1] is None
 
 
+LATER = np.triu(np.ones((6, 6), bool), 1)
+PADDING = np.arange(6) >= np.array([6, 4, 3])[:, None]
+MASKS = {
+    "padding": {"key_padding_mask": PADDING},
+    "padding, and later ones": {"key_padding_mask": PADDING, "attn_mask": LATER},
+    "numbers for each head": {"attn_mask": real(6, 6, 6).astype("float32")},
+    "numbers, and padding": {"attn_mask": real(6, 6).astype("float32"), "key_padding_mask": PADDING},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Support for mismatched")  # of PyTorch's
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_takes_torchs_masks(name, average):
+    theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    mine = fad.eager.nn.MultiheadAttention(8, 2, batch_first=True)
+    mine.load_state_dict({k: fad.eager.tensor(v) for k, v in weights_of(theirs).items()})
+    x = real(3, 6, 8).astype("float32")
+    found = []
+    for face, layer in ((fad.eager, mine), (torch, theirs)):
+        tx = face.tensor(x, requires_grad=True)
+        masks = {k: face.tensor(v) for k, v in MASKS[name].items()}
+        y, weights = layer(tx, tx, tx, average_attn_weights=average, **masks)
+        (y * y).sum().backward()
+        found.append([y.detach().numpy(), weights.detach().numpy(), tx.grad.numpy()])
+    for a, b in zip(*found, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-6)
+
+
 @pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "relu", "tanh", "neg", "abs", "clamp"])
 def test_functions_that_change_in_place_agree_with_torch(name):
     options = {"min": 0.2, "max": 0.7} if name == "clamp" else {}

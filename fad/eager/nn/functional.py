@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fad import random
 from fad.core.tracer import Tracer
 from fad.eager import functions as f
+from fad.eager.chance import drawn_key
 from fad.eager.composite import composite
-from fad.eager.creation import generator
 from fad.eager.functions import log_softmax, relu, sigmoid, softmax
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, through
@@ -123,12 +122,16 @@ def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return softmax(query keyᵀ / √d) value; a boolean mask says what may be seen, another is added to the scores."""
+    """Return softmax(query keyᵀ / √d) value; a boolean mask says what may be seen, another is added to the scores.
+
+    Each weight is dropped with the probability `dropout_p`, whether a module trains or not.
+    """
+    options = {"is_causal": is_causal}
     if dropout_p:
-        raise ValueError("dropout_p is not supported: apply dropout to the result")
+        options |= {"dropout_p": dropout_p, "dropout_key": drawn_key()}
     return composite(
         "ScaledDotProductAttentionBackward0",
-        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, is_causal=is_causal),
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, **options),
         query, key, value, attn_mask,
     )  # fmt: skip
 
@@ -153,7 +156,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Set each element to 0 with probability p and divide the others by 1 - p, by the face's random numbers."""
     if not training or p == 0.0:
         return input
-    key = random.key(int(generator().integers(2**63)))
+    key = drawn_key()
     return composite("DropoutBackward0", lambda x: F.dropout(x, p, key=key), input)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fad import random
-from fad.eager.creation import generator
+from fad.eager.chance import drawn_key
 from fad.eager.mode import no_grad
 from fad.eager.tensor import Tensor
 from fad.nn import init
@@ -15,7 +14,7 @@ from fad.nn import init
 def _in_place(fun: Callable) -> Callable:
     @no_grad()
     def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        key = random.key(int(generator().integers(2**63)))
+        key = drawn_key()
         return tensor.copy_(Tensor(fun(key, tuple(tensor.shape), *args, dtype=tensor.dtype.name, **kwargs)))
 
     fill.__doc__ = f"Fill a tensor as `fad.nn.init.{fun.__name__}` does, and return it."

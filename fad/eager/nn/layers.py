@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 import fad.nn
 from fad import config, tree
-from fad.eager.creation import generator
+from fad.eager.chance import drawn_key, drawn_seed
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.records import placed
@@ -27,10 +28,11 @@ class Layer(Module):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
         kwargs = {_SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
-        with config.use(default_dtype="float32"), fad.nn.seed(int(generator().integers(2**63))):
+        with config.use(default_dtype="float32"), fad.nn.seed(drawn_seed()):
             core = self.core_class(*args, **kwargs)
         fields = self.__dict__
         fields["core"] = core
+        fields["_drops"] = [m for m in core.modules() if isinstance(m, fad.nn.Dropout)]
         by_array = {id(x): name for name, x in core.named_parameters()}
         fields["_order"] = [by_array[id(x)] for x in tree.leaves(core)]
         for name, x in core.named_parameters():
@@ -44,6 +46,8 @@ class Layer(Module):
         core = self.core
         if core.training is not self.training:
             core.train(self.training)
+        for drop in self._drops if self.training else ():
+            drop.key, drop.calls = drawn_key(), np.array(0)  # so that torch.manual_seed repeats a run
         _, structure = tree.flatten(core)
         parameters = self._parameters
         run = tree.unflatten(structure, [lowered(parameters[name]) for name in self._order])
@@ -51,9 +55,9 @@ class Layer(Module):
         return wrap(fun(run, *args, **kwargs))
 
     def _own_buffers(self) -> dict[str, Tensor]:
-        core = self.core
-        transient = core.__dict__.get("_transient", ())
-        return {name: Tensor(np.asarray(x)) for name, x in core.named_buffers() if name not in transient}
+        own = self.core.__dict__
+        transient = own.get("_transient", ())
+        return {name: Tensor(np.asarray(x)) for name, x in own.get("_buffers", {}).items() if name not in transient}
 
     def _write_buffer(self, name: str, value: np.ndarray) -> None:
         store = self.core.__dict__["_buffers"]
@@ -95,23 +99,36 @@ class MultiheadAttention(Layer):
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
     ):
-        if dropout:
-            raise ValueError("dropout in MultiheadAttention is not supported: apply nn.Dropout to the result")
-        super().__init__(embed_dim, num_heads, bias)
+        super().__init__(embed_dim, num_heads, dropout, bias)
         self.batch_first = batch_first
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = True, attn_mask: Tensor | None = None,
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple:  # fmt: skip
-        """Return the result, and the weights, the mean over heads, or None. True in a boolean mask is what may *not* be
-        seen, as in PyTorch's module."""
-        if query.ndim == 3 and not self.batch_first:
+        """Return the result, and the weights, the mean over heads unless told otherwise, or None.
+
+        True in a boolean mask is what may *not* be seen, as in PyTorch's module: `key_padding_mask` (batch, S),
+        `attn_mask` (L, S) or (batch * heads, L, S).
+        """
+        turn = query.ndim == 3 and not self.batch_first
+        if turn:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        if attn_mask is not None and attn_mask.dtype == bool:
-            attn_mask = ~attn_mask
-        y = super().forward(query, key, value, attn_mask, is_causal=is_causal)
-        weights = None
-        if need_weights:
-            weights = self._run(lambda core, *xs: core.weights(*xs, is_causal=is_causal), query, key, attn_mask)
-        return (y.transpose(0, 1) if y.ndim == 3 and not self.batch_first else y), weights
+        mask = self._mask(attn_mask, key_padding_mask)
+        y, weights = self._run(lambda core, *xs: core.attend(*xs, is_causal=is_causal), query, key, value, mask)
+        if average_attn_weights:
+            weights = weights.mean(-3)
+        return (y.transpose(0, 1) if turn else y), (weights if need_weights else None)
+
+    def _mask(self, attn_mask: Tensor | None, padding: Tensor | None) -> Any:
+        """Return one mask in the form of `fad.nn`: true for what may be seen, or numbers to add to the scores."""
+        masks = []
+        if attn_mask is not None:
+            x = attn_mask.value
+            masks.append(x.reshape(-1, self.core.num_heads, *x.shape[1:]) if x.ndim == 3 else x)
+        if padding is not None:
+            masks.append(padding.value[..., None, None, :])
+        if all(x.dtype == bool for x in masks):
+            return ~functools.reduce(np.logical_or, masks) if masks else None
+        return sum(np.where(x, np.float32(-np.inf), np.float32(0.0)) if x.dtype == bool else x for x in masks)

@@ -1,0 +1,67 @@
+"""Where the face's random numbers come from: one stream per thread, begun anew by ``manual_seed``."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from fad import random
+from fad.core import effects
+from fad.errors import ImpureFunctionError
+
+
+class _Stream(threading.local):
+    """The numbers of a thread: a generator, and what a run that may be repeated draws from instead."""
+
+    def __init__(self) -> None:
+        self.start(int(np.random.SeedSequence().entropy) % 2**63)
+
+    def start(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.repeated = {"seed": seed % 2**64, "drawn": 0}
+
+
+_stream = _Stream()
+
+
+def generator() -> np.random.Generator:
+    """Return a generator of random numbers, for what is drawn now.
+
+    What `fad.checkpoint` runs a second time draws the same numbers then. What `fad.jit` records draws none: a replay
+    would give the recorded numbers again.
+    """
+    if effects.is_compiling():
+        raise ImpureFunctionError(
+            "random numbers of fad.eager were drawn while jit recorded the function, and a replay would give the same "
+            "ones each time. Draw them outside and give them as an argument, or use fad.random with a key"
+        )
+    if not effects.is_remembered():
+        return _stream.generator
+    store = _stream.repeated
+    drawn = effects.read(store, "drawn")
+    effects.write(store, "drawn", drawn + 1)
+    return np.random.default_rng((effects.read(store, "seed"), drawn))
+
+
+def drawn_seed() -> int:
+    """Return a random whole number, to begin something else's random numbers with."""
+    return int(generator().integers(2**63))
+
+
+def drawn_key() -> Any:
+    """Return a random key for `fad.random`."""
+    return random.key(drawn_seed())
+
+
+def manual_seed(seed: int) -> None:
+    """Start this thread's random numbers anew. The numbers are NumPy's, not PyTorch's."""
+    _stream.start(int(seed))
+
+
+def seed() -> int:
+    """Start this thread's random numbers anew from an unforeseeable number, and return it."""
+    number = int(np.random.SeedSequence().entropy) % 2**63
+    manual_seed(number)
+    return number
