@@ -23,11 +23,12 @@ def readable(graph: Graph, name: str = "program") -> str:
     body = writer.lines(graph, named)
     outs = ", ".join(named[i] for i in graph.outputs)
     heads = ", ".join(named[i] for i in graph.inputs)
-    parts = ["import numpy as np", *sorted(writer.helpers.modules), ""]
-    parts += [f"{n} = {_array_text(c)}" for n, c in writer.constants.items()]
-    parts += ["", *writer.helpers.sources.values(), "", f"def {name}({heads}):"]
-    parts += [f"    {line}" for line in body]
-    return "\n".join([*parts, f"    return {outs}", ""])
+    blocks = ["\n".join(["import numpy as np", *sorted(writer.helpers.modules)])]
+    if writer.constants:
+        blocks[0] += "\n\n" + "\n".join(f"{n} = {_array_text(c)}" for n, c in writer.constants.items())
+    blocks += [source.strip() for source in writer.helpers.sources.values()]
+    blocks.append("\n".join([f"def {name}({heads}):", *(f"    {line}" for line in body), f"    return {outs}", ""]))
+    return "\n\n\n".join(blocks)
 
 
 _TAKEN = {"as", "if", "in", "is", "or", "np", "by", "do", "and", "for", "not", "def", "del", "try"}

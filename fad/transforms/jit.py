@@ -534,7 +534,6 @@ def source(fun: Callable, *, name: str | None = None) -> Callable:
     import numpy as np
     <BLANKLINE>
     <BLANKLINE>
-    <BLANKLINE>
     def program(a):
         b = a + a
         return b
