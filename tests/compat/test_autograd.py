@@ -325,6 +325,27 @@ def test_a_vspace_knows_zeros_ones_and_a_basis():
     assert onp.array_equal(onp.stack(list(space.standard_basis())).reshape(4, 4), onp.eye(4))
 
 
+@pytest.mark.parametrize("dtype", [onp.float32, onp.float64, onp.complex128])
+@pytest.mark.parametrize("UPLO", ["L", "U"])
+def test_eigh_is_a_function_of_one_triangle(UPLO, dtype):
+    a = onp.array([[[2.0, 0.5], [0.5, -1.0]], [[0.3, 1.0], [1.0, 0.2]]]).astype(dtype)
+    values = grad(lambda x: np.sum(np.linalg.eigh(x, UPLO)[0] ** 3))(a)
+    both = grad(lambda x: onp.sum(onp.linalg.eigh(x, UPLO)[0] ** 3))(a)
+    off = (onp.tril if UPLO == "L" else onp.triu)(2 * both, -1 if UPLO == "L" else 1)
+    assert values.dtype == dtype
+    assert onp.allclose(values, off + both * onp.eye(2), rtol=1e-5 if dtype == onp.float32 else 1e-12)
+    if dtype == onp.float64:
+        check_grads(lambda x: tuple(np.linalg.eigh(x, UPLO)))(a)
+    with pytest.raises(onp.linalg.LinAlgError):
+        grad(lambda x: np.sum(np.linalg.eigh(x, UPLO)[0]))(onp.ones((2, 3)))
+
+
+def test_where_of_pythons_values_gives_pythons_values():
+    assert type(np.where(True, 1, 2)) is int
+    assert np.where(False, [1, 2], [3.0, 4.0]) == [3.0, 4.0]
+    assert grad(lambda x: np.where(x > 0, x, 0.0) * 2)(1.0) == 2.0
+
+
 def test_flatten_gives_a_vector_and_the_way_back():
     flat, unflatten = flatten({"w": onp.ones((2, 2)), "b": (1.0, onp.zeros(3))})
     assert flat.shape == (8,)

@@ -9,7 +9,7 @@ import numpy as _np
 
 import fad.numpy as _fnp
 from fad.compat.autograd.extend import notrace_primitive as _notrace
-from fad.core.tracer import Tracer as ArrayBox  # noqa: F401  (what autograd calls its traced array)
+from fad.core.tracer import Tracer as ArrayBox  # what autograd calls its traced array
 
 _PARTS = ("fft", "linalg", "random")
 # Integer types that turn traced numbers into plain integers, for a program that computes places: `np.int64(x)`.
@@ -32,12 +32,21 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Return NumPy's ``where``, whose arguments autograd lets be named.
+    """Return NumPy's ``where``, whose arguments autograd lets be named; of Python's numbers and lists it makes those.
 
     >>> where(condition=[True, False], x=1.0, y=2.0)
-    array([1., 2.])
+    [1.0, 2.0]
     """
-    return _fnp.where(condition) if x is None and y is None else _fnp.where(condition, x, y)
+    if x is None and y is None:
+        return _fnp.where(condition)
+    result = _fnp.where(condition, x, y)
+    return result if any(map(_has_arrays, (condition, x, y))) else result.tolist()
+
+
+def _has_arrays(x: Any) -> bool:
+    if isinstance(x, list | tuple):
+        return any(map(_has_arrays, x))
+    return isinstance(x, _np.ndarray | _np.generic | ArrayBox)
 
 
 def __getattr__(name: str) -> Any:
