@@ -10,6 +10,8 @@ import numpy as np
 _TEXT = (Path(__file__).parent / "cupy_names.txt").read_text()
 LINES = dict(line.partition(" ")[::2] for line in _TEXT.splitlines() if line and not line.startswith("#"))
 VERSION = re.search(r"# CuPy (\S+)", _TEXT)[1]
+# Functions whose dtypes are those of a ufunc that they call and CuPy's modules do not show.
+_INNER = {"scipy.special.sph_harm_y": "ufunc iiff->F iidd->D llff->F lldd->D"}
 
 
 def has(name):
@@ -19,9 +21,10 @@ def has(name):
 @functools.cache
 def loops(name):
     """Return the dtypes that an elementwise function was written for, [(operands, results)], or None if it is none."""
-    if not LINES[name].startswith("ufunc "):
+    line = _INNER.get(name, LINES[name])
+    if not line.startswith("ufunc "):
         return None
-    return [tuple(loop.split("->")) for loop in LINES[name].split()[1:]]
+    return [tuple(loop.split("->")) for loop in line.split()[1:]]
 
 
 @functools.cache
@@ -33,10 +36,19 @@ def signature(name):
 
 def check_call(name, args, kwargs):
     """Raise TypeError where CuPy's function does not take these arguments."""
+    refusal = _refusal(name, len(args), tuple(kwargs))
+    if refusal:
+        raise TypeError(f"{name}() {refusal}")
+
+
+@functools.cache
+def _refusal(name, positional, keywords):
+    """Return why a call with so many positional arguments and these keywords does not fit, or ''."""
     try:
-        signature(name).bind(*args, **kwargs)
+        signature(name).bind(*[None] * positional, **dict.fromkeys(keywords))
     except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
+        return str(error)
+    return ""
 
 
 def _rank(kind):
@@ -49,23 +61,34 @@ def chosen_loop(name, operands, dtype):
 
     Raises TypeError if there is none.
     """
+    kinds = tuple(_typed(operands))
+    found = _first_loop(name, kinds, dtype)
+    if found is None:
+        shown = dtype or tuple(x if isinstance(x, type) else x.name for x in kinds)
+        raise TypeError(f"Wrong type ({shown}) of arguments for cupy_{name}")
+    return found
+
+
+@functools.cache
+def _first_loop(name, kinds, dtype):
     for given, results in loops(name):
         if dtype is not None:
             if all(np.dtype(r) == dtype for r in results):
                 return given, results
-        elif all(_fits(x, np.dtype(t)) for x, t in zip(_typed(operands), given, strict=True)):
+        elif all(_fits(x, np.dtype(t)) for x, t in zip(kinds, given, strict=True)):
             return given, results
-    kinds = dtype or tuple(x if isinstance(x, type) else x.name for x in _typed(operands))
-    raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{name}")
+    return None
 
 
 def _typed(operands):
     """Return a dtype per operand, or the type of a Python number whose dtype yields to that of the arrays."""
     weak = [type(x) in (bool, int, float, complex) for x in operands]
     plain = [np.dtype(type(x)) if w else x.dtype for x, w in zip(operands, weak, strict=True)]
+    if not any(weak):
+        return plain
     arrays = [_rank(t.kind) for t, w in zip(plain, weak, strict=True) if not w]
     numbers = [_rank(t.kind) for t, w in zip(plain, weak, strict=True) if w]
-    yields = arrays and numbers and max(arrays) >= max(numbers)
+    yields = arrays and max(arrays) >= max(numbers)
     return [type(x) if w and yields else t for x, t, w in zip(operands, plain, weak, strict=True)]
 
 

@@ -220,8 +220,7 @@ def _function(name, func, args, kwargs):
         return _elementwise(name, func, args, kwargs)
     offers.check_call(name, args, kwargs)
     args, kwargs = _unwrap(args), _unwrap(kwargs)
-    given = offers.signature(name).bind(*args, **kwargs).arguments
-    if name in _REFUSED and _REFUSED[name](given):
+    if name in _REFUSED and _REFUSED[name](offers.signature(name).bind(*args, **kwargs).arguments):
         raise ValueError(f"cupy.{name} does not support these arguments")
     if name in _WAITING and _forbidden[0]:
         raise HostCopyError(f"{name} waits for the device")
