@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.repeated import Loop
-from fad.compile.spelling import Cannot, Helpers, numpy_name, spell
+from fad.compile.spelling import Cannot, Helpers, numpy_name, spell, statements
 from fad.core.graph import GUARD, Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
@@ -77,17 +77,18 @@ class _Writer:
                 question = eq.params["line"] or "a question"
                 found.append(f"# holds where the answer to {question} was {eq.params['outcome']!r}")
             else:
-                found.append(self.statement(eq, named))
+                found += self.statements(eq, named)
         return found
 
-    def statement(self, eq: Equation, named: dict[int, str]) -> str:
-        try:
-            text = spell(eq, [named[i] for i in eq.ins], self.helpers, self.literal)
-        except Cannot as error:
-            raise MissingRuleError(f"{eq.prim.name} cannot be written with NumPy alone: {error}") from None
+    def statements(self, eq: Equation, named: dict[int, str]) -> list[str]:
+        ins = [named[i] for i in eq.ins]
         for o in eq.outs:
             named[o] = self.fresh()
-        return f"{', '.join(named[o] for o in eq.outs)} = {text}"
+        outs = ", ".join(named[o] for o in eq.outs)
+        try:
+            return statements(eq, ins, outs, self.literal) or [f"{outs} = {spell(eq, ins, self.helpers, self.literal)}"]
+        except Cannot as error:
+            raise MissingRuleError(f"{eq.prim.name} cannot be written with NumPy alone: {error}") from None
 
     def loop(self, eq: Equation, named: dict[int, str]) -> list[str]:
         loop = Loop(eq)

@@ -123,43 +123,44 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, literal: Any) -> str:
         return f"{ins[0]} {symbol} {ins[1]}" if symbol else f"{'-' if prim.name == 'python_negative' else '+'}{ins[0]}"
     if prim.name == "getitem":
         return f"{ins[0]}[{index_text(eq.params['template'], ins[1:], literal)}]"
-    if prim.name == "scatter":
-        return _scatter(eq, ins, helpers, literal)
-    if prim.name in ("index_add", "index_set"):
-        index = f"({index_text(eq.params['template'], ins[2:], literal)},)"
-        helpers.sources.setdefault(f"_{prim.name}", _UPDATES[prim.name])
-        return f"_{prim.name}({ins[0]}, {ins[1]}, {index})"
     return _call(prim.forward, ins, eq.params, helpers, literal)
 
 
-_UPDATES = {
-    "index_add": "def _index_add(x, v, index):\n    x = x.copy()\n    np.add.at(x, index, v)\n    return x\n",
-    "index_set": "def _index_set(x, v, index):\n    x = x.copy()\n    x[index] = v\n    return x\n",
-}
-_SCATTER = """def _scatter(shape, dtype, *pairs):
-    out = np.zeros(shape, dtype)
-    for index, values in pairs:
-        np.add.at(out, index, values)
-    return out
-"""
+def statements(eq: Equation, ins: list[str], out: str, literal: Any) -> list[str] | None:
+    """Return the lines of an equation that puts values into an array, or None for one that is a mere call."""
+    name, params = eq.prim.name, eq.params
+    if name == "scatter":
+        made = f"{out} = np.zeros({params['shape']}, {literal(params['dtype'])})"
+        places = [", ".join(_index_part(p, literal) for p in index) or "()" for index in params["indices"]]
+        basic = map(_is_basic, params["indices"])
+        return [made, *(_added(out, *each) for each in zip(places, ins, basic, strict=True))]
+    if name not in ("index_add", "index_set"):
+        return None
+    place = index_text(params["template"], ins[2:], literal)
+    if name == "index_set":
+        return [f"{out} = {ins[0]}.copy()", f"{out}[{place}] = {ins[1]}"]
+    return [f"{out} = {ins[0]}.copy()", _added(out, place, ins[1], _is_basic(params["template"]))]
 
 
-def _scatter(eq: Equation, ins: list[str], helpers: Helpers, literal: Any) -> str:
-    helpers.sources.setdefault("_scatter", _SCATTER)
-    pairs = [f"(({', '.join(map(literal, index))},), {v})" for index, v in zip(eq.params["indices"], ins, strict=True)]
-    return f"_scatter({eq.params['shape']}, {literal(eq.params['dtype'])}, {', '.join(pairs)})"
+def _is_basic(index: tuple) -> bool:
+    """Return whether an index names every place once, being slices and numbers alone."""
+    return all(isinstance(p, (slice, int, type(None), type(Ellipsis))) for p in index)
+
+
+def _added(out: str, place: str, values: str, basic: bool) -> str:
+    return f"{out}[{place}] += {values}" if basic else f"np.add.at({out}, ({place},), {values})"
 
 
 def index_text(template: tuple, arrays: list[str], literal: Any) -> str:
     it = iter(arrays)
-    return ", ".join(next(it) if type(p) is str else _index_part(p) for p in template) or "()"
+    return ", ".join(next(it) if type(p) is str else _index_part(p, literal) for p in template) or "()"
 
 
-def _index_part(p: Any) -> str:
+def _index_part(p: Any, literal: Any) -> str:
     if type(p) is slice:
         text = f"{'' if p.start is None else p.start}:{'' if p.stop is None else p.stop}"
         return text if p.step is None else f"{text}:{p.step}"
-    return "..." if p is Ellipsis else repr(p)
+    return "..." if p is Ellipsis else literal(p)
 
 
 def _call(f: Any, ins: list[str], params: dict, helpers: Helpers, literal: Any) -> str:
@@ -222,7 +223,10 @@ class _Fill(ast.NodeTransformer):
         text = self.values.get(node.id)
         return node if text is None else ast.parse(text, mode="eval").body
 
-    def visit_Starred(self, node: ast.Starred) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        """Of a shortcut for plain arrays, ``quick if type(x) is np.ndarray else right``, show what is always right."""
+        if ast.unparse(node.test).startswith("type(") and ast.unparse(node.test).endswith(") is np.ndarray"):
+            return self.visit(node.orelse)
         return self.generic_visit(node)
 
 
