@@ -202,6 +202,24 @@ def test_eig_turns_and_orders_its_vectors_as_scipy_in_single_precision_too(kind)
         np.testing.assert_array_equal(fad.jvp(fsl.eigvals, (a,), (a,))[0], sl.eig(a)[0])
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_cho_factor_and_cho_solve_take_stacks_and_give_scipys_flags(lower):
+    stack = np.stack([definite(A), definite(C)])
+    for a in (stack[0], stack):
+        wanted, flags = sl.cho_factor(a, lower)
+        seen = []
+
+        def solved(a, seen=seen):
+            seen[:] = fsl.cho_factor(a, lower)
+            return fsl.cho_solve(tuple(seen), A)
+
+        found = fad.jvp(solved, (a,), (a,))[0]
+        np.testing.assert_allclose(found, np.linalg.solve(a, A), atol=1e-13)
+        np.testing.assert_allclose(fad.jvp(lambda b, c=(wanted, flags): fsl.cho_solve(c, b), (A,), (A,))[1], found)
+        assert type(seen[1]) is type(flags)
+        np.testing.assert_array_equal(seen[1], flags)
+
+
 def test_the_other_triangle_of_cho_factor_is_scipys_and_so_is_its_derivative():
     s = definite(A)
     for lower in (False, True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
-from fad.backends import like
+from fad.backends import behind, like
 from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
@@ -103,18 +103,24 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there."""
+    a, lower = as_array(a), bool(lower)
     factor = _cholesky(a, upper=not lower)
-    keeps, flag = _other_triangle(bool(lower))
+    keeps, numbered = _of_cho_factor(lower)
     if keeps:
         factor = factor + (np.triu(a, 1) if lower else np.tril(a, -1))
-    return factor, copy.copy(flag)
+    if a.ndim > 2 or (numbered and behind(a).name == "numpy"):
+        return factor, like(a, np.full(a.shape[:-2], lower))
+    return factor, lower
 
 
 @functools.cache
-def _other_triangle(lower: bool) -> tuple:
-    """Return whether SciPy's factor keeps the other triangle (1.18 clears it), and what it returns for `lower`."""
-    factor, flag = sl.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]), lower)
-    return bool(factor[(0, 1) if lower else (1, 0)]), flag
+def _of_cho_factor(lower: bool) -> tuple:
+    """Return whether SciPy's factor keeps the other triangle, and whether `lower` comes back as an array.
+
+    From 1.18 on the triangle is cleared, and an array comes back for one matrix as it does for a stack.
+    """
+    factor, flag = scipy.linalg.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]), lower)
+    return bool(factor[(0, 1) if lower else (1, 0)]), isinstance(flag, np.ndarray)
 
 
 def _cho_solve_samples(s):
@@ -128,7 +134,7 @@ def _cho_solve_samples(s):
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """Solve ``a x = b`` given what `cho_factor` returned for `a`."""
     c, lower = c_and_lower
-    c, b = as_array(c), inexact(as_array(b))
+    c, b, lower = as_array(c), inexact(as_array(b)), bool(np.all(lower))  # one flag, or one for each of a stack
     first, second = (c, h(c)) if lower else (h(c), c)
     return _solve(second, _solve(first, b, True), False)
 

@@ -13,11 +13,13 @@ array([[-1.2, -1.6],
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.spatial.distance
 
 from fad.backends import like
 from fad.core.options import refuse_out
@@ -155,7 +157,14 @@ def _euclidean(u: Any, v: Any, w: Any) -> Any:
     return _powers(u, v, w, 2)
 
 
-euclidean = _pair("euclidean", _euclidean, "Euclidean distance", True)
+@functools.cache
+def _lengths_are_double() -> bool:
+    """Return whether SciPy gives the Euclidean length of a vector of single precision in double, as before 1.18."""
+    vector = np.zeros(1, dtype=np.float32)
+    return np.asarray(scipy.spatial.distance.euclidean(vector, vector)).dtype == np.float64
+
+
+euclidean = _pair("euclidean", _euclidean, "Euclidean distance", _lengths_are_double())
 sqeuclidean = _pair("sqeuclidean", _squares, "squared Euclidean distance")
 cityblock = _pair("cityblock", _cityblock, "sum of absolute differences")
 canberra = _pair("canberra", _canberra, "sum of differences relative to the sum of magnitudes", True)
@@ -182,7 +191,7 @@ def minkowski(u, v, p=2, w=None):
     if p <= 0:
         raise ValueError("p must be greater than 0")
     u, v = _vector(u), _vector(v)
-    if p == 2:
+    if p == 2 and _lengths_are_double():
         u, v = u.astype(np.float64), v.astype(np.float64)
     return _powers(u, v, _weights(w), p)
 
