@@ -37,6 +37,7 @@ from fad.transforms.under import RULES
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 MAX_PATHS = 32
 _NUMBERS = (float, int, bool, complex)
+_SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
 
 
 class Path:
@@ -147,7 +148,7 @@ class Jitted:
                 if kind is np.ndarray:
                     key.append(x.shape)
                     key.append(x.dtype)
-                elif kind is float or kind is np.float64:
+                elif kind is float or kind is np.float64 or kind in _SCALARS or (kind is int and _fits(x)):
                     key.append(kind)
                 else:
                     break
@@ -302,6 +303,10 @@ class Jitted:
         for name, calls in self._elsewhere.items():
             lines.append(f"arrays of {name}: {calls} calls ran operation by operation; compiled for NumPy's alone")
         return "\n".join(lines)
+
+
+def _fits(n: int) -> bool:
+    return -(2**63) <= n < 2**63
 
 
 def _count(signature: Signature) -> int:

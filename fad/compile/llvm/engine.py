@@ -15,6 +15,7 @@ from fad.compile import cache
 from fad.compile.llvm.vectors import SCALAR
 
 _FORMAT = 2  # of what is kept on disk
+_OUTSIDE = ("sin", "cos", "tan", "fmod")
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
@@ -41,10 +42,10 @@ def _add_library_functions() -> None:
     """Give the C library's functions to native code, for arguments beyond the polynomials' bounds."""
     library = ctypes.CDLL(None)
     try:
-        functions = {name: getattr(library, name) for name in ("sin", "cos", "tan")}
+        functions = {name: getattr(library, name) for name in _OUTSIDE}
     except AttributeError:
         library = ctypes.CDLL("libm.so.6")
-        functions = {name: getattr(library, name) for name in ("sin", "cos", "tan")}
+        functions = {name: getattr(library, name) for name in _OUTSIDE}
     for name, f in functions.items():
         llvm.add_symbol(f"fad_{name}", ctypes.cast(f, ctypes.c_void_p).value)
     _outside.append(library)

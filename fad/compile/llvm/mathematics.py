@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fad.compile.llvm import functions, gaussian, inverse, powers
+from fad.compile.llvm import division, functions, gaussian, inverse, powers
 from fad.compile.llvm.emit import F32, F64, INTEGERS, Emitter
 
 
@@ -41,6 +41,12 @@ TYPED: dict[str, Callable] = {
     "trunc": lambda e, x, t: e.call("trunc", x, t=t),
     "rint": lambda e, x, t: e.call("rint", x, t=t),
     "copysign": lambda e, x, y, t: e.call("copysign", x, y, t=t),
+    "floor_divide": division.floor_divide,
+    "remainder": division.remainder,
+    "fmod": division.fmod,
+    "left_shift": division.left_shift,
+    "right_shift": division.right_shift,
+    "signbit": division.sign_bit,
     "maximum": _extreme(">"),
     "minimum": _extreme("<"),
 }

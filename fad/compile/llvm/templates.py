@@ -32,10 +32,21 @@ MORE = {
     "rad2deg": "({0} * 57.29577951308232)", "degrees": "({0} * 57.29577951308232)",
     "fmax": "(maximum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
     "fmin": "(minimum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
+    "floor_divide": "floor_divide({0}, {1})", "remainder": "remainder({0}, {1})", "fmod": "fmod({0}, {1})",
+    "heaviside": "({1} if {0} == 0.0 else 0.0 if {0} < 0.0 else 1.0 if {0} > 0.0 else {0})", "norm_root": "sqrt({0})",
+    "logaddexp2": "({0} + 1.0 if {0} == {1} else "
+    "maximum({0}, {1}) + 1.4426950408889634 * log1p(exp2(-fabs({0} - {1}))))",
+    "signbit": "signbit({0})", "left_shift": "left_shift({0}, {1})", "right_shift": "right_shift({0}, {1})",
+    "special.xlogy": "(0.0 if {0} == 0.0 and {1} == {1} else {0} * log({1}))",
+    "special.xlog1py": "(0.0 if {0} == 0.0 and {1} == {1} else {0} * log1p({1}))",
+    "special.entr": "(-{0} * log({0}) if {0} > 0.0 else {0} if {0} != {0} else 0.0 if {0} == 0.0 else -1e999)",
+    "special.log_expit": "(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))",
+    "special.logit": "(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else "
+    "log({0} / (1.0 - {0})))",
     "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
 }  # fmt: skip
 _ASKING = {"isinf": "(fabs({0}) == 1e999)", "isfinite": "(fabs({0}) < 1e999)"}  # of floating-point numbers alone
-_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", *_ASKING}
+_COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "signbit", *_ASKING}
 _LOGICAL = {"logical_not", "logical_and", "logical_or", "logical_xor"}
 _BOOLEAN_OPERANDS = {
     "bitwise_and": "({0} and {1})", "bitwise_or": "({0} or {1})", "bitwise_xor": "({0} != {1})", "invert": "(not {0})",
@@ -52,7 +63,9 @@ _SELECT = "select({0}, {1}, {2})"
 _POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
 
 
-_OF_INTEGERS = frozenset({"maximum", "minimum", "fabs", "select"})
+_QUOTIENTS = frozenset({"floor_divide", "remainder", "fmod"})
+_OF_INTEGERS = frozenset({"maximum", "minimum", "fabs", "select", *_QUOTIENTS, "left_shift", "right_shift"})
+_LARGEST_POWER = 64
 
 
 def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
@@ -66,12 +79,18 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name == "power":
         exponent = constants.get(eq.ins[1])
-        if out not in (F64, F32):
-            return None
         known = float(exponent) if exponent is not None and np.size(exponent) == 1 else None
+        if out in INTEGERS and known is not None and known == int(known) and 0 <= known <= _LARGEST_POWER:
+            return _product(int(known))
+        if out not in (F64, F32):
+            return None  # NumPy raises where the power of an integer is negative
         if eq.prim.name != "power" and known not in (2.0, 3.0):
             return None  # Python's own power of numbers may raise or be complex
         return _POWERS.get(known, "pow({0}, {1})") if known is not None else "pow({0}, {1})"
+    if name in _QUOTIENTS and eq.prim.name != name and not _nonzero(constants.get(eq.ins[1])):
+        return None  # Python's own numbers raise ZeroDivisionError
+    if name in _QUOTIENTS and out in INTEGERS and _nonzero(constants.get(eq.ins[1])):
+        return f"{name}({{0}}, {int(constants[eq.ins[1]])})"  # cheaper than by a number that is known at the call
     if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
     if out in INTEGERS and name in _BITS:
@@ -88,6 +107,14 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None
     return text if _known(text) else None
+
+
+def _product(n: int) -> str:
+    return "1" if n == 0 else "{0}" if n == 1 else f"({_product(n // 2)} * {_product(n - n // 2)})"
+
+
+def _nonzero(constant: Any) -> bool:
+    return constant is not None and np.size(constant) == 1 and bool(constant != 0)
 
 
 @functools.cache

@@ -22,8 +22,8 @@ _TOKEN = re.compile(
     r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"
 )
 _SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8", BOOL: "i1"}
-# What would need branches or tables; a division of integers would trap in the lanes that are masked.
-_CANNOT = re.compile(r"\b(?:phi|br|alloca|load|store|getelementptr|[su]div|[su]rem)\b|<")
+# What would need branches or tables. A division of integers is written so that it cannot trap, in masked lanes neither.
+_CANNOT = re.compile(r"\b(?:phi|br|alloca|load|store|getelementptr|udiv|[su]rem)\b|<")
 _CALLS = {
     "fma", "fabs", "sqrt", "copysign", "floor", "ceil", "trunc", "rint", "roundeven", "minnum", "maxnum", "minimum",
     "maximum",
