@@ -1,6 +1,7 @@
 """Systems with a banded matrix, in time linear in its size: a primitive run by SciPy's ``solve_banded``.
 
 The matrix is stored by its diagonals, ``ab[above + i - j, j] == a[i, j]``: so many below the main one, so many above.
+Where it is known to be Hermitian and positive definite, SciPy's ``solveh_banded`` runs it, which refuses any other.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ def _outer(left: Any, right: Any, below: int, above: int) -> Any:
     return np.stack([np.sum(_rows(left, -d) * right, axis=-1) for d in range(above, -below - 1, -1)])
 
 
-def _forward(ab, b, *, below, above):
+def _forward(ab, b, *, below, above, definite):
     if backend_of(ab, b).name == "numpy":
+        if definite:
+            return scipy.linalg.solveh_banded(ab[: above + 1], b, check_finite=False)
         return scipy.linalg.solve_banded((below, above), ab, b, check_finite=False)
     n = ab.shape[1]
     i, j = np.indices((n, n))
@@ -58,14 +61,22 @@ def _forward(ab, b, *, below, above):
 
 def _jvp(tangents, y, xs, params):
     tab, tb = tangents
-    right = None if tab is None else -times(tab, y, **params)
+    right = None if tab is None else -times(tab, y, params["below"], params["above"])
     if tb is not None:
         right = tb if right is None else right + tb
     return cast(bind(banded_p, xs[0], right, **params), y.dtype)
 
 
-def _back(ct, ab, below, above):
-    return bind(banded_p, _transposed(ab, below, above), ct, below=above, above=below)
+def _back(ct, ab, below, above, definite):
+    return bind(banded_p, _transposed(ab, below, above), ct, below=above, above=below, definite=definite)
+
+
+def _vjp_matrix(ct, y, ab, b, *, below, above, definite):
+    return cast(-_outer(_back(ct, ab, below, above, definite), y, below, above), ab.dtype)
+
+
+def _vjp_right(ct, y, ab, b, *, below, above, definite):
+    return cast(_back(ct, ab, below, above, definite), b.dtype)
 
 
 def _batch(size, batched, xs, params):
@@ -88,20 +99,28 @@ banded_p = register(
         "scipy.banded_solve",
         _forward,
         jvp=_jvp,
-        vjp=(
-            lambda ct, y, ab, b, *, below, above: cast(-_outer(_back(ct, ab, below, above), y, below, above), ab.dtype),
-            lambda ct, y, ab, b, *, below, above: cast(_back(ct, ab, below, above), b.dtype),
-        ),
+        vjp=(_vjp_matrix, _vjp_right),
         batch=_batch,
         samples=lambda s: [
-            call(_dominant(s, 3, 5, 1), s.real(5, 2), below=1, above=1),
-            call(_dominant(s, 4, 6, 1), s.real(6, 1), below=2, above=1),
+            call(_dominant(s, 3, 5, 1), s.real(5, 2), below=1, above=1, definite=False),
+            call(_dominant(s, 4, 6, 1), s.real(6, 1), below=2, above=1, definite=False),
         ],
     )
 )
 
 
-def solve_banded(ab: Any, b: Any, below: int, above: int) -> Any:
+def solve_banded(ab: Any, b: Any, below: int, above: int, definite: bool = False) -> Any:
     """Solve a banded system for a right-hand side of any number of axes, the first of which counts the equations."""
-    y = bind(banded_p, ab, b.reshape(b.shape[0], -1), below=below, above=above)
+    y = bind(banded_p, ab, b.reshape(b.shape[0], -1), below=below, above=above, definite=definite)
     return y.reshape(b.shape)
+
+
+def from_triangle(ab: Any, lower: bool) -> Any:
+    """Return all diagonals of a Hermitian matrix of which those of one triangle are given, as SciPy stores them."""
+    n = ab.shape[0] - 1
+    main, others = ab[0 if lower else n].real, [ab[k if lower else n - k] for k in range(1, n + 1)]
+    if lower:
+        above = [_rows(np.conjugate(x), -k) for k, x in enumerate(others, 1)]
+        return np.stack([*above[::-1], main, *others])
+    below = [_rows(np.conjugate(x), k) for k, x in enumerate(others, 1)]
+    return np.stack([*others[::-1], main, *below])

@@ -9,20 +9,17 @@ from typing import Any
 from fad.backends import backend_of
 from fad.core.primitive import public
 from fad.errors import BackendFunctionError
-from fad.scipy.linalg.common import without_newer_arguments
 
 
 def doors(module: str) -> Callable:
     """Return a decorator maker for a module of SciPy: ``door(name, samples=...)`` makes a function public.
 
-    Plain arguments go to SciPy's function of that name; arguments that this version of SciPy lacks are refused.
+    Plain arguments go to SciPy's function of that name.
     """
     scipy_module = importlib.import_module(f"scipy.{module}")
 
     def door(name: str, **notes: Any) -> Callable:
-        theirs = getattr(scipy_module, name)
-        register = public(theirs, name=f"scipy.{module}.{name}", **notes)
-        return lambda function: register(without_newer_arguments(function, theirs))
+        return public(getattr(scipy_module, name), name=f"scipy.{module}.{name}", **notes)
 
     return door
 

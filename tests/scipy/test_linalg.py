@@ -230,6 +230,41 @@ def test_the_other_triangle_of_cho_factor_is_scipys_and_so_is_its_derivative():
         np.testing.assert_allclose(np.triu(dc, 1) if lower else np.tril(dc, -1), other, atol=1e-14)
 
 
+# --- bands ----------------------------------------------------------------------------------------------------------
+
+BANDS = np.array([[np.nan, 1.0, -2.0, 0.5], [6.0, 7.0, 8.0, 9.0], [0.3, -1.0, 2.0, np.nan]])
+DENSE = np.diag(BANDS[1]) + np.diag(BANDS[0, 1:], 1) + np.diag(BANDS[2, :3], -1)
+
+
+def test_a_banded_system_reads_and_differentiates_nothing_outside_its_bands():
+    b = np.arange(1.0, 5.0)
+    x, pull = fad.vjp(lambda ab, b: fsl.solve_banded((1, 1), ab, b, check_finite=False), BANDS, b)
+    np.testing.assert_allclose(x, np.linalg.solve(DENSE, b), rtol=1e-14)
+    to_bands, to_b = pull(np.ones(4))
+    dense = fad.grad(lambda a: np.sum(np.linalg.solve(a, b)))(DENSE)
+    np.testing.assert_allclose(to_bands[1], np.diag(dense), rtol=1e-13)
+    np.testing.assert_allclose(to_bands[0], [0.0, *np.diag(dense, 1)], rtol=1e-13)
+    np.testing.assert_allclose(to_bands[2], [*np.diag(dense, -1), 0.0], rtol=1e-13)
+    np.testing.assert_allclose(to_b, np.linalg.solve(DENSE.T, np.ones(4)), rtol=1e-14)
+
+
+def test_a_banded_system_too_large_to_be_dense_is_solved():
+    ab = np.ones((3, 200_000)) * np.array([[-1.0], [4.0], [-1.0]])
+    slope = fad.grad(lambda c: np.sum(fsl.solve_banded((1, 1), ab * c, ab[1])))(1.0)
+    np.testing.assert_allclose(slope, -np.sum(sl.solve_banded((1, 1), ab, ab[1])), rtol=1e-13)
+
+
+@pytest.mark.parametrize("solve", [lambda ab, b: fsl.solve_banded((1, 1), ab, b), fsl.solveh_banded])
+def test_banded_systems_are_refused_as_scipy_refuses_them(solve):
+    rows = 3 if solve is not fsl.solveh_banded else 2
+    with pytest.raises(ValueError, match="shapes of ab and b are not compatible"):
+        fad.grad(lambda b: np.sum(solve(np.ones((rows, 4)), b)))(np.ones(3))
+    with pytest.raises(np.linalg.LinAlgError, match=r"singular|not positive definite"):
+        fad.grad(lambda b: np.sum(solve(np.zeros((rows, 4)), b)))(np.ones(4))
+    with pytest.raises(ValueError, match=r"l\+u\+1 \(4\) does not equal ab.shape\[0\] \(3\)"):
+        fad.grad(lambda b: np.sum(fsl.solve_banded((1, 2), np.ones((3, 4)), b)))(np.ones(4))
+
+
 def test_a_subset_of_eigenvalues():
     s = definite(A)
     g = fad.grad(lambda a: np.sum(fsl.eigvalsh(a, subset_by_index=(2, 2))))(s)

@@ -103,19 +103,12 @@ def fractional_matrix_power(A, t):
 # --- sqrtm: cheaper by a Sylvester equation --------------------------------------------------------------------------
 
 
-def _for_lapack(x: Any) -> Any:
-    """Return a matrix in double precision where it is in extended: SciPy 1.14's root of a complex matrix is."""
-    return x.astype(np.complex128) if x.dtype == np.clongdouble else x
-
-
 def _root_jvp(tangents, y, xs, params):
-    root = _for_lapack(y)
-    return cast(sylvester(root, root, tangents[0]), y.dtype)
+    return cast(sylvester(y, y, tangents[0]), y.dtype)
 
 
 def _root_vjp(ct, y, a):
-    root = t(_for_lapack(y))
-    return cast(sylvester(root, root, _for_lapack(ct)), a.dtype)
+    return cast(sylvester(t(y), t(y), ct), a.dtype)
 
 
 _sqrtm_p = Primitive(

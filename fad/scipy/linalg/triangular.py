@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import diagonal, h, inexact, known, rule_batch, t
+from fad.ops.linalg.common import h, inexact, known, rule_batch, t
 from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.structural import as_array
+from fad.scipy.bands import from_triangle
+from fad.scipy.bands import solve_banded as solve_bands
 from fad.scipy.linalg.common import definite, over_stacks, regular, scipy_function, sl, stacked
 
 # --- triangular systems ----------------------------------------------------------------------------------------------
@@ -257,29 +260,52 @@ def _order(pivots):
 # --- bands -----------------------------------------------------------------------------------------------------------
 
 
-def _from_bands(ab: Any, low: int, up: int) -> Any:
-    """Return the matrix whose diagonals are stored as rows: ``ab[up + i - j, j] == a[i, j]``."""
-    n = ab.shape[1]
-    i, j = np.indices((n, n))
-    inside = (i - j <= low) & (j - i <= up)
-    return np.where(like(ab, inside), ab[np.where(inside, up + i - j, 0), j], 0.0)
+def _banded(ab: Any, b: Any, solve: Callable) -> Any:
+    """Solve a system stored by its diagonals, or each of a stack of them: a vector belongs to all of the stack."""
+    if ab.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise ValueError("shapes of ab and b are not compatible.")
+    if ab.ndim == 2 and b.ndim <= 2:
+        return solve(ab, b)
+    lead = np.broadcast_shapes(ab.shape[:-2], b.shape[:-2])
+    ab = np.broadcast_to(ab, (*lead, *ab.shape[-2:]))
+    b = np.broadcast_to(b, (*lead, *b.shape[-2:]))
+    found = np.stack([solve(ab[i], b[i]) for i in np.ndindex(*lead)])
+    return found.reshape(*lead, *found.shape[1:])
 
 
 @scipy_function("solve_banded", samples=lambda s: [
     call((1, 1), s.real(3, 4) + np.array([[0.0], [6.0], [0.0]], s.dtype), s.real(4)),
-    call((0, 1), s.real(2, 3) + np.array([[0.0], [5.0]], s.dtype), s.real(3, 2))])  # fmt: skip
+    call((0, 1), s.real(2, 3) + np.array([[0.0], [5.0]], s.dtype), s.real(3, 2)),
+    call((1, 0), s.real(2, 2, 3) + np.array([[5.0], [0.0]], s.dtype), s.real(3)),
+    call((1, 1), s.real(3, 1) + np.array([[0.0], [6.0], [0.0]], s.dtype), s.real(2, 1, 1))])  # fmt: skip
 def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
-    """Solve a system whose matrix is stored by its diagonals, as a dense one."""
-    return np.linalg.solve(_from_bands(as_array(ab), *l_and_u), b)
+    """Solve systems whose matrices are stored by their diagonals, in time linear in their size; nothing is overwritten.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.linalg import solve_banded
+    >>> ab = np.array([[0.0, 1.0], [2.0, 4.0]])  # [[2, 1], [0, 4]]
+    >>> fad.jvp(lambda ab: solve_banded((0, 1), ab, np.array([3.0, 4.0])), (ab,), (ab,))
+    (array([1., 1.]), array([-1., -1.]))
+    """
+    ab, b = inexact(as_array(ab)), inexact(as_array(b))
+    below, above = l_and_u
+    if below + above + 1 != ab.shape[-2]:
+        raise ValueError(
+            "invalid values for the number of lower and upper diagonals: "
+            f"l+u+1 ({below + above + 1}) does not equal ab.shape[0] ({ab.shape[-2]})"
+        )
+    return _banded(ab, b, lambda ab, b: solve_bands(ab, b, below, above))
 
 
-@scipy_function("solveh_banded", numerical=False, samples=lambda s: [
-    call(s.real(2, 4) + np.array([[0.0], [6.0]], s.dtype).real, s.real(4))], complex=False)  # fmt: skip
+@scipy_function("solveh_banded", samples=lambda s: [
+    call(0.5 * s.real(3, 4) + np.array([[0.0], [0.0], [6.0]], s.dtype), s.real(4)),
+    call(0.5 * s.real(2, 3) + np.array([[5.0], [0.0]], s.dtype), s.real(3, 2), lower=True),
+    call(0.5 * s.real(2, 2, 3) + np.array([[0.0], [5.0]], s.dtype), s.real(3))])  # fmt: skip
 def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True):
-    """Solve a system with a Hermitian positive-definite matrix stored by its diagonals, as a dense one."""
-    ab = as_array(ab)
-    n = ab.shape[0] - 1
-    a = _from_bands(ab, n, 0) if lower else _from_bands(ab, 0, n)
-    on = diagonal(a).real
-    inner = np.tril(a, -1) if lower else np.triu(a, 1)
-    return np.linalg.solve(inner + h(inner) + np.diag(on), b)
+    """Solve systems with Hermitian positive-definite matrices, of which one triangle is stored by its diagonals.
+
+    Raises numpy.linalg.LinAlgError for a matrix that is not positive definite.
+    """
+    ab, b = inexact(as_array(ab)), inexact(as_array(b))
+    n = ab.shape[-2] - 1
+    return _banded(ab, b, lambda ab, b: solve_bands(from_triangle(ab, bool(lower)), b, n, n, definite=True))
