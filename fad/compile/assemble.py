@@ -18,7 +18,7 @@ from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.lookups import add_lookup
 from fad.compile.memory import Memory
 from fad.compile.parts import cut, summed_axis
-from fad.compile.pieces import data_address, outside, with_ellipsis
+from fad.compile.pieces import data_address, left_out, outside, with_ellipsis
 from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
@@ -271,11 +271,14 @@ class Build(Memory):
                 writes.append((self.at[i], i, part, False))
         elif eq.prim.name == "scatter":
             indices = eq.params["indices"]
-            rest = outside(indices[0], target.shape)
+            rest = left_out(indices, target.shape)
+            apart = rest is not None
+            rest = rest if apart else outside(indices[0], target.shape)
             zero = np.zeros((), target.dtype)
             self.kept.append(zero)
             writes += [(zero, None, index, False) for index in rest]
-            writes += [(self.at[i], i, index, n > 0) for n, (i, index) in enumerate(zip(eq.ins, indices, strict=True))]
+            adds = [n > 0 and not apart for n in range(len(indices))]
+            writes += [(self.at[i], i, index, add) for i, index, add in zip(eq.ins, indices, adds, strict=True)]
         else:
             writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
             writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
@@ -285,8 +288,8 @@ class Build(Memory):
         ]
         if any(len(extents) > MOST_AXES for extents, _ in layouts):
             return self._call(eq)
-        for (source, i, _, add), place, (extents, strides) in zip(writes, places, layouts, strict=True):
-            if place.size and i not in self.direct:
+        for (source, i, index, add), place, (extents, strides) in zip(writes, places, layouts, strict=True):
+            if place.size and not self.is_there(i, o, index):
                 self._write(source, i, place, o, add, extents, strides)
         return None
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from fad.compile.groups import Step, plan_steps
-from fad.compile.passes import use_counts
-from fad.compile.pieces import data_address, placed_pieces, view_of
+from fad.compile.pieces import data_address, placed_pieces, view_of, with_ellipsis
+from fad.compile.uses import use_counts
 from fad.core.graph import ARRAY, Equation, Graph
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
+_ANYWHERE = ("loop", "sum", "matmul", "pieces")  # steps that write where they are told
 
 
 class Place:
@@ -106,10 +107,8 @@ class Memory:
                 self._find_view(step, k)
             else:
                 for o in self._stored(step):
-                    if step.kind in ("loop", "sum") and o in wanted:
-                        self._new_inside(o, *wanted[o], k)
-                    elif o not in self.places:
-                        self._new(o, k, outside=False)
+                    if o not in self.base:
+                        self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k)
         end = len(self.steps)
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
@@ -119,28 +118,43 @@ class Memory:
                 place.last = end
 
     def _find_direct(self) -> dict[int, tuple]:
-        """Return what a loop may compute where it is wanted, in a piece of a larger array: value -> (array, index)."""
+        """Return what may be computed where it is wanted, in a piece of a larger array: value -> (array, index)."""
         counts = use_counts(self.graph)
         found: dict[int, tuple] = {}
-        for step in self.steps:
+        for step in reversed(self.steps):  # the largest arrays come last, and what they hold may hold pieces itself
             if step.kind == "pieces":
                 eq = step.equations[0]
-                for i, index in placed_pieces(self.graph, eq):
-                    if counts.get(i) == 1 and 0 < len(self.graph.types[i].shape) <= 4:
-                        found[i] = (eq.outs[0], index)
+                whole = eq.outs[0]
+                outer = whole
+                while outer in found:
+                    outer = found[outer][0]
+                pieces = placed_pieces(self.graph, eq)
+                shared = len(pieces) == len(eq.ins)  # nothing is added to them
+                for i, index in pieces:
+                    # what else reads it must find it there: not where a result is, which is elsewhere in each call
+                    alone = counts.get(i) == 1 or (shared and outer not in self.graph.outputs and i not in found)
+                    if alone and i not in self.graph.outputs and 0 < len(self.graph.types[i].shape) <= 4:
+                        found[i] = (whole, index)
         return found
 
-    def _new_inside(self, i: int, whole: int, index: tuple, k: int) -> None:
-        """Let a value live in a piece of a larger one, if the piece is contiguous along its last axis."""
-        if whole not in self.places:
-            self._new(whole, k, outside=False)
-        piece = self.at[whole][index]
-        if piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1 and piece.shape == self.graph.types[i].shape:
-            self.at[i] = piece
-            self.base[i] = whole
-            self.direct[i] = (whole, index)
-        else:
-            self._new(i, k, outside=False)
+    def _new_or_inside(self, i: int, wanted: dict, k: int) -> None:
+        """Give a value its place; if it is wanted in a larger one and contiguous along its last axis there, that."""
+        if i in wanted:
+            whole, index = wanted[i]
+            if whole not in self.base:
+                self._new_or_inside(whole, wanted, k)
+            piece = self.at[whole][index]
+            if piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1 and piece.shape == self.graph.types[i].shape:
+                self.at[i] = piece
+                self.base[i] = self.base[whole]
+                self.direct[i] = (whole, index)
+                return
+        self._new(i, k, outside=False)
+
+    def is_there(self, i: int | None, whole: int, index: Any) -> bool:
+        """Tell whether a value was computed in its place in a larger one."""
+        found = self.direct.get(i) if i is not None else None
+        return found is not None and found[0] == whole and found[1] in (index, with_ellipsis(index))
 
     def _stored(self, step: Step) -> Any:
         if step.kind in ("loop", "sum"):

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.compile.repeated import trim
 from fad.compile.sums import leave_loops
+from fad.compile.unrolled import merge_steps
 from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import REGISTRY
@@ -22,7 +23,7 @@ _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 def optimise(graph: Graph) -> Graph:
     """Run all passes, in the bodies of loops and branches as well."""
-    for step in (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, drop_dead):
+    for step in (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, merge_steps, drop_dead):
         graph = step(graph)
     return simplify(leave_loops(trim(graph, optimise)))
 
@@ -324,24 +325,6 @@ _ALGEBRA: dict[str, Callable] = {
     "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert, "sum_over": _sum,
     "getitem": _take_all,
 }  # fmt: skip
-
-
-# --- facts about a graph, for those who lower it -------------------------------------------------------------------
-
-
-def last_uses(graph: Graph) -> dict[int, int]:
-    """Return for each value the number of the equation that reads it last; outputs are read after the last one."""
-    last = {i: k for k, eq in enumerate(graph.equations) for i in eq.ins}
-    last.update(dict.fromkeys(graph.outputs, len(graph.equations)))
-    return last
-
-
-def use_counts(graph: Graph) -> dict[int, int]:
-    counts: dict[int, int] = dict.fromkeys(graph.outputs, 1)
-    for eq in graph.equations:
-        for i in eq.ins:
-            counts[i] = counts.get(i, 0) + 1
-    return counts
 
 
 def check_types(graph: Graph) -> None:

@@ -17,10 +17,42 @@ def placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
             start = stop
         return found
     if eq.prim.name == "scatter":
-        index = eq.params["indices"][0]
-        if outside(index, graph.types[eq.outs[0]].shape) != [()]:
-            return [(eq.ins[0], with_ellipsis(index))]
+        indices, shape = eq.params["indices"], graph.types[eq.outs[0]].shape
+        if left_out(indices, shape) is not None:
+            return [(i, with_ellipsis(index)) for i, index in zip(eq.ins, indices, strict=True)]
+        if outside(indices[0], shape) != [()]:
+            return [(eq.ins[0], with_ellipsis(indices[0]))]
     return []
+
+
+def left_out(indices: tuple, shape: tuple) -> list[tuple] | None:
+    """Return what pieces along one axis leave of an array, as indices; None if they may overlap."""
+    spans, axes = [], set()
+    for index in indices:
+        index = index if type(index) is tuple else (index,)
+        if any(type(p) not in (slice, int) for p in index):
+            return None
+        partial = [d for d, p in enumerate(index) if p != slice(None)]
+        if len(partial) != 1:
+            return None
+        (d,) = partial
+        p = index[d]
+        start, stop, step = p.indices(shape[d]) if type(p) is slice else (p % shape[d], p % shape[d] + 1, 1)
+        if step != 1 or stop <= start:
+            return None
+        axes.add(d)
+        spans.append((start, stop))
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    gaps, end = [], 0
+    for start, stop in sorted(spans):
+        if start < end:
+            return None
+        gaps.append((end, start))
+        end = stop
+    gaps.append((end, shape[axis]))
+    return [(*[slice(None)] * axis, slice(a, b)) for a, b in gaps if a < b]
 
 
 def outside(index: Any, shape: tuple) -> list[tuple]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.passes import last_uses
+from fad.compile.uses import last_uses
 from fad.core.graph import ARRAY, Equation, Graph
 
 # Operations whose result never shares memory with an operand; of all others it is assumed.

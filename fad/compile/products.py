@@ -16,7 +16,8 @@ from fad.compile.llvm.emit import F64, LLVM_TYPE
 from fad.compile.llvm.vectors import register_bytes
 from fad.core.graph import Equation
 
-SMALL = 48**3  # multiplications up to which a product is done here and not by BLAS
+SMALL, SMALL_THIN = 64**3, 1 << 20  # multiplications up to which a product is done here and not by BLAS
+_THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
 
 
@@ -105,7 +106,7 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     t = LLVM_TYPE[out.dtype]
     m, k, n = p.shape
-    by_blas = m * k * n > SMALL or not register_bytes()
+    by_blas = m * k * n > (SMALL_THIN if min(p.shape) <= _THIN else SMALL) or not register_bytes()
     found = _by_blas(p, t) if by_blas else _by_own_code(p, t)
     if found is None:
         return None
@@ -130,7 +131,10 @@ def _by_own_code(p: Product, t: str) -> tuple:
             m, k, n = p.shape
         rows = next((r for r in _ROWS if m <= r), _ROWS[-1])
         gathered = p.b[1] != size and n > 1
-        name, text = products.rows_name(t, rows, gathered), lambda: products.rows_text(t, rows, gathered)
+        # two vectors of columns at a time where there are registers for their sums
+        columns = 2 if rows > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
+        name = products.rows_name(t, rows, gathered, columns)
+        text = lambda: products.rows_text(t, rows, gathered, columns)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0]]
 
 

@@ -75,41 +75,42 @@ def gemv_text() -> str:
 # --- own code --------------------------------------------------------------------------------------------------------
 
 
-def _masked(what: str, t: str, n: int, gathered: bool = False) -> tuple[str, str]:
+def _masked(what: str, t: str, n: int, gathered: bool = False, mask: str = "%mask") -> tuple[str, str]:
     """Return the declaration of a masked load and how it is called on a pointer."""
     v, m = vector(t, n), vector("i1", n)
     how, pointer, p = ("gather", vector("ptr", n), f"v{n}p0") if gathered else ("load", "ptr", "p0")
     name = f"@llvm.masked.{how}.v{n}{_SUFFIX[t]}.{p}"
     return (
         f"declare {v} {name}({pointer}, i32, {m}, {v})",
-        f"call {v} {name}({pointer} {what}, i32 {_BYTES[t]}, {m} %mask, {v} zeroinitializer)",
+        f"call {v} {name}({pointer} {what}, i32 {_BYTES[t]}, {m} {mask}, {v} zeroinitializer)",
     )
 
 
-def _mask(n: int, at: str, bound: str) -> list[str]:
+def _mask(n: int, at: str, bound: str, tag: str = "") -> list[str]:
     v, zero = vector("i64", n), f"{vector('i32', n)} zeroinitializer"
     return [
-        f"  %at_e = insertelement {v} poison, i64 {at}, i64 0",
-        f"  %at_v = shufflevector {v} %at_e, {v} poison, {zero}",
-        f"  %lane = add {v} %at_v, <{', '.join(f'i64 {k}' for k in range(n))}>",
-        f"  %end_e = insertelement {v} poison, i64 {bound}, i64 0",
-        f"  %end_v = shufflevector {v} %end_e, {v} poison, {zero}", f"  %mask = icmp ult {v} %lane, %end_v",
+        f"  %at{tag}_e = insertelement {v} poison, i64 {at}, i64 0",
+        f"  %at{tag}_v = shufflevector {v} %at{tag}_e, {v} poison, {zero}",
+        f"  %lane{tag} = add {v} %at{tag}_v, <{', '.join(f'i64 {k}' for k in range(n))}>",
+        f"  %end{tag}_e = insertelement {v} poison, i64 {bound}, i64 0",
+        f"  %end{tag}_v = shufflevector {v} %end{tag}_e, {v} poison, {zero}",
+        f"  %mask{tag} = icmp ult {v} %lane{tag}, %end{tag}_v",
     ]  # fmt: skip
 
 
-def rows_name(t: str, rows: int, gathered: bool) -> str:
-    return f"mm_{'gather' if gathered else 'rows'}{rows}_{t}"
+def rows_name(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
+    return f"mm_{'gather' if gathered else 'rows'}{rows}{f'x{columns}' if columns > 1 else ''}_{t}"
 
 
-def rows_text(t: str, rows: int, gathered: bool) -> str:
-    """Return the product that computes blocks of some rows and a vector of columns.
+def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
+    """Return the product that computes blocks of some rows and some vectors of columns.
 
     The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided.
     """
-    size, name = _BYTES[t], rows_name(t, rows, gathered)
+    size, name = _BYTES[t], rows_name(t, rows, gathered, columns)
     n = register_bytes() // size
     v, m = vector(t, n), vector("i1", n)
-    declared, b = _masked("%bp" if not gathered else "%bps", t, n, gathered)
+    block = [(k, c) for k in range(rows) for c in range(columns)]
     lines = [*_head(name), *_words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %i", "i:"]
     lines.append("  %r = phi i64 [0, %entry], [%rn, %iend]")
     for k in range(rows):
@@ -118,41 +119,48 @@ def rows_text(t: str, rows: int, gathered: bool) -> str:
             f"  %ao{k} = mul i64 %q{k}, %ar", f"  %A{k} = getelementptr i8, ptr %A, i64 %ao{k}",
             f"  %co{k} = mul i64 %q{k}, %cr", f"  %C{k} = getelementptr i8, ptr %C, i64 %co{k}",
         ]  # fmt: skip
-    lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]", *_mask(n, "%c", "%N")]
+    lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]"]
+    for c in range(columns):
+        lines += [f"  %c{c} = add i64 %c, {c * n}", *_mask(n, f"%c{c}", "%N", str(c))]
     if gathered:
         w = vector("i64", n)
         lines += [
             f"  %bc_e = insertelement {w} poison, i64 %bc, i64 0",
             f"  %bc_v = shufflevector {w} %bc_e, {w} poison, {vector('i32', n)} zeroinitializer",
-            f"  %bl = mul {w} %lane, %bc_v", "  %Bj = getelementptr i8, ptr %B, i64 0",
+            f"  %bl = mul {w} %lane0, %bc_v", "  %Bj = getelementptr i8, ptr %B, i64 0",
         ]  # fmt: skip
     else:
         lines.append(f"  %Bj = getelementptr {t}, ptr %B, i64 %c")
     lines += ["  br label %k", "k:", "  %x = phi i64 [0, %j], [%xn, %k]", "  %ak = phi i64 [0, %j], [%akn, %k]"]
     lines.append("  %bp = phi ptr [%Bj, %j], [%bpn, %k]")
-    lines += [f"  %s{k} = phi {v} [zeroinitializer, %j], [%n{k}, %k]" for k in range(rows)]
-    if gathered:
-        lines.append(f"  %bps = getelementptr i8, ptr %bp, {vector('i64', n)} %bl")
-    lines.append(f"  %b = {b}")
+    lines += [f"  %s{k}_{c} = phi {v} [zeroinitializer, %j], [%n{k}_{c}, %k]" for k, c in block]
+    declared = ""
+    for c in range(columns):
+        place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
+        lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
+        declared, b = _masked(f"%bp{c}", t, n, gathered, f"%mask{c}")
+        lines.append(f"  %b{c} = {b}")
     for k in range(rows):
         lines += [
             f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
             f"  %e{k} = insertelement {v} poison, {t} %a{k}, i64 0",
             f"  %x{k} = shufflevector {v} %e{k}, {v} poison, {vector('i32', n)} zeroinitializer",
-            f"  %n{k} = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %x{k}, {v} %b, {v} %s{k})",
         ]  # fmt: skip
+        for c in range(columns):
+            lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
     lines += [
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
         "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
     ]  # fmt: skip
     store = f"@llvm.masked.store.v{n}{_SUFFIX[t]}.p0"
-    for k in range(rows):
+    for k, c in block:
         lines += [
-            f"  %cp{k} = getelementptr {t}, ptr %C{k}, i64 %c",
-            f"  call void {store}({v} %n{k}, ptr %cp{k}, i32 {size}, {m} %mask)",
+            f"  %cp{k}_{c} = getelementptr {t}, ptr %C{k}, i64 %c{c}",
+            f"  call void {store}({v} %n{k}_{c}, ptr %cp{k}_{c}, i32 {size}, {m} %mask{c})",
         ]
     lines += [
-        f"  %cn = add i64 %c, {n}", "  %cq = icmp ult i64 %cn, %N", "  br i1 %cq, label %j, label %iend", "iend:",
+        f"  %cn = add i64 %c, {n * columns}", "  %cq = icmp ult i64 %cn, %N",
+        "  br i1 %cq, label %j, label %iend", "iend:",
         f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:",
         "  ret void", "}", *_over_batch(name), declared, "declare i64 @llvm.umin.i64(i64, i64)",
         f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",

@@ -1,0 +1,20 @@
+"""Facts about the values of a graph, for those who rewrite or lower it."""
+
+from __future__ import annotations
+
+from fad.core.graph import Graph
+
+
+def last_uses(graph: Graph) -> dict[int, int]:
+    """Return for each value the number of the equation that reads it last; outputs are read after the last one."""
+    last = {i: k for k, eq in enumerate(graph.equations) for i in eq.ins}
+    last.update(dict.fromkeys(graph.outputs, len(graph.equations)))
+    return last
+
+
+def use_counts(graph: Graph) -> dict[int, int]:
+    counts: dict[int, int] = dict.fromkeys(graph.outputs, 1)
+    for eq in graph.equations:
+        for i in eq.ins:
+            counts[i] = counts.get(i, 0) + 1
+    return counts
