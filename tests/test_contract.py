@@ -13,8 +13,9 @@ import fad
 from fad.core.cotangent import densify
 from fad.core.primitive import REGISTRY, Composite, Primitive
 from fad.errors import GradientCheckError
-from fad.testing import CLAUSES, call, contract
+from fad.testing import call, contract
 from fad.testing.cases import cases
+from fad.testing.suite import breaches
 
 OPTIONAL = {"scipy", "cupy", "llvmlite", "safetensors", "sklearn", "matplotlib", "tqdm"}
 
@@ -42,10 +43,9 @@ def test_every_room_can_be_imported():
     assert not FAILED
 
 
-@pytest.mark.parametrize("group", list(CLAUSES))
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_every_operation_passes_every_clause_of_the_contract(name, group):
-    contract(name, groups=[group])
+def test_every_operation_passes_every_clause_of_the_contract(name):
+    contract(name)
 
 
 def _square(**rules):
@@ -184,9 +184,7 @@ RULED = [
 @pytest.mark.parametrize("name", RULED)
 def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operation(name):
     for k, wrong, tried in _corruptions(REGISTRY[name]):
-        try:
-            contract(wrong, groups=["first"])
-        except GradientCheckError:
+        if next(breaches(wrong, ["first"]), None):
             continue
         if callable(wrong.vjp):
             assert not tried, f"the samples of {name} do not see a wrong rule of operand {k}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 import zlib
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from fad.core.primitive import Primitive
 from fad.core.samples import Call, Sampler, call
 from fad.core.tracer import Tracer
 from fad.errors import GradientCheckError
+from fad.testing.gradcheck import random_like
+from fad.transforms.jvp import jvp
+from fad.transforms.vjp import vjp
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -23,6 +27,8 @@ class Case:
 
     ``operands`` are the arrays that a tracer may stand for; ``diff`` numbers those of them that are differentiated:
     floating-point and complex ones. Everything else in the call is constant.
+
+    One direction, one cotangent, and the first derivatives along them are computed once, for all clauses.
     """
 
     def __init__(self, operation: Any, number: int, sample: Call, lanes: list[Call] = ()):
@@ -35,7 +41,7 @@ class Case:
         self.slots = _operand_slots(operation, sample)
         self.operands = [leaves[i] for i in self.slots]
         self.diff = [k for k, x in enumerate(self.operands) if x.dtype.kind in "fc"]
-        self.lanes = [_lane(other, self) for other in lanes]
+        self.lanes = [lane for other in lanes if (lane := _lane(other, self)) is not None][:2]
         self.rng = np.random.default_rng(number)
 
     def __str__(self) -> str:
@@ -72,6 +78,25 @@ class Case:
     @property
     def points(self) -> tuple:
         return tuple(self.operands[k] for k in self.diff)
+
+    @functools.cached_property
+    def tangents(self) -> tuple:
+        return tuple(random_like(x, self.rng) for x in self.points)
+
+    @functools.cached_property
+    def cotangents(self) -> tuple:
+        return tuple(random_like(y, self.rng) for y in self.pushed[0])
+
+    @functools.cached_property
+    def pushed(self) -> tuple:
+        """The values and what the tangents become."""
+        return jvp(self.of(self.diff), self.points, self.tangents)
+
+    @functools.cached_property
+    def pulled(self) -> tuple:
+        """The values and what the cotangents become."""
+        ys, pullback = vjp(self.of(self.diff), *self.points)
+        return ys, pullback(self.cotangents)
 
     def differentiable(self) -> bool:
         """Tell whether there is anything to differentiate: inexact operands, and a result that depends on them."""

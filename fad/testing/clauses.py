@@ -16,7 +16,7 @@ from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
 from fad.errors import FadError, GradientCheckError
 from fad.testing.cases import Case, inexact, reference
-from fad.testing.gradcheck import check_grads, difference, pairing, random_like
+from fad.testing.gradcheck import against, along, difference, pairing, random_like
 from fad.testing.numerical import numerical_jvp
 from fad.transforms.jvp import jvp, transposed_vjp
 from fad.transforms.vjp import _transposed_jvp, operand_cotangents, vjp
@@ -65,14 +65,6 @@ def _as_array(x: Any) -> Any:
     return x if hasattr(x, "dtype") else np.asarray(x)[()]
 
 
-def _tangents(case: Case, chosen: list[int]) -> tuple:
-    return tuple(random_like(case.operands[k], case.rng) for k in chosen)
-
-
-def _cotangents(case: Case, ys: tuple) -> tuple:
-    return tuple(random_like(y, case.rng) for y in ys)
-
-
 # --- values ------------------------------------------------------------------------------------------------------
 
 
@@ -109,7 +101,7 @@ def _under_jvp(case: Case) -> Any:
         kept[0] = tree.map(_lowered, kept[0])
         return ()
 
-    jvp(f, case.points, _tangents(case, case.diff))
+    jvp(f, case.points, case.tangents)
     return kept[0]
 
 
@@ -131,7 +123,7 @@ def _under_both(case: Case) -> Any:
         kept.append(tree.map(_lowered, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
         return ()
 
-    vjp(lambda *xs: jvp(f, xs, _tangents(case, case.diff))[0], *case.points)
+    vjp(lambda *xs: jvp(f, xs, case.tangents)[0], *case.points)
     return kept[0]
 
 
@@ -147,15 +139,14 @@ def nothing_is_mutated(case: Case) -> None:
     before = [x.tobytes() for x in arrays]
     case.whole(*case.operands)
     if case.differentiable():
-        tangents = _tangents(case, case.diff)
-        jvp(case.of(case.diff), case.points, tangents)
-        ys, pullback = vjp(case.of(case.diff), *case.points)
-        cts = _cotangents(case, ys)
+        tangents, cts = case.tangents, case.cotangents
         given = [x for x in (*tangents, *cts) if type(x) is np.ndarray]
         copies = [x.tobytes() for x in given]
+        jvp(case.of(case.diff), case.points, tangents)
+        pullback = vjp(case.of(case.diff), *case.points)[1]
         found = [*pullback(cts), *pullback(cts)]
         if [x.tobytes() for x in given] != copies:
-            raise GradientCheckError("a cotangent given to the pullback was written to")
+            raise GradientCheckError("a tangent or a cotangent was written to")
         _share_nothing(found, [*arrays, *given])
     if [x.tobytes() for x in arrays] != before:
         raise GradientCheckError("an operand was written to")
@@ -175,49 +166,43 @@ def jvp_is_numerical(case: Case) -> None:
     """The JVP is the derivative: it equals differences of values along a random direction."""
     if not case.differentiable() or not case.operation.extra.get("numerical", True):
         return
-    f, points = case.of(case.diff), case.points
-    tangents = _tangents(case, case.diff)
-    _, found = jvp(f, points, tangents)
-    agree_all("jvp against differences", found, numerical_jvp(f, points, tangents, method="central"), 1e-6)
+    wanted = numerical_jvp(case.of(case.diff), case.points, case.tangents, method="central")
+    agree_all("jvp against differences", case.pushed[1], wanted, 1e-6)
 
 
 def vjp_is_the_transpose(case: Case) -> None:
     """The VJP is the JVP's transpose, <ct, J t> = <J^T ct, t>; its cotangents have their operands' shape and dtype."""
     if not case.differentiable():
         return
-    f, points = case.of(case.diff), case.points
-    tangents = _tangents(case, case.diff)
-    ys, found = jvp(f, points, tangents)
-    values, pullback = vjp(f, *points)
+    (ys, found), (values, back) = case.pushed, case.pulled
     agree_all("the value under vjp", values, ys, 1e-12)
-    cts = _cotangents(case, ys)
-    back = pullback(cts)
-    for c, x in zip(back, points, strict=True):
+    for c, x in zip(back, case.points, strict=True):
         if c.shape != x.shape:
             raise GradientCheckError(f"a cotangent has the shape {c.shape}, its operand {x.shape}")
-        same_kind("a cotangent", c, x)
-    for t, y in zip(found, ys, strict=True):
-        same_kind("a tangent", t, y)
-    single = any(_is_single(y) for y in (*ys, *points))
+    _same_kinds(case)
+    single = any(_is_single(y) for y in (*ys, *case.points))
     what = "<J^T ct, t> (vjp) against <ct, J t> (jvp)"
-    agree(what, pairing(back, tangents), pairing(cts, found), 1e-4 if single else 1e-8)
+    agree(what, pairing(back, case.tangents), pairing(case.cotangents, found), 1e-4 if single else 1e-8)
+
+
+def _same_kinds(case: Case) -> None:
+    """Raise unless tangents have the dtypes of the values, and cotangents those of the operands."""
+    for t, y in zip(case.pushed[1], case.pushed[0], strict=True):
+        same_kind("a tangent", t, y)
+    for c, x in zip(case.pulled[1], case.points, strict=True):
+        same_kind("a cotangent", c, x)
 
 
 def each_operand_alone(case: Case) -> None:
     """Operands differentiated one at a time give the same as all together: symbolic zeros are zeros."""
     if not case.differentiable() or len(case.diff) < 2:
         return
-    f, points = case.of(case.diff), case.points
-    tangents = _tangents(case, case.diff)
-    ys, total = jvp(f, points, tangents)
-    cts = _cotangents(case, ys)
-    back = vjp(f, *points)[1](cts)
-    parts = []
-    for i, k in enumerate(case.diff):
+    back, parts = case.pulled[1], []
+    for i, (k, x, t) in enumerate(zip(case.diff, case.points, case.tangents, strict=True)):
         alone = case.of([k])
-        parts.append(jvp(alone, (points[i],), (tangents[i],))[1])
-        agree(f"the vjp of operand {k} alone", vjp(alone, points[i])[1](cts)[0], back[i])
-    agree_all("the sum of the jvps of single operands", tuple(_sum(p) for p in zip(*parts, strict=True)), total)
+        parts.append(jvp(alone, (x,), (t,))[1])
+        agree(f"the vjp of operand {k} alone", vjp(alone, x)[1](case.cotangents)[0], back[i])
+    agree_all("the sum of the jvps of single operands", tuple(map(_sum, zip(*parts, strict=True))), case.pushed[1])
 
 
 def _sum(parts: tuple) -> Any:
@@ -268,12 +253,12 @@ def flat_operations_are_constant(case: Case) -> None:
         seen.extend(ys)
         return inexact(ys)
 
-    tangents = _tangents(case, case.diff)
-    ys, found = jvp(f, case.points, tangents)
+    ys, found = jvp(f, case.points, case.tangents)
     _, pullback = vjp(f, *case.points)
     if any(type(y) is Tracer for y in seen):
         raise GradientCheckError("a flat operation gave a traced result")
-    for z in (*found, *pullback(_cotangents(case, ys))):
+    cts = tuple(random_like(y, case.rng) for y in ys)
+    for z in (*found, *pullback(cts)):
         if np.any(z):
             raise GradientCheckError("a flat operation has a derivative that is not zero")
 
@@ -282,10 +267,35 @@ def flat_operations_are_constant(case: Case) -> None:
 
 
 def second_derivatives(case: Case) -> None:
-    """The rules are themselves differentiable: forward and reverse over forward and reverse, against differences."""
+    """The rules are themselves differentiable, forward and reverse over forward and reverse.
+
+    Along directions t and u, with f the operation, J its derivative and c a cotangent: J(x) t is differenced along u,
+    which tells forward over forward; paired with c, it tells the gradient of <c, J(x) t>, reverse over forward; and
+    since second derivatives commute, that is the derivative of J(x)^T c along t, forward over reverse, and the
+    gradient of <J(x)^T c, t>, reverse over reverse.
+    """
     notes = case.operation.extra
-    if case.differentiable() and notes.get("order", 2) > 1 and notes.get("numerical", True):
-        check_grads(case.of(case.diff), case.points, order=2)
+    if not (case.differentiable() and notes.get("order", 2) > 1 and notes.get("numerical", True)):
+        return
+    f, xs, ts, cts = case.of(case.diff), case.points, case.tangents, case.cotangents
+    us = tuple(random_like(x, case.rng) for x in xs)
+    forward, reverse = along(f, ts), against(f, cts)
+    numerical = numerical_jvp(forward, xs, us, method="central")
+    single = any(_is_single(x) for x in (*xs, *numerical, *case.pushed[0]))
+    tolerance = 1e-3 if single else 1e-6
+    pushed, found = jvp(forward, xs, us)
+    agree_all("the value of the jvp under jvp", pushed, case.pushed[1], tolerance)
+    agree_all("jvp of jvp against differences", found, numerical, tolerance)
+    pushed, pullback = vjp(forward, *xs)
+    agree_all("the value of the jvp under vjp", pushed, case.pushed[1], tolerance)
+    gradient = pullback(cts)
+    agree("vjp of jvp, paired with a direction", pairing(gradient, us), pairing(cts, numerical), tolerance)
+    pulled, found = jvp(reverse, xs, ts)
+    agree_all("the value of the vjp under jvp", pulled, case.pulled[1], tolerance)
+    agree_all("jvp of vjp against vjp of jvp", found, gradient, tolerance)
+    pulled, pullback = vjp(reverse, *xs)
+    agree_all("the value of the vjp under vjp", pulled, case.pulled[1], tolerance)
+    agree_all("vjp of vjp against vjp of jvp", pullback(ts), gradient, tolerance)
 
 
 # --- batching ----------------------------------------------------------------------------------------------------
@@ -294,7 +304,7 @@ def second_derivatives(case: Case) -> None:
 def vmap_is_a_loop(case: Case) -> None:
     """vmap equals a loop, for every choice of operands that are batched and for axes other than the first."""
     for chosen in _choices(len(case.operands)):
-        lanes = [[lane[k] for k in chosen] for lane in case.lanes if lane is not None]
+        lanes = [[lane[k] for k in chosen] for lane in case.lanes]
         if len(lanes) > 1:
             _compare_with_loop(case, chosen, lanes)
 
@@ -313,7 +323,7 @@ def _compare_with_loop(case: Case, chosen: list[int], lanes: list) -> None:
     wanted = [np.stack(column) for column in zip(*rows, strict=True)]
     what = f"vmap over operands {chosen}"
     smooth = all(case.operands[k].dtype.kind in "fc" for k in chosen)
-    for in_axes, out_axes in ((0, 0), (-1, 0), (0, -1)):
+    for in_axes, out_axes in ((0, 0), (-1, -1)):
         batch = [np.stack(column, axis=in_axes) for column in zip(*lanes, strict=True)]
         try:
             found = vmap(f, in_axes=in_axes, out_axes=out_axes)(*batch)
@@ -329,11 +339,10 @@ def _compare_with_loop(case: Case, chosen: list[int], lanes: list) -> None:
 
 def vmap_and_derivatives(case: Case) -> None:
     """vmap of jvp and vjp, and jvp and vjp of vmap, equal a loop of jvp and vjp."""
-    lanes = [lane for lane in case.lanes if lane is not None]
-    if not case.differentiable() or len(lanes) < 2:
+    if not case.differentiable() or len(case.lanes) < 2:
         return
     for chosen in [case.diff] if len(case.diff) == 1 else [case.diff, case.diff[:1], case.diff[-1:]]:
-        _derivatives_of_lanes(case, chosen, [[lane[k] for k in chosen] for lane in lanes])
+        _derivatives_of_lanes(case, chosen, [[lane[k] for k in chosen] for lane in case.lanes])
 
 
 def _derivatives_of_lanes(case: Case, chosen: list[int], lanes: list) -> None:
@@ -365,21 +374,12 @@ def single_precision_stays_single(case: Case) -> None:
     value_is_numpys(case)
     if not case.differentiable():
         return
-    f, points = case.of(case.diff), case.points
-    tangents = _tangents(case, case.diff)
-    ys, found = jvp(f, points, tangents)
-    cts = _cotangents(case, ys)
-    _, pullback = vjp(f, *points)
-    back = pullback(cts)
-    for t, y in zip(found, ys, strict=True):
-        same_kind("a tangent", t, y)
-    for c, x in zip(back, points, strict=True):
-        same_kind("a cotangent", c, x)
-    wide = tuple(_wide(x) for x in points)
-    values, exact = jvp(f, wide, tuple(_wide(t) for t in tangents))
-    wide_cts = tuple(c.astype(v.dtype) for c, v in zip(cts, values, strict=True))
-    agree_all("the tangent against double precision", found, exact, 1e-3)
-    agree_all("the cotangent against double precision", back, vjp(f, *wide)[1](wide_cts), 1e-3)
+    _same_kinds(case)
+    f, wide = case.of(case.diff), tuple(map(_wide, case.points))
+    values, exact = jvp(f, wide, tuple(map(_wide, case.tangents)))
+    wide_cts = tuple(c.astype(v.dtype) for c, v in zip(case.cotangents, values, strict=True))
+    agree_all("the tangent against double precision", case.pushed[1], exact, 1e-3)
+    agree_all("the cotangent against double precision", case.pulled[1], vjp(f, *wide)[1](wide_cts), 1e-3)
 
 
 def _wide(x: Any) -> Any:

@@ -86,10 +86,14 @@ def difference(a: Any, b: Any) -> float:
     a, b = np.asarray(a), np.asarray(b)
     if not a.size:
         return 0.0
-    same = (a == b) | ((a != a) & (b != b))
     with np.errstate(all="ignore"):
-        off = np.where(same, 0.0, np.abs(a - b if a.dtype.kind != "b" else 1.0))
-    return float(np.max(np.where(np.isnan(off), np.inf, off)))
+        off = np.abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+        largest = float(np.max(off))
+        if not np.isfinite(largest):
+            same = (a == b) | ((a != a) & (b != b))
+            off = np.where(same, 0.0, off)
+            largest = float(np.max(np.where(np.isnan(off), np.inf, off)))
+    return largest
 
 
 def _short(x: Any) -> str:
@@ -133,17 +137,20 @@ def _check(f, args, order, modes, tolerance, eps, rng, path) -> None:
             single=any(_is_single(y) for y in tree.leaves(out)),
         )
     if order > 1:
-        derivatives = {"fwd": _pushed(f, tangents), "rev": _pulled(f, cts)}
+        derivatives = {"fwd": along(f, tangents), "rev": against(f, cts)}
         for mode in modes:
             name = "jvp" if mode == "fwd" else "vjp"
             _check(derivatives[mode], args, order - 1, modes, tolerance, eps, rng, (*path, name))
 
 
-def _pushed(f: Callable, tangents: Any) -> Callable:
+def along(f: Callable, tangents: Any) -> Callable:
+    """Return the function of the point that gives the JVP along fixed tangents."""
     return lambda *xs: jvp(f, xs, _as(tangents, xs))[1]
 
 
-def _pulled(f: Callable, cts: Any) -> Callable:
+def against(f: Callable, cts: Any) -> Callable:
+    """Return the function of the point that gives the VJP of fixed cotangents."""
+
     def derivative(*xs):
         y, pullback = vjp(f, *xs)
         return pullback(_as(cts, y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,17 +74,21 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
     unknown = set(chosen) - set(CLAUSES)
     if unknown:
         raise ValueError(f"no such groups of clauses: {sorted(unknown)}; there are {list(CLAUSES)}")
-    failures: list[str] = []
-    for dtype in (np.float64, np.complex128, np.float32, np.complex64):
-        wanted = [clause for group in chosen for clause, dtypes in CLAUSES[group] if dtype in dtypes]
-        if wanted and _tried_in(operation, dtype):
-            for case in cases(operation, dtype):
-                if _applies(case, dtype):
-                    failures += [text for clause in wanted if (text := _failure(clause, case))]
+    failures = list(breaches(operation, chosen))
     if failures:
         more = f"\n  and {len(failures) - 8} more" if len(failures) > 8 else ""
         text = "\n".join(failures[:8]) + more
         raise GradientCheckError(f"the operation {operation.name} breaks its contract:\n{text}")
+
+
+def breaches(operation: Any, groups: Iterable[str]) -> Iterator[str]:
+    """Give what goes wrong, sample by sample and clause by clause, as it is found."""
+    for dtype in (np.float64, np.complex128, np.float32, np.complex64):
+        wanted = [clause for group in groups for clause, dtypes in CLAUSES[group] if dtype in dtypes]
+        if wanted and _tried_in(operation, dtype):
+            for case in cases(operation, dtype):
+                if _applies(case, dtype):
+                    yield from (text for clause in wanted if (text := _failure(clause, case)))
 
 
 def _operation(operation: Any, samples: Callable | None) -> Any:
