@@ -263,11 +263,11 @@ class BackendFunctionError(FadError, TypeError):
 
 
 class BackendNotFoundError(FadError, ImportError):
-    """A backend was asked for whose package is not installed.
+    """A backend was asked for whose package is not installed, or which finds no device that works.
 
     Right::
 
-        pip install 'cupy-cuda12x[ctk]'      # then fad.backends.use("cupy")
+        pip install 'cupy-cuda12x[ctk]'      # then, with an NVIDIA GPU and its driver, fad.backends.use("cupy")
     """
 
 

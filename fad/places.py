@@ -13,7 +13,7 @@ from typing import Any
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Frames of these files are machinery between the user and us, never the user's own line.
 _MACHINERY = (
-    _HERE, "<__array_function__",
+    _HERE, "<__array_function__", "<frozen importlib", os.sep + "importlib" + os.sep,
     os.sep + "numpy" + os.sep, os.sep + "scipy" + os.sep, os.sep + "optree" + os.sep,
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip

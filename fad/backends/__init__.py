@@ -34,13 +34,15 @@ def register(backend: Any) -> None:
 def get(name: str) -> Any:
     """Return a backend by name, loading it if need be.
 
-    Raises BackendNotFoundError if its package is not installed, ValueError for an unknown name.
+    Raises BackendNotFoundError if its package is not installed or finds no device, ValueError for an unknown name.
     """
     if name not in _BY_NAME:
         if name not in _INSTALL:
             raise ValueError(f"no backend {name!r}; there are {sorted({*_BY_NAME, *_INSTALL})}")
         try:
             module = importlib.import_module(f"fad.backends.{name}")
+        except BackendNotFoundError:
+            raise  # the package is there, and its device is not
         except ImportError as error:
             raise BackendNotFoundError(f"the backend {name!r} needs its package: {_INSTALL[name]} ({error})") from None
         register(module)

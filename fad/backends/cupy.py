@@ -14,7 +14,15 @@ from typing import Any
 
 import cupy
 
-from fad.errors import BackendFunctionError
+from fad.errors import BackendNotFoundError
+
+try:
+    cupy.cuda.runtime.getDeviceCount()
+except cupy.cuda.runtime.CUDARuntimeError as error:
+    raise BackendNotFoundError(
+        f"CuPy {cupy.__version__} is installed, but finds no GPU that works: it needs an NVIDIA GPU and a driver for "
+        f"its CUDA or newer ({error})"
+    ) from None
 
 name = "cupy"
 array_type: type = cupy.ndarray
@@ -35,11 +43,15 @@ def to_host(x: Any) -> Any:
 def scatter_add(target: Any, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
 
-    CuPy adds so in real numbers and in 32 bits or without a sign: complex numbers go by parts, and whole numbers of
-    64 bits as unsigned ones, whose sums have the same bits.
+    CuPy adds so in real numbers and in 32 bits or without a sign: complex numbers go by parts, short whole numbers and
+    truth values by 32 bits, and those of 64 bits (before CuPy 14.1) as unsigned ones, whose sums have the same bits.
     """
     values = cupy.asarray(values, dtype=target.dtype)
-    if target.dtype.kind == "c":
+    if target.dtype.kind in "biu" and target.dtype.itemsize < 4:
+        wide = target.astype("int32")
+        cupy.add.at(wide, index, values.astype("int32"))
+        target[...] = wide
+    elif target.dtype.kind == "c":
         cupy.add.at(target.real, index, values.real)
         cupy.add.at(target.imag, index, values.imag)
     elif target.dtype == "int64":
@@ -66,10 +78,19 @@ def _lu(a: Any, p_indices: bool = False) -> tuple:
     return (cupy.argmax(p, axis=1) if p_indices else p), low, up
 
 
-def _eigh(a: Any, *b: Any, lower: bool = True) -> tuple:
-    if b:
-        raise BackendFunctionError("CuPy has no scipy.linalg.eigh(a, b) for a pair of matrices, only eigh(a)")
-    return cupy.linalg.eigh(a, "L" if lower else "U")
+def _eigh(a: Any, b: Any = None, lower: bool = True) -> tuple:
+    if b is None:
+        return cupy.linalg.eigh(a, "L" if lower else "U")
+    # a v = b v w is, with b = l l^H, the eigenproblem of one Hermitian matrix, l^-1 a l^-H.
+    inverse = cupy.linalg.inv(cupy.linalg.cholesky(_hermitian(b, lower)))
+    w, v = cupy.linalg.eigh(inverse @ _hermitian(a, lower) @ inverse.conj().T)
+    return w, inverse.conj().T @ v
+
+
+def _hermitian(a: Any, lower: bool) -> Any:
+    """Return the Hermitian matrix of which `a` holds one triangle."""
+    half = cupy.tril(a) if lower else cupy.triu(a).conj().T
+    return half + cupy.tril(half, -1).conj().T
 
 
 _SCIPY: dict[str, Callable] = {

@@ -87,6 +87,10 @@ class _Event:
             raise standin.HostCopyError("an event was waited for")
 
 
+class _RuntimeError(RuntimeError):
+    """What CuPy raises for what the driver says."""
+
+
 class _Pool:
     def free_all_blocks(self):
         pass
@@ -103,7 +107,9 @@ def _modules():
     cupy.get_default_memory_pool = lambda: _Pool()
     for name in _PLAIN:
         setattr(cupy, name, getattr(np, name))
-    runtime = types.SimpleNamespace(getDeviceProperties=lambda n: {"name": b"stand-in"})
+    runtime = types.SimpleNamespace(
+        getDeviceProperties=lambda n: {"name": b"stand-in"}, getDeviceCount=lambda: 1, CUDARuntimeError=_RuntimeError
+    )  # fmt: skip
     cupy.cuda = types.SimpleNamespace(
         Event=_Event, get_elapsed_time=lambda a, b: float(b.at - a.at), runtime=runtime,
         get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: None),
@@ -131,15 +137,21 @@ def installed():
         yield MODULES["cupy"]
 
 
+def loaded():
+    """Run `fad/backends/cupy.py` on this module, and return it."""
+    path = Path(fad.__file__).parent / "backends" / "cupy.py"
+    spec = importlib.util.spec_from_file_location("cupy_backend_on_the_stand_in", path)
+    module = importlib.util.module_from_spec(spec)
+    with installed():
+        spec.loader.exec_module(module)
+    return module
+
+
 class _Backend:
     """`fad/backends/cupy.py`, each call of which finds this module where it imports CuPy."""
 
     def __init__(self):
-        path = Path(fad.__file__).parent / "backends" / "cupy.py"
-        spec = importlib.util.spec_from_file_location("cupy_backend_on_the_stand_in", path)
-        self._module = importlib.util.module_from_spec(spec)
-        with installed():
-            spec.loader.exec_module(self._module)
+        self._module = loaded()
 
     def __getattr__(self, name):
         value = getattr(self._module, name)

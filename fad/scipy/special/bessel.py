@@ -13,6 +13,7 @@ import scipy.special as sc
 
 from fad.core.samples import call
 from fad.errors import DerivativeError
+from fad.scipy.special import formulas
 from fad.scipy.special.build import previous, real_only, special, special_multi, strong
 from fad.scipy.special.quadrature import ive_order, kve_order
 
@@ -121,7 +122,7 @@ def _yn(_z, n, x):
 
 
 def _kn(_z, n, x):
-    return -0.5 * (sc.kn(abs(n - 1), x) + sc.kn(n + 1, x))
+    return -0.5 * (kn(abs(n - 1), x) + kn(n + 1, x))
 
 
 def _integer_samples(s):
@@ -129,7 +130,7 @@ def _integer_samples(s):
 
 
 yn = special("yn", "an integer order", _yn, integers=(0,), samples=_integer_samples)
-kn = special("kn", "an integer order", _kn, integers=(0,), samples=_integer_samples)
+kn = special("kn", "an integer order", _kn, integers=(0,), samples=_integer_samples, elsewhere=formulas.kn)
 
 _AWAY = (0.3, 8.0)
 j0 = special("j0", lambda _z, x: -sc.j1(x), domain=(-8.0, 8.0))

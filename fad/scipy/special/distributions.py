@@ -13,6 +13,7 @@ import scipy.special as sc
 
 from fad.backends import like
 from fad.core.samples import call
+from fad.scipy.special import formulas
 from fad.scipy.special.build import chain, inverse, number, special
 from fad.scipy.special.gamma import beta_density
 from fad.scipy.special.quadrature import betainc_second
@@ -47,9 +48,9 @@ _gamma_upper = chain(lambda a, b, x: sc.gammaincc(b, a * x))
 _GDTR = ((0.5, 2.0), (0.7, 4.0), (0.3, 3.0))
 gdtr = special("gdtr", *_gamma, domain=_GDTR)
 gdtrc = special("gdtrc", *_gamma_upper, domain=_GDTR)
-gdtria = special("gdtria", *inverse(_gamma, 0, 0), domain=(_P, (0.7, 4.0), (0.3, 3.0)))
+gdtria = special("gdtria", *inverse(_gamma, 0, 0), domain=(_P, (0.7, 4.0), (0.3, 3.0)), elsewhere=formulas.gdtria)
 gdtrib = special("gdtrib", *inverse(_gamma, 1, 1), domain=((0.5, 2.0), _P, (0.3, 3.0)))
-gdtrix = special("gdtrix", *inverse(_gamma, 2, 2), domain=((0.5, 2.0), (0.7, 4.0), _P))
+gdtrix = special("gdtrix", *inverse(_gamma, 2, 2), domain=((0.5, 2.0), (0.7, 4.0), _P), elsewhere=formulas.gdtrix)
 
 _poisson = chain(lambda k, m: sc.gammaincc(k + 1.0, m))
 
@@ -125,8 +126,8 @@ def _t_freedom(z, df, t):
 
 
 _student = (_t_freedom, _t_density)
-stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)))
-stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P))
+stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)), elsewhere=formulas.stdtr)
+stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P), elsewhere=formulas.stdtrit)
 stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.93, 0.95), (2.0, 2.3)))
 
 # --- non-central: in the argument, and for chi square in the shift --------------------------------------------------

@@ -9,6 +9,7 @@ import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
 from fad.core.samples import call
+from fad.scipy.special import formulas
 from fad.scipy.special.build import branch, polynomial, special, strong
 
 # --- exponentials and logarithms ------------------------------------------------------------------------------------
@@ -36,6 +37,7 @@ powm1 = special(
     lambda _z, x, y: y * x ** (y - 1.0),
     lambda z, x, _y: (z + 1.0) * np.log(x),
     domain=((0.3, 2.0), (-2.0, 2.0)),
+    elsewhere=formulas.powm1,
 )
 expit = special("expit", lambda z, x: z * sc.expit(-x))
 logit = special("logit", lambda _z, x: 1.0 / (x * (1.0 - x)), domain=(0.1, 0.9))

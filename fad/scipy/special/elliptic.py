@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.special as sc
 
 from fad.core.samples import call
 from fad.errors import DerivativeError
+from fad.scipy.special import formulas
 from fad.scipy.special.build import drawn, number, special, special_multi
 from fad.scipy.special.quadrature import carlson_p
 
@@ -20,7 +20,7 @@ from fad.scipy.special.quadrature import carlson_p
 
 
 def _rd(x, y, z):
-    return sc.elliprd(x, y, z)
+    return elliprd(x, y, z)
 
 
 def _k_slope(m):
@@ -33,7 +33,7 @@ def _e_slope(m):
 
 ellipk = special("ellipk", lambda _z, m: _k_slope(m), domain=(-1.0, 0.8))
 ellipkm1 = special("ellipkm1", lambda _z, p: _rd(0.0, 1.0, p) / -6.0, domain=(0.2, 1.5))
-ellipe = special("ellipe", lambda _z, m: _e_slope(m), domain=(-1.0, 0.8))
+ellipe = special("ellipe", lambda _z, m: _e_slope(m), domain=(-1.0, 0.8), elsewhere=formulas.ellipe)
 
 # --- incomplete: F(phi + n pi) = F(phi) + 2 n K ---------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def _rc_y(z, x, y):
     return np.where(cut, above, _rd(x, safe_y, safe_y) / -3.0)
 
 
-elliprc = special("elliprc", _rc_x, _rc_y, domain=_AXES, complex=True)
+elliprc = special("elliprc", _rc_x, _rc_y, domain=_AXES, complex=True, elsewhere=formulas.elliprc)
 elliprf = special(
     "elliprf",
     lambda _v, x, y, z: _rd(y, z, x) / -6.0,
@@ -127,6 +127,7 @@ elliprf = special(
     lambda _v, x, y, z: _rd(x, y, z) / -6.0,
     domain=_AXES,
     complex=True,
+    elsewhere=formulas.elliprf,
 )
 elliprd = special(
     "elliprd",
@@ -135,6 +136,7 @@ elliprd = special(
     lambda _v, x, y, z: -2.25 * carlson_p(z, x, y, exponents=(2.5, 0.5, 0.5)),
     domain=_AXES,
     complex=True,
+    elsewhere=formulas.elliprd,
 )
 elliprg = special(
     "elliprg",
@@ -143,6 +145,7 @@ elliprg = special(
     lambda _v, x, y, z: 0.125 * carlson_p(z, x, y, exponents=(1.5, 0.5, 0.5), power=1.0),
     domain=_AXES,
     complex=True,
+    elsewhere=formulas.elliprg,
 )
 
 
@@ -162,5 +165,9 @@ def _third_kind(k):
 
 
 elliprj = special(
-    "elliprj", *[_third_kind(k) for k in range(4)], samples=lambda s: drawn(s, *[_AXES] * 4), complex=True
+    "elliprj",
+    *[_third_kind(k) for k in range(4)],
+    samples=lambda s: drawn(s, *[_AXES] * 4),
+    complex=True,
+    elsewhere=formulas.elliprj,
 )

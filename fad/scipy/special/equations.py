@@ -13,7 +13,9 @@ import scipy.special as sc
 
 from fad.core.primitive import answer
 from fad.core.samples import call
+from fad.scipy.special import formulas
 from fad.scipy.special.build import special, special_multi
+from fad.scipy.special.elliptic import elliprd
 
 _DEGREE = math.pi / 180
 _ORDER = "an integer order"
@@ -196,8 +198,8 @@ def _agm(z, a, b):
     # M(a, b) = pi s / (4 K(m)), s = a + b, m = ((a - b) / s)^2.
     s = a + b
     m = ((a - b) / s) ** 2
-    slope = sc.elliprd(0.0, 1.0, 1.0 - m) / 6.0
+    slope = elliprd(0.0, 1.0, 1.0 - m) / 6.0
     return z / s - z * slope / sc.ellipk(m) * 4.0 * (a - b) * b / (s * s * s)
 
 
-agm = special("agm", _agm, lambda z, a, b: _agm(z, b, a), domain=(0.4, 3.0))
+agm = special("agm", _agm, lambda z, a, b: _agm(z, b, a), domain=(0.4, 3.0), elsewhere=formulas.agm)

@@ -9,6 +9,7 @@ import scipy.special as sc
 
 from fad.backends.counterparts import scipy_function
 from fad.core.samples import call
+from fad.scipy.special import formulas
 from fad.scipy.special.build import inverse, number, special, strong
 from fad.scipy.special.quadrature import betainc_first, betainc_second, gammainc_order
 from fad.transforms.jvp import jvp
@@ -304,4 +305,6 @@ betaincc = special(
     elsewhere=lambda a, b, x: sc.betainc(b, a, 1.0 - x),
 )
 betaincinv = special("betaincinv", *inverse(beta_partials, 2, 2), domain=_BETA_DOMAIN)
-betainccinv = special("betainccinv", *inverse(beta_upper_partials, 2, 2), domain=_BETA_DOMAIN)
+betainccinv = special(
+    "betainccinv", *inverse(beta_upper_partials, 2, 2), domain=_BETA_DOMAIN, elsewhere=formulas.betainccinv
+)

@@ -11,6 +11,7 @@ from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.core.tracer import Tracer
+from fad.scipy.special import formulas
 from fad.scipy.special.build import branch, polynomial, special, special_multi
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -102,6 +103,7 @@ nrdtrimn = special(
     lambda _z, p, _std, _x: -sc.ndtri(p),
     lambda z, _p, _std, _x: 1.0,
     domain=((0.1, 0.9), (0.5, 2.0), (-2.0, 2.0)),
+    elsewhere=formulas.nrdtrimn,
 )
 
 
@@ -116,6 +118,7 @@ nrdtrisd = special(
     _deviation_slope,
     lambda _z, _mean, p, _x: 1.0 / sc.ndtri(p),
     domain=((-2.0, 0.0), (0.6, 0.9), (0.5, 2.0)),
+    elsewhere=formulas.nrdtrisd,
 )
 owens_t = special(
     "owens_t",

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.core.samples import call
+from fad.scipy.special import formulas
 from fad.scipy.special.build import previous, special, strong
 
 _DEGREE = "the degree of a polynomial"
@@ -31,13 +32,14 @@ def _polynomial(name, partial, low=-0.9, high=0.9, parameters=(), complex=True):
         partial,
         integers=(0,),
         complex=complex,
+        elsewhere=getattr(formulas, name),
         samples=_samples(low, high, *parameters),
     )
 
 
 def _gegenbauer(n, alpha, x):
     """Return the derivative in x of the Gegenbauer polynomial: 2 alpha C_{n-1}^{(alpha+1)}, 0 for n == 0."""
-    return 2.0 * alpha * _unless_constant(n, sc.eval_gegenbauer(previous(n), alpha + 1.0, x))
+    return 2.0 * alpha * _unless_constant(n, eval_gegenbauer(previous(n), alpha + 1.0, x))
 
 
 def _unless_constant(n, value):
@@ -45,7 +47,7 @@ def _unless_constant(n, value):
 
 
 def _jacobi(n, alpha, beta, x):
-    raised = sc.eval_jacobi(previous(n), alpha + 1.0, beta + 1.0, x)
+    raised = eval_jacobi(previous(n), alpha + 1.0, beta + 1.0, x)
     return 0.5 * (n + (alpha + beta + 1.0)) * _unless_constant(n, raised)
 
 
@@ -57,41 +59,39 @@ def _like(x):
 eval_jacobi = _polynomial("eval_jacobi", lambda _z, n, a, b, x: _jacobi(n, a, b, x), parameters=(0.5, 1.5))
 eval_legendre = _polynomial("eval_legendre", lambda _z, n, x: _jacobi(n, _like(x), _like(x), x))
 eval_gegenbauer = _polynomial("eval_gegenbauer", lambda _z, n, a, x: _gegenbauer(n, a, x), parameters=(1.3,))
-eval_chebyt = _polynomial("eval_chebyt", lambda _z, n, x: n * sc.eval_chebyu(previous(n), x))
+eval_chebyt = _polynomial("eval_chebyt", lambda _z, n, x: n * eval_chebyu(previous(n), x))
 eval_chebyu = _polynomial("eval_chebyu", lambda _z, n, x: _gegenbauer(n, 1.0 + _like(x), x))
-eval_chebyc = _polynomial("eval_chebyc", lambda _z, n, x: n * sc.eval_chebys(previous(n), x))
+eval_chebyc = _polynomial("eval_chebyc", lambda _z, n, x: n * eval_chebys(previous(n), x))
 eval_chebys = _polynomial("eval_chebys", lambda _z, n, x: 0.5 * _gegenbauer(n, 1.0 + _like(x), 0.5 * x))
 eval_sh_legendre = _polynomial(
     "eval_sh_legendre", lambda _z, n, x: 2.0 * _jacobi(n, _like(x), _like(x), 2.0 * x - 1.0), 0.1, 0.9
 )
-eval_sh_chebyt = _polynomial("eval_sh_chebyt", lambda _z, n, x: 2.0 * n * sc.eval_sh_chebyu(previous(n), x), 0.1, 0.9)
+eval_sh_chebyt = _polynomial("eval_sh_chebyt", lambda _z, n, x: 2.0 * n * eval_sh_chebyu(previous(n), x), 0.1, 0.9)
 eval_sh_chebyu = _polynomial(
     "eval_sh_chebyu", lambda _z, n, x: 2.0 * _gegenbauer(n, 1.0 + _like(x), 2.0 * x - 1.0), 0.1, 0.9
 )
 eval_sh_jacobi = _polynomial(
     "eval_sh_jacobi",
-    lambda _z, n, p, q, x: n * sc.eval_sh_jacobi(previous(n), p + 2.0, q + 1.0, x),
+    lambda _z, n, p, q, x: n * eval_sh_jacobi(previous(n), p + 2.0, q + 1.0, x),
     0.1,
     0.9,
     (2.5, 1.5),
 )
 eval_genlaguerre = _polynomial(
     "eval_genlaguerre",
-    lambda _z, n, a, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), a + 1.0, x)),
+    lambda _z, n, a, x: -_unless_constant(n, eval_genlaguerre(previous(n), a + 1.0, x)),
     0.2,
     3.0,
     (0.5,),
 )
 eval_laguerre = _polynomial(
     "eval_laguerre",
-    lambda _z, n, x: -_unless_constant(n, sc.eval_genlaguerre(previous(n), 1.0 + _like(x), x)),
+    lambda _z, n, x: -_unless_constant(n, eval_genlaguerre(previous(n), 1.0 + _like(x), x)),
     0.2,
     3.0,
 )
-eval_hermite = _polynomial("eval_hermite", lambda _z, n, x: 2.0 * n * sc.eval_hermite(previous(n), x), complex=False)
-eval_hermitenorm = _polynomial(
-    "eval_hermitenorm", lambda _z, n, x: n * sc.eval_hermitenorm(previous(n), x), complex=False
-)
+eval_hermite = _polynomial("eval_hermite", lambda _z, n, x: 2.0 * n * eval_hermite(previous(n), x), complex=False)
+eval_hermitenorm = _polynomial("eval_hermitenorm", lambda _z, n, x: n * eval_hermitenorm(previous(n), x), complex=False)
 
 
 def _lpmv(z, m, v, x):
@@ -154,4 +154,4 @@ def sph_harm_y(n, m, theta, phi):
 
 def legendre_p(n, z):
     """Return the Legendre polynomial of degree n, as scipy.special.legendre_p without derivatives."""
-    return sc.eval_legendre(n, z)
+    return eval_legendre(n, z)

@@ -1,0 +1,65 @@
+"""What takes the place of SciPy's functions on a device gives SciPy's numbers; tried on the host, over wide ranges."""
+
+import numpy as np
+import pytest
+import scipy.special as sc
+
+from fad.scipy.special import formulas
+
+rng = np.random.default_rng(0)
+
+
+def wide(low, high, n=300):
+    return np.exp(rng.uniform(np.log(low), np.log(high), n))
+
+
+X, Y, Z, P = (wide(1e-3, 1e3) for _ in range(4))
+SHAPE, OTHER = rng.uniform(0.2, 9.0, (2, 300))
+PART = rng.uniform(1e-6, 1.0 - 1e-6, 300)
+CASES = {
+    "elliprf": (X, Y, Z),
+    "elliprd": (X, Y, Z),
+    "elliprg": (X, Y, Z),
+    "elliprc": (X, np.where(np.arange(300) % 3, Y, -Y)),
+    "elliprj": (X, Y, Z, P),
+    "ellipe": (rng.uniform(-50.0, 0.999, 300),),
+    "agm": (wide(1e-200, 1e200), wide(1e-200, 1e200)),
+    "nrdtrimn": (PART, SHAPE, X),
+    "nrdtrisd": (OTHER, PART, X),
+    "gdtria": (PART, SHAPE, OTHER),
+    "gdtrix": (SHAPE, OTHER, PART),
+    "stdtr": (SHAPE, rng.uniform(-30.0, 30.0, 300)),
+    "stdtrit": (SHAPE, np.where(np.abs(PART - 0.5) < 1e-3, 0.3, PART)),
+    "betainccinv": (SHAPE, OTHER, PART),
+    "powm1": (X, rng.uniform(-2.0, 2.0, 300)),
+    "kn": (rng.integers(0, 20, 300), rng.uniform(0.1, 30.0, 300)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_formula_gives_scipys_numbers(name):
+    np.testing.assert_allclose(getattr(formulas, name)(*CASES[name]), getattr(sc, name)(*CASES[name]), rtol=2e-13)
+
+
+def test_students_quantile_keeps_its_digits_at_the_middle():
+    df, p = np.array([3.0, 5.5]), np.array([0.5 + 1e-8, 0.5 - 3e-9])
+    density = np.exp(sc.gammaln(0.5 * df + 0.5) - sc.gammaln(0.5 * df)) / np.sqrt(np.pi * df)
+    np.testing.assert_allclose(formulas.stdtrit(df, p), (p - 0.5) / density, rtol=1e-14)
+
+
+PARAMETERS = {
+    "eval_jacobi": (0.5, 1.5),
+    "eval_sh_jacobi": (2.5, 1.5),
+    "eval_gegenbauer": (1.3,),
+    "eval_genlaguerre": (0.5,),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in vars(formulas) if n.startswith("eval_")])
+def test_polynomials_of_whole_degree_give_scipys_numbers(name):
+    params = PARAMETERS.get(name, ())
+    theirs = getattr(sc, name)
+    n, x = rng.integers(0, 30, 300), rng.uniform(-1.0, 1.0, 300)
+    size = [np.max(np.abs(theirs(k, *params, np.linspace(-1.0, 1.0, 101)))) for k in n]
+    error = np.abs(getattr(formulas, name)(n, *params, x) - theirs(n, *params, x))
+    assert np.max(error / size) < 3e-14
