@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.composed import composed
 from fad.compile.groups import Step, node_facts, shown
 from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine
@@ -35,7 +36,9 @@ class Build(Memory):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        super().__init__(split_complex(gather_scatters(lay_by_rows(split_sums(expand_pools(graph))))), inner, index)
+        for rewrite in (composed, expand_pools, split_sums, lay_by_rows, gather_scatters, split_complex):
+            graph = rewrite(graph)
+        super().__init__(graph, inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
@@ -43,7 +46,7 @@ class Build(Memory):
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function)
         self.fallbacks: list[str] = []
         self.guards: dict[int, int] = {}  # table index -> position of the equation
-        self.position = {id(eq): k for k, eq in enumerate(graph.equations)}
+        self.position = {id(eq): k for k, eq in enumerate(self.recorded.equations)}
         self.layouts: dict[Any, tuple] = {}
         self.kept: list = []  # constants made on the way
         self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)

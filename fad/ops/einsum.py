@@ -25,7 +25,7 @@ from fad.ops.structural import as_array
 
 
 @functools.lru_cache(maxsize=4096)
-def _pair_plan(a: str, b: str, out: str) -> tuple:
+def pair_plan(a: str, b: str, out: str) -> tuple:
     """Return how to run a product of two operands as a matrix product.
 
     ``(perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out)``, a permutation being None where nothing moves.
@@ -48,7 +48,7 @@ def _permutation(have: Any, want: Any) -> tuple | None:
 
 def _contract(x: Any, y: Any, *, a: str, b: str, result: str) -> Any:
     """Compute ``einsum("a,b->result", x, y)`` by one matrix product."""
-    perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out = _pair_plan(a, b, result)
+    perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out = pair_plan(a, b, result)
     if (n_batch and not (n_left or n_right)) or (n_sum == 0 and n_batch):
         return np.einsum(f"{a},{b}->{result}", x, y)
     x = x if perm_x is None else x.transpose(perm_x)
