@@ -35,7 +35,8 @@ def vectors(w, u, h, xs):
     return np.sum(h * h)
 
 
-ROWS = (RNG.normal(size=(5, 8)), RNG.normal(size=(8, 8)), RNG.normal(size=8), RNG.normal(size=(3, 8)) * 0.1)
+# Weights that shrink the state: a network that amplifies it amplifies rounding as well, in the eager steps too.
+ROWS = (RNG.normal(size=(5, 8)), RNG.normal(size=(8, 8)) * 0.2, RNG.normal(size=8), RNG.normal(size=(3, 8)) * 0.1)
 
 
 def test_the_products_of_all_steps_with_one_weight_are_one_product():
