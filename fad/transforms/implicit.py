@@ -118,7 +118,7 @@ def custom_linear_solve(
     b : array or pytree
         The right-hand side.
     solve : callable
-        ``solve(matvec, b)`` returns x, of the structure of `b`.
+        ``solve(matvec, b)`` returns x, of the structure of `b`. It sees values without derivatives.
     transpose_solve : callable, optional
         ``transpose_solve(vecmat, b)``, the same for the transposed system; needed for reverse mode unless `symmetric`.
     symmetric : bool
@@ -133,7 +133,7 @@ def custom_linear_solve(
     DerivativeError
         in reverse mode, without `transpose_solve` and not `symmetric`;
     CustomRuleError
-        if `matvec` uses a traced value in a way that cannot be found: an attribute of an object, a global.
+        if `matvec` or a solver uses a traced value in a way that cannot be found: an attribute of an object, a global.
 
     Examples
     --------
@@ -145,21 +145,33 @@ def custom_linear_solve(
     >>> fad.grad(f)(np.array([1.0, 2.0]))
     array([-1.  , -0.25])
     """
-    held, rebuild = closed_over(matvec)
+    matrix, solvers = _Closure(matvec), _Closure((solve, solve if symmetric else transpose_solve))
     leaves, structure = tree.flatten(b)
     leaves = [as_value(x, "the right-hand side of a linear system") for x in leaves]
-    system = _System(rebuild, structure, len(leaves), solve, solve if symmetric else transpose_solve)
-    return tree.unflatten(structure, system.call(False)(*leaves, *held))
+    system = _System(matrix, solvers, structure, len(leaves))
+    return tree.unflatten(structure, system.call(False)(*leaves, *matrix.held, *stop_gradient(solvers.held)))
+
+
+class _Closure:
+    """A function, or a tuple of them: the traced values that it holds, and how to make it with others."""
+
+    def __init__(self, function: Any):
+        self.held, self.rebuild = closed_over(function)
 
 
 class _System:
-    """A family of linear systems: operands are the leaves of the right-hand side, then what the matrix is made of."""
+    """A family of linear systems.
 
-    def __init__(self, rebuild: Callable, structure: Any, n: int, solve: Callable, transpose_solve: Callable | None):
-        self.rebuild = rebuild
+    Operands are the leaves of the right-hand side, what the matrix is made of, and what the solvers hold; the last are
+    constants to every derivative, for the equation says what the solution is.
+    """
+
+    def __init__(self, matrix: _Closure, solvers: _Closure, structure: Any, n: int):
+        self.matrix = matrix
+        self.solvers = solvers
         self.structure = structure
         self.n = n
-        self.solvers = (solve, transpose_solve)
+        self.end = n + len(matrix.held)  # of the operands with a derivative
 
     def call(self, transposed: bool) -> Call:
         return Call(
@@ -171,7 +183,7 @@ class _System:
         )
 
     def matvec(self, transposed: bool, held: Any) -> Callable:
-        plain = self.rebuild(held)
+        plain = self.matrix.rebuild(held)
         if not transposed:
             return plain
         return lambda y: linear_transpose(plain, tree.map(zeros_like, y))(y)[0]
@@ -180,8 +192,8 @@ class _System:
         return tree.leaves(self.matvec(transposed, held)(tree.unflatten(self.structure, x)))
 
     def run(self, transposed: bool, *operands: Any) -> list:
-        b, held = operands[: self.n], operands[self.n :]
-        solver = self.solvers[transposed]
+        b, held = operands[: self.n], operands[self.n : self.end]
+        solver = self.solvers.rebuild(operands[self.end :])[transposed]
         if solver is None:
             raise DerivativeError(
                 "the reverse-mode derivative of custom_linear_solve solves the transposed system, and it was given "
@@ -194,7 +206,7 @@ class _System:
         return [as_value(x, "the solution of a linear system") for x in found]
 
     def push(self, transposed: bool, operands: list, tangents: list) -> tuple[list, list]:
-        held = tuple(operands[self.n :])
+        held = tuple(operands[self.n : self.end])
         x = self.call(transposed)(*operands)
         change = list(tangents[: self.n])
         moving = [i for i, h in enumerate(held) if is_inexact(h)]
@@ -205,17 +217,18 @@ class _System:
                 tuple(tangents[self.n + i] for i in moving),
             )
             change = [t - m for t, m in zip(change, moved, strict=True)]
-        return x, self.call(transposed)(*change, *held)
+        return x, self.call(transposed)(*change, *operands[self.n :])
 
     def forward(self, transposed: bool, *operands: Any) -> tuple[list, Any]:
         x = self.call(transposed)(*operands)
         return x, (x, list(operands[self.n :]))
 
     def pull(self, transposed: bool, res: Any, cts: list) -> list:
-        x, held = res
-        w = self.call(not transposed)(*cts, *held)
+        x, constants = res
+        w = self.call(not transposed)(*cts, *constants)
+        held = constants[: self.end - self.n]
         moving = [i for i, h in enumerate(held) if is_inexact(h)]
-        out: list = [*w, *[None] * len(held)]
+        out: list = [*w, *[None] * len(constants)]
         if moving:
             _, back = vjp(
                 lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)), *[held[i] for i in moving]
@@ -235,19 +248,21 @@ def _replaced(held: Any, places: list, values: Any) -> list:
 # --- closures -------------------------------------------------------------------------------------------------------
 
 
-def closed_over(function: Callable) -> tuple[list, Callable]:
+def closed_over(function: Any) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it anew with others in their place.
+
+    A tuple of functions is taken too.
 
     They are looked for in the cells of its closure, its defaults, the arguments of a partial, the instance of a method
     that is a pytree, and in functions found there. Values are the leaves of pytrees.
     """
     held: list = []
     build = _opened(function, held, {})
-    return held, lambda values: build(list(values)) if held else function
+    return held, lambda values: _built(build, function, list(values))
 
 
-def _opened(x: Any, held: list, seen: dict) -> Callable:
-    """Collect the traced values inside `x`; return what builds `x` from a list of replacements for all of them."""
+def _opened(x: Any, held: list, seen: dict) -> Callable | None:
+    """Collect the traced values inside `x`; return what builds `x` from others in their place, or None."""
     if type(x) is Tracer:
         place = len(held)
         held.append(x)
@@ -258,33 +273,44 @@ def _opened(x: Any, held: list, seen: dict) -> Callable:
         return _opened_function(x, held, seen)
     if isinstance(x, types.MethodType):
         owner, plain = _opened(x.__self__, held, seen), x.__func__
-        return lambda values: types.MethodType(plain, owner(values))
+        return owner and (lambda values: types.MethodType(plain, owner(values)))
     if isinstance(x, functools.partial):
         parts = _opened((x.func, x.args, x.keywords), held, seen)
-        return lambda values: (lambda func, args, keywords: functools.partial(func, *args, **keywords))(*parts(values))
+        made = lambda func, args, keywords: functools.partial(func, *args, **keywords)
+        return parts and (lambda values: made(*parts(values)))
     leaves, structure = tree.flatten(x)
     if len(leaves) == 1 and leaves[0] is x:
-        return lambda values: x
+        return None
     builders = [_opened(leaf, held, seen) for leaf in leaves]
-    return lambda values: tree.unflatten(structure, [b(values) for b in builders])
+    if not any(builders):
+        return None
+    return lambda values: tree.unflatten(
+        structure, [_built(b, v, values) for b, v in zip(builders, leaves, strict=True)]
+    )
 
 
-def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable:
-    before = len(held)
-    seen[id(f)] = lambda values: f  # a function that refers to itself keeps its own closure
-    cells = [_opened(_contents(c), held, seen) for c in f.__closure__ or ()]
-    defaults = _opened(f.__defaults__ or (), held, seen)
-    keywords = _opened(f.__kwdefaults__ or {}, held, seen)
-    if len(held) == before:
-        return seen[id(f)]
+def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
+    seen[id(f)] = None  # a function that refers to itself keeps its own closure
+    places = f.__closure__ or ()
+    cells = [_opened(_contents(c), held, seen) for c in places]
+    defaults = _opened(f.__defaults__, held, seen)
+    keywords = _opened(f.__kwdefaults__, held, seen)
 
     def build(values):
-        closure = tuple(types.CellType(c(values)) for c in cells)
-        made = types.FunctionType(f.__code__, f.__globals__, f.__name__, defaults(values) or None, closure or None)
-        made.__kwdefaults__ = keywords(values) or None
+        closure = tuple(types.CellType(b(values)) if b else c for b, c in zip(cells, places, strict=True))
+        made = types.FunctionType(
+            f.__code__, f.__globals__, f.__name__, _built(defaults, f.__defaults__, values), closure or None
+        )
+        made.__kwdefaults__ = _built(keywords, f.__kwdefaults__, values)
         return made
 
-    return build
+    if any(cells) or defaults or keywords:
+        seen[id(f)] = build  # met again, in another function's closure, it is made anew there too
+    return seen[id(f)]
+
+
+def _built(builder: Callable | None, x: Any, values: list) -> Any:
+    return builder(values) if builder else x
 
 
 def _contents(cell: Any) -> Any:

@@ -89,6 +89,13 @@ def test_a_residual_of_another_structure_is_refused():
         fad.custom_root(lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y)
 
 
+def solved_by_a_factor(a, b):
+    """Solve with solvers that hold what was computed from the traced matrix."""
+    inverse = np.linalg.inv(2.0 * a) * 2.0
+    return fad.custom_linear_solve(lambda x: a @ x, b, lambda mv, y: inverse @ y, lambda mv, y: inverse.T @ y)
+
+
+@pytest.mark.parametrize("solved", [solved, solved_by_a_factor])
 @pytest.mark.parametrize(
     "transform",
     [
@@ -96,9 +103,12 @@ def test_a_residual_of_another_structure_is_refused():
         lambda f: fad.jacfwd(f, (0, 1)),
         lambda f: fad.hessian(f, (0, 1)),
         lambda f: fad.jacrev(fad.jacfwd(f, (0, 1)), (0, 1)),
+        lambda f: fad.jit(fad.grad(f, (0, 1))),
+        lambda f: lambda a, b: fad.vmap(fad.grad(f, (0, 1)))(np.stack([a, 2 * a]), np.stack([b, b])),
+        lambda f: fad.grad(lambda a, b: np.sum(fad.vmap(f, (0, None))(np.stack([a, 2 * a]), b)), (0, 1)),
     ],
 )
-def test_a_linear_solve_has_the_derivatives_of_numpys(transform, system):
+def test_a_linear_solve_has_the_derivatives_of_numpys(transform, solved, system):
     found = fad.tree.leaves(transform(loss(solved))(*system))
     wanted = fad.tree.leaves(transform(loss(np.linalg.solve))(*system))
     for x, y in zip(found, wanted, strict=True):
@@ -162,6 +172,17 @@ def test_values_in_partials_defaults_and_nested_functions_are_found(system):
     wanted = fad.grad(lambda a, s: 6 * np.sum(np.linalg.solve(s * a, b)), (0, 1))(a, 2.0)
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-12)
+
+
+def test_a_function_that_two_closures_share_is_found_in_both(system):
+    a, b = system
+
+    def f(s):
+        scaled = lambda x: s * (a @ x)
+        first, second = (lambda x: scaled(x)), (lambda x: scaled(x))
+        return np.sum(fad.custom_linear_solve(lambda x: first(x) + second(x), b, dense, dense))
+
+    assert fad.grad(f)(2.0) == pytest.approx(fad.grad(lambda s: np.sum(np.linalg.solve(2 * s * a, b)))(2.0))
 
 
 def test_a_traced_value_that_cannot_be_found_is_refused(system):
