@@ -4,7 +4,8 @@
 
 Every operation of the registry that answers for a function of NumPy or SciPy is called on its own samples in each
 library that is installed, in value, gradient, forward mode and second order, and compared with fad, whose own rules the
-contract measures against differences. A library that is missing keeps no column, and the script says so.
+contract measures against differences. What iterates or integrates has a program of its own instead of samples
+(tests/oracles/solvers.py). A library that is missing keeps no column, and the script says so.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the libraries are asked as the oracle tests ask them
-from oracles import libraries, peers  # noqa: E402
+from oracles import libraries, peers, solvers  # noqa: E402
 
+SOLVERS = "Solvers, integrals, sparse matrices"
 # heading -> the files of the operations below it
 ROOMS = {
     "Elementwise": "elementwise complexes asking predicates scimath activation functional",
@@ -33,13 +35,15 @@ ROOMS = {
     "Products, polynomials, curves": "contraction einsum polynomials convolution curves",
     "Selection, sorting, sets": "selection sorting sets",
     "Linear algebra": "solving decompositions eigen singular functions equations structured triangular common",
-    "Fourier transforms": "fft",
+    "Fourier and cosine transforms": "fft scipy.fft",
     "Convolution and pooling": "conv pooling",
     "Special functions": "scipy.special",
     "Distributions": "scipy.stats",
     "Integrals of samples": "scipy.integrate",
     "Signals and images": "scipy.signal scipy.ndimage",
     "Interpolation": "scipy.interpolate",
+    "Distances": "scipy.spatial",
+    SOLVERS: "",
 }
 MARKS = {
     "yes": "✓", "value": "value", "forward": "no forward mode", "second": "no second order",
@@ -50,10 +54,12 @@ MARKS = {
 
 def room(path: str, operation: Any) -> str:
     """Return the heading that an operation stands below: that of its file, or of its part of SciPy."""
+    if isinstance(operation, solvers.Program):
+        return SOLVERS
     for heading, files in ROOMS.items():
         if any(path.startswith(f + ".") for f in files.split() if "." in f):
             return heading
-    prefixes = {"linalg.": "Linear algebra", "scipy.linalg.": "Linear algebra", "fft.": "Fourier transforms"}
+    prefixes = {"linalg.": "Linear algebra", "scipy.linalg.": "Linear algebra", "fft.": "Fourier and cosine transforms"}
     for prefix, heading in prefixes.items():
         if path.startswith(prefix):
             return heading
@@ -104,7 +110,8 @@ def ask_all(found: dict, asked: list) -> dict[str, dict[str, Any]]:
     for peer in asked:
         start = time.perf_counter()
         for k, (path, operation) in enumerate(found.items()):
-            answers[path][peer.name] = peer.ask(path, operation)
+            ask = peer.ask_program(operation) if isinstance(operation, solvers.Program) else peer.ask(path, operation)
+            answers[path][peer.name] = ask
             if k % 60 == 0:
                 peer.rest()
         print(f"{peer.name} {peer.version}: {len(found)} operations in {time.perf_counter() - start:.0f} s", flush=True)
@@ -149,10 +156,11 @@ HEAD = """# What is differentiated, here and elsewhere
 Made by `python benchmarks/coverage.py` on {date} from fad's registry and by running the other libraries:
 {versions}, with NumPy {numpy} and SciPy {scipy}.
 
-{count} public operations of fad, each of which passes fad's contract, are called on their own samples in each library
-that has a function of that name. Value, gradient (reverse mode), forward mode and second derivative are compared with
-fad's. What a library has under another name or in another form is not seen here: PyTorch's distributions are objects,
-its pooling in one dimension and its fills are methods, JAX has much in `jax.lax`."""
+{count} public functions of fad are called in each library that has a function of that name: operations on the samples
+on which they pass fad's contract, solvers in a program each. Value, gradient (reverse mode), forward mode and second
+derivative are compared with fad's. What a library has under another name or in another form is not seen here: PyTorch's
+distributions are objects, its pooling in one dimension and its fills are methods, JAX has much in `jax.lax`, and
+libraries built on these (Optimistix, Diffrax, torchdiffeq …) have solvers of their own."""
 
 LEGEND = """| mark | meaning |
 |---|---|
@@ -231,8 +239,13 @@ def main() -> None:
     output = parser.parse_args().output
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    asked, found = installed(), peers.operations()
-    output.write_text(page(found, asked, ask_all(found, asked)))
+    asked, found = installed(), {**peers.operations(), **solvers.programs()}
+    answers = ask_all(found, asked)
+    output.write_text(page(found, asked, answers))
+    for path, peer in ((p, q) for p in found for q in asked):
+        said = answers[path][peer.name]
+        if path not in peer.different and summary(said, False) in ("wrong", "NaN"):
+            print(f"no reason is written down why {path} differs in {peer.name}: {said}")
     print(f"wrote {output}")
 
 

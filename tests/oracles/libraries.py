@@ -41,7 +41,7 @@ class Jax(Peer):
     def __init__(self) -> None:
         self.jax = importlib.import_module("jax")
         self.jnp = importlib.import_module("jax.numpy")
-        for part in ("special", "linalg", "integrate", "stats"):
+        for part in ("special", "linalg", "integrate", "stats", "fft"):
             importlib.import_module(f"jax.scipy.{part}")
         self.version = self.jax.__version__
         self.last: tuple = (None, {})
@@ -50,11 +50,20 @@ class Jax(Peer):
         self.jax.clear_caches()
 
     def ask(self, path, operation, limit=3):
-        """Ask in double precision, which JAX has to be told."""
+        with self._double():
+            return super().ask(path, operation, limit)
+
+    def ask_program(self, program):
+        with self._double():
+            return super().ask_program(program)
+
+    @contextlib.contextmanager
+    def _double(self):
+        """Compute in double precision, which JAX has to be told."""
         before = self.jax.config.jax_enable_x64
         self.jax.config.update("jax_enable_x64", True)
         try:
-            return super().ask(path, operation, limit)
+            yield
         finally:
             self.jax.config.update("jax_enable_x64", before)
 
@@ -118,6 +127,7 @@ class Torch(Peer):
         **dict.fromkeys(["linalg.cholesky", "linalg.eigh"], "forward mode: " + TRIANGLE),
         "linalg.eig": "forward mode: " + PHASE,
         "linalg.svd": "the columns that full_matrices adds do not move there",
+        "scipy.sparse.matmul": "the gradient in the entries is a constant there, so that second derivatives lack it",
         **dict.fromkeys(
             [f"scipy.special.{name}" for name in ("j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e")],
             "they have no derivative, and forward mode gives zeros without a word",
@@ -132,6 +142,7 @@ class Torch(Peer):
         "histogramdd": "it takes bins otherwise", "scipy.linalg.eigh": "it has no generalised problem",
         "scipy.linalg.eig": "another normalisation", "scipy.linalg.solve_triangular": "the triangle has no default",
         "scipy.linalg.cholesky": "it has no lower=", "scipy.linalg.lu_solve": "it takes its own factors",
+        "scipy.sparse.linalg.spsolve": "on NVIDIA GPUs alone",
     }  # fmt: skip
     # NumPy's name -> PyTorch's, where they differ.
     NAMES = {

@@ -29,7 +29,7 @@ STAGES = ("value", "gradient", "forward", "second")
 YES, SOME, NO, NAN, WRONG = "yes", "some", "no", "NaN", "wrong"
 
 
-PARTS = ("special", "linalg", "stats", "integrate", "signal", "ndimage", "interpolate")
+PARTS = ("special", "linalg", "stats", "integrate", "signal", "ndimage", "interpolate", "fft", "spatial")
 
 
 def operations(parts: tuple = PARTS) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def operations(parts: tuple = PARTS) -> dict[str, Any]:
     special = importlib.import_module("fad.scipy.special")
     for part in parts:
         with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(f"fad.scipy.{part}")
+            importlib.import_module(f"fad.scipy.{'spatial.distance' if part == 'spatial' else part}")
     integrate = importlib.import_module("fad.scipy.integrate")
     importlib.import_module("fad.nn.functional")
     found = {}
@@ -72,19 +72,19 @@ def lookup(space: Any, path: str) -> Any:
 
 
 class Asked:
-    """What fad gives for one sample, in one direction: value, gradient, forward and second derivative."""
+    """What fad gives for a function, in one direction: value, gradient, forward and second derivative."""
 
-    def __init__(self, case: Any):
-        rng = np.random.default_rng(case.number)
-        self.case = case
-        self.value = case.smooth(*case.operands)
-        self.points = case.points
-        self.differentiated = case.differentiable()
-        self.ts = tuple(random_like(x, rng) for x in self.points)
-        self.cts = tuple(random_like(y, rng) for y in self.value)
+    def __init__(self, f: Callable, points: tuple, value: tuple, tolerances: tuple, seed: int):
+        rng = np.random.default_rng(seed)
+        self.f = f
+        self.value = value
+        self.points = points
+        self.tolerances = tolerances  # of the first derivatives and of the second
+        self.ts = tuple(random_like(x, rng) for x in points)
+        self.cts = tuple(random_like(y, rng) for y in value)
 
     def derivatives(self) -> dict:
-        f = self.case.of(self.case.diff)
+        f = self.f
         pulled = lambda *xs: fad.vjp(f, *xs)[1](self.cts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -136,9 +136,10 @@ class Peer:
         reason = "its samples have no floating-point operand"
         taken = 0
         for case in cases(operation, np.float64):
-            asked = Asked(case)
-            if taken == limit or (not asked.value and operation.flat is not True):
+            value = case.smooth(*case.operands)
+            if taken == limit or (not value and operation.flat is not True):
                 continue
+            asked = Asked(case.of(case.diff), case.points, value, _tolerances(*value, *case.points), case.number)
             f = self.function(case, function)
             try:
                 value = self.value(f, asked.points)
@@ -150,15 +151,32 @@ class Peer:
                 continue
             taken += 1
             answers["value"] = YES
-            if asked.differentiated:
+            if case.differentiable():
                 self._differentiate(f, asked, answers)
         return answers or reason
+
+    def ask_program(self, program: Any) -> dict[str, str] | str:
+        """Return the same answers about a program of `solvers`."""
+        if self.name not in program.others:
+            return "absent"
+        ours = lambda *xs: (program.fad(*xs),)
+        asked = Asked(ours, program.points, ours(*program.points), program.tolerances, 0)
+        theirs = program.others[self.name](self)
+        f = lambda *xs: (theirs(*xs),)
+        try:
+            value = self.value(f, asked.points)
+        except Exception as error:
+            return f"another call: {type(error).__name__}: {str(error).strip()[:100]}"
+        if not same_values(asked.value, value):
+            return f"another value: {value} and not {asked.value}"
+        answers = {"value": YES}
+        self._differentiate(f, asked, answers)
+        return answers
 
     def _differentiate(self, f: Callable, asked: Asked, answers: dict) -> None:
         ours = asked.derivatives()
         if not any(np.any(np.asarray(c)) for c in ours["gradient"]):
             return  # a derivative that is 0 here tells nothing of one that is forgotten
-        single = any(np.asarray(y).dtype in (np.float32, np.complex64) for y in (*asked.value, *asked.points))
         for stage, wanted in ours.items():
             if wanted is None:
                 continue
@@ -167,8 +185,13 @@ class Peer:
             except Exception as error:  # it has no rule, or not for this call
                 answer = f"{NO}: {type(error).__name__}: {str(error).strip()[:100]}"
             else:
-                answer = compared(got, wanted, 1e-5 if single else 1e-7 if stage == "second" else 1e-8)
+                answer = compared(got, wanted, asked.tolerances[stage == "second"])
             answers[stage] = together(answers.get(stage, answer), answer)
+
+
+def _tolerances(*xs: Any) -> tuple[float, float]:
+    single = any(np.asarray(x).dtype in (np.float32, np.complex64) for x in xs)
+    return (1e-5, 1e-5) if single else (1e-8, 1e-7)
 
 
 def together(a: str, b: str) -> str:
@@ -220,7 +243,15 @@ def placed(case: Any, xs: Any, convert: Callable) -> list:
 
 def check(peer: Peer, path: str, operation: Any) -> None:
     """Assert that a library agrees, or differs where a reason is written down; and that it was asked at all."""
-    answer = peer.ask(path, operation)
+    _judge(peer, path, peer.ask(path, operation))
+
+
+def check_program(peer: Peer, path: str, program: Any) -> None:
+    """Assert the same of a program of `solvers`."""
+    _judge(peer, path, peer.ask_program(program))
+
+
+def _judge(peer: Peer, path: str, answer: dict | str) -> None:
     if isinstance(answer, str):
         assert path in peer.not_asked, f"{path} was not asked of {peer.name} ({answer}), and no reason is written down"
         return
