@@ -52,10 +52,12 @@ def write(key: str, code: bytes) -> bool:
         with os.fdopen(handle, "wb") as file:
             file.write(_FORMAT + hashlib.sha256(code).digest() + code)
         os.replace(temporary, place)
-    except OSError:
+    except BaseException as error:  # Ctrl-C as well
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
         return False
     return True
 

@@ -271,7 +271,8 @@ class Jitted:
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, and the numbers of signatures and paths recorded."""
-        return CacheInfo(self._hits, self._misses, len(self._signatures), sum(map(_count, self._signatures.values())))
+        signatures = list(self._signatures.values())  # another thread may be recording
+        return CacheInfo(self._hits, self._misses, len(signatures), sum(map(_count, signatures)))
 
     def clear_cache(self) -> None:
         """Forget all recordings."""
@@ -285,7 +286,7 @@ class Jitted:
         """Return what was recorded, under which guards, and how each program runs, as text."""
         name = getattr(self.fun, "__name__", "function")
         lines = [f"jit of {name}: {self.cache_info()}"]
-        for signature in self._signatures.values():
+        for signature in list(self._signatures.values()):
             for path in signature.paths:
                 heads = ", ".join(str(path.graph.types[i]) for i in path.graph.inputs)
                 lines.append(f"({heads}): {len(path.graph)} operations recorded, {len(path.answers)} guards")

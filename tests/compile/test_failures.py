@@ -1,8 +1,12 @@
 """What goes wrong while a program is compiled: it costs speed at most, and leaves nothing half done."""
 
+import errno
+import io
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,6 +85,58 @@ def test_an_interrupted_call_leaves_no_half_written_state(monkeypatch, when, tmp
         np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
     assert f.cache_info().paths == 1
     assert not list(tmp_path.rglob("part-*"))
+
+
+_WRITING = {"makedirs": (Path, "mkdir"), "mkstemp": (tempfile, "mkstemp"), "replace": (os, "replace")}
+
+
+@pytest.mark.parametrize("reason", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+@pytest.mark.parametrize("when", [*_WRITING, "write"])
+def test_a_folder_that_is_read_only_or_full_costs_nothing_but_compiling(monkeypatch, tmp_path, when, reason):
+    def refuse(*args, **kwargs):
+        raise OSError(reason, os.strerror(reason))
+
+    class Full(io.FileIO):
+        write = refuse
+
+    if when == "write":
+        monkeypatch.setattr(os, "fdopen", Full)
+    else:
+        monkeypatch.setattr(*_WRITING[when], refuse)
+    f = fad.jit(unknown)
+    for _ in range(3):  # a warning would be an error here
+        np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
+    assert "lowering: llvm" in f.explain()
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_an_interrupted_write_leaves_no_part_of_an_entry(monkeypatch, tmp_path):
+    def press(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", press)
+        f = fad.jit(unknown)
+        f(X)
+        with pytest.raises(KeyboardInterrupt):
+            f(X)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+    np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
+
+
+def test_kernels_of_another_cpu_or_compiler_are_not_loaded(monkeypatch):
+    def compiled():
+        engine._addresses.clear()
+        before = engine.statistics["compiled"]
+        f = fad.jit(unknown)
+        f(X)
+        np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
+        return engine.statistics["compiled"] - before
+
+    assert compiled() > 0
+    assert compiled() == 0
+    monkeypatch.setattr(engine, "fingerprint", lambda: "another machine")
+    assert compiled() > 0
 
 
 _PROGRAM = """

@@ -4,11 +4,13 @@ import os
 import stat
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import fad
+from fad import control
 from fad.compile import cache
 from fad.compile.lowering import using
 
@@ -139,6 +141,25 @@ def test_twice_the_steps_need_no_new_kernel():
     before = dict(engine.statistics)
     compiled(loop(40), x, w)
     assert engine.statistics == before
+
+
+@pytest.mark.parametrize("checkpoint", ["sqrt", "binomial"])
+def test_a_hundred_thousand_steps_are_differentiated_in_less_than_a_hundredth_of_the_memory_of_the_states(checkpoint):
+    x, n = np.full(100, 0.1), 100_000
+
+    def f(x):  # steps towards the root of x
+        return np.sum(control.fori_loop(0, n, lambda i, c: c + 0.001 * (x - c * c), x, checkpoint=checkpoint))
+
+    fast = fad.jit(fad.grad(f))
+    fast(x)
+    fast(x)
+    tracemalloc.start()
+    found = fast(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, 0.5 / np.sqrt(x), rtol=1e-10)
+    program = next(iter(fast._signatures.values())).paths[0].program
+    assert peak + program.arena.nbytes < n * x.nbytes / 100
 
 
 # --- the cache -----------------------------------------------------------------------------------------------------

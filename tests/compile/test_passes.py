@@ -132,6 +132,23 @@ def test_the_number_of_equations_after_all_passes_grows_as_the_program_does():
     assert short == pytest.approx(10 * per_turn, abs=6)
 
 
+def test_all_passes_over_twenty_thousand_equations_take_less_than_a_second():
+    import time
+
+    def f(x):
+        for k in range(5000):
+            x = np.sin(x) * 0.5 + x * (k * 1e-4)
+        return x
+
+    graph = record(f, np.zeros(10))
+    assert len(graph) >= 20_000
+    start = time.process_time()
+    optimised = optimise(graph)
+    steps = plan_steps(optimised)
+    assert time.process_time() - start < 1.0
+    assert len(steps) < len(optimised) / 4
+
+
 def test_a_layer_is_taken_apart_so_that_its_activation_is_fused():
     from fad import nn
 
