@@ -85,3 +85,27 @@ def test_a_donated_array_that_is_another_argument_too_is_left_alone():
         base = np.ones((101, 100))
         f(base[1:], base[:-1])
         assert (base == 1.0).all()
+
+
+@pytest.mark.parametrize("when", ["recording", "compiling"])
+def test_a_call_that_fails_before_anything_runs_gives_donated_arrays_back(when, monkeypatch):
+    pressed = []
+
+    def press():
+        if not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    f = fad.jit(lambda p, g: (when == "recording" and press()) or descend(p, g), donate_argnums=0)
+    p, g = np.ones((100, 80)), np.ones((100, 80))
+    if when == "compiling":
+        p = f(p, g)
+        path = next(iter(f._signatures.values())).paths[0]
+        compiled = type(path).compile
+        monkeypatch.setattr(type(path), "compile", lambda self: press() or compiled(self))
+    with pytest.raises(KeyboardInterrupt):
+        f(p, g)
+    want = p - 0.1
+    np.testing.assert_array_equal(f(p, g), want)
+    with pytest.raises(DonatedArrayError):
+        f(p, g)

@@ -181,9 +181,14 @@ class Jitted:
                 traced.append(False)
                 key.append(_hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
-        donated = self._give(args_given, leaves, xs) if self._donated else ()
+        donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
         call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
-        out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+        try:
+            out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+        except BaseException:
+            for x in given if not call.started else ():  # nothing was written into them
+                self._gone.pop(id(x), None)
+            raise
         if state:
             out, changes = out
             effects.apply_changes(state, changes)
@@ -246,8 +251,8 @@ class Jitted:
         )
         return fun, rest, {k: v for k, v in kwargs.items() if k not in names}, key
 
-    def _give(self, args: tuple, leaves: list, xs: list) -> tuple:
-        """Take the donated arrays from the caller; return their numbers among the program's inputs."""
+    def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
+        """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
         given = {
             id(x): n for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray
         }
@@ -262,10 +267,10 @@ class Jitted:
         self._gone.update({id(x): x for x in mine})
         numbers = tuple(k for k, x in enumerate(xs) if id(x) in given)
         if not overlaps(mine, [x for x in arrays if id(x) not in given]):
-            return numbers
+            return numbers, mine
         for k in numbers:  # what a result is written into may not be another argument as well
             xs[k] = xs[k].copy()
-        return ()
+        return (), mine
 
     # --- what users may ask -----------------------------------------------------------------------------------
 
@@ -317,7 +322,7 @@ def _count(signature: Signature) -> int:
 class _Call:
     """One call that the short way did not answer."""
 
-    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated")
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "started")
 
     def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
         self.jitted = jitted
@@ -327,6 +332,7 @@ class _Call:
         self.traced = traced
         self.xs = xs
         self.donated = donated
+        self.started = False  # whether a program ran, which may have written into donated arguments
 
     def run(self, key: Any, quick: Any) -> Any:
         jitted = self.jitted
@@ -347,6 +353,7 @@ class _Call:
                     if path.program is None:
                         path.compile()
             try:
+                self.started = not path.answers  # a program with guards takes over nothing
                 out = path.run(self.xs)
             except GuardFailed as failed:
                 n = path.numbers[failed.position]
