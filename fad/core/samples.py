@@ -49,15 +49,18 @@ class Sampler:
         self.dtype = np.dtype(dtype)
 
     def real(self, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
-        """Return numbers in an interval, well apart from each other so that no sample sits on a tie or a kink."""
+        """Return numbers in an interval, well apart from each other and from 0: no sample sits on a tie or a kink."""
         n = int(np.prod(shape))
-        grid = np.linspace(low, high, n + 2)[1:-1]
-        jitter = self.rng.uniform(-0.3, 0.3, n) * (high - low) / (n + 1)
-        values = self.rng.permutation(grid + jitter).reshape(shape)
+        values = self._apart(n, low, high).reshape(shape)
         if self.dtype.kind == "c":
-            other = self.rng.permutation(grid + jitter).reshape(shape)
-            values = values + 1j * other
+            values = values + 1j * self._apart(n, low, high).reshape(shape)
         return values.astype(self.dtype)
+
+    def _apart(self, n: int, low: float, high: float) -> Any:
+        spacing = (high - low) / (n + 1)
+        values = low + spacing * (np.arange(1, n + 1) + self.rng.uniform(-0.3, 0.3, n))
+        values = np.where(np.abs(values) < 0.05 * spacing, np.copysign(0.05 * spacing, values), values)
+        return self.rng.permutation(values)
 
     def positive(self, *shape: int) -> Any:
         return self.real(*shape, low=0.3, high=3.0)
