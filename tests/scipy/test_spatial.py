@@ -45,6 +45,34 @@ def test_at_coinciding_points_the_derivative_is_zero_and_no_nan(metric):
         assert np.all(np.isfinite(fad.hessian(lambda a: ours.cdist(a, point, metric, **options)[0, 0])(point)))
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "canberra", "braycurtis", "minkowski"])
+def test_the_gradients_of_large_sets_are_sums_of_those_of_their_points(metric):
+    options = {"p": 3.0} if metric == "minkowski" else {}
+    single = (lambda u, v: ours.minkowski(u, v, 3.0)) if options else getattr(ours, metric)
+    a, b, ct = RNG.normal(size=(50, 2)), RNG.normal(size=(900, 2)), RNG.normal(size=(50, 900))
+    to_a, to_b = fad.vjp(lambda a, b: ours.cdist(a, b, metric, **options), a, b)[1](ct)
+    slope = fad.vmap(fad.grad(single, (0, 1)), in_axes=(None, 0))
+    of_points = [slope(a[i], b) for i in (0, 17, 49)]
+    wanted = [ct[i] @ found[0] for i, found in zip((0, 17, 49), of_points, strict=True)]
+    np.testing.assert_allclose(to_a[[0, 17, 49]], wanted, rtol=1e-9)
+    np.testing.assert_allclose(np.sum(to_b, axis=0), np.sum(_pulled_to_all(slope, a, b, ct), axis=0), rtol=1e-9)
+
+
+def _pulled_to_all(slope, a, b, ct):
+    return sum(ct[i, :, None] * slope(a[i], b)[1] for i in range(len(a)))
+
+
+def test_the_direction_between_points_far_closer_than_the_others_keeps_its_digits():
+    a, b = np.array([[0.0, 0.0], [5.0, 7.0]]), np.array([[3e-17, 4e-17], [1e3, -1e3]])
+    found = fad.grad(lambda a: ours.cdist(a, b)[0, 0])(a)
+    np.testing.assert_allclose(found, [[-0.6, -0.8], [0.0, 0.0]], rtol=1e-14)
+
+
+def test_hundreds_of_coordinates_share_the_largest_difference():
+    found = fad.grad(lambda a: ours.cdist(a, np.zeros((1, 400)), "chebyshev")[0, 0])(np.ones((1, 400)))
+    np.testing.assert_allclose(found, np.full((1, 400), 1.0 / 400))
+
+
 def test_vectors_of_zeros_have_distances_with_finite_derivatives():
     zero = np.zeros(3)
     for metric in (ours.euclidean, ours.cityblock, ours.canberra, ours.chebyshev, ours.sqeuclidean):

@@ -27,6 +27,7 @@ from fad.core.samples import call
 from fad.core.tracer import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.doors import doors, missing
+from fad.scipy.spatial.pairs import root, summed
 
 door = doors("spatial.distance")
 
@@ -37,12 +38,6 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     """Choose as np.where does, with a scalar for a scalar."""
     y = np.where(condition, a, b)
     return y if y.ndim else y[()]
-
-
-def _root(x: Any) -> Any:
-    """Return the square root, with the derivative 0 at 0."""
-    zero = x == 0
-    return _where(zero, 0.0 * x, np.sqrt(np.where(zero, 1.0 + 0.0 * x, x)))
 
 
 def _weighed(x: Any, w: Any) -> Any:
@@ -67,12 +62,16 @@ def _powers(u: Any, v: Any, w: Any, p: Any) -> Any:
     if p == 1:
         return np.sum(_weighed(d, w), axis=-1)
     if p == 2:
-        return _root(np.sum(_weighed(d * d, w), axis=-1))
+        return root(np.sum(_weighed(d * d, w), axis=-1))
     zero = d == 0
     terms = np.where(zero, 0.0 * d, np.where(zero, 1.0 + 0.0 * d, d) ** p)
-    total = np.sum(_weighed(terms, w), axis=-1)
-    none = total == 0
-    return _where(none, 0.0 * total, np.where(none, 1.0 + 0.0 * total, total) ** (1.0 / p))
+    return _positive_power(np.sum(_weighed(terms, w), axis=-1), 1.0 / p)
+
+
+def _positive_power(x: Any, exponent: Any) -> Any:
+    """Return a power of a number that is not negative, with the derivative 0 at 0."""
+    zero = x == 0
+    return _where(zero, 0.0 * x, np.where(zero, 1.0 + 0.0 * x, x) ** exponent)
 
 
 def _mean(x: Any, w: Any) -> Any:
@@ -99,7 +98,7 @@ def _jensenshannon(u: Any, v: Any) -> Any:
     u, v = u / np.sum(u, axis=-1, keepdims=True), v / np.sum(v, axis=-1, keepdims=True)
     m = (u + v) / 2.0
     total = np.sum(_relative(u, m), axis=-1) + np.sum(_relative(v, m), axis=-1)
-    return _root(np.where(total > 0, total, 0.0 * total) / 2.0)
+    return root(np.where(total > 0, total, 0.0 * total) / 2.0)
 
 
 def _relative(p: Any, q: Any) -> Any:
@@ -111,7 +110,7 @@ def _relative(p: Any, q: Any) -> Any:
 
 def _mahalanobis(u: Any, v: Any, inverse: Any) -> Any:
     d = u - v
-    return _root(np.sum((d @ inverse) * d, axis=-1))
+    return root(np.sum((d @ inverse) * d, axis=-1))
 
 
 # --- between two vectors --------------------------------------------------------------------------------------------
@@ -255,46 +254,74 @@ _SHORT = {
     "se": "seuclidean", "s": "seuclidean",
 }  # fmt: skip
 
-_FORMULAS: dict[str, Callable] = {
-    "euclidean": _euclidean,
-    "sqeuclidean": _squares,
-    "cityblock": _cityblock,
-    "canberra": _canberra,
-    "braycurtis": _braycurtis,
-    "chebyshev": lambda u, v, w: _powers(u, v, w, math.inf),
-    "cosine": lambda u, v, w: _correlation(u, v, w, False),
-    "correlation": _correlation,
+
+def _all_powers(a: Any, b: Any, w: Any, p: Any) -> Any:
+    if p == math.inf:
+        inside = 1.0 if w is None else (w > 0) * 1.0
+        return summed("largest", a * inside, b * inside)
+    if p == 1:
+        return summed("absolute", a, b, w)
+    if p == 2:
+        return root(summed("square", a, b, w))
+    return _positive_power(summed("power", a, b, w, p), 1.0 / p)
+
+
+def _all_braycurtis(a: Any, b: Any, w: Any) -> Any:
+    return summed("absolute", a, b, w) / summed("absolute", a, -b, w)
+
+
+def _all_cosines(a: Any, b: Any, w: Any, centered: bool = False) -> Any:
+    if centered:
+        a, b = a - _mean(a, w), b - _mean(b, w)
+    squares = [np.sum(_weighed(x * x, w), axis=-1) for x in (a, b)]
+    return 1.0 - _weighed(a, w) @ b.T / np.sqrt(squares[0][:, None] * squares[1][None, :])
+
+
+# The distances between all points of two sets, (a, b, weights) -> one for each pair.
+_BETWEEN: dict[str, Callable] = {
+    "euclidean": lambda a, b, w: _all_powers(a, b, w, 2),
+    "sqeuclidean": lambda a, b, w: summed("square", a, b, w),
+    "cityblock": lambda a, b, w: _all_powers(a, b, w, 1),
+    "canberra": lambda a, b, w: summed("canberra", a, b, w),
+    "braycurtis": _all_braycurtis,
+    "chebyshev": lambda a, b, w: _all_powers(a, b, w, math.inf),
+    "cosine": _all_cosines,
+    "correlation": lambda a, b, w: _all_cosines(a, b, w, centered=True),
 }
 
 
-def _formula(metric: Any, points: tuple, w: Any = None, p: Any = 2, V: Any = None, VI: Any = None) -> Callable:
-    """Return the distance of ``(u, v)`` over the last axis for a metric of cdist or pdist, and its arguments."""
+def _between_all(formula: Callable) -> Callable:
+    """Return the distances between all points of two sets from the formula of one, over the last axis."""
+    return lambda a, b: formula(_by_coordinate(a)[:, None, :], _by_coordinate(b)[None, :, :])
+
+
+def _metric(metric: Any, points: tuple, w: Any = None, p: Any = 2, V: Any = None, VI: Any = None) -> Callable:
+    """Return the distances between all points of two sets for a metric of cdist or pdist, and its arguments."""
     if callable(metric):
         name = getattr(metric, "__name__", "")
-        if name not in _FORMULAS and name not in _SHORT.values():
+        if name not in _BETWEEN and name not in _SHORT.values():
             raise ValueError("cdist and pdist of traced values take the name of a metric, or one of these functions")
         metric = name
     metric = _SHORT.get(metric.lower(), metric.lower())
     if metric == "seuclidean":
-        if V is None:
-            V = np.var(np.concatenate(points), axis=0, ddof=1)
-        return lambda u, v: _euclidean(u, v, 1.0 / V)
+        V = np.var(np.concatenate(points), axis=0, ddof=1) if V is None else as_array(V)
+        return lambda a, b: _all_powers(a, b, 1.0 / V.astype(np.float64), 2)
     if metric == "mahalanobis":
         if VI is None:
             VI = np.linalg.inv(np.cov(np.concatenate(points).T)).T
-        return lambda u, v: _mahalanobis(u, v, VI)
+        return _between_all(lambda u, v: _mahalanobis(u, v, VI))
     if metric == "jensenshannon":
-        return _jensenshannon
+        return _between_all(_jensenshannon)
     w = _weights(w)
     if metric == "minkowski":
         if p <= 0:
             raise ValueError("p must be greater than 0")
-        return lambda u, v: _powers(u, v, w, p)
-    if metric not in _FORMULAS:
+        return lambda a, b: _all_powers(a, b, w, p)
+    if metric not in _BETWEEN:
         raise ValueError(
-            f"the metric {metric!r} is unknown or has no derivative; there are {sorted({*_FORMULAS, *_SHORT.values()})}"
+            f"the metric {metric!r} is unknown or has no derivative; there are {sorted({*_BETWEEN, *_SHORT.values()})}"
         )
-    return lambda u, v: _FORMULAS[metric](u, v, w)
+    return lambda a, b: _BETWEEN[metric](a, b, w)
 
 
 def _arguments(metric: Any, given: dict) -> dict:
@@ -341,8 +368,7 @@ def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     a, b = _points(XA), _points(XB)
     if a.shape[1] != b.shape[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
-    formula = _formula(metric, (a, b), **_arguments(metric, kwargs))
-    return formula(_by_coordinate(a)[:, None, :], _by_coordinate(b)[None, :, :])
+    return _metric(metric, (a, b), **_arguments(metric, kwargs))(a, b)
 
 
 def _by_coordinate(x: Any) -> Any:
@@ -365,8 +391,7 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
     refuse_out(out)
     x = _points(X)
     i, j = np.triu_indices(x.shape[0], 1)
-    formula = _formula(metric, (x,), **_arguments(metric, kwargs))
-    return formula(_by_coordinate(x[i]), _by_coordinate(x[j]))
+    return _metric(metric, (x,), **_arguments(metric, kwargs))(x, x)[i, j]
 
 
 @door("squareform", samples=lambda s: [call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0))], numerical=False)
