@@ -292,6 +292,16 @@ def test_static_arguments_by_number_and_by_name_are_the_same_argument():
         fad.jit(lambda x, how: x)(1.0, how={1, 2})
 
 
+def test_what_cannot_be_jitted_is_refused_at_once():
+    with pytest.raises(TypeError, match="takes a function, not int"):
+        fad.jit(3)
+    with pytest.raises(ValueError, match="lacks: 4"):
+        fad.jit(lambda x, n: x, static_argnums=(1, 4))
+    with pytest.raises(ValueError, match="lacks: 'how'"):
+        fad.jit(lambda x, n: x, static_argnames="how")
+    assert fad.jit(lambda x, *rest, **options: x, static_argnums=4, static_argnames="how")(1.0) == 1.0
+
+
 def test_a_captured_array_that_is_overwritten_is_noticed():
     w = np.ones(4)
     fast = fad.jit(lambda x: x * w)
@@ -493,3 +503,9 @@ def test_subclasses_of_ndarray_and_very_large_integers_are_left_as_they_are():
     for _ in range(3):
         assert type(fast(masked, 3)) is np.ma.MaskedArray
         assert fast(2.0, 2**80) == 2.0 * (2**80 % 7)
+
+
+def test_a_python_number_among_the_arguments_is_converted_as_an_array_is():
+    f = fad.jit(lambda n, x: fad.numpy.asarray(n).astype(float) * x)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(3, np.ones(2)), [3.0, 3.0])

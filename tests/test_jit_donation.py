@@ -8,6 +8,7 @@ import pytest
 import fad
 from fad import tree
 from fad.errors import DonatedArrayError
+from fad.transforms.donated import GONE, give_away
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
@@ -31,7 +32,7 @@ def test_results_take_over_the_memory_of_donated_arguments():
         given, p = p, f(p, g)
         np.testing.assert_array_equal(p, want)
         assert (address(p) == before) is (n > 0)  # the first call records
-        with pytest.raises(DonatedArrayError, match="argument 0"):
+        with pytest.raises(DonatedArrayError, match="array 0 among the arguments"):
             f(given, g)
     assert "memory of donated arguments" in f.explain()
 
@@ -109,3 +110,25 @@ def test_a_call_that_fails_before_anything_runs_gives_donated_arrays_back(when, 
     np.testing.assert_array_equal(f(p, g), want)
     with pytest.raises(DonatedArrayError):
         f(p, g)
+
+
+def test_no_jitted_function_takes_an_array_that_was_donated_to_another():
+    step = fad.jit(descend, donate_argnums=0)
+    plain, named = fad.jit(lambda x: np.sum(x)), fad.jit(lambda g, p: np.sum(p["w"]) + g)
+    p, g = np.ones((100, 80)), np.ones((100, 80))
+    for _ in range(3):
+        plain(p)
+        named(1.0, {"w": p})
+    step(p, g)
+    for f, args in ((plain, (p,)), (named, (1.0, {"w": p})), (step, (g, p))):
+        with pytest.raises(DonatedArrayError, match=r"shape \(100, 80\)"):
+            f(*args)
+
+
+def test_an_array_that_is_gone_is_forgotten():
+    x = np.ones(3)
+    give_away(x)
+    number = id(x)
+    assert number in GONE
+    del x
+    assert number not in GONE

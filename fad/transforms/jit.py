@@ -15,7 +15,6 @@ import functools
 import inspect
 import threading
 import warnings
-import weakref
 from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +28,8 @@ from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.core.tracer import Tracer, youngest
-from fad.errors import DonatedArrayError, ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
+from fad.errors import ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
+from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.mutation import fingerprint, overlaps
 from fad.transforms.record import Foreign, is_traceable, make_graph, record, unhurried
 from fad.transforms.under import RULES
@@ -125,7 +125,6 @@ class Jitted:
         self.fun = fun
         self._static = _static_arguments(fun, static_argnums, static_argnames)
         self._donated = _as_tuple(donate_argnums)
-        self._gone: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
         self._signatures: dict[Any, Signature] = {}
         self._quick: dict[Any, Path] = {}
         self._inner: dict[Any, Jitted] = {}
@@ -155,6 +154,8 @@ class Jitted:
             else:
                 path = self._quick.get(tuple(key))
                 if path is not None and not (path.captured and path.is_stale()):
+                    if GONE:
+                        refuse_gone(args)
                     try:
                         out = path.run(args)
                     except GuardFailed:
@@ -168,6 +169,8 @@ class Jitted:
         args_given = args
         fun, args, kwargs, static = self._split(args, kwargs)
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
+        if GONE:
+            refuse_gone(leaves)
         traced, key = [], []
         for x in leaves:
             if is_traceable(x):
@@ -187,7 +190,7 @@ class Jitted:
             out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
         except BaseException:
             for x in given if not call.started else ():  # nothing was written into them
-                self._gone.pop(id(x), None)
+                take_back(x)
             raise
         if state:
             out, changes = out
@@ -253,18 +256,11 @@ class Jitted:
 
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
-        given = {
-            id(x): n for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray
-        }
+        given = {id(x) for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray}
         arrays = [x for x in leaves if type(x) is np.ndarray]
-        for x in arrays:
-            if id(x) in given and self._gone.get(id(x)) is x:
-                raise DonatedArrayError(
-                    f"argument {given[id(x)]} holds an array of shape {x.shape} that was donated to an earlier call. "
-                    "Use what that call returned instead, or drop donate_argnums"
-                )
         mine = [x for x in arrays if id(x) in given]
-        self._gone.update({id(x): x for x in mine})
+        for x in mine:
+            give_away(x)
         numbers = tuple(k for k, x in enumerate(xs) if id(x) in given)
         if not overlaps(mine, [x for x in arrays if id(x) not in given]):
             return numbers, mine
@@ -457,12 +453,23 @@ def _as_tuple(x: Any) -> tuple:
 
 def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
     """Complete numbers by names and names by numbers, so that an argument is static however it is passed."""
+    if not callable(fun):
+        raise TypeError(
+            f"jit takes a function, not {type(fun).__name__}; options are keywords: jit(f, static_argnums=1)"
+        )
     nums, names = _as_tuple(nums), set(_as_tuple(names))
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
         return nums, frozenset(names)
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = {p.kind for p in parameters}
+    n = len(positional)
+    wrong: list = [k for k in nums if inspect.Parameter.VAR_POSITIONAL not in kinds and not -n <= k < n]
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        wrong += [repr(k) for k in names - {p.name for p in parameters}]
+    if wrong:
+        raise ValueError(f"jit has static arguments that the function lacks: {', '.join(map(str, wrong))}")
     more = {positional.index(n) for n in names if n in positional}
     names |= {positional[n] for n in nums if -len(positional) <= n < len(positional)}
     return tuple(sorted({*nums, *more})), frozenset(names)
@@ -490,7 +497,8 @@ def jit(
     static_argnames : str or tuple of str, keyword only
     donate_argnums : int or tuple of int, keyword only
         Arguments whose arrays the caller gives away: native programs may write results of the same shape and dtype
-        into their memory, where they are large. Passing such an array again raises; so look only at what was returned.
+        into their memory, where they are large. Passing such an array to a jitted function again raises; so look only
+        at what was returned.
 
     Returns
     -------

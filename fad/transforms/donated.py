@@ -1,0 +1,34 @@
+"""Arrays that were given away to a jitted call: no jitted function takes them again."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fad.errors import DonatedArrayError
+
+GONE: dict[int, weakref.ref] = {}  # id -> the array; an entry leaves with its array
+
+
+def give_away(x: np.ndarray) -> None:
+    number = id(x)
+    GONE[number] = weakref.ref(x, lambda _: GONE.pop(number, None))
+
+
+def take_back(x: np.ndarray) -> None:
+    GONE.pop(id(x), None)
+
+
+def refuse_gone(leaves: Iterable[Any]) -> None:
+    """Raise if one of the arrays was donated."""
+    x: Any
+    for n, x in enumerate(leaves):
+        entry = GONE.get(id(x)) if type(x) is np.ndarray else None
+        if entry is not None and entry() is x:
+            raise DonatedArrayError(
+                f"array {n} among the arguments, of shape {x.shape}, was donated to an earlier call, which may have "
+                "written a result into its memory. Use what that call returned instead, or drop donate_argnums"
+            )
