@@ -11,11 +11,13 @@ import math
 
 import numpy as np
 
+from fad.compile.products import SMALL_GATHERED, is_small
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.conv import taps
 
 FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
+FEWEST_ROWS = 16, 256  # of a left factor, from which on it pays to copy the right one: else gathered, else by BLAS
 MOST_PLACES = 9  # in a window; each is an operand of the loop
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
@@ -36,16 +38,23 @@ def expand_pools(graph: Graph) -> Graph:
 
 
 def lay_by_rows(graph: Graph) -> Graph:
-    """Copy a small transposed matrix once where many small products read it: gathering its columns costs more.
+    """Copy a small transposed matrix once where many small products or rows read it: gathering its columns costs more.
 
     So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.
     """
-    turned = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "permute" and eq.params["axes"] == (1, 0)}
+    types = graph.types
+    turned = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute" and _turns(eq.params["axes"])}
     uses: dict[int, int] = {}
+    chosen: set[int] = set()
     for eq in graph.equations:
-        if eq.prim.name == "matmul" and eq.ins[1] in turned and graph.types[eq.ins[1]].dtype in _REAL:
-            uses[eq.ins[1]] = uses.get(eq.ins[1], 0) + 1
-    chosen = {i for i, n in uses.items() if n >= FEWEST_USES and graph.types[i].size <= LARGEST_TURNED}
+        if eq.prim.name == "matmul" and eq.ins[1] in turned and types[eq.ins[1]].dtype in _REAL:
+            i, left = eq.ins[1], types[eq.ins[0]].shape
+            uses[i] = uses.get(i, 0) + 1
+            size = (left[-2] if len(left) > 1 else 1, *types[i].shape[-2:])
+            fewest = FEWEST_ROWS[math.prod(size) > SMALL_GATHERED]
+            if size[0] >= fewest and is_small(*size):
+                chosen.add(i)
+    chosen |= {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST_TURNED}
     if not chosen:
         return graph
     types, copies = list(graph.types), {}
@@ -60,6 +69,11 @@ def lay_by_rows(graph: Graph) -> Graph:
             params = {"dtype": types[-1].dtype}
             equations.append(Equation(REGISTRY["convert"], (eq.outs[0],), params, (len(types) - 1,)))
     return graph.replace(types=types, equations=equations)
+
+
+def _turns(axes: tuple) -> bool:
+    """Tell whether what ran along rows runs along columns then."""
+    return len(axes) > 1 and axes[-2] == len(axes) - 1
 
 
 def split_sums(graph: Graph) -> Graph:

@@ -17,8 +17,14 @@ from fad.compile.llvm.vectors import register_bytes
 from fad.core.graph import Equation
 
 SMALL, SMALL_THIN = 64**3, 1 << 20  # multiplications up to which a product is done here and not by BLAS
+SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
+
+
+def is_small(m: int, k: int, n: int) -> bool:
+    """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
+    return m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL)
 
 
 class Product:
@@ -106,8 +112,10 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     t = LLVM_TYPE[out.dtype]
     m, k, n = p.shape
-    by_blas = m * k * n > (SMALL_THIN if min(p.shape) <= _THIN else SMALL) or not register_bytes()
-    found = _by_blas(p, t) if by_blas else _by_own_code(p, t)
+    found = _by_own_code(p, t) if is_small(m, k, n) and register_bytes() else _by_blas(p, t)
+    if found is not None and "gather" in found[0] and m * k * n > SMALL_GATHERED:
+        p = Product(x, y, out)
+        found = _by_blas(p, t)
     if found is None:
         return None
     name, text, words = found

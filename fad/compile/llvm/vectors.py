@@ -62,8 +62,9 @@ def width(kernel: Any) -> int:
     bools = bools or (size < 64 and BOOL in (*kernel.types, *kernel.node_types))
     if bools:  # bytes are not gathered, and masked only by the newer instructions
         return 1
-    heavy = any(is_heavy(node.template) for node in kernel.nodes)
-    return size // 8 * (1 if heavy else 2)
+    # one polynomial after the other would wait for its own steps: two vectors side by side do not
+    heavy = sum(is_heavy(node.template) for node in kernel.nodes)
+    return size // 8 * (1 if heavy == 1 else 2)
 
 
 def vector(t: str, n: int) -> str:
