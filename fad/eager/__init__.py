@@ -15,12 +15,13 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 
 import numpy as _np
 
-from fad.eager import autograd, nn, optim
+from fad.eager import autograd, distributions, nn, optim, utils
 from fad.eager import functions as _functions
 from fad.eager.chance import manual_seed, seed
 from fad.eager.creation import (
     arange,
     as_tensor,
+    bernoulli,
     empty,
     empty_like,
     eye,
@@ -30,6 +31,7 @@ from fad.eager.creation import (
     get_default_dtype,
     linspace,
     logspace,
+    multinomial,
     normal,
     ones,
     ones_like,
@@ -143,6 +145,7 @@ from fad.eager.inplace import *  # noqa: F403
 from fad.eager.inplace import __all__ as _changing
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from fad.eager.records import BackwardError, InPlaceError
+from fad.eager.saving import load, save
 from fad.eager.shaping import (
     broadcast_to,
     cat,
@@ -210,6 +213,7 @@ __all__ = [
     "atan",
     "atan2",
     "autograd",
+    "bernoulli",
     "bmm",
     "bool",
     "broadcast_to",
@@ -229,6 +233,7 @@ __all__ = [
     "cumsum",
     "device",
     "diag",
+    "distributions",
     "div",
     "dot",
     "double",
@@ -275,6 +280,7 @@ __all__ = [
     "isnan",
     "le",
     "linspace",
+    "load",
     "log",
     "log1p",
     "log2",
@@ -298,6 +304,7 @@ __all__ = [
     "minimum",
     "mm",
     "mul",
+    "multinomial",
     "mv",
     "nan",
     "ne",
@@ -327,6 +334,7 @@ __all__ = [
     "reshape",
     "round",
     "rsqrt",
+    "save",
     "seed",
     "set_default_dtype",
     "set_grad_enabled",
@@ -354,6 +362,7 @@ __all__ = [
     "uint8",
     "unbind",
     "unsqueeze",
+    "utils",
     "var",
     "where",
     "zeros",

@@ -115,12 +115,16 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool =
     return _finish(np.full(size, tensor(fill_value).value), dtype, requires_grad)
 
 
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Return a tensor of one value everywhere, of another's shape and dtype."""
     return _finish(np.full(input.shape, fill_value, input.dtype), dtype, requires_grad)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Return evenly spaced numbers, both ends included.
 
     Worked out from both ends inwards in the result's own precision, as PyTorch does, so that the last digits agree.
@@ -144,15 +148,21 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, **options
     )
 
 
-def arange(*bounds: float, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def arange(
+    *bounds: float, start: Any = None, end: Any = None, step: Any = None, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Tensor:  # fmt: skip
     """Return start, start + step, ... below end: ``arange(end)``, ``arange(start, end)`` or with a step."""
+    bounds = (start, *bounds) if start is not None else bounds
+    bounds = (*bounds, *(x for x in (end, step) if x is not None))
+    bounds = (0, *bounds) if step is not None and len(bounds) == 2 else bounds
     x = np.arange(*bounds)
     if dtype is None:
         dtype = int64 if all(isinstance(b, (int, np.integer)) for b in bounds) else _default[0]
     return _finish(x, dtype, requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Return ones on the diagonal, zeros elsewhere."""
     return _finish(np.eye(n, m), _default[0] if dtype is None else dtype, requires_grad)
 
@@ -174,44 +184,75 @@ randn = _drawn(
 )
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Return uniform numbers of another tensor's shape and dtype."""
     return rand(*input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Return normal numbers of another tensor's shape and dtype."""
     return randn(*input.shape, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-def randint(low: int, high: int | tuple, size: Any = None, *, dtype: Any = None) -> Tensor:
+def randint(low: int, high: int | tuple, size: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return whole numbers in ``[low, high)``; with two arguments, ``randint(high, size)``."""
     low, high, size = (0, low, high) if size is None else (low, high, size)
     return _finish(generator().integers(low, high, size), dtype, False)
 
 
-def randperm(n: int) -> Tensor:
+def randperm(n: int, *, device: Any = None) -> Tensor:
     """Return 0 ... n - 1 in random order."""
     return Tensor(generator().permutation(n))
 
 
-def normal(mean: float = 0.0, std: float = 1.0, size: Any = ()) -> Tensor:
-    """Return normal numbers of a mean and a standard deviation."""
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Tensor:
+    """Return normal numbers of a mean and a standard deviation, numbers or tensors of them."""
+    mean, std = (np.asarray(x.detach()) if isinstance(x, Tensor) else x for x in (mean, std))
     return _finish(np.asarray(generator().normal(mean, std, size)), _default[0], False)
 
 
-def _fill(draw: Callable) -> Callable:
-    def method(self, *args):
-        return self.copy_(Tensor(np.asarray(draw(generator(), *args, self.value.shape)).astype(self.dtype)))
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+    """Return numbers of classes drawn with the probabilities in the last axis, which need not add up to one."""
+    p = np.asarray(input.detach(), np.float64)
+    noise = generator().gumbel(size=(*p.shape[:-1], num_samples if replacement else 1, p.shape[-1]))
+    with np.errstate(divide="ignore"):
+        scores = np.log(p)[..., None, :] + noise
+    if replacement:
+        return Tensor(np.argmax(scores, axis=-1))
+    if num_samples > np.min(np.sum(p > 0, axis=-1)):
+        raise ValueError(f"{num_samples} different classes cannot be drawn: use replacement=True")
+    return Tensor(np.argsort(-scores[..., 0, :], axis=-1)[..., :num_samples])
 
+
+def bernoulli(input: Tensor) -> Tensor:
+    """Return ones and zeros: one with the probability that stands there."""
+    p = np.asarray(input.detach())
+    return Tensor((generator().random(p.shape) < p).astype(p.dtype))
+
+
+def _put(self: Tensor, x: Any) -> Tensor:
+    return self.copy_(Tensor(np.asarray(x).astype(self.dtype)))
+
+
+Tensor.uniform_ = lambda self, a=0.0, b=1.0: _put(self, generator().uniform(a, b, self.value.shape))
+Tensor.normal_ = lambda self, mean=0.0, std=1.0: _put(self, generator().normal(mean, std, self.value.shape))
+Tensor.bernoulli_ = lambda self, p=0.5: _put(self, generator().random(self.value.shape) < p)
+Tensor.multinomial, Tensor.bernoulli = multinomial, bernoulli
+
+
+def _new(make: Callable) -> Callable:
+    def method(self, *args, dtype=None, device=None, requires_grad=False):
+        return make(*args, dtype=self.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+    method.__doc__ = "Make another tensor of this one's dtype."
     return method
 
 
-Tensor.uniform_ = _fill(lambda g, *args: g.uniform(*(args[:-1] or (0.0, 1.0)), args[-1]))
-Tensor.normal_ = _fill(lambda g, *args: g.normal(*(args[:-1] or (0.0, 1.0)), args[-1]))
+Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty = _new(zeros), _new(ones), _new(empty)
+Tensor.new_full, Tensor.new_tensor = _new(full), _new(tensor)
 
 __all__ = [
-    "arange", "as_tensor", "empty", "empty_like", "eye", "from_numpy", "full", "full_like", "get_default_dtype",
-    "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn",
-    "randn_like", "randperm", "set_default_dtype", "tensor", "zeros", "zeros_like",
+    "arange", "as_tensor", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full", "full_like",
+    "get_default_dtype", "linspace", "logspace", "multinomial", "normal", "ones", "ones_like", "rand", "rand_like",
+    "randint", "randn", "randn_like", "randperm", "set_default_dtype", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip

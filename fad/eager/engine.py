@@ -154,7 +154,20 @@ def _record(prim: Any, values: list, nodes: list, params: dict, y: Any) -> tuple
         return y, [GENERAL, next(births), *head, nodes, None, tuple(values), params]
     if prim.saves == "none":
         return y, [GENERAL, next(births), *head, nodes, None, tuple([spec_of(v) for v in values]), params]
+    if prim.archetype == "elementwise" and len(prim.keep) > len(values):
+        return y, [GENERAL, next(births), *head, nodes, *_read_by_rules(prim, nodes, y, values), params]
     return y, [GENERAL, next(births), *head, nodes, y, tuple(values), params]
+
+
+def _read_by_rules(prim: Any, nodes: list, y: Any, values: list) -> tuple:
+    """Return the result and the operands of an elementwise operation as far as the partial derivatives read them.
+
+    Of what they do not read only the shape is kept, so that it may be changed in place.
+    """
+    reads = [prim.keep[k] for k, n in enumerate(nodes) if n is not None]
+    kept_y, *kept = map(any, zip(*reads, strict=True))
+    pairs = zip(values, kept, strict=True)
+    return y if kept_y else None, tuple([v if k or type(v) is not np.ndarray else spec_of(v) for v, k in pairs])
 
 
 class _Ranks(dict):

@@ -49,8 +49,8 @@ asin, acos, atan, floor, ceil, isnan, isinf, isfinite, logical_not, trunc, round
         e.rint,
     )
 )
-mul, div, pow, maximum, minimum, atan2, fmod, remainder = (
-    BY_PRIMITIVE[p] for p in (e.multiply, e.divide, e.power, e.maximum, e.minimum, e.arctan2, e.fmod, e.remainder)
+mul, pow, maximum, minimum, atan2, fmod, remainder = (
+    BY_PRIMITIVE[p] for p in (e.multiply, e.power, e.maximum, e.minimum, e.arctan2, e.fmod, e.remainder)
 )
 eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor = (
     BY_PRIMITIVE[p]
@@ -85,6 +85,19 @@ def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     return placed(input - (other if alpha == 1 else alpha * other))
 
 
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """Return the quotient; rounded towards zero ("trunc") or down ("floor") it has no derivative."""
+    if rounding_mode is None:
+        return placed(input / other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise ValueError(f"rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
+    if rounding_mode == "floor":
+        return placed(input // other)
+    y = trunc(input / other)
+    kinds = {t.dtype.kind for t in (input, other) if isinstance(t, Tensor)}
+    return placed(y if kinds & {"f", "c"} else y.long())
+
+
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Limit each element to ``[min, max]``; outside, the derivative is zero."""
 
@@ -112,8 +125,9 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return run(sum_p, x, axis=normalize_axes(dim if type(dim) is not list else tuple(dim), x.ndim), keepdims=keepdim)
 
 
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean over `dim`, an axis or several; over all if None."""
+    input = input if dtype is None else convert(input, np.dtype(dtype))
     axis = normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
     return composite(
         "MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input
@@ -136,8 +150,9 @@ var = _spread_of("VarBackward0", np.var)
 std = _spread_of("StdBackward0", np.std)
 
 
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product over an axis, or over all elements."""
+    input = input if dtype is None else convert(input, np.dtype(dtype))
     return composite("ProdBackward0", lambda x: np.prod(x, dim, keepdims=keepdim), input)
 
 
@@ -195,8 +210,9 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
     return composite("LinalgVectorNormBackward0", fun, input)
 
 
-def cumsum(input: Tensor, dim: int) -> Tensor:
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis."""
+    input = input if dtype is None else convert(input, np.dtype(dtype))
     return composite("CumsumBackward0", lambda x: np.cumsum(x, dim), input)
 
 
@@ -235,9 +251,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return composite("EinsumBackward0", lambda *xs: np.einsum(equation, *xs), *operands)
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Return ``input + mat1 @ mat2``."""
-    return placed(input + mat1 @ mat2)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Return ``beta * input + alpha * mat1 @ mat2``."""
+    product = mat1 @ mat2 if alpha == 1 else alpha * (mat1 @ mat2)
+    return placed((input if beta == 1 else beta * input) + product)
 
 
 # --- copies, dtypes -------------------------------------------------------------------------------------------------
@@ -270,13 +287,15 @@ def _to(dtype: str) -> Callable:
     return lambda self: convert(self, np.dtype(dtype))
 
 
-def softmax(input: Tensor, dim: int = -1) -> Tensor:
+def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     """Return exp(x) / sum(exp(x)) along an axis."""
+    input = input if dtype is None else convert(input, np.dtype(dtype))
     return run(fused.softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 
-def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
+def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     """Return the logarithm of the softmax along an axis."""
+    input = input if dtype is None else convert(input, np.dtype(dtype))
     return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 
@@ -295,14 +314,24 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return composite("IndexSelectBackward0", lambda x, i: np.take(x, i, dim), input, index)
 
 
-def _numpy_as(name: str, fun: Callable) -> Callable:
-    return lambda input, *args, **kwargs: composite(name, lambda x: fun(x, *args, **kwargs), input)
+def _with_diagonal(name: str, fun: Callable) -> Callable:
+    def call(input, diagonal=0):
+        return composite(name, lambda x: fun(x, diagonal), input)
+
+    call.__doc__ = f"Return NumPy's {fun.__name__}, from the diagonal of a number on."
+    return call
 
 
-tril, triu, diag, flip = (
-    _numpy_as("TrilBackward0", np.tril), _numpy_as("TriuBackward0", np.triu), _numpy_as("DiagonalBackward0", np.diag),
-    _numpy_as("FlipBackward0", np.flip),
-)  # fmt: skip
+tril, triu = _with_diagonal("TrilBackward0", np.tril), _with_diagonal("TriuBackward0", np.triu)
+diag = _with_diagonal("DiagonalBackward0", np.diag)
+
+
+def flip(input: Tensor, *numbers: Any, dims: Any = None) -> Tensor:
+    """Turn axes the other way round: ``flip(x, 0, 1)`` or ``flip(x, dims=(0, 1))``."""
+    dims = numbers if dims is None else dims
+    dims = dims[0] if type(dims) is tuple and len(dims) == 1 else dims
+    return composite("FlipBackward0", lambda x: np.flip(x, tuple(dims) if type(dims) is list else dims), input)
+
 
 _METHODS = [
     "sin", "cos", "tan", "exp", "log", "log2", "log10", "log1p", "expm1", "exp2", "sqrt", "tanh", "sinh", "cosh",
@@ -331,7 +360,6 @@ Tensor.is_complex = lambda self: self.dtype.kind == "c"
 Tensor.is_contiguous = lambda self: self.value.flags.c_contiguous
 Tensor.element_size = lambda self: self.dtype.itemsize
 Tensor.data_ptr = lambda self: self.detach().value.ctypes.data
-Tensor.new_tensor = lambda self, data: Tensor(np.array(data, dtype=self.dtype))
 Tensor.real = property(lambda self: composite("RealBackward0", np.real, self))
 Tensor.imag = property(lambda self: composite("ImagBackward0", np.imag, self))
 

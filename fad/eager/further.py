@@ -128,7 +128,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Sorted:
     return _chosen(input, argsort(input, dim, descending).value, dim)
 
 
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True) -> Sorted:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
     """Return ``(values, indices)`` of the k largest (or smallest) elements along an axis, the best first."""
     order = argsort(input, dim, largest).value
     return _chosen(input, np.take(order, np.arange(k), axis=dim), dim)

@@ -199,3 +199,24 @@ def test_copy_and_fill_write_through():
     row.copy_(torch.tensor([1.0, 2.0]))
     x[1].fill_(7)
     assert x.tolist() == [[1.0, 2.0], [7.0, 7.0]]
+
+
+def test_what_an_operation_inside_a_layer_does_not_read_may_be_changed():
+    """As residual networks do: ``out = bn(conv(x)); out += x``."""
+    torch.manual_seed(0)
+    layer = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+    x = torch.randn(4, 3)
+
+    def gradients(add):
+        out = layer(x)
+        out = add(out, x)
+        layer.zero_grad()
+        (out * out).sum().backward()
+        return [p.grad.numpy().copy() for p in layer.parameters()]
+
+    def in_place(out, x):
+        out += x
+        return out
+
+    for a, b in zip(gradients(in_place), gradients(lambda out, x: out + x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

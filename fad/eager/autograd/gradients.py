@@ -38,6 +38,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple:
@@ -51,6 +52,8 @@ def grad(
         What to multiply the Jacobians with; may be left out (or None) for single numbers.
     retain_graph, create_graph : bool
         As in ``Tensor.backward``.
+    only_inputs : bool
+        Always so, as in PyTorch, where the argument remains from earlier times.
     allow_unused : bool
         Return None for an input that the outputs do not depend on, instead of raising.
     materialize_grads : bool

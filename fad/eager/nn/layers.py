@@ -20,6 +20,13 @@ from fad.eager.tensor import Parameter, Tensor, lowered, wrap
 _SETTINGS = {"dim": "axis", "start_dim": "start", "init": "init_value"}
 
 
+# Layers whose last setting may be `inplace`, of which nothing is kept: there is nothing to gain from it here.
+_INPLACE = (
+    "CELU", "Dropout", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "Mish", "ReLU", "ReLU6", "SELU",
+    "SiLU",
+)  # fmt: skip
+
+
 class Layer(Module):
     """A layer of `fad.nn` whose parameters and buffers are tensors; they share memory with the layer's own arrays."""
 
@@ -27,6 +34,8 @@ class Layer(Module):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
+        if args and type(args[-1]) is bool and type(self).__name__ in _INPLACE:
+            args = args[:-1]
         kwargs = {_SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
         with config.use(default_dtype="float32"), fad.nn.seed(drawn_seed()):
             core = self.core_class(*args, **kwargs)
@@ -55,15 +64,19 @@ class Layer(Module):
         return wrap(fun(run, *args, **kwargs))
 
     def _own_buffers(self) -> dict[str, Tensor]:
-        own = self.core.__dict__
-        transient = own.get("_transient", ())
-        return {name: Tensor(np.asarray(x)) for name, x in own.get("_buffers", {}).items() if name not in transient}
+        core = self.core.__dict__
+        kept = [(n, x) for n, x in core.get("_buffers", {}).items() if n not in core.get("_transient", ())]
+        return {**self._tables()["_buffers"], **{n: Tensor(np.asarray(x)) for n, x in kept}}
 
     def _write_buffer(self, name: str, value: np.ndarray) -> None:
+        if name in self._tables()["_buffers"]:
+            super()._write_buffer(name, value)
+            return
         store = self.core.__dict__["_buffers"]
         store[name] = np.array(value, dtype=store[name].dtype)
 
     def _convert_buffers(self, dtype: Any) -> None:
+        super()._convert_buffers(dtype)
         store = self.core.__dict__.get("_buffers", {})
         store.update({name: np.asarray(x, dtype) for name, x in store.items() if x.dtype.kind == "f"})
 

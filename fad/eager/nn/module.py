@@ -45,6 +45,9 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} does not define forward(self, x)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for before in list(self.__dict__.get("_pre_hooks", {}).values()):
+            new = before(self, args)
+            args = args if new is None else new if type(new) is tuple else (new,)
         out = self.forward(*args, **kwargs)
         for hook in list(self.__dict__.get("_hooks", {}).values()):
             new = hook(self, args, out)
@@ -54,6 +57,10 @@ class Module:
     def register_forward_hook(self, hook: Callable) -> Handle:
         """Call ``hook(module, args, output)`` after each forward; what it returns, if not None, replaces the output."""
         return Handle(self._tables()["_hooks"], hook)
+
+    def register_forward_pre_hook(self, hook: Callable) -> Handle:
+        """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
+        return Handle(self._tables().setdefault("_pre_hooks", {}), hook)
 
     # --- attributes ---------------------------------------------------------------------------------------------
 
@@ -85,9 +92,12 @@ class Module:
                 return
         super().__delattr__(name)
 
-    def register_buffer(self, name: str, tensor: Tensor | None) -> None:
-        """Add a tensor that is saved with the module and not learnt."""
-        self._tables()["_buffers"][name] = tensor
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is not learnt; it is saved with the module if `persistent`."""
+        fields = self._tables()
+        fields["_buffers"][name] = tensor
+        transient = fields.get("_transient", frozenset()) - {name}
+        fields["_transient"] = transient if persistent else transient | {name}
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a part under a name."""
@@ -134,8 +144,9 @@ class Module:
         """Yield ``(name, parameter)``; a shared one once, under its first name."""
         return self._named("_parameters")
 
-    def parameters(self) -> Iterator[Parameter]:
-        return (p for _, p in self.named_parameters())
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield each parameter once: of this module and all below, or of this one alone."""
+        return (p for n, p in self.named_parameters() if recurse or n in self._tables()["_parameters"])
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         return self._named("_buffers")
@@ -205,9 +216,10 @@ class Module:
         """Return ``(module, its name there, tensor)`` for everything that is saved, in PyTorch's order."""
         found = {}
         for prefix, module in self.named_modules():
+            transient = module.__dict__.get("_transient", ())
             for table in (module._tables()["_parameters"], module._own_buffers()):
                 for name, x in table.items():
-                    if x is not None:
+                    if x is not None and name not in transient:
                         found[f"{prefix}.{name}" if prefix else name] = (module, name, x)
         return found
 

@@ -1,4 +1,4 @@
-"""Gradient clipping."""
+"""Clipping gradients, and parameters as one vector."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.eager.mode import no_grad
+from fad.eager.shaping import cat
 from fad.eager.tensor import Tensor
 
 
@@ -18,6 +20,20 @@ def clip_grad_norm_(parameters: Any, max_norm: float) -> Tensor:
         for g in grads:
             g.detach().mul_(max_norm / (total + 1e-6))
     return Tensor(np.asarray(total, np.float32))
+
+
+def parameters_to_vector(parameters: Any) -> Tensor:
+    """Return all parameters as one vector; gradients flow through."""
+    return cat([p.reshape(-1) for p in parameters])
+
+
+@no_grad()
+def vector_to_parameters(vec: Tensor, parameters: Any) -> None:
+    """Copy the pieces of a vector into the parameters."""
+    start = 0
+    for p in parameters:
+        p.copy_(vec[start : start + p.numel()].view_as(p))
+        start += p.numel()
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:

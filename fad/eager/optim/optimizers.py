@@ -1,7 +1,8 @@
-"""``torch.optim``: the optimisers of `fad.optim`, stepping on the ``.grad`` of tensors."""
+"""The optimisers of `fad.optim`, stepping on the ``.grad`` of tensors."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from fad.optim.wolfe import Point
 
 class Optimizer:
     """Steps over the parameters that have a gradient; `params` is an iterable of tensors, or of groups
-    ``{"params": [...], "lr": ...}``. ``param_groups`` holds the learning rates, which may be changed between steps."""
+    ``{"params": [...], "lr": ...}``. ``param_groups`` holds the learning rates and other settings, which may be changed
+    between steps."""
 
     rule: type
 
@@ -27,7 +29,9 @@ class Optimizer:
         if not given:
             raise ValueError("the optimiser got an empty list of parameters")
         groups = given if isinstance(given[0], dict) else [{"params": given}]
-        self.defaults = options if lr is None else {"lr": lr, **options}
+        for hint in ("foreach", "fused"):  # how PyTorch is to compute it
+            options.pop(hint, None)
+        self.defaults = {**_usual(self.rule), **({} if lr is None else {"lr": lr}), **options}
         self.param_groups = [{**self.defaults, **g, "params": _tensors(g["params"])} for g in groups]
         # for each group, optimisers of fad.optim with the numbers of the parameters that they step on
         self._cores: list[list[tuple[Any, list[int]]]] = [[] for _ in groups]
@@ -35,8 +39,7 @@ class Optimizer:
     def _made(self, i: int, members: list[int]) -> Any:
         """Return an optimiser of `fad.optim` for some parameters of a group."""
         group = self.param_groups[i]
-        options = {k: v for k, v in group.items() if k != "params"}
-        options.setdefault("lr", 1e-3)
+        options = _settings(group)
         return self.rule([_array(group["params"][k]) for k in members], **options)
 
     def _agreeing(self, i: int, ready: list[int]) -> list[tuple[Any, list[int]]]:
@@ -66,9 +69,11 @@ class Optimizer:
         for i, group in enumerate(self.param_groups):
             params = group["params"]
             ready = [k for k, p in enumerate(params) if getattr(p, "_grad", None) is not None]
+            settings = _settings(group)
             for core, members in self._agreeing(i, ready):
                 moved = [params[k] for k in members]
-                core.lr = group.get("lr", core.lr)
+                core.__dict__.update(settings)
+                core.reads_parameters = core.reads_parameters or bool(core.weight_decay)
                 core.params[:] = [_array(p) for p in moved]
                 core.step([turned(p._grad.value) for p in moved])
                 for p in moved:
@@ -82,12 +87,13 @@ class Optimizer:
                 clear_grad(p, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the optimiser as a tree of arrays."""
+        """Return the state of the optimiser as a tree of arrays, with the groups' settings."""
         return {
+            "param_groups": [{k: v for k, v in g.items() if k != "params"} for g in self.param_groups],
             "groups": [
                 [{"members": np.array(members), "state": core.state_dict()} for core, members in cores]
                 for cores in self._cores
-            ]
+            ],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -105,9 +111,21 @@ class Optimizer:
                 core.load_state_dict(part["state"])
                 found[i].append((core, members))
         self._cores = found
+        for group, saved in zip(self.param_groups, state.get("param_groups", self.param_groups), strict=True):
+            group.update({k: v for k, v in saved.items() if k != "params"})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.defaults.items())})"
+
+
+def _usual(rule: type) -> dict[str, Any]:
+    """Return the settings of an optimiser that nobody chose."""
+    return {n: p.default for n, p in inspect.signature(rule).parameters.items() if n != "params"}
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """Return what a group says of its optimiser, without what schedulers note there."""
+    return {k: v for k, v in group.items() if k not in ("params", "initial_lr")}
 
 
 def _tensors(params: Any) -> list:

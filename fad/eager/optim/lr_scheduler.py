@@ -1,0 +1,276 @@
+"""``torch.optim.lr_scheduler``: rates of learning that change as training goes on, by the schedules of `fad.optim`.
+
+A scheduler sets the rates of its optimiser's groups when it is made, and again with each ``step()``.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import Any
+
+from fad.optim import schedules
+
+
+class LRScheduler:
+    """Sets each group's rate to ``rate(its first rate, number of steps done)``; subclasses give `rate`."""
+
+    def __init__(self, optimizer: Any, last_epoch: int = -1):
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def rate(self, start: float, done: int) -> float:
+        """Return the rate of a group that began with `start`, after so many steps."""
+        raise NotImplementedError(f"{type(self).__name__} does not define rate")
+
+    def get_lr(self) -> list[float]:
+        """Return the rates of the groups for the number of steps done."""
+        return [self.rate(start, self.last_epoch) for start in self.base_lrs]
+
+    def get_last_lr(self) -> list[float]:
+        """Return the rates that were set last."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on by one step, or to the step named, and set the rates."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
+        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+            group["lr"] = lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is needed to go on: everything but the optimiser and functions."""
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not _holds_functions(v)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state of :meth:`state_dict`; the rates are in the optimiser's groups."""
+        self.__dict__.update(state_dict)
+
+
+def _holds_functions(x: Any) -> bool:
+    return callable(x) or (isinstance(x, (list, tuple)) and any(map(_holds_functions, x)))
+
+
+class LambdaLR(LRScheduler):
+    """The first rate times ``lr_lambda(steps done)``; one function for all groups, or one for each."""
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
+        n = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        if len(self.lr_lambdas) != n:
+            raise ValueError(f"the optimiser has {n} groups, and there are {len(self.lr_lambdas)} functions")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        return [start * f(self.last_epoch) for start, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class StepLR(LRScheduler):
+    """The rate is multiplied by `gamma` after each `step_size` steps."""
+
+    def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return schedules.step_decay(start, self.gamma, self.step_size)(done)
+
+
+class MultiStepLR(LRScheduler):
+    """The rate is multiplied by `gamma` at each of the milestones."""
+
+    def __init__(self, optimizer: Any, milestones: Any, gamma: float = 0.1, last_epoch: int = -1):
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return start * self.gamma ** bisect.bisect_right(self.milestones, done)
+
+
+class ExponentialLR(LRScheduler):
+    """The rate is multiplied by `gamma` after each step."""
+
+    def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return schedules.exponential(start, self.gamma)(done)
+
+
+class ConstantLR(LRScheduler):
+    """The rate times `factor` for the first `total_iters` steps, then the rate itself."""
+
+    def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return start * (self.factor if done < self.total_iters else 1.0)
+
+
+class LinearLR(LRScheduler):
+    """The rate times a factor that goes from one number to another in a straight line over `total_iters` steps."""
+
+    def __init__(
+        self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
+        last_epoch: int = -1,
+    ):  # fmt: skip
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return start * schedules.linear(self.start_factor, self.end_factor, self.total_iters)(done)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rate falls to `eta_min` along half a cosine in `T_max` steps, and rises again in as many."""
+
+    def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return self.eta_min + (start - self.eta_min) * (1.0 + math.cos(math.pi * done / self.T_max)) / 2.0
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine again and again, each `T_mult` times as long as the one before, the first of `T_0` steps."""
+
+    def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        length = self.T_0
+        while done >= length:
+            done, length = done - length, length * self.T_mult
+        return schedules.cosine(start, length, self.eta_min)(done)
+
+
+class OneCycleLR(LRScheduler):
+    """A rise to `max_lr` and a fall far below, in `total_steps` (or `epochs` times `steps_per_epoch`) steps, both along
+    half a cosine or a straight line; the momentum goes the other way, unless not `cycle_momentum`."""
+
+    def __init__(
+        self, optimizer: Any, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
+        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
+        cycle_momentum: bool = True, base_momentum: float = 0.85, max_momentum: float = 0.95,
+        div_factor: float = 25.0, final_div_factor: float = 1e4, last_epoch: int = -1,
+    ):  # fmt: skip
+        if total_steps is None and (epochs is None or steps_per_epoch is None):
+            raise ValueError("give total_steps, or epochs and steps_per_epoch")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be 'cos' or 'linear', not {anneal_strategy!r}")
+        self.total_steps = (epochs or 0) * (steps_per_epoch or 0) if total_steps is None else total_steps
+        self.top, self.linear = pct_start * self.total_steps - 1.0, anneal_strategy == "linear"
+        self.factors = 1.0 / div_factor, 1.0 / div_factor / final_div_factor
+        self.momenta = (max_momentum, base_momentum) if cycle_momentum else None
+        peaks = max_lr if isinstance(max_lr, (list, tuple)) else [max_lr] * len(optimizer.param_groups)
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["initial_lr"] = peak
+        for group in optimizer.param_groups if cycle_momentum else ():
+            if "betas" not in group and not group.get("momentum"):
+                raise ValueError("this optimiser has no momentum that could go up and down: give cycle_momentum=False")
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, low: float, high: float, lowest: float, done: int) -> float:
+        last = self.total_steps - 1
+        if done > last:
+            raise ValueError(f"this schedule is over after {self.total_steps} steps, and step {done} was asked of it")
+        way = schedules.linear if self.linear else lambda a, b, n: schedules.cosine(a, n, b)
+        return (
+            way(low, high, self.top)(done) if done <= self.top else way(high, lowest, last - self.top)(done - self.top)
+        )
+
+    def rate(self, start: float, done: int) -> float:
+        low, lowest = (factor * start for factor in self.factors)
+        return self._between(low, start, lowest, done)
+
+    def step(self, epoch: int | None = None) -> None:
+        super().step(epoch)
+        if self.momenta is not None:
+            high, low = self.momenta
+            momentum = self._between(high, low, high, self.last_epoch)
+            for group in self.optimizer.param_groups:
+                if "betas" in group:
+                    group["betas"] = (momentum, group["betas"][1])
+                else:
+                    group["momentum"] = momentum
+
+
+class SequentialLR(LRScheduler):
+    """Schedulers one after another: each starts anew at its milestone."""
+
+    def __init__(self, optimizer: Any, schedulers: list, milestones: list, last_epoch: int = -1):
+        if len(schedulers) != len(milestones) + 1:
+            raise ValueError("n schedulers need n - 1 milestones")
+        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: int | None = None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
+        i = bisect.bisect_right(self.milestones, self.last_epoch)
+        self.schedulers[i].step(self.last_epoch - (self.milestones[i - 1] if i else 0))
+
+    def state_dict(self) -> dict[str, Any]:
+        inner = [s.state_dict() for s in self.schedulers]
+        return {"last_epoch": self.last_epoch, "milestones": self.milestones, "schedulers": inner}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.last_epoch, self.milestones = state_dict["last_epoch"], state_dict["milestones"]
+        for scheduler, state in zip(self.schedulers, state_dict["schedulers"], strict=True):
+            scheduler.load_state_dict(state)
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """The rate is multiplied by `factor` when what ``step`` is given did not get better for `patience` steps."""
+
+    def __init__(
+        self, optimizer: Any, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float = 0.0, eps: float = 1e-8,
+    ):  # fmt: skip
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {mode!r}, {threshold_mode!r}")
+        if factor >= 1.0:
+            raise ValueError(f"factor must be below 1, not {factor}")
+        self.optimizer = optimizer
+        self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
+        self.threshold_mode, self.cooldown, self.min_lr, self.eps = threshold_mode, cooldown, min_lr, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+
+    def _is_better(self, now: float) -> bool:
+        sign = 1.0 if self.mode == "max" else -1.0
+        margin = self.threshold * abs(self.best) if self.threshold_mode == "rel" else self.threshold
+        return math.isinf(self.best) or sign * (now - self.best) > margin
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Take in a loss or another measure of how training goes."""
+        now = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
+        better = not math.isnan(now) and self._is_better(now)
+        self.best = now if better else self.best
+        self.num_bad_epochs = 0 if better else self.num_bad_epochs + 1
+        if self.cooldown_counter:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+
+    def _reduce(self) -> None:
+        for group in self.optimizer.param_groups:
+            old = group["lr"]
+            new = max(old * self.factor, self.min_lr)
+            if old - new > self.eps:
+                group["lr"] = new
+
+
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR",
+    "LinearLR", "MultiStepLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
