@@ -13,18 +13,22 @@ import numpy as np
 from fad.compile import blas
 from fad.compile.llvm import products
 from fad.compile.llvm.emit import F64, LLVM_TYPE
+from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.llvm.vectors import register_bytes
+from fad.compile.parts import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
-SMALL, SMALL_THIN = 64**3, 1 << 20  # multiplications up to which a product is done here and not by BLAS
+SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is done here and not by BLAS
+SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
+_COST = 0.06  # nanoseconds of a multiplication, for the decision where a product is cut
 
 
 def is_small(m: int, k: int, n: int) -> bool:
     """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
-    return m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL)
+    return m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR
 
 
 class Product:
@@ -94,17 +98,27 @@ def add_product(build: Any, eq: Equation) -> bool:
     found = build.layouts[key]
     if found is None:
         return False
-    name, text, swapped, words = found
+    name, text, swapped, parts = found
     x, y = eq.ins
-    build._function(name, text)
-    for i in (y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]):
-        build.words.append(build.address(i, len(build.words)))
-    build.words += words
+    if len(parts) == 1:
+        build._function(name, text)
+    else:
+        build.kernels.setdefault(name, text)
+        build._function("pool_run", pool_text)
+        build.late.append((len(build.words) + 1, name))
+        build.words += [len(parts), 0, 3 + len(parts[0][1]), pool().address]
+    for offsets, words in parts:
+        for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
+            build.words.append(build.address(i, len(build.words), offset))
+        build.words += words
     return True
 
 
 def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
-    """Return a product's function by name and text, whether its operands are swapped, and its words but addresses."""
+    """Return a product's function by name and text, whether its operands are swapped, and its parts.
+
+    A part is where in the three arrays it begins, in bytes, and its words but addresses.
+    """
     if 0 in (*x.shape, *y.shape):
         return None
     p = Product(x, y, out)
@@ -120,8 +134,33 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     name, text, words = found
     batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
-    lead = [count for count, _ in batch] + [strides[z] for z in range(3) for _, strides in batch]
-    return name, text, p.swapped, [*lead, *words]
+    parts = _parts(p, batch, words) if name.startswith("mm_") else [((0, 0, 0), batch, words)]
+    return name, text, p.swapped, [(offsets, [*_lead(some), *rest]) for offsets, some, rest in parts]
+
+
+def _lead(batch: list) -> list[int]:
+    return [count for count, _ in batch] + [strides[z] for z in range(3) for _, strides in batch]
+
+
+def _parts(p: Product, batch: list, words: list) -> list[tuple]:
+    """Cut what takes long: along the longer axis of the batch, or else along the rows."""
+    m, k, n = p.shape
+    work = batch[0][0] * batch[1][0] * m * k * n * _COST
+    d = int(batch[1][0] >= batch[0][0])
+    many = batch[d][0]
+    strides = batch[d][1] if many > 1 else (p.a[0], 0, p.c[0])
+    length = many if many > 1 else m
+    step = -(-length // max(1, min(MOST_PARTS, int(work / GRAIN))))
+    step = step if many > 1 else -(-step // _ROWS[-1]) * _ROWS[-1]
+    if work < SMALLEST or step >= length:
+        return [((0, 0, 0), batch, words)]
+    found = []
+    for start in range(0, length, step):
+        size = min(step, length - start)
+        some = [(size, s) if many > 1 and e == d else (count, s) for e, (count, s) in enumerate(batch)]
+        offsets = tuple(start * s for s in strides)
+        found.append((offsets, some, words if many > 1 else [size, *words[1:]]))
+    return found
 
 
 def _by_own_code(p: Product, t: str) -> tuple:

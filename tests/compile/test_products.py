@@ -174,3 +174,28 @@ def test_where_numpys_kernels_are_older_than_the_cpu_jit_runs_a_copy_of_its_own(
         text=True, check=True,
     )  # fmt: skip
     assert run.stdout.splitlines() in (["a copy of jit's own SKYLAKEX False", "True"], ["no OpenBLAS"]), run.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "shapes",
+    [((70, 300, 30), (70, 30, 20)), ((3, 40, 90, 30), (40, 30, 33)), ((9001, 30), (30, 31)), ((70000, 8), (8, 7))],
+)
+def test_long_products_are_cut_where_they_may_be(shapes, dtype):
+    a, b = [np.asarray(np.random.default_rng(1).normal(size=s), dtype) for s in shapes]
+    for left, right in ((a, b), (np.moveaxis(np.moveaxis(a, -1, -2).copy(), -1, -2), b)):
+        for f in (lambda x, y: x @ y, lambda x, y: x @ np.moveaxis(np.moveaxis(y, -1, -2) * 1.0, -1, -2)):
+            g = fad.jit(f)
+            g(left, right)
+            tolerance = 100 * np.finfo(dtype).eps
+            np.testing.assert_allclose(g(left, right), left @ right, rtol=tolerance, atol=tolerance * 5)
+
+
+def test_a_transposed_factor_is_read_right_for_any_number_of_rows():
+    rng = np.random.default_rng(2)
+    for m in (1, 5, 20, 300):
+        for batch in ((), (3,)):
+            a, b = rng.normal(size=(*batch, m, 24)), rng.normal(size=(*batch, 40, 24))
+            g = fad.jit(lambda x, y: (x * 2.0) @ np.swapaxes(y, -1, -2))
+            g(a, b)
+            np.testing.assert_allclose(g(a, b), 2 * a @ np.swapaxes(b, -1, -2), rtol=1e-12, atol=1e-13)
