@@ -58,6 +58,7 @@ def _by_sums(a, v, sizes, rank, mode):
 def _by_places(a, v, sizes, rank, out):
     """Convolve by a sum of products for each place of a small result; `v` is turned round."""
     axes = tuple(range(-rank, 0))
+    v = v.copy()  # inner products are several times slower where one runs through memory backwards
     found = []
     for place in itertools.product(*[range(k) for k in out]):
         window = tuple(slice(p, p + m) for p, (_, m) in zip(place, sizes, strict=True))

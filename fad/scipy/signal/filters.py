@@ -1,8 +1,8 @@
 """Recursive filters: lfilter, sosfilt, filtfilt and their kin.
 
-A filter b/a is a convolution with b, then the recursion ``y[n] = w[n] - a[1] y[n-1] - a[2] y[n-2] - ...``. It is a
-primitive, run by SciPy's lfilter. Its transpose is the same recursion run backwards, and its derivative in `a` is the
-recursion of a convolution; so derivatives of every order stay among the two.
+A filter b/a makes ``y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - a[2] y[n-2] - ...``. It is a primitive, run by
+SciPy's lfilter. Its transpose in the signal is the same filter run backwards; a change of b is a filter of the signal
+by that change, over a; and one of a is a filter of the output. So derivatives of every order are filters again.
 """
 
 from __future__ import annotations
@@ -21,76 +21,92 @@ from fad.scipy.doors import on_host
 from fad.scipy.kernels import convolve_p
 from fad.scipy.signal.convolution import door
 
-# --- the recursion --------------------------------------------------------------------------------------------------
+# --- the filter: of coefficients b[0], b[1], ... and a[1], a[2], ..., along the last axis of x -----------------------
 
 
-def _forward(a, w):
-    on_host("a recursive filter", a, w)
+def _forward(b, a, x):
+    on_host("a recursive filter", b, a, x)
     run = scipy.signal.lfilter
-    one = np.ones_like(a, shape=(1,))
-    if a.ndim == 1:
-        return run(one, np.concatenate([one, a]), w)
-    lead = np.broadcast_shapes(a.shape[:-1], w.shape[:-1])
-    a, w = (np.broadcast_to(x, (*lead, x.shape[-1])) for x in (a, w))
-    rows = [run(one, np.concatenate([one, a[i]]), w[i]) for i in np.ndindex(*lead)]
-    return np.stack(rows).reshape(w.shape)
+    a = np.concatenate([np.ones_like(a, shape=(*a.shape[:-1], 1)), a], axis=-1)
+    if a.ndim == b.ndim == 1:
+        return run(b, a, x)
+    lead = np.broadcast_shapes(b.shape[:-1], a.shape[:-1], x.shape[:-1])
+    b, a, x = (np.broadcast_to(v, (*lead, v.shape[-1])) for v in (b, a, x))
+    rows = [run(b[i], a[i], x[i]) for i in np.ndindex(*lead)]
+    return np.stack(rows).reshape(x.shape) if rows else np.zeros_like(x)
 
 
-def _behind(x: Any, y: Any) -> Any:
-    """Return ``sum(x[j] y[n - 1 - j])``: what coefficients 1, 2, ... make of the past of a signal."""
-    size = y.shape[-1]
-    full = bind(convolve_p, y, x, rank=1, mode="full", method="direct")[..., : size - 1]
-    return np.concatenate([np.zeros_like(full, shape=(*full.shape[:-1], 1)), full], axis=-1)
+def _one(x: Any) -> Any:
+    return np.ones_like(x, shape=(1,))
 
 
-def _adjoint(a: Any, ct: Any) -> Any:
-    return bind(recursion_p, a, ct[..., ::-1])[..., ::-1]
+def _late(coefficients: Any) -> Any:
+    """Put a 0 before the coefficients 1, 2, ...: a filter that has them and no more."""
+    return np.concatenate([np.zeros_like(coefficients[..., :1]), coefficients], axis=-1)
 
 
-def _coefficients(ct, y, a, w):
-    """Return ``-sum_n adjoint[n] y[n - j]`` for the coefficients j = 1, 2, ... that the signal is long enough for."""
-    size, order = y.shape[-1], a.shape[-1]
-    seen = min(order, size - 1)
-    late = _adjoint(a, ct)[..., 1:]
-    if not seen:
+def _adjoint(b: Any, a: Any, ct: Any) -> Any:
+    return bind(filter_p, b, a, ct[..., ::-1])[..., ::-1]
+
+
+def _products(ct: Any, x: Any, taps: int) -> Any:
+    """Return ``sum_n ct[n] x[n - j]`` for j = 0, 1, ..., as far as the signal is long enough."""
+    past = np.concatenate([np.zeros_like(x[..., :1], shape=(*x.shape[:-1], taps - 1)), x], axis=-1) if taps > 1 else x
+    return bind(convolve_p, past, ct[..., ::-1], rank=1, mode="valid", method="direct")[..., ::-1]
+
+
+def _to_b(ct, y, b, a, x):
+    return fit(_products(_adjoint(_one(b), a, ct), x, b.shape[-1]), b.shape, b.dtype)
+
+
+def _to_a(ct, y, b, a, x):
+    if not a.shape[-1]:
         return np.zeros_like(a)
-    past = np.concatenate([np.zeros_like(y, shape=(*y.shape[:-1], seen - 1)), y[..., : size - 1]], axis=-1)
-    found = bind(convolve_p, past, late[..., ::-1], rank=1, mode="valid", method="direct")[..., ::-1]
-    if seen < order:
-        found = np.concatenate([found, np.zeros_like(found, shape=(*found.shape[:-1], order - seen))], axis=-1)
-    return fit(-found, a.shape, a.dtype)
+    return fit(-_products(_adjoint(_one(a), a, ct), y, a.shape[-1] + 1)[..., 1:], a.shape, a.dtype)
 
 
 def _jvp(tangents, y, xs, params):
-    ta, tw = tangents
-    source = None if ta is None else -_behind(ta, y)
-    if tw is not None:
-        source = tw if source is None else source + tw
-    return cast(bind(recursion_p, xs[0], source), y.dtype)
+    b, a, x = xs
+    tb, ta, tx = tangents
+    parts = [] if tx is None else [bind(filter_p, b, a, tx)]
+    if tb is not None:
+        parts.append(bind(filter_p, tb, a, x))
+    if ta is not None and a.shape[-1]:
+        parts.append(-bind(filter_p, _late(ta), a, y))
+    return cast(sum(parts[1:], parts[0]), y.dtype) if parts else np.zeros_like(y)
 
 
 def _batch(size, batched, xs, params):
-    a, w = xs
-    if batched[0]:
-        a = a.reshape(size, *[1] * (np.ndim(w) - batched[1] - a.ndim + 1), *a.shape[1:])
-    return bind(recursion_p, a, w)
+    rank = max(np.ndim(x) - own for x, own in zip(xs, batched, strict=True))
+    wide = [
+        x.reshape(size, *[1] * (rank - x.ndim + 1), *x.shape[1:]) if own else x
+        for x, own in zip(xs, batched, strict=True)
+    ]
+    return bind(filter_p, *wide)
 
 
-recursion_p = register(
+filter_p = register(
     Primitive(
-        "scipy.linear_recursion",
+        "scipy.linear_filter",
         _forward,
         jvp=_jvp,
-        vjp=(_coefficients, lambda ct, y, a, w: fit(_adjoint(a, ct), w.shape, w.dtype)),
+        vjp=(_to_b, _to_a, lambda ct, y, b, a, x: fit(_adjoint(b, a, ct), x.shape, x.dtype)),
         batch=_batch,
         samples=lambda s: [
-            call(0.2 * s.real(2), s.real(6)),
-            call(0.2 * s.real(3), s.real(2, 3)),
-            call(0.2 * s.real(2, 2), s.real(2, 4)),
-            call(0.2 * s.real(4), s.real(2)),
+            call(s.real(3), 0.2 * s.real(2), s.real(6)),
+            call(s.real(1), 0.2 * s.real(3), s.real(2, 3)),
+            call(s.real(2), 0.2 * s.real(2, 2), s.real(2, 4)),
+            call(s.real(5), 0.2 * s.real(4), s.real(2)),
+            call(s.real(2, 2), s.real(0), s.real(4)),
         ],
     )
 )
+
+
+def _moved(x: Any, source: int, destination: int) -> Any:
+    """Move an axis, unless it stays where it is."""
+    return x if (source - destination) % x.ndim == 0 else np.moveaxis(x, source, destination)
+
 
 # --- lfilter --------------------------------------------------------------------------------------------------------
 
@@ -101,21 +117,41 @@ def _longer(x: Any, n: int) -> Any:
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing > 0 else x
 
 
-def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple:
-    """Run a filter along the last axis; return the result and the final state, for an initial state or None."""
-    b, a = b / a[..., :1], a / a[..., :1]
-    size, order = x.shape[-1], max(b.shape[-1], a.shape[-1]) - 1
-    full = _longer(bind(convolve_p, x, b, rank=1, mode="full", method="direct"), size + order)
-    if zi is not None:
-        full = full + _longer(zi, size + order)
-    source, rest = full[..., :size], full[..., size:]
-    if a.shape[-1] == 1:
-        return source, rest
-    y = bind(recursion_p, a[..., 1:], source)
+def _normal(b: Any, a: Any) -> tuple:
+    """Return the coefficients of a filter b/a in terms of a[0]: those of b, and those of a after the first."""
+    return b / a[..., :1], a[..., 1:] / a[..., :1]
+
+
+def _filtered(b: Any, a: Any, x: Any, zi: Any = None) -> Any:
+    """Run a filter along the last axis, from an initial state or from rest."""
+    b, a = _normal(b, a)
     if zi is None:
-        return y, None
-    past = _longer(bind(convolve_p, y, a, rank=1, mode="full", method="direct"), size + order)
-    return y, rest - past[..., size:]
+        return bind(filter_p, b, a, x)
+    size = x.shape[-1]
+    source = bind(convolve_p, x, b, rank=1, mode="full", method="direct")[..., :size] + _cut(zi, size)
+    return bind(filter_p, _one(a), a, source)
+
+
+def _cut(x: Any, n: int) -> Any:
+    """Cut the last axis, or fill it up with zeros, to length n."""
+    return x[..., :n] if x.shape[-1] >= n else _longer(x, n)
+
+
+def _final(b: Any, a: Any, x: Any, zi: Any, y: Any) -> Any:
+    """Return the state of a filter after the signal x, of which it made y: what the past adds to the next samples."""
+    b, a = _normal(b, a)
+    order, size = zi.shape[-1], x.shape[-1]
+    if not order:
+        return zi
+    state = _tail(x, b, order) - _tail(y, _late(a), order) if a.shape[-1] else _tail(x, b, order)
+    return state + _longer(zi[..., size:], order) if size < order else state
+
+
+def _tail(x: Any, b: Any, order: int) -> Any:
+    """Return the samples of a convolution after the end of a signal."""
+    last = x[..., -order:]  # no other sample reaches beyond the end
+    full = bind(convolve_p, last, b, rank=1, mode="full", method="direct")[..., last.shape[-1] :]
+    return _longer(full, order)
 
 
 def _operands(*xs: Any) -> list:
@@ -161,9 +197,11 @@ def lfilter(b, a, x, axis=-1, zi=None):
     b, a, x, *state = _operands(b, a, x, *([] if zi is None else [zi]))
     if state:
         state = [_state(state[0], x, axis, max(b.shape[0], a.shape[0]) - 1)]
-    y, final = _filtered(b, a, np.moveaxis(x, axis, -1), *[np.moveaxis(z, axis, -1) for z in state] or [None])
-    y = np.moveaxis(y, -1, axis)
-    return y if zi is None else (y, np.moveaxis(final, -1, axis))
+    x, *state = (_moved(v, axis, -1) for v in (x, *state))
+    y = _filtered(b, a, x, *state)
+    if not state:
+        return _moved(y, -1, axis)
+    return _moved(y, -1, axis), _moved(_final(b, a, x, *state, y), -1, axis)
 
 
 def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
@@ -228,13 +266,14 @@ def sosfilt(sos, x, axis=-1, zi=None):
     wanted = (sos.shape[0], *[2 if i == axis else n for i, n in enumerate(x.shape)])
     if state and state[0].shape != wanted:
         raise ValueError(f"Invalid zi shape: zi must have the shape {wanted}, not {state[0].shape}")
-    y, finals = np.moveaxis(x, axis, -1), []
+    y, finals = _moved(x, axis, -1), []
     for k in range(sos.shape[0]):
-        zk = np.moveaxis(state[0][k], axis, -1) if state else None
-        y, final = _filtered(sos[k, :3], sos[k, 3:], y, zk)
-        finals.append(final)
-    y = np.moveaxis(y, -1, axis)
-    return y if zi is None else (y, np.stack([np.moveaxis(f, -1, axis) for f in finals]))
+        x, b, a = y, sos[k, :3], sos[k, 3:]
+        zk = [_moved(state[0][k], axis, -1)] if state else []
+        y = _filtered(b, a, x, *zk)
+        finals += [_moved(_final(b, a, x, *zk, y), -1, axis)] if state else []
+    y = _moved(y, -1, axis)
+    return (y, np.stack(finals)) if state else y
 
 
 @door("sosfilt_zi", numerical=False, samples=lambda s: [call(_sections(s, 2))])
@@ -304,11 +343,11 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
     b, a = (np.atleast_1d(as_array(v)) for v in (b, a))
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
-    b, a, x = _operands(b, a, np.moveaxis(x, axis, -1))
+    b, a, x = _operands(b, a, _moved(x, axis, -1))
     edge = _padding(padtype, padlen, x, max(b.shape[0], a.shape[0]))
     zi = lfilter_zi(b, a)
-    y = _both_ways(x, edge, padtype, lambda y, first: _filtered(b, a, y, zi * first)[0])
-    return np.moveaxis(y, -1, axis)
+    y = _both_ways(x, edge, padtype, lambda y, first: _filtered(b, a, y, zi * first))
+    return _moved(y, -1, axis)
 
 
 @door(
@@ -323,7 +362,7 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     """Filter by second-order sections, forwards and backwards, without a shift in phase."""
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
-    sos, x = _operands(sos, np.moveaxis(x, axis, -1))
+    sos, x = _operands(sos, _moved(x, axis, -1))
     _check_sections(sos)
     taps = 2 * sos.shape[0] + 1
     idle = np.minimum(np.sum(sos[:, 2] == 0), np.sum(sos[:, 5] == 0))
@@ -334,4 +373,4 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
         state = zi.reshape(zi.shape[0], *[1] * (y.ndim - 1), 2) * first
         return sosfilt(sos, y, -1, state)[0]
 
-    return np.moveaxis(_both_ways(x, edge, padtype, run), -1, axis)
+    return _moved(_both_ways(x, edge, padtype, run), -1, axis)
