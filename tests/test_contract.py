@@ -2,12 +2,11 @@
 
 import copy
 import dataclasses
-import importlib
-import pkgutil
 import warnings
 
 import numpy as np
 import pytest
+import rooms
 
 import fad
 from fad.core.cotangent import densify
@@ -17,26 +16,7 @@ from fad.testing import call, contract
 from fad.testing.cases import cases
 from fad.testing.suite import breaches
 
-OPTIONAL = {"scipy", "cupy", "llvmlite", "safetensors", "sklearn", "matplotlib", "tqdm"}
-
-
-def _load_every_room():
-    """Import all of fad, for rooms that `import fad` leaves out register operations too; return what failed."""
-    failed = {}
-    for found in pkgutil.walk_packages(fad.__path__, "fad."):
-        if found.name.endswith("__main__"):
-            continue
-        try:
-            importlib.import_module(found.name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").split(".")[0] not in OPTIONAL:
-                failed[found.name] = error
-        except Exception as error:
-            failed[found.name] = error
-    return failed
-
-
-FAILED = _load_every_room()
+FAILED = rooms.load()
 
 
 def test_every_room_can_be_imported():

@@ -34,6 +34,7 @@ def scipy_function(name: str, formula: Callable | None = None) -> Callable:
             raise _missing(backend, "scipy", name)
         return found(*xs, **options)
 
+    run.host = function  # type: ignore[attr-defined]  # what it is where there is no device, as in `fad.source`
     return run
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fad.compile.repeated import Loop
-from fad.compile.spelling import Cannot, Helpers, numpy_name, spell, statements
+from fad.compile.spelling import Cannot, Helpers, array_text, literal, spell, statements
 from fad.core.graph import GUARD, Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
@@ -25,10 +23,13 @@ def readable(graph: Graph, name: str = "program") -> str:
     heads = ", ".join(named[i] for i in graph.inputs)
     blocks = ["\n".join(["import numpy as np", *sorted(writer.helpers.modules)])]
     if writer.constants:
-        blocks[0] += "\n\n" + "\n".join(f"{n} = {_array_text(c)}" for n, c in writer.constants.items())
+        blocks[0] += "\n\n" + "\n".join(f"{n} = {array_text(c)}" for n, c in writer.constants.items())
     blocks += [source.strip() for source in writer.helpers.sources.values()]
     blocks.append("\n".join([f"def {name}({heads}):", *(f"    {line}" for line in body), f"    return {outs}", ""]))
-    return "\n\n\n".join(blocks)
+    text = "\n\n\n".join(blocks)
+    return (
+        text if "scipy." not in text else text.replace("import numpy as np\n", "import numpy as np\nimport scipy\n", 1)
+    )
 
 
 _TAKEN = {"as", "if", "in", "is", "or", "np", "by", "do", "and", "for", "not", "def", "del", "try"}
@@ -58,7 +59,7 @@ class _Writer:
 
     def literal(self, value: Any) -> str:
         if not is_large(value):
-            return _literal(value)
+            return literal(value)
         if id(value) not in self.by_id:
             self.by_id[id(value)] = f"_C{len(self.constants)}"
             self.constants[self.by_id[id(value)]] = value
@@ -68,14 +69,18 @@ class _Writer:
     def lines(self, graph: Graph, named: dict[int, str]) -> list[str]:
         """Return the statements that compute a graph, and name what they compute in `named`."""
         found: list[str] = []
+        live = _live(graph)
         for eq in graph.equations:
+            if eq.prim is not GUARD and live.isdisjoint(eq.outs):
+                continue  # a guard alone asks for it
             if eq.prim.archetype == "loop":
                 found += self.loop(eq, named)
             elif eq.prim.archetype == "branch":
                 found += self.branch(eq, named, graph.types[eq.ins[0]].dtype == bool)
             elif eq.prim is GUARD:
                 question = eq.params["line"] or "a question"
-                found.append(f"# holds where the answer to {question} was {eq.params['outcome']!r}")
+                answer = " ".join(repr(eq.params["outcome"]).split())  # an array's takes several lines
+                found.append(f"# holds where the answer to {question} was {answer}")
             else:
                 found += self.statements(eq, named)
         return found
@@ -84,7 +89,7 @@ class _Writer:
         ins = [named[i] for i in eq.ins]
         for o in eq.outs:
             named[o] = self.fresh()
-        outs = ", ".join(named[o] for o in eq.outs)
+        outs = ", ".join(named[o] for o in eq.outs) + "," * (eq.prim.multi and len(eq.outs) == 1)
         try:
             return statements(eq, ins, outs, self.literal) or [f"{outs} = {spell(eq, ins, self.helpers, self.literal)}"]
         except Cannot as error:
@@ -149,34 +154,10 @@ class _Writer:
         return found
 
 
-def _literal(value: Any) -> str:
-    """Write a parameter or constant so that it is read back the same, dtype and all."""
-    if isinstance(value, np.dtype):
-        return f"np.dtype({value.str!r})"
-    if isinstance(value, np.ndarray):
-        return _array_text(value)
-    if isinstance(value, np.generic):
-        return f"np.{value.dtype.name}({_number(value.item())})" if value.dtype.kind != "b" else f"np.{value!r}"[3:]
-    if type(value) in (float, complex):
-        return _number(value)
-    if callable(value) and numpy_name(value):
-        return numpy_name(value)
-    if type(value) is tuple:
-        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
-    return repr(value)
-
-
-def _number(x: Any) -> str:
-    if type(x) is complex:
-        return f"complex({_number(x.real)}, {_number(x.imag)})"
-    if type(x) is float and (x != x or x in (float("inf"), float("-inf"))):
-        return f"float('{x}')"
-    return f"({x!r})" if type(x) in (float, int) and x < 0 else repr(x)
-
-
-def _array_text(c: np.ndarray) -> str:
-    c = np.asarray(c)
-    if c.size and (c == c.flat[0]).all():
-        return f"np.full({c.shape}, {_number(c.flat[0].item())}, np.dtype({c.dtype.str!r}))"
-    values = ", ".join(_number(v) for v in c.reshape(-1).tolist())
-    return f"np.array([{values}], np.dtype({c.dtype.str!r})).reshape({c.shape})"
+def _live(graph: Graph) -> set[int]:
+    """Return the values that the outputs need."""
+    live = set(graph.outputs)
+    for eq in reversed(graph.equations):
+        if eq.prim is not GUARD and not live.isdisjoint(eq.outs):
+            live.update(eq.ins)
+    return live

@@ -44,6 +44,8 @@ class Primitive:
         ``"all"``: the rules get operands and results; ``"none"``: only their ShapeDtypeStructs (linear operations).
     ``extra["differentiated"]``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
+    ``extra["text"]``
+        ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
     """
 
     name: str

@@ -62,6 +62,9 @@ class _Scratch(threading.local):
 
     most = 1 << 28  # bytes; more than this is not kept
     buffer: Any = None
+    in_source = (
+        "class _scratch:\n    like = staticmethod(lambda x, shape: np.empty(shape, x.dtype))\n"  # for `fad.source`
+    )
 
     def like(self, x: Any, shape: tuple) -> Any:
         size = math.prod(shape) * x.dtype.itemsize

@@ -220,19 +220,21 @@ def _extreme_op(name, reduce):
     return reduction(name, forward, _extreme_jvp, _extreme_vjp)
 
 
-def _ignoring_nan(ufunc, elsewhere):
-    """Return ``ufunc.reduce``, and what computes it on a device, whose arrays do not answer that."""
+# A device's arrays do not answer ufunc.reduce.
+def _fmax(x, axis, keepdims):
+    reduce = np.fmax.reduce if isinstance(x, _HOST) else np.nanmax
+    return reduce(x, axis=axis, keepdims=keepdims)
 
-    def reduce(x, axis, keepdims):
-        return (ufunc.reduce if isinstance(x, _HOST) else elsewhere)(x, axis=axis, keepdims=keepdims)
 
-    return reduce
+def _fmin(x, axis, keepdims):
+    reduce = np.fmin.reduce if isinstance(x, _HOST) else np.nanmin
+    return reduce(x, axis=axis, keepdims=keepdims)
 
 
 max_p = _extreme_op("max_over", np.max)
 min_p = _extreme_op("min_over", np.min)
-fmax_p = _extreme_op("fmax_over", _ignoring_nan(np.fmax, np.nanmax))
-fmin_p = _extreme_op("fmin_over", _ignoring_nan(np.fmin, np.nanmin))
+fmax_p = _extreme_op("fmax_over", _fmax)
+fmin_p = _extreme_op("fmin_over", _fmin)
 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):

@@ -346,9 +346,14 @@ def squeeze(a, axis=None):
 
 # --- convert -----------------------------------------------------------------------------------------------------
 
+
+def _converted(x, *, dtype):
+    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
+
+
 astype_p = linear(
     "convert",
-    lambda x, *, dtype: x.astype(dtype),
+    _converted,
     lambda ct, x, *, dtype: cast(ct, x.dtype),
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
@@ -356,7 +361,7 @@ astype_p = linear(
 astype_flat_p = register(
     Primitive(
         "convert_to_integer",
-        lambda x, *, dtype: x.astype(dtype),
+        _converted,
         flat=True,
         batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
         archetype="flat",

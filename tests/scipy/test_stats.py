@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,44 @@ def test_discrete_values_are_scipys(name, method):
         found = getattr(getattr(ours, name), method)(k, *COUNTS[name], shift)
         wanted = getattr(getattr(stats, name), method)(k, *COUNTS[name], shift)
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "method"), [*itertools.product(SHAPES, ("logpdf", "cdf")), ("vonmises", "logpdf")])
+def test_single_precision_is_computed_in_double_as_by_scipy_and_its_gradient_is_single(name, method):
+    x, scale = np.array([0.17, 0.6, 0.95], np.float32), np.float32(1.3)
+    arguments = (*map(np.float32, SHAPES.get(name, (1.2,))), np.float32(0.1), scale)
+    if name == "vonmises":
+        arguments = arguments[:2]
+    wanted = getattr(getattr(stats, name), method)(x.astype(float), *map(float, arguments))
+    with np.errstate(divide="ignore"):
+        found = getattr(getattr(ours, name), method)(x, *arguments)
+        traced, back = fad.vjp(lambda x: getattr(getattr(ours, name), method)(x, *arguments), x)
+    assert found.dtype == traced.dtype == getattr(getattr(stats, name), method)(x, *arguments).dtype == np.float64
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    np.testing.assert_array_equal(traced, found)
+    assert back(np.ones(3))[0].dtype == np.float32
+
+
+def test_single_precision_vectors_have_densities_computed_in_double():
+    x = np.array([[0.2, 0.3], [0.5, 0.1]], np.float32)
+    mean, cov = np.zeros(2, np.float32), np.array([[1.0, 0.2], [0.2, 0.7]], np.float32)
+    found = ours.multivariate_normal.logpdf(x, mean, cov)
+    assert found.dtype == stats.multivariate_normal.logpdf(x, mean, cov).dtype == np.float64
+    wanted = stats.multivariate_normal.logpdf(x.astype(float), mean, cov.astype(float))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    share, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.5, 2.5, 0.7], np.float32)
+    found, wanted = ours.dirichlet.logpdf(share, alpha), stats.dirichlet.logpdf(share, alpha.astype(float))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_may_be_traced_integers_under_jit(name):
+    k = np.arange(4)
+    fast = fad.jit(lambda k, first: getattr(ours, name).logpmf(k, first, *COUNTS[name][1:]))
+    for _ in range(3):
+        wanted = getattr(stats, name).logpmf(k, *COUNTS[name])
+        np.testing.assert_allclose(fast(k, COUNTS[name][0]), wanted, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", SHAPES)

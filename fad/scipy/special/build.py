@@ -63,6 +63,7 @@ def _at_home(numpy: Callable, elsewhere: Callable) -> Callable:
         home = backend_of(*xs).name == "numpy"
         return numpy(*xs, **options) if home else elsewhere(*xs, **options)
 
+    forward.host = numpy  # for `fad.source`
     return forward
 
 
@@ -115,7 +116,7 @@ def _refusal(name: str, k: int, arity: int, reason: str) -> Callable:
             "Keep that argument constant (fad.stop_gradient), or give the function a rule with fad.custom_jvp"
         )
 
-    refuse.parameters = ("_z", *[f"_x{i}" for i in range(arity)])  # type: ignore[attr-defined]
+    refuse.parameters = ("_z", *[f"_x{i}" for i in range(arity)])
     return refuse
 
 
@@ -131,7 +132,7 @@ def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callabl
         return _narrow(d, z.dtype)
 
     names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
-    converted.parameters = ("z", *names)  # type: ignore[attr-defined]
+    converted.parameters = ("z", *names)
     return converted
 
 
@@ -173,7 +174,7 @@ def through(function: Callable, k: int) -> Callable:
         x = xs[k] if type(xs[k]) is not np.ndarray or xs[k].dtype.kind in "fc" else xs[k].astype(float)
         return jvp(along, (x,), (np.ones_like(x),))[1]
 
-    partial.parameters = ("z", *[f"x{i}" for i in range(arity)])  # type: ignore[attr-defined]
+    partial.parameters = ("z", *[f"x{i}" for i in range(arity)])
     return partial
 
 
@@ -211,7 +212,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
         along = slope(p, *point)
         return 1.0 / along if is_value else -own(p, *point) / along
 
-    partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])  # type: ignore[attr-defined]
+    partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])
     return partial
 
 

@@ -49,6 +49,7 @@ def in_chunks(function: Any, nodes: int) -> Any:
         parts = [function(*[x[i : i + step] for x in flat], **params) for i in range(0, flat[0].size, step)]
         return np.concatenate(parts).reshape(xs[0].shape)
 
+    run.host = function  # for `fad.source`, whose readers have no such arrays
     return run
 
 

@@ -12,14 +12,15 @@ import scipy.stats
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
 from fad.errors import DerivativeError
+from fad.ops.structural import as_array
 from fad.scipy.special.build import number
 
 
 def operands(xs: tuple) -> list:
-    """Return operands as floating-point values; Python numbers in the precision of the arrays beside them."""
-    dtypes = [x.dtype for x in xs if hasattr(x, "dtype") and x.dtype.kind == "f"]
-    dtype = np.result_type(*dtypes) if dtypes else np.dtype(float)
-    return [x if hasattr(x, "dtype") and x.dtype.kind == "f" else np.asarray(x, dtype=dtype)[()] for x in xs]
+    """Return operands in double precision, as SciPy's distributions compute whatever they are given."""
+    wider = [x.dtype for x in xs if hasattr(x, "dtype") and x.dtype.kind == "f"]
+    dtype = np.result_type(float, *wider)
+    return [x if hasattr(x, "dtype") and x.dtype == dtype else as_array(x).astype(dtype)[()] for x in xs]
 
 
 class Draws:

@@ -17,10 +17,6 @@ from fad.scipy.stats.base import Draws, _exp, operands
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def _array(x: Any) -> Any:
-    return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)[()]
-
-
 def _registered(distribution: Draws, samples: dict) -> Any:
     """Enter the methods of a distribution into the registry, each with its samples."""
     for method, drawn in samples.items():
@@ -46,9 +42,8 @@ class _MultivariateNormal(Draws):
         >>> fad.grad(lambda m: multivariate_normal.logpdf(np.array([1.0, 2.0]), m, np.eye(2)))(np.zeros(2))
         array([1., 2.])
         """
-        x = _array(x)
+        x, cov = operands((x, cov))
         x = x.reshape((*x.shape, 1)) if x.ndim == 0 else x
-        cov = _array(cov)
         n = x.shape[-1]
         if cov.ndim < 2:
             cov = cov * np.eye(n)
@@ -86,7 +81,7 @@ class _MultivariateNormal(Draws):
         >>> fad.grad(lambda v: multivariate_normal.entropy(np.zeros(2), v))(np.array([1.0, 4.0]))
         array([0.5  , 0.125])
         """
-        cov = _array(cov)
+        (cov,) = operands((cov,))
         if cov.ndim < 2:
             cov = cov * np.eye(1 if mean is None else np.size(mean))
         root = np.linalg.cholesky(cov)
