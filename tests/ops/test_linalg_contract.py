@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fad
 from fad.testing import call, contract
 
 
@@ -82,3 +83,21 @@ FUNCTIONS = {
 def test_functions_of_decompositions_pass_the_contract(what):
     function, samples = FUNCTIONS[what]
     contract(function, samples=samples)
+
+
+OF_NO_LANES = {
+    "det": np.linalg.det,
+    "qr": lambda a: np.linalg.qr(a)[1],
+    "eig": lambda a: np.linalg.eig(a)[0],
+    "eigh": lambda a: np.linalg.eigh(a)[0],
+    "svd": lambda a: np.linalg.svd(a)[1],
+}
+
+
+@pytest.mark.parametrize("name", OF_NO_LANES)
+def test_derivatives_over_no_lanes_at_all_are_empty(name):
+    def pushed(a):
+        return fad.jvp(OF_NO_LANES[name], (a,), (a,))[1]
+
+    none = np.zeros((0, 3, 3))
+    assert fad.vmap(pushed)(none).shape == OF_NO_LANES[name](none).shape

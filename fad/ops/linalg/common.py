@@ -11,7 +11,7 @@ from fad.backends import like
 from fad.core.archetypes import align
 from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, bind, depth, stop_gradient
+from fad.core.tracer import bind, depth, stop_gradient
 from fad.errors import GaugeDependenceWarning
 
 
@@ -96,9 +96,10 @@ def flag(name: str, test: Any) -> Primitive:
     """Make an operation that answers yes or no for a whole operand: in a batch, for each lane."""
 
     def batch(size, batched, xs, params):
-        return np.stack([test(x) for x in xs[0]]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
+        return np.stack([bind(prim, x) for x in xs[0]]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
 
-    return Primitive(name, test, flat=True, batch=batch, archetype="flat")
+    prim = Primitive(name, test, flat=True, batch=batch, archetype="flat")
+    return prim
 
 
 # --- Hermitian matrices ------------------------------------------------------------------------------------------
@@ -109,8 +110,6 @@ def _largest(x):
 
 
 def _is_hermitian(a):
-    if type(a) is Tracer:
-        return bind(_hermitian_p, a)
     return np.bool_(bool(_largest(a - h(a)) <= 1e-4 * _largest(a)))
 
 
@@ -144,8 +143,6 @@ def scale_of(w: Any) -> Any:
 
 def _crowded(w, zero, wide=False):
     """Tell whether any values are repeated; `wide`: or so near each other that second derivatives lose their digits."""
-    if type(w) is Tracer:
-        return bind(_crowded_p[zero, wide], w)
     gaps = _distances(w, zero)
     if not (gaps < _tolerance(w, _WIDEST if wide else 0.5)).any():
         return np.bool_(False)

@@ -15,6 +15,7 @@ from fad.ops.linalg.common import (
     diagonal,
     eps,
     eye_like,
+    flag,
     h,
     hermitian_part,
     inexact,
@@ -92,12 +93,7 @@ def _plain_rank(r):
     return np.bool_(size.size and bool((size <= 4 * eps(r) * size.max(-1, keepdims=True)).any()))
 
 
-_dependent_p = Primitive(
-    "has_dependent_columns",
-    _plain_rank,
-    flat=True,
-    batch=lambda size, batched, xs, params: np.stack([bind(_dependent_p, x) for x in xs[0]]),
-)
+_dependent_p = flag("has_dependent_columns", _plain_rank)
 
 
 def _skew(c):

@@ -22,6 +22,7 @@ from fad.ops.linalg.common import (
     diagonal,
     eps,
     eye_like,
+    flag,
     h,
     hermitian_part,
     inexact,
@@ -174,12 +175,7 @@ def _defective(v):
     return np.bool_(bool((np.linalg.cond(v) > eps(v) ** -0.75).any()))
 
 
-_defective_p = Primitive(
-    "is_defective",
-    _defective,
-    flat=True,
-    batch=lambda size, batched, xs, params: np.stack([bind(_defective_p, x) for x in xs[0]]),
-)
+_defective_p = flag("is_defective", _defective)
 
 
 def _vectors_followed(a, w, v):

@@ -17,6 +17,7 @@ from fad.ops.linalg.common import (
     diagonal,
     eps,
     eye_like,
+    flag,
     h,
     inexact,
     row,
@@ -146,12 +147,7 @@ def _maybe_singular(a):
     return np.bool_(a.size and bool((~(det > eps(a) ** 0.4 * size)).any()))
 
 
-_maybe_singular_p = Primitive(
-    "may_be_singular",
-    _maybe_singular,
-    flat=True,
-    batch=lambda size, batched, xs, params: np.stack([bind(_maybe_singular_p, x) for x in xs[0]]),
-)
+_maybe_singular_p = flag("may_be_singular", _maybe_singular)
 
 
 def _det_differentiated(a):
