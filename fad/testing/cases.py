@@ -193,12 +193,19 @@ def _elementwise_samples(operation: Any, s: Sampler) -> list[Call]:
     for k in range(arity if arity > 1 else 0):
         args = list(draw(*[(3,)] * arity).args)
         low, high = domains[k]
-        args[k] = low + 0.37 * (high - low)
-        drawn.append(call(*args))
+        number = low + 0.37 * (high - low)
+        drawn.append(call(*[number if i == k else _off(x, number) for i, x in enumerate(args)]))
         if low <= 1 and high >= 2:  # an array of integers beside one of floats: NumPy's promotion, and no derivative
-            args[k] = s.ints(1, 3, (3,))
-            drawn.append(call(*args))
+            whole = s.ints(1, 3, (3,))
+            drawn.append(call(*[whole if i == k else _off(x, whole) for i, x in enumerate(args)]))
     return drawn
+
+
+def _off(x: Any, number: Any) -> Any:
+    """Return numbers that are moved a little away from others where they are close: there may be a kink at a tie."""
+    gap = x.real - number
+    moved = np.where(np.abs(gap) < 0.05, np.copysign(0.05, gap) - gap, 0.0)
+    return (x + moved).astype(x.dtype)
 
 
 def defined(case: Case) -> bool:
