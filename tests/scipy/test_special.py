@@ -16,6 +16,7 @@ sc = pytest.importorskip("scipy.special")
 stats = pytest.importorskip("scipy.stats")
 
 import fad.scipy.special as ours  # noqa: E402
+from fad.scipy import stats as densities  # noqa: E402
 
 
 def test_importing_fad_does_not_import_scipy_and_plain_ufuncs_work_nevertheless():
@@ -59,6 +60,29 @@ def test_x_log_y_at_zero():
     assert fad.grad(sc.rel_entr, 1)(0.0, 0.0) == 0.0
     assert fad.grad(sc.kl_div, 1)(0.0, 0.5) == 1.0
     assert not np.isnan(fad.grad(lambda x: sc.kl_div(x, x))(0.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "mixed"), [(sc.xlogy, 0.5), (sc.xlog1py, 1 / 3), (sc.rel_entr, -0.5), (sc.kl_div, -0.5)]
+)
+def test_the_second_derivatives_of_x_log_y_at_zero_are_there(f, mixed):
+    both = lambda v: f(v[0], v[1])
+    with np.errstate(divide="ignore"):  # the first derivative in x is infinite for some, at 0
+        for second in (fad.hessian(both), fad.jacrev(fad.jacrev(both)), fad.jacfwd(fad.jacfwd(both))):
+            assert second(np.array([0.0, 2.0]))[1, 0] == pytest.approx(mixed)
+
+
+def test_densities_with_a_vanishing_exponent_have_second_derivatives():
+    f = lambda a: densities.f.logpdf(0.7, a, 3.0)
+    assert fad.grad(fad.grad(f))(2.0) == pytest.approx((fad.grad(f)(2.0001) - fad.grad(f)(1.9999)) / 2e-4, rel=1e-6)
+    g = lambda x: fad.grad(lambda a: densities.gamma.logpdf(x, a))(1.0)
+    assert fad.grad(g)(0.7) == pytest.approx(1 / 0.7)
+
+
+def test_faddeevas_function_of_single_precision_is_scipys():
+    x = np.array([0.3, 1.2], np.float32)
+    assert fad.vjp(sc.wofz, x)[0].dtype == sc.wofz(x).dtype
+    assert fad.grad(lambda x: np.sum(sc.wofz(x).imag))(x).dtype == np.float32
 
 
 def test_entropy_at_zero_has_the_slope_it_has():

@@ -128,7 +128,7 @@ def _t_freedom(z, df, t):
 _student = (_t_freedom, _t_density)
 stdtr = special("stdtr", *_student, domain=((1.2, 8.0), (-3.0, 3.0)), elsewhere=formulas.stdtr)
 stdtrit = special("stdtrit", *inverse(_student, 1, 1), domain=((1.2, 8.0), _P), elsewhere=formulas.stdtrit)
-stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.93, 0.95), (2.0, 2.3)))
+stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.84, 0.87), (1.9, 2.1)))
 
 # --- non-central: in the argument, and for chi square in the shift --------------------------------------------------
 

@@ -60,8 +60,9 @@ round = special("round", None, domain=(-2.0, 2.0))
 
 
 def _ratio(x, y):
-    """x / y, and 0 where x is 0, whatever y is."""
-    return np.where(x == 0, np.zeros_like(x), x) / np.where(x == 0, np.ones_like(y), y)
+    """x / y, and 0 where both are 0. Where x alone is 0 the quotient stays: it has a derivative in x."""
+    both = (x == 0) & (y == 0)
+    return np.where(both, np.zeros_like(x), x) / np.where(both, np.ones_like(y), y)
 
 
 def _log_ratio(x, y):

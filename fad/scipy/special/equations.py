@@ -11,10 +11,12 @@ import math
 import numpy as np
 import scipy.special as sc
 
+from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.scipy.special import formulas
-from fad.scipy.special.build import special, special_multi
+from fad.errors import DerivativeError
+from fad.scipy.special.build import number, special, special_multi
 from fad.scipy.special.elliptic import elliprd
 
 _DEGREE = math.pi / 180
@@ -38,26 +40,73 @@ def _in_double(ufunc):
 
 # --- Mathieu --------------------------------------------------------------------------------------------------------
 
-_ANGLES = np.arange(64) * (360.0 / 64)
 
+def _characteristic(cosines):
+    """Return the derivative in q of a characteristic value, an eigenvalue of a tridiagonal matrix D + q E.
 
-def _mean(function):
-    """Return the derivative in q of a characteristic value: the mean of 2 cos(2x) under the squared function."""
+    The matrix is that of the recurrence of Fourier's coefficients (DLMF 28.4), of cosines or of sines of even or of odd
+    multiples, made symmetric. With its eigenvector v the derivative is ``v E v``; those of v are eigh's.
+    """
 
-    def partial(_a, m, q):
-        y = function(m[..., None] if hasattr(m, "ndim") else m, q[..., None], _ANGLES)[0]
-        weight = 2.0 * np.cos(2.0 * _DEGREE * _ANGLES)
-        return ((weight * y * y).sum(-1) / (y * y).sum(-1)).astype(q.dtype)
+    def partial(a, m, q):
+        m, q = _double(m), _double(q)
+        nowhere = 0.0 * (a + q)  # NaN where there is no value
+        m, q = np.where(np.isfinite(m), m, 0.0), np.where(np.isfinite(q), q, 0.0)
+        odd = m % 2.0
+        matrix, coupling = _recurrence(odd, q, cosines, _coefficients(m, q))
+        index = (m - (0.0 if cosines else 2.0) + (0.0 if cosines else 1.0) * odd) // 2.0
+        vectors = np.linalg.eigh(matrix)[1]
+        index = np.clip(index, 0.0, matrix.shape[-1] - 1.0).astype(int)
+        index = np.broadcast_to(index, matrix.shape[:-2])[..., None, None]
+        v = np.take_along_axis(vectors, np.broadcast_to(index, (*matrix.shape[:-1], 1)), axis=-1)
+        return np.sum(v * (coupling @ v), axis=(-2, -1)) + nowhere
 
     return partial
 
 
+def _double(x):
+    return x.astype(float) if hasattr(x, "astype") else np.float64(x)
+
+
+def _coefficients(m, q):
+    """Return how many coefficients there are to double precision: they fall off beyond the turning point."""
+    m, q = np.abs(number(m)), np.abs(number(q))
+    needed, n = np.sqrt(0.25 * m * m + 0.5 * q) + 3.0 * np.sqrt(np.sqrt(q)) + 16.0, 32
+    while np.any(needed > n):  # few sizes, for what jit records holds for one of them
+        n *= 2
+        if n > 2048:
+            raise DerivativeError(
+                "scipy.special.mathieu_a and mathieu_b have derivatives for orders up to 4000 and |q| up to 7e6; "
+                "keep q constant (fad.stop_gradient)"
+            )
+    return n
+
+
+def _recurrence(odd, q, cosines, n):
+    """Return ``D + q E`` and E: the constant matrices of even and of odd multiples, chosen by `odd`, 0 or 1."""
+    k = np.arange(n)
+    first = 0.0 if cosines else 2.0
+    squares = [np.diag((2.0 * k + start) ** 2) for start in (first, 1.0)]
+    even = np.eye(n, k=1) + np.eye(n, k=-1)
+    uneven = even.copy()
+    uneven[0, 0] = 1.0 if cosines else -1.0
+    if cosines:
+        even[0, 1] = even[1, 0] = math.sqrt(2.0)
+    odd, q = odd[..., None, None], q[..., None, None]
+    squares, (even, uneven) = [like(q, x) for x in squares], [like(q, x) for x in (even, uneven)]
+    coupling = even + odd * (uneven - even)
+    return squares[0] + odd * (squares[1] - squares[0]) + q * coupling, coupling
+
+
 def _values(s):
-    return [call(2.0, s.real(3, 4, low=0.2, high=5.0)), call(1.0, s.real(low=0.2, high=5.0))]
+    return [
+        call(2.0, s.real(3, 4, low=0.2, high=5.0)), call(1.0, s.real(low=0.2, high=5.0)),
+        call(s.ints(1, 7, (4,)).astype(float), s.real(4, low=-3.0, high=9.0)),
+    ]  # fmt: skip
 
 
-mathieu_a = special("mathieu_a", _ORDER, _mean(sc.mathieu_cem), samples=_values, order=1)
-mathieu_b = special("mathieu_b", _ORDER, _mean(sc.mathieu_sem), samples=_values, order=1)
+mathieu_a = special("mathieu_a", _ORDER, _characteristic(cosines=True), samples=_values)
+mathieu_b = special("mathieu_b", _ORDER, _characteristic(cosines=False), samples=_values)
 
 
 def _angular(value):

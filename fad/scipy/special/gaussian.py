@@ -62,7 +62,7 @@ wofz_p = special(
 def wofz(z, /, **options):
     """Return Faddeeva's function exp(-z**2) erfc(-i z): complex, for real arguments too."""
     if type(z) is Tracer and z.dtype.kind == "f":
-        z = z.astype(np.result_type(z.dtype, np.complex64))
+        z = z.astype(np.complex128)  # in single precision too, as SciPy does
     return wofz_p(z, **options)
 
 
