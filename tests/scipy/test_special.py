@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -62,14 +63,10 @@ def test_x_log_y_at_zero():
     assert not np.isnan(fad.grad(lambda x: sc.kl_div(x, x))(0.0))
 
 
-@pytest.mark.parametrize(
-    ("f", "mixed"), [(sc.xlogy, 0.5), (sc.xlog1py, 1 / 3), (sc.rel_entr, -0.5), (sc.kl_div, -0.5)]
-)
+@pytest.mark.parametrize(("f", "mixed"), [(sc.xlogy, 0.5), (sc.xlog1py, 1 / 3), (sc.rel_entr, -0.5), (sc.kl_div, -0.5)])
 def test_the_second_derivatives_of_x_log_y_at_zero_are_there(f, mixed):
-    both = lambda v: f(v[0], v[1])
-    with np.errstate(divide="ignore"):  # the first derivative in x is infinite for some, at 0
-        for second in (fad.hessian(both), fad.jacrev(fad.jacrev(both)), fad.jacfwd(fad.jacfwd(both))):
-            assert second(np.array([0.0, 2.0]))[1, 0] == pytest.approx(mixed)
+    for outer, inner in itertools.product((fad.jacfwd, fad.jacrev), repeat=2):
+        assert outer(inner(f, 1))(0.0, 2.0) == pytest.approx(mixed)
 
 
 def test_densities_with_a_vanishing_exponent_have_second_derivatives():
