@@ -1,11 +1,12 @@
 """What JAX, PyTorch and HIPS autograd cover of fad's operations, found by running them; writes docs/coverage.md.
 
-    python benchmarks/coverage.py [-o docs/coverage.md]
+    python benchmarks/coverage.py [-o docs/coverage.md] [-a answers.json]
 
 Every operation of the registry that answers for a function of NumPy or SciPy is called on its own samples in each
 library that is installed, in value, gradient, forward mode and second order, and compared with fad, whose own rules the
 contract measures against differences. What iterates or integrates has a program of its own instead of samples
-(tests/oracles/solvers.py). A library that is missing keeps no column, and the script says so.
+(tests/oracles/solvers.py). A library that is missing keeps no column, and the script says so. It takes about half an
+hour; with -a the answers are kept in a file, and a page of other words is made from them at once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.metadata
+import json
 import sys
 import time
 import warnings
@@ -47,7 +49,7 @@ ROOMS = {
 }
 MARKS = {
     "yes": "✓", "value": "value", "forward": "no forward mode", "second": "no second order",
-    "gradient": "gradient only", "part": "in part", "NaN": "NaN", "wrong": "differs", "absent": "–",
+    "gradient": "gradient only", "part": "in part", "pushed": "forward mode only", "NaN": "NaN", "wrong": "differs", "absent": "–",
     "call": "another call",
 }  # fmt: skip
 
@@ -95,7 +97,8 @@ def summary(answer: Any, flat: bool) -> str:
     if len(right) == len(said) - 1:
         return "value" if flat or not right else "yes"
     names = {frozenset(("gradient", "second")): "forward", frozenset(("gradient", "forward")): "second"}
-    return names.get(frozenset(right), "gradient" if right == {"gradient"} else "part" if right else "value")
+    alone = {"gradient": "gradient", "forward": "pushed"}
+    return names.get(frozenset(right), "value" if not right else alone.get(next(iter(right)), "part"))
 
 
 def ours(operation: Any) -> str:
@@ -144,7 +147,7 @@ def page(found: dict, asked: list, answers: dict) -> str:
         HEAD.format(versions=versions, numpy=numpy_, scipy=scipy_, date=datetime.date.today(), count=len(found)),
         *_totals(found, words, answers, names),
         *_by_room(rooms, words, found, names),
-        "## Every operation\n\n" + LEGEND,
+        "## Every function\n\n" + LEGEND,
         *[_details(heading, rooms[heading], words, names) for heading in ROOMS if heading in rooms],
         *_differences(asked, words),
     ]
@@ -166,11 +169,12 @@ LEGEND = """| mark | meaning |
 |---|---|
 | ✓ | value, gradient, forward mode and second order are there and agree with fad |
 | value | the value alone; so it is for counts, places and comparisons, which have no derivative |
-| no forward mode, no second order, gradient only | the rest is there and agrees |
+| no forward mode, no second order | the rest is there and agrees |
+| gradient only, forward mode only | this one and the value are there and agree; neither the other mode nor second order |
 | in part | right for some of the samples; others raise |
 | NaN | a derivative is NaN where fad's is a number |
 | differs | a derivative is another one; the reasons stand at the end |
-| another call | a function of that name takes other arguments, or computes something else |
+| another call | a function of that name takes other arguments, or computes something else; see the end too |
 | – | there is no function of that name |"""
 
 
@@ -188,7 +192,7 @@ def _totals(found, words, answers, names):
     rows = [["value", *[sum(words[p][n] not in ("absent", "call") for p in found) for n in names]]]
     for stage, text in (("gradient", "gradient"), ("forward", "forward mode"), ("second", "second order")):
         rows.append([text, *[sum(_has(words, answers, p, n, stage) for p in smooth) for n in names]])
-    text = f"Of {len(found)} operations, {len(smooth)} have a derivative. So many are right, for some samples at least:"
+    text = f"Of {len(found)} functions, {len(smooth)} have a derivative. So many are right, for some samples at least:"
     return ["## In numbers", text, _table(["", *names], rows)]
 
 
@@ -208,7 +212,7 @@ def _by_room(rooms, words, found, names):
         if paths:
             rows.append([heading, len(paths), *[sum(words[p][n] == "yes" for p in paths) for n in names]])
     text = "Right to second order in both modes, for every sample, room by room:"
-    return [text, _table(["", "operations", *names], rows)]
+    return [text, _table(["", "functions", *names], rows)]
 
 
 def _details(heading, paths, words, names):
@@ -217,36 +221,52 @@ def _details(heading, paths, words, names):
         rows[tuple(words[path][n] for n in names)].append(path)
     order = sorted(rows.items(), key=lambda item: (-Counter(item[0])["yes"], -len(item[1])))
     body = [[" ".join(f"`{peers.shown(p)}`" for p in sorted(group)), *[MARKS[w] for w in key]] for key, group in order]
-    return f"### {heading}\n\n" + _table(["operation", *names], body)
+    return f"### {heading}\n\n" + _table(["function", *names], body)
 
 
 def _differences(asked, words):
+    other = _reasons(asked, words, "different", ("wrong", "NaN"))
+    calls = _reasons(asked, words, "not_asked", ("call",))
+    return [
+        *(["## Where another library gives another derivative", *other] if other else []),
+        *(["## Where a function of the same name was not asked", *calls] if calls else []),
+    ]
+
+
+def _reasons(asked, words, kind, marks):
+    """Return a list of reasons for each library, of those that stand in `tests/oracles/libraries.py`."""
     parts = []
     for peer in asked:
         reasons = defaultdict(list)
-        for path, reason in peer.different.items():
-            if words.get(path, {}).get(peer.name) in ("wrong", "NaN"):
+        for path, reason in getattr(peer, kind).items():
+            if words.get(path, {}).get(peer.name) in marks:
                 reasons[reason].append(path)
         lines = [f"- {' '.join(f'`{p}`' for p in paths)}: {reason}" for reason, paths in reasons.items()]
         if lines:
             parts.append(f"### {peer.name}\n\n" + "\n".join(lines))
-    return ["## Where another library gives another derivative", *parts] if parts else []
+    return parts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "coverage.md")
-    output = parser.parse_args().output
+    parser.add_argument("-a", "--answers", type=Path, help="where the answers are kept, and read again if it exists")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     asked, found = installed(), {**peers.operations(), **solvers.programs()}
-    answers = ask_all(found, asked)
-    output.write_text(page(found, asked, answers))
+    if options.answers and options.answers.exists():
+        answers = json.loads(options.answers.read_text())
+    else:
+        answers = ask_all(found, asked)
+    if options.answers:
+        options.answers.write_text(json.dumps(answers))
+    options.output.write_text(page(found, asked, answers))
     for path, peer in ((p, q) for p in found for q in asked):
         said = answers[path][peer.name]
         if path not in peer.different and summary(said, False) in ("wrong", "NaN"):
             print(f"no reason is written down why {path} differs in {peer.name}: {said}")
-    print(f"wrote {output}")
+    print(f"wrote {options.output}")
 
 
 if __name__ == "__main__":
