@@ -2,20 +2,12 @@
 
 import numpy as np
 import pytest
+from natively import compiled
 
 import fad
-from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
 RNG = np.random.default_rng(0)
-
-
-def compiled(f, *args):
-    with using("llvm"):
-        fast = fad.jit(f)
-        fast(*args)
-        fast(*args)
-    return fast
 
 
 def program(fast):

@@ -8,9 +8,9 @@ import threading
 
 import numpy as np
 import pytest
+from natively import compiled
 
 import fad
-from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
 from fad.compile.llvm import pool as pools
@@ -18,14 +18,6 @@ from fad.compile.parts import cut
 from fad.compile.stencils import gather_scatters
 
 RNG = np.random.default_rng(0)
-
-
-def compiled(f, *args):
-    with using("llvm"):
-        fast = fad.jit(f)
-        fast(*args)
-        fast(*args)
-    return fast
 
 
 @pytest.fixture
