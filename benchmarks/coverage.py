@@ -49,8 +49,8 @@ ROOMS = {
 }
 MARKS = {
     "yes": "✓", "value": "value", "forward": "no forward mode", "second": "no second order",
-    "gradient": "gradient only", "part": "in part", "pushed": "forward mode only", "NaN": "NaN", "wrong": "differs", "absent": "–",
-    "call": "another call",
+    "gradient": "gradient only", "pushed": "forward mode only", "part": "in part", "NaN": "NaN", "wrong": "differs",
+    "absent": "–", "call": "another call",
 }  # fmt: skip
 
 
@@ -96,9 +96,11 @@ def summary(answer: Any, flat: bool) -> str:
         return "part"
     if len(right) == len(said) - 1:
         return "value" if flat or not right else "yes"
-    names = {frozenset(("gradient", "second")): "forward", frozenset(("gradient", "forward")): "second"}
-    alone = {"gradient": "gradient", "forward": "pushed"}
-    return names.get(frozenset(right), "value" if not right else alone.get(next(iter(right)), "part"))
+    names = {
+        ("gradient", "second"): "forward", ("forward", "gradient"): "second", ("gradient",): "gradient",
+        ("forward",): "pushed", (): "value",
+    }  # fmt: skip
+    return names.get(tuple(sorted(right)), "part")
 
 
 def ours(operation: Any) -> str:
@@ -170,7 +172,7 @@ LEGEND = """| mark | meaning |
 | ✓ | value, gradient, forward mode and second order are there and agree with fad |
 | value | the value alone; so it is for counts, places and comparisons, which have no derivative |
 | no forward mode, no second order | the rest is there and agrees |
-| gradient only, forward mode only | this one and the value are there and agree; neither the other mode nor second order |
+| gradient only, forward mode only | the value and this are there and agree, the other mode and second order are not |
 | in part | right for some of the samples; others raise |
 | NaN | a derivative is NaN where fad's is a number |
 | differs | a derivative is another one; the reasons stand at the end |
