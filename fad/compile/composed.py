@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.rows import PLACE
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.einsum import pair_plan
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
+_LONG = 64  # elements of a row that is searched twice
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
 
@@ -158,6 +160,30 @@ def _count(work: _Writer, eq: Equation) -> bool:
     return count is not None and work.end(eq, "positive", count)
 
 
+def _position(name: str) -> Callable:
+    """In long rows, find the extreme first and then its place: both run in vectors."""
+
+    def rule(work: _Writer, eq: Equation) -> bool:
+        x, t, axis, keepdims = _facts(work, eq)
+        last = t.shape and axis == len(t.shape) - 1 and t.shape[-1] >= _LONG
+        if not last or t.dtype not in _COUNTED or t.dtype == _TRUTH or not t.size:
+            return False
+        most = work.reduce(name, x, (axis,), True)  # type: ignore[arg-type]
+        work.equations.append(Equation(PLACE, (x, most), {"keepdims": keepdims}, eq.outs, eq.place))
+        return True
+
+    return rule
+
+
+def _product(work: _Writer, eq: Equation) -> bool:
+    """NumPy multiplies narrow integers as wide ones."""
+    x, t, axis, keepdims = _facts(work, eq)
+    out = work.type(eq.outs[0]).dtype
+    if t.dtype not in _COUNTED or t.dtype == out or out not in _COUNTED:
+        return False
+    return work.end(eq, "product_over", work.do("convert", x, dtype=out), axis=axis, keepdims=keepdims)
+
+
 def _extreme(logical: Callable) -> Callable:
     """A maximum of truth values asks whether any is true, a minimum whether all are."""
 
@@ -258,7 +284,8 @@ def _round(work: _Writer, eq: Equation) -> bool:
 
 _RULES: dict[str, Callable] = {
     "norm_over": _norm, "variance_over": _variance, "logsumexp_over": _logsumexp, "any_over": _any, "all_over": _all,
-    "count_over": _count, "max_over": _extreme(_any), "min_over": _extreme(_all), "contract": _contract,
+    "count_over": _count, "product_over": _product, "max_over": _extreme(_any), "min_over": _extreme(_all),
     "fmax_over": _extreme_of_numbers("max_over", -math.inf), "fmin_over": _extreme_of_numbers("min_over", math.inf),
+    "position_of_max": _position("max_over"), "position_of_min": _position("min_over"), "contract": _contract,
     "pad_zeros": _pad, "round_to": _round,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import is_heavy, template, working_type
 from fad.compile.lookups import is_lookup
 from fad.compile.planes import COMPLEX
+from fad.compile.rows import is_row
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
@@ -31,7 +32,7 @@ MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 15, 2
 
 
 class Step:
-    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "lookup", "guard", "view" or "call"."""
+    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "lookup", "row", "guard", "view", "call"."""
 
     __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
 
@@ -102,7 +103,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
     if eq.prim.name == "sum_over" and out.dtype == np.int64 and eq.params["axis"]:
         x = graph.types[eq.ins[0]]
         return "sum" if x.dtype in _COUNTED and x.size else "call"
-    return "call"
+    return "row" if is_row(graph, eq) else "call"
 
 
 def _in_pieces(graph: Graph, eq: Equation) -> bool:

@@ -27,7 +27,8 @@ def refuse_gone(leaves: Iterable[Any]) -> None:
     x: Any
     for n, x in enumerate(leaves):
         entry = GONE.get(id(x)) if type(x) is np.ndarray else None
-        if entry is not None and entry() is x:
+        same = entry is not None and entry() is x
+        if same:
             raise DonatedArrayError(
                 f"array {n} among the arguments, of shape {x.shape}, was donated to an earlier call, which may have "
                 "written a result into its memory. Use what that call returned instead, or drop donate_argnums"
