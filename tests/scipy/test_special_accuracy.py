@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.errors import DerivativeError
 
 mp = pytest.importorskip("mpmath")
 sc = pytest.importorskip("scipy.special")
@@ -220,6 +221,71 @@ def test_inverses_undo_their_functions_to_second_order(name, forward, point, sol
     np.testing.assert_allclose(gradient, [0.0] * (n - 1) + [1.0], atol=1e-10)
     rows = fad.hessian(identity, argnums=tuple(range(n)))(*point)
     np.testing.assert_allclose(np.array(rows, dtype=float), np.zeros((n, n)), atol=1e-8)
+
+
+def test_stdtridf_has_the_second_derivatives_of_an_inverse_function():
+    def solved(p, t, near):
+        def distance(df):
+            return 1 - mp.betainc(df / 2, mp.mpf(1) / 2, 0, df / (df + t * t), regularized=True) / 2 - p
+
+        return mp.findroot(distance, near)
+
+    for p, t in ((0.94, 2.1), (0.86, 2.0), (0.949, 2.22)):
+        rows = fad.hessian(lambda x: sc.stdtridf(x[0], x[1]))(np.array([p, t]))
+        with mp.workdps(40):
+            near, h = mp.mpf(float(sc.stdtridf(p, t))), mp.mpf(10) ** -9
+            f = lambda i, j, p=p, t=t, near=near, h=h: solved(mp.mpf(p) + i * h, mp.mpf(t) + j * h, near)
+            middle = f(0, 0)
+            in_p, in_t = (f(1, 0) - 2 * middle + f(-1, 0)) / h**2, (f(0, 1) - 2 * middle + f(0, -1)) / h**2
+            mixed = (f(1, 1) - f(1, -1) - f(-1, 1) + f(-1, -1)) / (4 * h * h)
+        np.testing.assert_allclose(rows, np.array([[in_p, mixed], [mixed, in_t]], dtype=float), rtol=1e-10)
+
+
+@pytest.mark.parametrize("q", [0.1, 3.0, -7.0])
+@pytest.mark.parametrize("m", [1, 2, 5])
+@pytest.mark.parametrize("name", ["mathieu_a", "mathieu_b"])
+def test_characteristic_values_of_mathieus_equation_have_derivatives_of_any_order(name, m, q):
+    value = lambda q: getattr(sc, name)(float(m), q)
+    with mp.workdps(40):
+        h = mp.mpf(10) ** -7
+        points = [_characteristic_value(m, q + i * h, name == "mathieu_a", mp.mpf(value(q))) for i in range(-2, 3)]
+        a, b, c, d, e = points
+        wanted = [(d - b) / (2 * h), (d - 2 * c + b) / h**2, (e - 2 * d + 2 * b - a) / (2 * h**3)]
+    for order in range(3):
+        value = fad.grad(value)
+        np.testing.assert_allclose(value(q), float(wanted[order]), rtol=1e-10)
+
+
+def _characteristic_value(m, q, cosines, near):
+    """Solve the continued fraction of the recurrence of Fourier's coefficients (DLMF 28.4)."""
+    odd = m % 2
+    squares = [mp.mpf(2 * k + (1 if odd else 0 if cosines else 2)) ** 2 for k in range(60)]
+    if odd:
+        squares[0] += q if cosines else -q
+    couplings = [q * q * (2 if k == 0 and cosines and not odd else 1) for k in range(59)]
+
+    def pivot(x):
+        d = squares[-1] - x
+        for square, coupling in zip(squares[-2::-1], couplings[::-1], strict=True):
+            d = square - x - coupling / d
+        return d
+
+    return mp.findroot(pivot, (near, near + mp.mpf(10) ** -9), tol=mp.mpf(10) ** -60, verify=False)
+
+
+def test_characteristic_values_of_many_orders_are_differentiated_together_and_with_jit():
+    orders, q = np.array([0.0, 1.0, 12.0, 30.0]), np.array([0.3, 40.0, 0.2, 0.1])
+    pull = fad.jit(lambda q: fad.vjp(lambda q: sc.mathieu_a(orders, q), q)[1](np.ones(4))[0])
+    for _ in range(2):
+        found = pull(q)
+        single = [fad.grad(lambda q, m=m: sc.mathieu_a(m, q))(x) for m, x in zip(orders, q, strict=True)]
+        np.testing.assert_allclose(found, single, rtol=1e-13)
+        np.testing.assert_allclose(
+            found[2:], [q[2] / (12.0**2 - 1.0), q[3] / (30.0**2 - 1.0)], rtol=1e-4
+        )  # DLMF 28.6.15
+        q = 1.01 * q
+    with pytest.raises(DerivativeError, match="orders up to 4000"):
+        fad.grad(lambda q: sc.mathieu_a(1e5, q))(1.0)
 
 
 def test_the_second_derivative_of_gammainc_in_its_order_is_the_derivative_of_the_first():

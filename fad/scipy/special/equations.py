@@ -14,8 +14,8 @@ import scipy.special as sc
 from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
-from fad.scipy.special import formulas
 from fad.errors import DerivativeError
+from fad.scipy.special import formulas
 from fad.scipy.special.build import number, special, special_multi
 from fad.scipy.special.elliptic import elliprd
 
@@ -101,7 +101,7 @@ def _recurrence(odd, q, cosines, n):
 def _values(s):
     return [
         call(2.0, s.real(3, 4, low=0.2, high=5.0)), call(1.0, s.real(low=0.2, high=5.0)),
-        call(s.ints(1, 7, (4,)).astype(float), s.real(4, low=-3.0, high=9.0)),
+        call(s.ints(1, 7, (4,)), s.real(4, low=-3.0, high=9.0)),
     ]  # fmt: skip
 
 
