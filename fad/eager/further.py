@@ -6,6 +6,7 @@ Each is one node, and what it computes is NumPy's or fad's function of the same 
 from __future__ import annotations
 
 import importlib
+import math
 from collections import namedtuple
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -47,8 +48,10 @@ def _as(name: str, fun: Callable) -> Callable:
 
 
 def _special(name: str) -> Callable:
-    def fun(x):
-        return getattr(importlib.import_module("fad.scipy.special"), name)(x)  # needs SciPy, so not before it is called
+    def fun(*xs):
+        return getattr(importlib.import_module("fad.scipy.special"), name)(
+            *xs
+        )  # needs SciPy, so not before it is called
 
     return fun
 
@@ -71,6 +74,37 @@ diff = _as("diff", lambda x, n=1, dim=-1: np.diff(x, n, dim))
 quantile = _as("quantile", lambda x, q, dim=None, keepdim=False: np.quantile(x, q, axis=dim, keepdims=keepdim))
 cdist = _as("cdist", lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1))
 
+asinh, acosh, atanh = _as("asinh", np.arcsinh), _as("acosh", np.arccosh), _as("atanh", np.arctanh)
+logit, xlogy, erfinv = (
+    _as("logit", _special("logit")),
+    _as("xlogy", _special("xlogy")),
+    _as("erfinv", _special("erfinv")),
+)
+clamp_min = _as("clamp_min", lambda x, min: np.where(x < min, np.zeros_like(x) + min, x))
+clamp_max = _as("clamp_max", lambda x, max: np.where(x > max, np.zeros_like(x) + max, x))
+tensordot = _as("tensordot", lambda a, b, dims=2: np.tensordot(a, b, dims))
+dist = _as("dist", lambda x, y: np.linalg.norm((x - y).reshape(-1)))
+nansum = _as("nansum", lambda x, dim=None, keepdim=False: np.nansum(x, axis=dim, keepdims=keepdim))
+nanmean = _as("nanmean", lambda x, dim=None, keepdim=False: np.nanmean(x, axis=dim, keepdims=keepdim))
+take_along_dim = _as("take_along_dim", lambda x, i, dim=None: np.take_along_axis(x, i, dim))
+atleast_1d, atleast_2d = _as("atleast_1d", np.atleast_1d), _as("atleast_2d", np.atleast_2d)
+
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """Return the quotient rounded down."""
+    return placed(input // other)
+
+
+def std_mean(input: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> tuple:
+    """Return the standard deviation and the mean."""
+    return input.std(dim, unbiased, keepdim), input.mean(dim, keepdim)
+
+
+def var_mean(input: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> tuple:
+    """Return the variance and the mean."""
+    return input.var(dim, unbiased, keepdim), input.mean(dim, keepdim)
+
+
 # --- arranging -----------------------------------------------------------------------------------------------------
 
 movedim = _as("movedim", np.moveaxis)
@@ -79,6 +113,25 @@ tile = _as("tile", lambda x, *dims: np.tile(x, dims[0] if isinstance(dims[0], (t
 roll = _as("roll", lambda x, shifts, dims=None: np.roll(x, shifts, axis=dims))
 repeat_interleave = _as("repeat_interleave", lambda x, repeats, dim=None: np.repeat(x, repeats, axis=dim))
 narrow = _as("narrow", lambda x, dim, start, length: np.take(x, np.arange(start, start + length), axis=dim))
+
+
+diag_embed = _as("diag_embed", lambda x: x[..., None] * np.eye(x.shape[-1], dtype=x.dtype))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Return the tensor with an axis split into several, in which one -1 is worked out."""
+    dim = dim % input.ndim
+    known = -math.prod(sizes)
+    sizes = [input.shape[dim] // known if d == -1 else d for d in sizes]
+    return input.reshape(*input.shape[:dim], *sizes, *input.shape[dim + 1 :])
+
+
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """Return the tensor with slices of another added along an axis, where the index says."""
+    lead = (slice(None),) * (dim % input.ndim)
+    template, arrays = split_index((*lead, np.asarray(index.detach())))
+    add = lambda x, v: bind(add_p, x, v if alpha == 1 else alpha * v, *arrays, template=template)
+    return composite("IndexAddBackward0", add, input, source)
 
 
 def _joined(name: str, fun: Callable) -> Callable:
@@ -132,6 +185,16 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     """Return ``(values, indices)`` of the k largest (or smallest) elements along an axis, the best first."""
     order = argsort(input, dim, largest).value
     return _chosen(input, np.take(order, np.arange(k), axis=dim), dim)
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the middle element, of two the lower; over `dim`, ``(values, indices)``."""
+    if dim is None:
+        flat = input.reshape(-1)
+        return placed(flat[argsort(flat).value[(flat.shape[0] - 1) // 2]])
+    order = np.take(argsort(input, dim).value, [(input.shape[dim] - 1) // 2], axis=dim)
+    values, indices = _chosen(input, order, dim)
+    return Sorted(values, indices) if keepdim else Sorted(placed(values.squeeze(dim)), indices.squeeze(dim))
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
@@ -189,6 +252,9 @@ searchsorted = _plain("searchsorted", lambda a, v, right=False: np.searchsorted(
 count_nonzero = _plain("count_nonzero", lambda x, dim=None: np.count_nonzero(x, axis=dim))
 nonzero = _plain("nonzero", lambda x: np.argwhere(x))
 unique = _plain("unique", np.unique)
+argwhere = _plain("argwhere", np.argwhere)
+tril_indices = _plain("tril_indices", lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)))
+triu_indices = _plain("triu_indices", lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)))
 
 # --- namespaces ----------------------------------------------------------------------------------------------------
 
@@ -219,7 +285,9 @@ _FFT = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftshift")
 fft = SimpleNamespace(**{name: _as(f"fft_{name}", getattr(np.fft, name)) for name in _FFT})
 
 _METHODS = [
-    "addcdiv", "addcmul", "angle", "argsort", "bincount", "conj", "count_nonzero", "cross", "cumprod", "det",
+    "acosh", "addcdiv", "addcmul", "angle", "argsort", "argwhere", "asinh", "atanh", "clamp_max", "clamp_min",
+    "diag_embed", "dist", "erfinv", "floor_divide", "index_add", "logit", "median", "nanmean", "nansum",
+    "take_along_dim", "unflatten", "xlogy", "bincount", "conj", "count_nonzero", "cross", "cumprod", "det",
     "diagonal", "diff", "digamma", "erf", "erfc", "hypot", "inverse", "kron", "lerp", "lgamma", "logaddexp",
     "masked_select", "movedim", "nan_to_num", "narrow", "nonzero", "quantile", "repeat_interleave", "roll",
     "scatter", "scatter_add", "sinc", "sort", "swapaxes", "take", "tile", "topk", "trace", "unique",
@@ -228,6 +296,7 @@ for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
 
 __all__ = [
-    *_METHODS, "Sorted", "baddbmm", "broadcast_tensors", "cdist", "column_stack", "dstack", "fft", "hstack", "imag",
-    "isin", "linalg", "meshgrid", "real", "searchsorted", "swapdims", "vstack",
+    *_METHODS, "Sorted", "atleast_1d", "atleast_2d", "baddbmm", "broadcast_tensors", "cdist", "column_stack", "dstack",
+    "fft", "hstack", "imag", "isin", "linalg", "meshgrid", "real", "searchsorted", "std_mean", "swapdims", "tensordot",
+    "tril_indices", "triu_indices", "var_mean", "vstack",
 ]  # fmt: skip
