@@ -24,6 +24,7 @@ from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
 from fad.compile.rows import add_row
+from fad.compile.specials import add_special
 from fad.compile.stencils import gather_scatters
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
@@ -104,7 +105,7 @@ class Build(Memory):
             return None if not self.within and add_lookup(self, eq, _collapse) else self._call(eq)
         if step.kind == "row":
             eq = step.equations[0]
-            return None if add_row(self, eq) else self._call(eq)
+            return None if add_row(self, eq) or add_special(self, eq) else self._call(eq)
         if step.kind == "guard":
             return self._guard(step.equations[0])
         eq = step.equations[0]

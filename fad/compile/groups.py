@@ -18,6 +18,7 @@ from fad.compile.llvm.templates import is_heavy, template, working_type
 from fad.compile.lookups import is_lookup
 from fad.compile.planes import COMPLEX
 from fad.compile.rows import is_row
+from fad.compile.specials import is_special
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
 
@@ -103,7 +104,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
     if eq.prim.name == "sum_over" and out.dtype == np.int64 and eq.params["axis"]:
         x = graph.types[eq.ins[0]]
         return "sum" if x.dtype in _COUNTED and x.size else "call"
-    return "row" if is_row(graph, eq) else "call"
+    return "row" if is_row(graph, eq) or is_special(graph, eq) else "call"
 
 
 def _in_pieces(graph: Graph, eq: Equation) -> bool:
