@@ -4,8 +4,9 @@
 
 Gradients of an elementwise chain, an MLP, attention and a CNN, in float32. The columns are milliseconds per gradient,
 after a warm-up, the GPU waited for at the end only; the number of kernels as NVIDIA's profiler counts them (through
-PyTorch, which sees CuPy's kernels too); and the peak of the memory pool. Without CuPy or a GPU it says so, and counts
-the array operations that fad asks of a device, on the stand-in of the tests: that needs neither.
+PyTorch, which sees CuPy's kernels too); the peak of the memory pool; and by how much the memory in use that nvidia-smi
+shows grows in a process of its own that computes the gradient once, libraries included. Without CuPy or a GPU it says
+so, and counts the array operations that fad asks of a device, on the stand-in of the tests: that needs neither.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import datetime
 import functools
 import importlib
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -141,6 +145,32 @@ def torch_peak(torch, run):
     return torch.cuda.max_memory_reserved() / 2**20
 
 
+def in_use():
+    """Return the MiB in use on the first GPU, as nvidia-smi shows them."""
+    ask = ["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    return float(subprocess.run(ask, capture_output=True, text=True, check=True).stdout)
+
+
+def visible(library, name):
+    """Return how many MiB nvidia-smi sees of a process that computes one gradient with a library; "?" if none."""
+    if not shutil.which("nvidia-smi"):
+        return "?"
+    ask = [sys.executable, __file__, "--visible", library, name]
+    done = subprocess.run(ask, capture_output=True, text=True)
+    return float(done.stdout.split()[-1]) if done.returncode == 0 else "?"
+
+
+def print_visible(library, name):
+    before, args = in_use(), draw()[name]
+    if library == "fad":
+        of_fad(name)(*fad.device_put(args, "cupy"))
+        backends.get("cupy").synchronize()
+    else:
+        of_torch(_torch(), name, args)()
+        _torch().cuda.synchronize()
+    print(in_use() - before)
+
+
 def row(*cells):
     print("  ".join(f"{c:>18}" if isinstance(c, str) else f"{c:18.3f}" for c in cells), flush=True)
 
@@ -153,26 +183,30 @@ def versions(cupy, torch, jax):
 
 def on_gpu(cupy, small):
     torch = _torch() if _torch() and _torch().cuda.is_available() else None
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that JAX leaves memory to the others
     jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
     jax = jax if jax and jax.default_backend() == "gpu" else None
     device = backends.get("cupy")
     versions(cupy, torch, jax)
-    row("gradient", "library", "ms", "kernels", "peak MiB")
+    row("gradient", "library", "ms", "kernels", "peak MiB", "nvidia-smi MiB")
     for name, args in draw(small).items():
         gradient, placed = of_fad(name), fad.device_put(args, "cupy")
-        row(name, "fad, CPU", milliseconds(functools.partial(gradient, *args), lambda: None, 3), "", "")
+        row(name, "fad, CPU", milliseconds(functools.partial(gradient, *args), lambda: None, 3), "", "", "")
         run = functools.partial(gradient, *placed)
         time_, count = milliseconds(run, device.synchronize), kernels(torch, run) if torch else "?"
         peak = cupy_peak(cupy, run)
-        row(name, "fad, GPU", time_, float(count) if torch else "?", peak)
+        seen = visible("fad", name)
+        row(name, "fad, GPU", time_, float(count) if torch else "?", peak, seen)
         if torch:
             other = of_torch(torch, name, args)
             time_ = milliseconds(other, torch.cuda.synchronize)
             theirs = torch_peak(torch, other)
-            row(name, "PyTorch", time_, float(kernels(torch, other)), theirs)
-            row(name, "memory, fad : PyTorch", "", "", peak / theirs)
+            their_seen = visible("torch", name)
+            row(name, "PyTorch", time_, float(kernels(torch, other)), theirs, their_seen)
+            ratio = "?" if "?" in (seen, their_seen) else seen / their_seen
+            row(name, "fad : PyTorch", "", "", peak / theirs, ratio)
         if jax:
-            row(name, "JAX, jit", milliseconds(of_jax(jax, name, args), lambda: None), "?", "?")
+            row(name, "JAX, jit", milliseconds(of_jax(jax, name, args), lambda: None), "?", "?", "?")
 
 
 def on_stand_in():
@@ -188,15 +222,16 @@ def on_stand_in():
 
 
 def main():
+    if "--visible" in sys.argv:
+        return print_visible(*sys.argv[-2:])
     try:
         backends.get("cupy")
         cupy = importlib.import_module("cupy")
         float(cupy.ones(1).sum())
     except Exception as error:  # without a driver or a device CuPy raises errors of many kinds
         print("no GPU was used:", str(error).splitlines()[0])
-        on_stand_in()
-        return
-    on_gpu(cupy, "--small" in sys.argv)
+        return on_stand_in()
+    return on_gpu(cupy, "--small" in sys.argv)
 
 
 if __name__ == "__main__":
