@@ -74,6 +74,10 @@ WRONG = {
         "vmap_is_a_loop",
     ),
     "a jvp that makes single precision double": (_square(jvp=_bad_single), "single_precision_stays_single"),
+    "a batching rule that makes single precision double": (
+        _square(batch=lambda size, batched, xs, params: (xs[0] * xs[0]).astype(np.result_type(xs[0], float))),
+        "vmap_stays_single",
+    ),
     "a double result that was rounded to single precision on the way": (
         Composite(
             "rounded", lambda x: (x * x).astype(float), lambda s: [call(s.real(3))],

@@ -29,7 +29,7 @@ CLAUSES: dict[str, list[tuple[Callable[[Case], None], tuple]]] = {
     "second": [(c.second_derivatives, BOTH)],
     "vmap": [(c.vmap_is_a_loop, BOTH)],
     "vmap_derivatives": [(c.vmap_and_derivatives, DOUBLE)],
-    "dtypes": [(c.single_precision_stays_single, SINGLE)],
+    "dtypes": [(c.single_precision_stays_single, SINGLE), (c.vmap_stays_single, SINGLE)],
     "errors": [(c.unknown_keywords_are_refused, DOUBLE), (c.out_is_refused, DOUBLE), (c.misfits_are_refused, DOUBLE)],
 }
 
