@@ -12,7 +12,7 @@ sc = pytest.importorskip("scipy.special")
 pytest.importorskip("scipy.optimize")
 
 from fad.scipy import linalg as fsl  # noqa: E402
-from fad.scipy import optimize  # noqa: E402
+from fad.scipy import optimize, stats  # noqa: E402
 
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -72,6 +72,54 @@ def test_a_wrong_order_axis_or_shape_raises_numpys_kind_of_error(f):
     with pytest.raises(wanted.type) as found:
         fad.vjp(f, x)
     assert str(found.value).strip()
+
+
+@pytest.mark.parametrize("namespace", [np, fad.numpy])
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda xp, x: xp.linalg.norm(x, "no such order"), "in linalg.norm of shape (2, 2), at "),
+        (lambda xp, x: xp.linalg.inv(x), "in linalg.inv of shape (2, 2), at "),
+        (lambda xp, x: xp.linalg.solve(x, np.ones(3)), "in linalg.solve of shape (2, 2), (3,), at "),
+        (lambda xp, x: xp.concatenate([x, np.ones(3)]), "in concatenate, at "),
+        (lambda xp, x: xp.cumsum(x, axis=3), "in cumsum of shape (2, 2), at "),
+    ],
+)
+def test_an_error_of_numpys_is_told_with_the_operation_the_shapes_and_the_users_line(namespace, f, said):
+    with pytest.raises((ValueError, IndexError)) as caught:
+        fad.grad(lambda x: np.sum(f(namespace, x)))(SINGULAR)
+    [note] = caught.value.__notes__
+    assert said in note
+    assert "test_bad_inputs.py" in note
+
+
+def test_a_version_of_the_array_api_that_numpy_has_not_raises_as_in_numpy():
+    assert fad.grad(lambda x: x * (x.__array_namespace__(api_version="2023.12") is fad.numpy))(1.0) == 1.0
+    with pytest.raises(ValueError, match="1999"):
+        fad.grad(lambda x: x.__array_namespace__(api_version="1999.12").sum(x))(1.0)
+    with pytest.raises(AttributeError, match="no_such_function"):
+        fad.grad(lambda x: x.__array_namespace__().no_such_function(x))(1.0)
+
+
+@pytest.mark.parametrize("method", ["logpmf", "pmf", "cdf", "sf"])
+def test_a_distribution_of_counts_has_no_derivative_in_the_count(method):
+    f = getattr(stats.geom, method)
+    for transform in (fad.grad, lambda f: fad.jit(fad.grad(f)), lambda f: lambda x: fad.jvp(f, (x,), (1.0,))):
+        with pytest.raises(DerivativeError, match="count"):
+            transform(lambda k: f(k, 0.3))(2.0)
+    assert fad.vmap(lambda k: f(k, 0.3))(np.array([2.0]))[0] == f(2.0, 0.3)
+    constant = fad.grad(lambda p: f(fad.stop_gradient(2.0 + 0.0 * p), p))
+    assert constant(0.3) == fad.grad(lambda p: f(2, p))(0.3)
+
+
+def test_where_a_distribution_is_none_the_gradient_is_nan_as_the_value_is():
+    scales = np.array([-1.0, 2.0])
+    for method in ("logpdf", "cdf", "ppf"):
+        f = getattr(stats.norm, method)
+        value, gradient = fad.value_and_grad(lambda s, f=f: np.sum(f(0.3, 0.1, s)[:1]))(scales)
+        assert np.isnan(value)
+        assert np.isnan(gradient[0])
+        assert gradient[1] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy as np
 from fad.backends import backend_of
 from fad.backends.counterparts import explain
 from fad.core.options import traced_ufunc_options
-from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, bind
+from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
 REGISTRY: dict[str, Any] = {}
@@ -206,11 +206,15 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
 
     @functools.wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
-        for x in args:
-            if type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)):
+        try:
+            for x in args:
+                if type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)):
+                    return function(*args, **kwargs)
+            if kwargs and has_tracer(tuple(kwargs.values())):
                 return function(*args, **kwargs)
-        if kwargs and has_tracer(tuple(kwargs.values())):
-            return function(*args, **kwargs)
+        except (ValueError, IndexError, TypeError) as error:
+            add_context(error, plain, args)
+            raise
         try:
             return plain(*args, **kwargs)
         except (TypeError, ValueError, NotImplementedError):

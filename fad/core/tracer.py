@@ -22,13 +22,14 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.errors import (
+    FadError,
     ItemAssignmentError,
     LeakedTracerError,
     MissingRuleError,
     TracerConversionError,
     TreeMismatchError,
 )
-from fad.places import library_function
+from fad.places import library_function, user_line
 
 _births = itertools.count(1)
 
@@ -194,9 +195,13 @@ class Tracer:
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         operation = FUNCTIONS.get(func)
-        if operation is not None:
+        if operation is None:
+            return _missing(func, _full_name(func))
+        try:
             return operation(*args, **kwargs)
-        return _missing(func, _full_name(func))
+        except (ValueError, IndexError, TypeError) as error:
+            add_context(error, func, args)
+            raise
 
 
 tree._BARE.add(Tracer)
@@ -226,6 +231,14 @@ def _load(ufunc: np.ufunc) -> Callable | None:
     for load in LOADERS:
         load(ufunc)
     return UFUNCS.get(ufunc)
+
+
+def add_context(error: Exception, func: Callable, args: Any) -> None:
+    """Note the operation, the shapes and the user's line on an error that NumPy would raise too."""
+    if isinstance(error, FadError) or hasattr(error, "__notes__"):  # those say it themselves, and once is enough
+        return
+    shapes = ", ".join(str(x.shape) for x in args if hasattr(x, "shape"))
+    error.add_note(f"  in {_full_name(func)}" + (f" of shape {shapes}" if shapes else "") + f", at {user_line()}")
 
 
 def _full_name(func: Callable) -> str:

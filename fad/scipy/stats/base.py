@@ -11,9 +11,11 @@ import scipy.stats
 
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
+from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
+from fad.transforms.custom import custom_jvp
 
 
 def operands(xs: tuple) -> list:
@@ -137,7 +139,8 @@ class Continuous(Distribution):
 
     def _masked(self, value, y, shapes, scale):
         bad = number(scale <= 0) | ~number(self._valid(*shapes)) if shapes else number(scale <= 0)
-        return np.where((scale > 0) & self._valid(*shapes), value, np.nan) if np.any(bad) else value
+        # NaN times what it depends on, and not NaN alone, whose derivative would be 0
+        return np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if np.any(bad) else value
 
     def logpdf(self, x, *args, **named):
         """Return the logarithm of the density: -inf outside the support."""
@@ -216,6 +219,19 @@ def _exp(x):
     return np.where(gone, 0.0, np.exp(np.where(gone, np.zeros_like(x), x)))
 
 
+@custom_jvp
+def _whole(k):
+    return np.floor(k)
+
+
+@_whole.defjvp
+def _no_derivative_in_a_count(primals, tangents):
+    raise DerivativeError(
+        "a distribution of counts has no derivative in the count: it is a function of integers. Keep it constant "
+        "(fad.stop_gradient), or use a continuous distribution"
+    )
+
+
 class Discrete(Distribution):
     """A discrete distribution: ``logpmf``, ``pmf``, ``cdf``, ``sf`` of a count, differentiable in its real parameters.
 
@@ -245,7 +261,7 @@ class Discrete(Distribution):
         *shapes, loc = self._parameters(args, named, ("loc",))
         k, *shapes = operands((k, *shapes))
         k = k - loc
-        count = np.floor(k)
+        count = _whole(k) if type(k) is Tracer and k.dtype.kind == "f" else np.floor(k)
         top = np.inf if self._most is None else self._most(*shapes)
         inside = (count >= self._least) & (count <= top)
         safe = np.where(inside, count, np.zeros_like(count) + float(self._least))
