@@ -48,7 +48,9 @@ class Build(Memory):
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function)
         self.fallbacks: list[str] = []
         self.guards: dict[int, int] = {}  # table index -> position of the equation
-        self.position = {id(eq): k for k, eq in enumerate(self.recorded.equations)}
+        # guards have no results, and other operations may have been written anew
+        self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(self.recorded.equations)}
+        self.fails = False  # whether a body has rows that may stop the program
         self.layouts: dict[Any, tuple] = {}
         self.kept: list = []  # constants made on the way
         self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)
@@ -102,7 +104,7 @@ class Build(Memory):
             return self._pieces(step.equations[0])
         if step.kind == "lookup":
             eq = step.equations[0]
-            return None if not self.within and add_lookup(self, eq, _collapse) else self._call(eq)
+            return None if add_lookup(self, eq, _collapse) else self._call(eq)
         if step.kind == "row":
             eq = step.equations[0]
             return None if add_row(self, eq) or add_special(self, eq) else self._call(eq)
@@ -360,7 +362,10 @@ class Build(Memory):
 
     def failing(self, eq: Equation) -> None:
         """Say that the next row of the table stops the program where this equation has no answer."""
-        self.guards[len(self.table)] = self.position[id(eq)]
+        if self.within:
+            self.fails = True
+        else:
+            self.guards[len(self.table)] = self.position[eq.outs[0] if eq.outs else id(eq)]
 
     def contiguous(self, i: int, rows: bool = False) -> int:
         """Return a value that lies in memory without gaps, a copy if need be; with `rows`, each of its rows does."""

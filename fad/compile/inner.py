@@ -112,6 +112,8 @@ def native_loop(build: Any, eq: Equation) -> bool:
     consts = [build.contiguous(i) for i in loop.consts]
     carry = [build.contiguous(i) for i in loop.carry]
     xs = [build.contiguous(i, rows=True) for i in loop.xs]
+    if body.fails:
+        build.failing(eq)
     build._function("loop", loop_text)
     row = Row(build, LOOP)
     m = len(carry)
@@ -172,6 +174,8 @@ def native_branch(build: Any, eq: Equation) -> bool:
     if any(body is None for body in bodies):
         return False
     operands = [build.contiguous(i) for i in eq.ins[1:]]
+    if any(body.fails for body in bodies):
+        build.failing(eq)
     build._function("branch", branch_text)
     row = Row(build, BRANCH)
     row.set_address("index", index)

@@ -5,6 +5,8 @@ import pytest
 from natively import compiled
 
 import fad
+from fad import control
+from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
 RNG = np.random.default_rng(0)
@@ -118,3 +120,78 @@ def test_large_and_single_lookups(n):
     fast = compiled(fad.grad(lambda x, i: f(x, i)[1]), x, i)
     np.testing.assert_allclose(fast(x, i), fad.grad(lambda x, i: f(x, i)[1])(x, i), rtol=1e-12)
     np.testing.assert_array_equal(compiled(f, x, i)(x, i)[0], x[i])
+
+
+# --- in loops ------------------------------------------------------------------------------------------------------
+
+PAIRS = RNG.integers(0, 6, (9, 2))
+
+
+def _spring(pos):
+    def step(i, s):
+        p, v = s
+        d = p[PAIRS[:, 0]] - p[PAIRS[:, 1]]
+        pull = d / np.sqrt(np.sum(d * d, 1) + 0.1)[:, None]
+        force = np.zeros_like(p).at[PAIRS[:, 0]].add(-pull).at[PAIRS[:, 1]].add(pull)
+        return p + 0.01 * v, v + 0.01 * force
+
+    return control.fori_loop(0, 10, step, (pos, 0.5 * pos))[0]
+
+
+LOOPS = {
+    "a walk through a table": (
+        lambda table: control.scan(lambda s, i: (table[s, i % 4], s), 1, np.arange(12))[1], RNG.integers(0, 4, (4, 4)),
+    ),
+    "a recurrence in place": (
+        lambda x: control.fori_loop(2, 20, lambda i, c: c.at[i].set(c[i - 1] * 0.5 - c[i - 2]), x), RNG.normal(size=20),
+    ),
+    "a histogram": (
+        lambda k: control.fori_loop(0, 30, lambda i, c: c.at[k[i]].add(1.0), 0.0 * k[:10]), RNG.integers(0, 10, 30),
+    ),
+    "the rank of pages": (
+        lambda r: control.fori_loop(0, 20, lambda i, r: np.zeros_like(r).at[PAIRS[:, 0]].add(r[PAIRS[:, 1]]) + 0.1, r),
+        RNG.normal(size=6),
+    ),
+    "springs": (_spring, RNG.normal(size=(6, 3))),
+    "the gradient through springs": (fad.grad(lambda p: np.sum(_spring(p) ** 2)), RNG.normal(size=(6, 3))),
+    "a table between its rows": (
+        lambda t: control.fori_loop(0, 9, lambda i, t: np.interp(t, np.arange(5.0), np.arange(5.0) ** 2) * 0.3, t),
+        RNG.uniform(0, 4, 12),
+    ),
+    "a branch that looks up": (
+        lambda x: control.fori_loop(
+            0, 9, lambda i, s: control.cond(s > 0, lambda s: s - x[i], lambda s: s + x[i + 1], s), 0.5
+        ), RNG.normal(size=12),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_that_looks_up_and_adds_up_does_not_return_to_python(name):
+    f, x = LOOPS[name]
+    with using("numpy"):
+        want = fad.jit(f)(x)
+    with using("llvm"):
+        fast = fad.jit(f)
+        fast(x)
+        y = fast(x)
+    assert "calls of NumPy" not in fast.explain(), fast.explain()
+    np.testing.assert_allclose(y, want, rtol=1e-12, atol=1e-13)
+
+
+def test_an_index_out_of_range_in_a_loop_raises_numpys_error_and_later_calls_are_right():
+    def f(x, k):  # in a loop, in a loop in it, and in a branch
+        inner = lambda s: control.fori_loop(0, 3, lambda j, s: s + x[k[j] + 0 * j], s)
+        step = lambda i, s: control.cond(s < 1e9, inner, lambda s: s, s) + x[k[i]]
+        return control.fori_loop(0, 3, step, 0.0)
+
+    x = np.arange(5.0)
+    with using("llvm"):
+        fast = fad.jit(f)
+        for k in ([0, 1, 2], [4, 3, 0]):
+            assert fast(x, np.array(k)) == 4.0 * sum(k)
+        assert "calls of NumPy" not in fast.explain(), fast.explain()
+        for k in ([0, 5, 2], [1, 2, -6]):
+            with pytest.raises(IndexError, match=f"index {k[1] if k[1] == 5 else -6} is out of bounds"):
+                fast(x, np.array(k))
+            assert fast(x, np.array([-1, 1, 2])) == 4 * 7.0

@@ -73,7 +73,8 @@ on:
   %more = icmp slt i64 %next, %n
   br i1 %more, label %one, label %out
 stop:
-  ret i32 {STOPPED}
+  %why = phi i32 [%code, %one], [{STOPPED}, %glance]
+  ret i32 %why
 out:
   ret i32 0
 }}
@@ -191,7 +192,8 @@ say:
   store i64 %t, ptr %done
   br label %out
 stop:
-  ret i32 {STOPPED}
+  %why = phi i32 [%code, %step], [{STOPPED}, %glance]
+  ret i32 %why
 out:
   ret i32 0
 }}
