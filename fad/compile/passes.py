@@ -36,8 +36,8 @@ def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> 
     alias: dict[int, int] = {}
     equations = []
     for eq in graph.equations:
-        ins = tuple([alias.get(i, i) for i in eq.ins])
-        eq = eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs)
+        if not alias.keys().isdisjoint(eq.ins):
+            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs)
         eq = rewrite(eq, alias)
         if eq is not None:
             equations.append(eq)

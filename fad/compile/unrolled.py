@@ -126,28 +126,26 @@ class _Totals(_Rewriting):
         self.start(graph)
         self.uses = use_counts(graph)
         self.stacks: dict[tuple, int] = {}
-        within: set[int] = set()  # additions whose result is part of a longer sum
-        for eq in graph.equations:
-            if self.adds(eq):
-                within.update(i for i in eq.ins if self.is_part(i, eq))
-        roots = [eq for eq in graph.equations if self.adds(eq) and eq.outs[0] not in within]
-        kinds = {id(eq): self.kinds(eq) for eq in roots if any(i in within for i in eq.ins)}
+        self.added = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "add" and self.is_sum(eq)}
+        # additions whose result is part of a longer sum
+        within = {i for eq in self.added.values() for i in eq.ins if self.is_part(i, eq)}
+        roots = [eq for o, eq in self.added.items() if o not in within and not within.isdisjoint(eq.ins)]
+        kinds = {id(eq): self.kinds(eq) for eq in roots}
         self.shared = {
             _set_of(some) for found in kinds.values() for kind, some in found.items() if self.pays(kind, some)
         }
         equations: list[Equation] = []
         for eq in graph.equations:
-            found = kinds.get(id(eq))
+            found = kinds.get(id(eq)) if eq.prim.name == "add" else None
             equations.append(eq if found is None else self.total(equations, eq, found))
         return graph.replace(types=self.types, equations=equations) if self.stacks else graph
 
-    def adds(self, eq: Equation) -> bool:
-        t = self.types[eq.outs[0]] if eq.outs else None
-        return eq.prim.name == "add" and t is not None and t.kind == ARRAY and t.dtype in _REAL
+    def is_sum(self, eq: Equation) -> bool:
+        t = self.types[eq.outs[0]]
+        return t.kind == ARRAY and t.dtype in _REAL
 
     def is_part(self, i: int, eq: Equation) -> bool:
-        inner = self.made.get(i)
-        return inner is not None and self.adds(inner) and self.uses[i] == 1 and self.types[i] == self.types[eq.outs[0]]
+        return i in self.added and self.uses[i] == 1 and self.types[i] == self.types[eq.outs[0]]
 
     def terms(self, root: Equation) -> list[int]:
         found, waiting = [], [root]
@@ -160,12 +158,12 @@ class _Totals(_Rewriting):
                     found.append(i)
         return found
 
-    def kinds(self, root: Equation) -> dict[str, dict[int, tuple]]:
-        """Return the terms of a sum by what they are, each with its factors."""
-        found: dict[str, dict[int, tuple]] = {}
+    def kinds(self, root: Equation) -> dict[str, list[tuple]]:
+        """Return the terms of a sum by what they are: the factors of products, and other terms as they are."""
+        found: dict[str, list[tuple]] = {}
         for i in self.terms(root):
             kind, factors = self.factors(i, self.types[root.outs[0]])
-            found.setdefault(kind, {})[i] = factors
+            found.setdefault(kind, []).append(factors or (i,))
         return found
 
     def total(self, into: list, root: Equation, kinds: dict) -> Equation:
@@ -174,8 +172,8 @@ class _Totals(_Rewriting):
         ready = [k for k, some in kinds.items() if self.pays(k, some) or (k == "rows" and _set_of(some) in self.shared)]
         if not ready:
             return root
-        rest = [i for k, some in kinds.items() if k not in ready for i in some]
-        rest += [self.merged(into, kind, list(kinds[kind].values()), shape) for kind in ready]
+        rest = [i for i in self.terms(root) if self.factors(i, self.types[root.outs[0]])[0] not in ready]
+        rest += [self.merged(into, kind, kinds[kind], shape) for kind in ready]
         while len(rest) > 2:
             rest = [self.apply(into, "add", (rest[0], rest[1]), shape), *rest[2:]]
         if len(rest) == 2:
@@ -183,14 +181,14 @@ class _Totals(_Rewriting):
         last = into.pop()
         return Equation(last.prim, last.ins, last.params, root.outs, root.place)
 
-    def pays(self, kind: str, some: dict[int, tuple]) -> bool:
+    def pays(self, kind: str, some: list[tuple]) -> bool:
         """Tell whether there is room for the stacks, and whether they are smaller than the sums that they save."""
         if kind not in ("product", "outer") or len(some) < FEWEST:
             return False
-        nbytes = [sum(self.types[f].nbytes for f in side) for side in zip(*some.values(), strict=True)]
-        p, q = next(iter(some.values()))
+        nbytes = [sum(self.types[f].nbytes for f in side) for side in zip(*some, strict=True)]
+        p, q = some[0]
         m, n = self.types[p].shape[-1], self.types[q].shape[-1]
-        rows = max(self.types[f].shape[0] for f, _ in some.values()) if kind == "product" else 1
+        rows = max(self.types[f].shape[0] for f, _ in some) if kind == "product" else 1
         return max(nbytes) <= MOST and rows * (m + n) <= m * n
 
     def factors(self, i: int, t: Type) -> tuple[str, tuple]:
@@ -249,6 +247,6 @@ class _Totals(_Rewriting):
         return self.stacks[key]
 
 
-def _set_of(some: dict[int, tuple]) -> frozenset[int]:
+def _set_of(some: list[tuple]) -> frozenset[int]:
     """Return the last factors of some terms: what is stacked for all of them is there for their sum over rows, too."""
-    return frozenset(factors[-1] for factors in some.values() if factors)
+    return frozenset(factors[-1] for factors in some)

@@ -93,6 +93,17 @@ def test_one_factor_may_stand_in_several_terms():
         np.testing.assert_allclose(x, y, rtol=1e-13)
 
 
+def test_other_terms_of_a_sum_stay_as_often_as_they_are_there():
+    def f(a, b, c):
+        p, y = [np.tanh(a[k]) for k in range(5)], np.sin(c)
+        return y + (p[0].T @ b + (p[1].T @ b + (y + (p[2].T @ b + (p[3].T @ b + (p[4].T @ b + c))))))
+
+    args = RNG.normal(size=(5, 2, 8)), RNG.normal(size=(2, 6)), RNG.normal(size=(8, 6))
+    assert operations(f, *args)["matmul"] == 1
+    x, y = replayed(f, *args)
+    np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
 # --- values in their place ------------------------------------------------------------------------------------------
 
 
