@@ -30,6 +30,8 @@ STAYS = [
 ]  # fmt: skip
 
 
+# SciPy deprecates degrees that are no integers.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", STAYS)
 def test_an_operation_of_scipy_and_its_derivatives_stay_on_the_device(name):
     with np.errstate(all="ignore"):

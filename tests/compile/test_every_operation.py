@@ -31,6 +31,8 @@ def agrees(got, wanted, single=False):
         np.testing.assert_allclose(a, b, rtol=1e-4 if single else 1e-10, atol=1e-5 if single else 1e-11)
 
 
+# SciPy deprecates degrees that are no integers.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
@@ -38,17 +40,19 @@ def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
     with using(lowering), np.errstate(all="ignore"):
         for dtype in (np.float64, np.float32):
             for case in cases(operation, dtype, lanes=1):
-                fast = jit(lambda *xs, case=case: case.call(case.function, *xs))
-                wanted = case.call(case.function, *case.operands)
+                program = _with_pullback(case) if case.diff and dtype is np.float64 else _alone(case)
+                fast, wanted = jit(program), program(*case.operands)
                 single = dtype is np.float32 and operation.extra.get("rounding") == "single"  # as the contract has it
                 for _ in range(3):  # recorded, compiled, run again in the same memory
                     agrees(fast(*case.operands), wanted, single)
-                if case.diff and dtype is np.float64:
-                    _pullback_agrees(case)
 
 
-def _pullback_agrees(case):
-    def pull(*xs):
+def _alone(case):
+    return lambda *xs: case.call(case.function, *xs)
+
+
+def _with_pullback(case):
+    def program(*xs):
         def smooth(*some):
             full = list(xs)
             for k, x in zip(case.diff, some, strict=True):
@@ -56,9 +60,6 @@ def _pullback_agrees(case):
             return case.smooth(*full)
 
         ys, back = fad.vjp(smooth, *[xs[k] for k in case.diff])
-        return back(tree.map(np.ones_like, ys)) if ys else ()
+        return case.call(case.function, *xs), back(tree.map(np.ones_like, ys)) if ys else ()
 
-    wanted = pull(*case.operands)
-    fast = jit(pull)
-    for _ in range(2):
-        agrees(fast(*case.operands), wanted)
+    return program
