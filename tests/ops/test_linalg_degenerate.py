@@ -5,6 +5,7 @@ import pytest
 
 import fad
 from fad.errors import DerivativeError, GaugeDependenceWarning
+from fad.testing import check_grads
 
 RNG = np.random.default_rng(7)
 C = RNG.normal(size=(3, 3))
@@ -335,9 +336,17 @@ def test_qr_of_dependent_columns_has_no_derivative():
         fad.grad(lambda a: np.sum(np.linalg.qr(a).R))(np.ones((3, 2)))
 
 
-def test_qr_in_raw_mode_is_refused_for_traced_arrays_only():
-    assert len(np.linalg.qr(np.eye(2), mode="raw")) == 2
-    with pytest.raises(TypeError, match="raw"):
+def test_qr_in_raw_mode_is_lapacks_and_jumps_where_a_column_is_zero_below_the_diagonal():
+    rng = np.random.default_rng(4)
+    for shape, dtype in (((4, 3), float), ((2, 5), complex), ((3, 3), complex), ((2, 0), float), ((1, 1), np.float32)):
+        a = (rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)).astype(dtype)
+        found, wanted = fad.vjp(lambda a: np.linalg.qr(a, mode="raw"), a)[0], np.linalg.qr(a, mode="raw")
+        for x, y in zip(found, wanted, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(x, y, atol=1e-12)
+        if a.size > 1:
+            check_grads(lambda a: np.linalg.qr(a, mode="raw"), (a,), order=2)
+    with pytest.raises(DerivativeError, match="jumps"):
         fad.grad(lambda a: np.sum(np.linalg.qr(a, mode="raw")[0]))(np.eye(2))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.errors import DerivativeError, MissingRuleError
+from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
     conj,
     diagonal,
@@ -212,23 +212,55 @@ def _qr_samples(s):
     return [
         call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 4)), call(s.real(2, 4, 3)),
         call(s.real(4, 2), mode="r"), call(s.real(2, 3), "complete"), call(s.real(4, 1), "reduced"),
+        call(s.real(2, 3, 3), "raw"), call(s.real(4, 2), "raw"), call(s.real(2, 4), "raw"),
     ]  # fmt: skip
+
+
+def _reflectors(a):
+    """Return what LAPACK makes of matrices, transposed as by NumPy: R and below it the vectors v, and the factors tau.
+
+    The reflection 1 - tau v v^H turns a column into a multiple of the first unit vector. v begins with a 1, not kept.
+    """
+    steps = []
+    while a.shape[-2] and a.shape[-1]:
+        alpha, top, below = a[..., 0, 0], a[..., 0, 1:], a[..., 1:, 0]
+        if below.shape[-1] or a.dtype.kind == "c":
+            left = np.sum((below * conj(below)).real, -1) + alpha.imag**2
+            if bool(np.any(left == 0)):
+                raise DerivativeError(
+                    "qr(mode='raw') has no derivative where a column is zero below the diagonal: the sign of R jumps "
+                    "there. mode='reduced' has one"
+                )
+            beta = np.sqrt(left + alpha.real**2) * np.where(alpha.real < 0, 1.0, -1.0).astype(alpha.real.dtype)
+            tau = (beta - alpha) / beta
+            v = below / (alpha - beta)[..., None]
+        else:  # a last row stays
+            beta, tau, v = alpha, np.zeros_like(alpha), below
+        w = conj(tau)[..., None] * (top + np.sum(conj(v)[..., None] * a[..., 1:, 1:], -2))
+        steps.append((beta, top - w, v, tau))
+        a = a[..., 1:, 1:] - v[..., None] * w[..., None, :]
+    found = a
+    for beta, row, v, _ in reversed(steps):
+        first = np.concatenate([beta[..., None, None], row[..., None, :]], -1)
+        found = np.concatenate([first, np.concatenate([v[..., None], found], -1)], -2)
+    taus = np.stack([tau for *_, tau in steps], -1) if steps else np.zeros_like(a, shape=(*a.shape[:-2], 0))
+    return np.swapaxes(found, -1, -2), taus
 
 
 @public(np.linalg.qr, samples=_qr_samples)
 def qr(a, mode="reduced"):
-    """Return the QR decomposition of matrices, wide or tall: "reduced", "complete" or "r".
+    """Return the QR decomposition of matrices, wide or tall: "reduced", "complete", "r" or "raw".
 
     The first min(m, n) columns must be linearly independent for a derivative; DerivativeError says so.
     With "complete", the columns of q that belong to no column of `a` are any orthonormal basis: only what does not
     depend on the choice has a derivative.
     """
-    if mode == "raw":
-        raise MissingRuleError("numpy.linalg.qr(mode='raw') has no derivative: use mode='reduced' or 'complete'")
-    if mode not in ("reduced", "complete", "r"):
+    if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}'")
     a = inexact(as_array(a))
     if a.ndim < 2:
         raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if mode == "raw":
+        return _reflectors(a)
     q, r = bind(qr_p, a, mode="complete" if mode == "complete" else "reduced")
     return r if mode == "r" else np.linalg._linalg.QRResult(q, r)
