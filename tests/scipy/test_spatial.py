@@ -68,6 +68,16 @@ def test_the_direction_between_points_far_closer_than_the_others_keeps_its_digit
     np.testing.assert_allclose(found, [[-0.6, -0.8], [0.0, 0.0]], rtol=1e-14)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "canberra"])
+@pytest.mark.parametrize(("m", "n", "k"), [(2, 3, 0), (0, 3, 2), (2, 0, 2), (0, 0, 0)])
+def test_sets_without_points_or_coordinates_have_gradients_of_their_shapes(metric, m, n, k):
+    a, b = np.ones((m, k)), np.zeros((n, k))
+    y, pull = fad.vjp(lambda a, b: ours.cdist(a, b, metric), a, b)
+    np.testing.assert_array_equal(y, sd.cdist(a, b, metric))
+    for found, x in zip(pull(np.ones((m, n))), (a, b), strict=True):
+        np.testing.assert_array_equal(found, np.zeros_like(x))
+
+
 def test_hundreds_of_coordinates_share_the_largest_difference():
     found = fad.grad(lambda a: ours.cdist(a, np.zeros((1, 400)), "chebyshev")[0, 0])(np.ones((1, 400)))
     np.testing.assert_allclose(found, np.full((1, 400), 1.0 / 400))

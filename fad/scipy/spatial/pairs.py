@@ -187,7 +187,7 @@ def _of_constant(c, u, v, a, b, over):
 
 
 def _forward(u, v, a, b, *, over, kernel, p, order):
-    c = _constant(kernel, order)
+    c = _constant(kernel, order) if a.shape[-1] else 0.0  # points without coordinates
     if c is not None:
         return _of_constant(c, u, v, a, b, over)
     if over == "coordinates":
