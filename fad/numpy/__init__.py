@@ -5,8 +5,8 @@ needs no dispatch (``fnp.sin`` *is* the operation), and the one that always work
 ``fnp.array([x, 1.0])``, ``fnp.full(3, x)``, ``fnp.take(table, i)`` with a plain table and a traced ``i``.
 
 Functions that need no rule (dtypes, constants, ``zeros``, ``eye`` …) are NumPy's own. Beyond NumPy's names there are
-``at``, to update a copy of an array; ``put_along_axis`` returns the changed array instead of changing it in place, and
-``vectorize`` runs all elements at once.
+``at``, to update a copy of an array, and ``top_k``, the largest elements and their places; ``put_along_axis`` returns
+the changed array instead of changing it in place, and ``vectorize`` runs all elements at once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from fad.numpy.joiners import c_ as _c_
 from fad.numpy.joiners import r_ as _r_
 from fad.numpy.surface import namespace as _namespace
 from fad.numpy.vectorized import vectorize as _vectorize
+from fad.ops.sorting import top_k as _top_k
 from fad.ops.taking import at as _at
 from fad.ops.taking import put_along_axis as _put_along_axis
 
 _names = _namespace(_np)
-globals().update(_names | _makers(_names), at=_at, put_along_axis=_put_along_axis, r_=_r_, c_=_c_, vectorize=_vectorize)
+globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)
+globals().update(put_along_axis=_put_along_axis, vectorize=_vectorize)
 _OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized", "creation")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 

@@ -75,6 +75,13 @@ def test_bad_quantiles_are_refused_with_numpys_errors():
         fad.jvp(lambda x: np.quantile(x, 0.5), (X + 0j,), (X + 0j,))
 
 
+def test_top_k_is_in_fad_numpy():
+    values, places = fad.numpy.top_k(np.array([3.0, 1.0, 2.0]), 2)
+    assert values.tolist() == [3.0, 2.0]
+    assert places.tolist() == [0, 2]
+    assert fad.grad(lambda x: fad.numpy.top_k(x, 2)[0][1])(np.array([3.0, 1.0, 2.0])).tolist() == [0.0, 0.0, 1.0]
+
+
 def test_top_k_gives_the_first_of_equal_elements_first():
     x = np.array([[2.0, 5.0, 5.0, 1.0], [0.0, -1.0, 0.0, 0.0]])
     values, places = top_k(x, 2)
