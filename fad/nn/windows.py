@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from fad.nn.fused import counting
+from fad.ops.conv import conv, conv_transpose, per_axis
 from fad.ops.conv import conv as conv1d
 from fad.ops.conv import conv as conv2d
 from fad.ops.conv import conv as conv3d
 from fad.ops.conv import conv_transpose as conv_transpose1d
 from fad.ops.conv import conv_transpose as conv_transpose2d
 from fad.ops.conv import conv_transpose as conv_transpose3d
-from fad.ops.conv import per_axis
 from fad.ops.pooling import avg_pool, max_pool
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool",
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "interpolate", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "pixel_shuffle",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv", "conv1d", "conv2d", "conv3d", "conv_transpose",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "interpolate", "max_pool", "max_pool1d",
+    "max_pool2d", "max_pool3d", "pad", "pixel_shuffle",
 ]  # fmt: skip
 
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}

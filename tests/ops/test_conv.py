@@ -68,6 +68,15 @@ def test_the_transposed_convolution_is_the_transpose_of_the_convolution():
     np.testing.assert_allclose(np.sum(y * z), np.sum(x * conv(z, w, stride=2, padding=1)))
 
 
+def test_convolutions_of_four_axes_are_offered_too():
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(1, 2, 3, 2, 3, 2)), rng.normal(size=(3, 2, 2, 1, 2, 2))
+    y = fad.nn.functional.conv(x, w)
+    assert y[0, 1, 1, 0, 0, 0] == pytest.approx(np.sum(x[0, :, 1:3, :1, :2, :2] * w[1]))
+    fad.testing.check_grads(fad.nn.functional.conv, (x, w), order=2)
+    fad.testing.check_grads(fad.nn.functional.conv_transpose, (y, w), order=1)
+
+
 def test_same_padding_keeps_the_size_divided_by_the_stride():
     for n, k, s in itertools.product((5, 6), (2, 3), (1, 2, 3)):
         assert conv(np.ones((1, n)), np.ones((1, 1, k)), stride=s, padding="same").shape == (1, -(-n // s))
