@@ -217,7 +217,7 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
             raise
         try:
             return plain(*args, **kwargs)
-        except (TypeError, ValueError, NotImplementedError):
+        except (TypeError, ValueError, AttributeError, NotImplementedError):
             if not on_device(args) and not on_device(kwargs.values()):
                 raise
         return function(*args, **kwargs)  # what the library of the device does not offer, in operations it has

@@ -188,7 +188,7 @@ def _copied_sign(z, x):
 
 copysign = elementwise("copysign", lambda z, x, _y: _copied_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
 heaviside = elementwise(
-    "heaviside", None, lambda _z, x, y: np.where(x == 0, np.ones_like(y), 0.0),
+    "heaviside", None, lambda _z, x, y: np.where(np.equal(x, np.zeros_like(y)), np.ones_like(y), 0.0),
     samples=lambda s: [
         call(s.real(3, 4), s.real(3, 4)),
         call(s.real(3, 1), s.real(4)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked
 from fad.core.options import refuse_options
@@ -62,6 +63,9 @@ def where(condition, x=None, y=None, /):
         return np.nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
+    if type(condition) is bool:  # which a device does not take
+        near = next((v for v in (x, y) if hasattr(v, "dtype")), 0.0)
+        condition = condition if behind(near).name == "numpy" else like(near, np.asarray(condition))
     return where_p(condition, x, y)
 
 

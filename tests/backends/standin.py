@@ -40,6 +40,7 @@ _REFUSED = {
     "sort": lambda given: given.get("kind") not in (None, "stable"),
     "argsort": lambda given: given.get("kind") not in (None, "stable"),
 }
+_LIKE = ("zeros_like", "ones_like", "empty_like", "full_like")  # in CuPy shape=() is as good as none
 
 
 class HostCopyError(AssertionError):
@@ -222,6 +223,10 @@ def _function(name, func, args, kwargs):
     args, kwargs = _unwrap(args), _unwrap(kwargs)
     if name in _REFUSED and _REFUSED[name](offers.signature(name).bind(*args, **kwargs).arguments):
         raise ValueError(f"cupy.{name} does not support these arguments")
+    if name == "where":
+        args[0].astype  # noqa: B018  (CuPy asks for it, which a bool of Python does not have)
+    if name in _LIKE and kwargs.get("shape") == ():
+        kwargs = {k: v for k, v in kwargs.items() if k != "shape"}
     if name in _WAITING and _forbidden[0]:
         raise HostCopyError(f"{name} waits for the device")
     out = func(*args, **kwargs)

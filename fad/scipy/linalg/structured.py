@@ -88,7 +88,8 @@ def convolution_matrix(a, n, mode="full"):
     m = a.shape[-1]
     i, j = np.indices((m + n - 1, n))
     inside = (i >= j) & (i - j < m)
-    full = np.where(like(a, inside), a[np.where(inside, i - j, 0)], np.zeros_like(a, shape=()))
+    shifted = a[np.where(inside, i - j, 0)]
+    full = np.where(like(a, inside), shifted, np.zeros_like(shifted))
     if mode == "full":
         return full
     length = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1

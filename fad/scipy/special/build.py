@@ -255,6 +255,11 @@ def previous(n: Any) -> Any:
     return n - 1 + (n == 0)
 
 
+def chosen(condition: Any, if_true: Any, if_false: Any) -> Any:
+    """Return np.where of a condition that may be one truth value of Python, which a device does not take."""
+    return (if_true if condition else if_false) if type(condition) is bool else np.where(condition, if_true, if_false)
+
+
 def polynomial(x: Any, coefficients: list) -> Any:
     """Evaluate a polynomial by Horner's rule, coefficients from the constant on."""
     total = coefficients[-1]

@@ -15,7 +15,7 @@ import scipy.special as sc
 
 from fad.backends import like
 from fad.errors import BackendFunctionError
-from fad.scipy.special.build import number
+from fad.scipy.special.build import chosen, number
 from fad.scipy.special.quadrature import carlson_p
 
 
@@ -166,11 +166,11 @@ def _recurrence(coefficients: Callable, argument: Callable = lambda x: x, factor
             )
         x = argument(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
         below, at = np.zeros_like(x), np.ones_like(x)
-        found = np.where(n == 0, at, below)
+        found = chosen(n == 0, at, below)
         for k in range(1, int(np.max(degrees, initial=0)) + 1):
             a, b, c = coefficients(k, *params)
             below, at = at, (a * x + b) * at - c * below
-            found = np.where(n == k, at, found)
+            found = chosen(n == k, at, found)
         return found if factor is None else factor(n, *params) * found
 
     return evaluate
@@ -221,9 +221,9 @@ def kn(n, x):
     """Return the modified Bessel function of the second kind of whole order, by the recurrence, which grows."""
     x = x.astype(np.float64)
     below, at = sc.k1(x), sc.k0(x)  # K_{-1} = K_1
-    order = np.abs(n)
-    found = np.where(order == 0, at, below)
+    order = abs(n)
+    found = chosen(order == 0, at, below)
     for k in range(int(np.max(np.abs(number(n)), initial=0))):
         below, at = at, below + (2.0 * k / x) * at if k else below
-        found = np.where(order == k + 1, at, found)
+        found = chosen(order == k + 1, at, found)
     return found
