@@ -164,9 +164,9 @@ Made by `python benchmarks/coverage.py` on {date} from fad's registry and by run
 {count} public functions of fad are called in each library that has a function of that name: operations on the samples
 on which they pass fad's contract, solvers in a program each. Value, gradient (reverse mode), forward mode and second
 derivative are compared with fad's. Where fad refuses an argument (the order of some Bessel functions, degrees, counts:
-the error names it), the samples hold it fast. What a library has under another name or in another form is not seen here: PyTorch's
-distributions are objects, its pooling in one dimension and its fills are methods, JAX has much in `jax.lax`, and
-libraries built on these (Optimistix, Diffrax, torchdiffeq …) have solvers of their own."""
+the error names it), the samples hold it fast. What a library has under another name or in another form is not seen
+here: PyTorch's distributions are objects, its pooling in one dimension and its fills are methods, JAX has much in
+`jax.lax`, and libraries built on these (Optimistix, Diffrax, torchdiffeq …) have solvers of their own."""
 
 LEGEND = """| mark | meaning |
 |---|---|
