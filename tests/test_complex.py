@@ -68,6 +68,10 @@ NO_MEANING = {
          ("chebyshev", "cityblock", "euclidean", "mahalanobis", "minkowski", "sqeuclidean")],
         "SciPy's metrics are for real vectors, as it says; some give complex distances",
     ),
+    **dict.fromkeys(
+        ["scipy.sum_over_pairs", "scipy.inverse_or_zero", "scipy.root_of_a_sum"],
+        "the parts that the metrics for real vectors are made of",
+    ),
     "scipy.linalg.solveh_banded": "its sample has a real diagonal",
 }  # fmt: skip
 
