@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -56,7 +57,9 @@ class Side:
         self.why = ""
         started = self.answer(options.limit * (2 if library == "torch.compile" else 1))
         self.two, self.norm = (started["two"], started["norm"]) if started else (float("nan"), None)
-        if not started:
+        if started:
+            self.signal(signal.SIGSTOP)
+        else:
             self.close()
 
     def answer(self, limit: float):
@@ -75,9 +78,15 @@ class Side:
         return lines[-1][:200] if lines else "no message"
 
     def burst(self) -> None:
+        self.signal(signal.SIGCONT)
         self.process.stdin.write(b"go\n")
         self.process.stdin.flush()
         self.times.append(self.answer(60.0))
+        self.signal(signal.SIGSTOP)  # its idle threads would go on spinning for work, on the next one's cores
+
+    def signal(self, which: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, which)
 
     @property
     def steady(self) -> float:
@@ -88,10 +97,7 @@ class Side:
         return max(0.0, self.two - 2 * self.steady)
 
     def close(self) -> None:
-        import signal
-
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         self.process.communicate()
         self.folder.cleanup()
 
@@ -200,7 +206,7 @@ Each library runs each workload in a process of its own, with empty caches on di
 (`torch.compile` keeps its compiled headers between workloads).
 The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
 compiler when it is imported, fad when `fad.jit` is given a function.
-For run times the processes take turns, a burst each, of which the medians are shown.
+For run times the processes take turns, a burst each, of which the medians are shown; those that wait are stopped.
 A library that does not get through two calls within the limit is stopped; `torch.compile` may take twice as long.
 `--clock cpu` counts seconds of the processor, which on a busy machine mean more than those of the clock.
 Unless a line says otherwise numbers are float64, and what is measured is the gradient.

@@ -367,7 +367,7 @@ class GaugeDependenceWarning(UserWarning):
 
 
 class ImpureFunctionError(FadError, RuntimeError):
-    """A jitted function depends on something besides its arguments, and took another path on the same values.
+    """A jitted or checkpointed function depends on something besides its arguments.
 
     Wrong::
 

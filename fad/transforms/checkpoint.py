@@ -12,9 +12,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad import tree
 from fad.core import effects
 from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.errors import ImpureFunctionError
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
@@ -37,6 +40,11 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
     -------
     callable
         Values and derivatives of every order are those of `fun`. Forward mode is not affected.
+
+    Raises
+    ------
+    ImpureFunctionError
+        in the backward pass, if the second run gives other values than the first, as with a NumPy random generator.
 
     Examples
     --------
@@ -97,16 +105,42 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list) -> list:
     del tape[start:]
     mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.trace is trace and y.info >= start]
     out = list(ys)
+    before = [_sample(ys[i]) for i in mine]
 
     def again():
         with effects.replaying(log):
             ys = flat(xs)
+        if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
+            raise ImpureFunctionError(
+                "a function under checkpoint gave other values when it ran again for the backward pass: it depends on "
+                "something besides its arguments, as on time, NumPy's random generators or a changed variable. Draw "
+                "random numbers before and pass them as an argument, or use fad.random with a key"
+            )
         return [ys[i] for i in mine]
 
     traced = trace.rerun(again, [ys[i].value for i in mine])
     for i, y in zip(mine, traced, strict=True):
         out[i] = y
     return out
+
+
+def _sample(y: Any) -> Any:
+    """Return a few of a result's numbers, which tell a second run on the same values from one on others."""
+    while type(y) is Tracer:
+        y = y.value
+    if type(y) is not np.ndarray:
+        return y if isinstance(y, np.generic) else None  # to look at a device's numbers would wait for them
+    return y.flat[:: max(1, y.size // 16)].copy()
+
+
+def _agree(a: Any, b: Any) -> bool:
+    """Return whether samples are equal up to rounding, which may depend on where an array lies in memory."""
+    if a is None or b is None:
+        return True
+    if np.shape(a) != np.shape(b):
+        return False
+    size = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * float(size), equal_nan=True))
 
 
 def _run_batched(trace: BatchTrace, flat: Callable, xs: list, captured: list) -> list:

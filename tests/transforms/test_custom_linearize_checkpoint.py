@@ -157,3 +157,19 @@ def test_a_users_primitive_with_one_rule_has_all_of_them():
     )  # fmt: skip
     contract(forward_only)
     contract(reverse_only)
+
+
+def test_a_function_that_draws_other_numbers_when_it_runs_again_is_an_error():
+    rng = np.random.default_rng(0)
+    noisy = fad.checkpoint(lambda x: np.tanh(x * rng.standard_normal(3)))
+    with pytest.raises(fad.errors.ImpureFunctionError, match="ran again for the backward pass"):
+        fad.grad(lambda x: np.sum(noisy(x) ** 2))(np.ones(3))
+    with pytest.raises(fad.errors.ImpureFunctionError, match="checkpoint"):
+        fad.vmap(fad.grad(lambda x: np.sum(noisy(x) ** 2)))(np.ones((2, 3)))
+
+
+def test_values_that_are_not_numbers_are_the_same_when_a_checkpoint_runs_again():
+    f = fad.checkpoint(lambda x: np.log(x))
+    with np.errstate(all="ignore"):
+        found = fad.grad(lambda x: np.sum(f(x)[2:]))(np.array([-1.0, 0.0, 2.0]))
+    np.testing.assert_array_equal(found[2:], [0.5])
