@@ -94,8 +94,7 @@ def test_an_error_of_numpys_is_told_with_the_operation_the_shapes_and_the_users_
 
 
 def test_a_version_of_the_array_api_that_numpy_has_not_raises_as_in_numpy():
-    version = fad.numpy.__array_api_version__
-    assert fad.grad(lambda x: x * (x.__array_namespace__(api_version=version) is fad.numpy))(1.0) == 1.0
+    assert fad.grad(lambda x: x * (x.__array_namespace__(api_version="2022.12") is fad.numpy))(1.0) == 1.0
     with pytest.raises(ValueError, match="1999"):
         fad.grad(lambda x: x.__array_namespace__(api_version="1999.12").sum(x))(1.0)
     with pytest.raises(AttributeError, match="no_such_function"):
