@@ -43,7 +43,7 @@ def doctor() -> str:
         lines.append(
             f"BLAS: {info.get('internal_api')} {info.get('version')}, {info.get('num_threads')} threads{kernels}"
         )
-    mine = blas.library() if has_llvm() else None
+    mine = blas.chosen() if has_llvm() else None
     if mine is not None:
         lines.append(f"jit's matrix products: {mine.title} BLAS{f', kernels for {k}' if (k := mine.kernels()) else ''}")
     advice = blas.advice()

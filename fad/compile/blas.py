@@ -163,7 +163,7 @@ def _private(kernels: str) -> Library | None:
 
 
 @functools.cache
-def library() -> Library | None:
+def chosen() -> Library | None:
     """Return the BLAS that native programs call; None leaves large products to NumPy."""
     if sys.byteorder != "little":  # integers of 64 bits are read as such of 32 bits
         return None
@@ -194,5 +194,5 @@ def _is_right(one: Library) -> bool:
 @functools.cache
 def pointer(routine: str) -> int | None:
     """Return the address of a routine, by its name in Fortran."""
-    found = library()
+    found = chosen()
     return found.address(routine) if found else None

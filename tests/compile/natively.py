@@ -1,6 +1,9 @@
-"""What tests of native programs share."""
+"""What tests of compiled programs share."""
+
+import numpy as np
 
 import fad
+from fad import tree
 from fad.compile.lowering import using
 
 
@@ -11,3 +14,32 @@ def compiled(f, *args):
         fast(*args)
         fast(*args)
     return fast
+
+
+def native(f, *args):
+    """Return what the compiled function gives, which must run without a call of NumPy."""
+    fast = compiled(f, *args)
+    assert "lowering: llvm" in fast.explain()
+    assert "calls of NumPy" not in fast.explain(), fast.explain()
+    return fast(*args)
+
+
+def with_pullback(case):
+    """Return a case of the contract as a function of its operands that gives its value and its pullback of ones."""
+
+    def program(*xs):
+        def smooth(*some):
+            full = list(xs)
+            for k, x in zip(case.diff, some, strict=True):
+                full[k] = x
+            return case.smooth(*full)
+
+        ys, back = fad.vjp(smooth, *[xs[k] for k in case.diff])
+        return case.call(case.function, *xs), back(tree.map(np.ones_like, ys)) if ys else ()
+
+    return program
+
+
+def alone(case):
+    """Return a case of the contract as a function of its operands that gives its value."""
+    return lambda *xs: case.call(case.function, *xs)

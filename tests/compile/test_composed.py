@@ -2,27 +2,17 @@
 
 import numpy as np
 import pytest
+from natively import native
 
 import fad
 import fad.scipy.special as sp
 from fad import control
-from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
 X, M, B = rng.normal(size=37), rng.normal(size=(6, 6)), rng.normal(size=(3, 4, 5))
 HOLES = np.where(M > 0.5, np.nan, M)
 HOLES[2] = np.nan
-
-
-def native(f, *args):
-    with using("llvm"):
-        fast = fad.jit(f)
-        fast(*args)
-        y = fast(*args)
-    assert "lowering: llvm" in fast.explain()
-    assert "calls of NumPy" not in fast.explain(), fast.explain()
-    return y
 
 
 PROGRAMS = {

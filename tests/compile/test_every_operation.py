@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import rooms
+from natively import alone, with_pullback
 
-import fad
 from fad import tree
 from fad.compile.lowering import has_llvm, using
 from fad.core.primitive import REGISTRY
@@ -40,26 +40,8 @@ def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
     with using(lowering), np.errstate(all="ignore"):
         for dtype in (np.float64, np.float32):
             for case in cases(operation, dtype, lanes=1):
-                program = _with_pullback(case) if case.diff and dtype is np.float64 else _alone(case)
+                program = with_pullback(case) if case.diff and dtype is np.float64 else alone(case)
                 fast, wanted = jit(program), program(*case.operands)
                 single = dtype is np.float32 and operation.extra.get("rounding") == "single"  # as the contract has it
                 for _ in range(3):  # recorded, compiled, run again in the same memory
                     agrees(fast(*case.operands), wanted, single)
-
-
-def _alone(case):
-    return lambda *xs: case.call(case.function, *xs)
-
-
-def _with_pullback(case):
-    def program(*xs):
-        def smooth(*some):
-            full = list(xs)
-            for k, x in zip(case.diff, some, strict=True):
-                full[k] = x
-            return case.smooth(*full)
-
-        ys, back = fad.vjp(smooth, *[xs[k] for k in case.diff])
-        return case.call(case.function, *xs), back(tree.map(np.ones_like, ys)) if ys else ()
-
-    return program

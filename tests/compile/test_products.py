@@ -114,7 +114,7 @@ def test_an_empty_product_is_zero():
 
 
 def test_routines_are_found_and_tried_before_they_are_used():
-    library = blas.library()
+    library = blas.chosen()
     assert library is not None
     assert blas._is_right(library)
     assert all(blas.pointer(name) for name in ("dgemm", "sgemm", "dgemv", "sgemv"))
@@ -153,7 +153,7 @@ from fad.compile import blas
 blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
 if blas._of_numpy().kernels().upper() == "HASWELL":
     del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU
-    one = blas.library()
+    one = blas.chosen()
     print(one.title, one.kernels().upper(), "OPENBLAS_CORETYPE" in os.environ)
     import fad
     f = fad.jit(lambda a: a @ a)

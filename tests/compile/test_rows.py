@@ -2,24 +2,14 @@
 
 import numpy as np
 import pytest
+from natively import native
 
 import fad
 from fad import control
-from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
 DTYPES = [np.float64, np.float32, np.int64, np.int32]
-
-
-def native(f, *args):
-    with using("llvm"):
-        fast = fad.jit(f)
-        fast(*args)
-        y = fast(*args)
-    assert "lowering: llvm" in fast.explain()
-    assert "calls of NumPy" not in fast.explain(), fast.explain()
-    return y
 
 
 def drawn(dtype, shape):
