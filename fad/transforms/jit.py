@@ -12,7 +12,6 @@ under ``vmap`` the batched function is, under ``jvp`` the pushed one. Where seve
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import warnings
 from collections import Counter, namedtuple
@@ -21,100 +20,23 @@ from typing import Any
 
 import numpy as np
 
-from fad import config, tree
+from fad import tree
 from fad.backends import backend_of
-from fad.compile.lowering import load_compiler, lower
+from fad.compile.lowering import load_compiler
 from fad.compile.passes import optimise
 from fad.core import effects
-from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
+from fad.core.graph import GuardFailed
 from fad.core.tracer import Tracer, youngest
-from fad.errors import ImpureFunctionError, PathLimitWarning, StaticArgumentError, user_line
+from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
-from fad.transforms.mutation import fingerprint, overlaps
-from fad.transforms.record import Foreign, is_traceable, make_graph, record, unhurried
+from fad.transforms.mutation import overlaps
+from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure
+from fad.transforms.record import Foreign, is_traceable, make_graph, record
+from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
-MAX_PATHS = 32
-_NUMBERS = (float, int, bool, complex)
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
-
-
-class Path:
-    """One recorded way through the function: its graph, and the program made of it when it is first run again."""
-
-    __slots__ = (
-        "graph",
-        "out_tree",
-        "answers",
-        "captured",
-        "copied",
-        "program",
-        "entry",
-        "numbers",
-        "single",
-        "donated",
-    )
-
-    def __init__(self, recording: Any, donated: tuple = ()):
-        self.donated = donated
-        self.graph: Graph = recording.graph
-        self.out_tree = recording.out_tree
-        self.captured = recording.captured
-        self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
-        self.program: Any = None
-        self.entry: Any = None  # what runs the program, with one Python call less
-        self.numbers: dict[int, int] = {}
-        self.single = self.out_tree is tree.structure(0.0)
-        outs = self.graph.outputs
-        self.copied = [
-            k for k, i in enumerate(outs) if isinstance(self.graph.constants.get(i), np.ndarray) or i in outs[:k]
-        ]
-
-    def compile(self) -> None:
-        with unhurried():
-            self._compile()
-
-    def _compile(self) -> None:
-        graph = optimise(self.graph)
-        guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
-        self.numbers = {position: n for n, position in enumerate(guards)}
-        program = lower(graph, self.donated)
-        self.entry = getattr(program, "run", program)
-        self.program = program
-
-    def is_stale(self) -> bool:
-        """Tell whether an array that the program holds as a constant was overwritten."""
-        mode = config.check_mutation.get()
-        return mode != "off" and any(fingerprint(x, mode) != before for x, before in self.captured)
-
-    def run(self, xs: Any) -> Any:
-        outs = self.entry(xs)
-        if self.copied:
-            for k in self.copied:
-                outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
-        return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
-
-
-class Signature:
-    """All paths recorded for one signature; `paths[0]` is tried first."""
-
-    __slots__ = ("paths", "full")
-
-    def __init__(self) -> None:
-        self.paths: list[Path] = []
-        self.full = False
-
-    def matching(self, path: Path, n: int, answer: Any) -> Path | None:
-        """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
-        for other in self.paths:
-            if (
-                len(other.answers) > n
-                and same_outcome(other.answers[n], answer)
-                and all(map(same_outcome, other.answers[:n], path.answers[:n]))
-            ):
-                return other
-        return None
 
 
 class Jitted:
@@ -123,15 +45,15 @@ class Jitted:
     def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
-        self._static = _static_arguments(fun, static_argnums, static_argnames)
-        self._donated = _as_tuple(donate_argnums)
+        self._static = StaticArguments(fun, static_argnums, static_argnames)
+        self._donated = as_tuple(donate_argnums)
         self._signatures: dict[Any, Signature] = {}
         self._quick: dict[Any, Path] = {}
         self._inner: dict[Any, Jitted] = {}
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._elsewhere: Counter[str] = Counter()
-        self._plain = not (self._static[0] or self._static[1] or self._donated)
+        self._plain = not (self._static or self._donated)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -167,7 +89,7 @@ class Jitted:
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
         args_given = args
-        fun, args, kwargs, static = self._split(args, kwargs)
+        fun, args, kwargs, static = self._static.split(args, kwargs)
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         if GONE:
             refuse_gone(leaves)
@@ -182,7 +104,7 @@ class Jitted:
                 return self._uncompiled(x, fun, args, kwargs)
             else:
                 traced.append(False)
-                key.append(_hashable(x, "an argument that is no array"))
+                key.append(hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
         donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
         call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
@@ -235,25 +157,6 @@ class Jitted:
 
         return rule(trace, flat, leaves, values, mine, cached)
 
-    def _split(self, args: tuple, kwargs: dict) -> tuple:
-        """Take static arguments out; return the function of the others, the others, and the static ones' key."""
-        nums, names = self._static
-        if not nums and not names:
-            return self.fun, args, kwargs, ()
-        fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
-        named = {k: v for k, v in kwargs.items() if k in names}
-        rest = tuple(a for n, a in enumerate(args) if n not in fixed)
-
-        def fun(*rest, **others):
-            it = iter(rest)
-            return self.fun(*[fixed[n] if n in fixed else next(it) for n in range(len(args))], **others, **named)
-
-        key = (
-            tuple((n, type(v), _hashable(v, f"static argument {n}")) for n, v in sorted(fixed.items())),
-            tuple((k, type(v), _hashable(v, f"static argument {k!r}")) for k, v in sorted(named.items())),
-        )
-        return fun, rest, {k: v for k, v in kwargs.items() if k not in names}, key
-
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
         given = {id(x) for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray}
@@ -273,7 +176,7 @@ class Jitted:
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, and the numbers of signatures and paths recorded."""
         signatures = list(self._signatures.values())  # another thread may be recording
-        return CacheInfo(self._hits, self._misses, len(signatures), sum(map(_count, signatures)))
+        return CacheInfo(self._hits, self._misses, len(signatures), sum(len(s.paths) for s in signatures))
 
     def clear_cache(self) -> None:
         """Forget all recordings."""
@@ -288,20 +191,7 @@ class Jitted:
         name = getattr(self.fun, "__name__", "function")
         lines = [f"jit of {name}: {self.cache_info()}"]
         for signature in list(self._signatures.values()):
-            for path in signature.paths:
-                heads = ", ".join(str(path.graph.types[i]) for i in path.graph.inputs)
-                lines.append(f"({heads}): {len(path.graph)} operations recorded, {len(path.answers)} guards")
-                for eq in path.graph.guards():
-                    lines.append(f"  guard: the answer was {eq.params['outcome']!r} at {eq.params['line']}")
-                if path.captured:
-                    lines.append(f"  {len(path.captured)} arrays from outside are constants, and watched for changes")
-                if path.program is None:
-                    lines.append("  not compiled yet: it was called once")
-                else:
-                    lines.append(f"  lowering: {path.program.lowering}")
-                    lines += [f"  {note}" for note in path.program.notes()]
-            if signature.full:
-                lines.append(f"  more than {MAX_PATHS} paths: further ones run without jit")
+            lines += signature.described()
         for name, calls in self._elsewhere.items():
             lines.append(f"arrays of {name}: {calls} calls ran operation by operation; compiled for NumPy's alone")
         return "\n".join(lines)
@@ -309,10 +199,6 @@ class Jitted:
 
 def _fits(n: int) -> bool:
     return -(2**63) <= n < 2**63
-
-
-def _count(signature: Signature) -> int:
-    return len(signature.paths)
 
 
 class _Call:
@@ -388,7 +274,7 @@ class _Call:
         except Foreign:
             return self.eager()
         path = Path(recording, self.donated)
-        _check_pure(path, expected)
+        check_pure(path, expected)
         with jitted._lock:
             jitted._misses += 1
             signature = jitted._signatures.setdefault(key, Signature())
@@ -406,21 +292,6 @@ class _Call:
         return recording.result
 
 
-def _check_pure(path: Path, expected: list | None) -> None:
-    """Raise if a recording did not give the answers that its values gave on replay."""
-    if expected is None:
-        return
-    for n, answer in enumerate(expected):
-        if len(path.answers) <= n or not same_outcome(path.answers[n], answer):
-            guards = path.graph.guards()
-            line = guards[min(n, len(guards) - 1)].params["line"] if guards else user_line()
-            raise ImpureFunctionError(
-                "a jitted function took another path on the same values: it depends on something besides its "
-                f"arguments, as on time, NumPy's random generators or a changed variable. First seen at {line}. "
-                "Pass what changes as an argument (keys of fad.random for random numbers)"
-            )
-
-
 def _closes_over_tracer(fun: Callable) -> bool:
     for cell in getattr(fun, "__closure__", None) or ():
         try:
@@ -434,45 +305,6 @@ def _closes_over_tracer(fun: Callable) -> bool:
 
 def _holds_tracer(value: Any) -> bool:
     return any(type(x) is Tracer for x in tree.leaves(value))
-
-
-def _hashable(x: Any, what: str) -> Any:
-    try:
-        hash(x)
-    except TypeError:
-        raise StaticArgumentError(
-            f"{what} of a jitted function is of type {type(x).__name__}, which cannot be hashed, so jit cannot tell "
-            "whether it is the same next time. Pass a tuple for a list, or an array as an ordinary argument"
-        ) from None
-    return x
-
-
-def _as_tuple(x: Any) -> tuple:
-    return () if x is None else (x,) if isinstance(x, (int, str)) else tuple(x)
-
-
-def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
-    """Complete numbers by names and names by numbers, so that an argument is static however it is passed."""
-    if not callable(fun):
-        raise TypeError(
-            f"jit takes a function, not {type(fun).__name__}; options are keywords: jit(f, static_argnums=1)"
-        )
-    nums, names = _as_tuple(nums), set(_as_tuple(names))
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return nums, frozenset(names)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    kinds = {p.kind for p in parameters}
-    n = len(positional)
-    wrong: list = [k for k in nums if inspect.Parameter.VAR_POSITIONAL not in kinds and not -n <= k < n]
-    if inspect.Parameter.VAR_KEYWORD not in kinds:
-        wrong += [repr(k) for k in names - {p.name for p in parameters}]
-    if wrong:
-        raise ValueError(f"jit has static arguments that the function lacks: {', '.join(map(str, wrong))}")
-    more = {positional.index(n) for n in names if n in positional}
-    names |= {positional[n] for n in nums if -len(positional) <= n < len(positional)}
-    return tuple(sorted({*nums, *more})), frozenset(names)
 
 
 def jit(

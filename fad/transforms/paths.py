@@ -1,0 +1,135 @@
+"""Paths: the ways through a jitted function that were recorded for one signature, told apart by their guards' answers.
+
+A path is a graph, and the program that is made of it when it is first run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import config, tree
+from fad.compile.lowering import lower
+from fad.compile.passes import optimise
+from fad.core.graph import GUARD, Graph, same_outcome
+from fad.errors import ImpureFunctionError, user_line
+from fad.transforms.mutation import fingerprint
+from fad.transforms.record import unhurried
+
+MAX_PATHS = 32
+
+
+class Path:
+    """One recorded way through the function: its graph, and the program made of it when it is first run again."""
+
+    __slots__ = (
+        "graph",
+        "out_tree",
+        "answers",
+        "captured",
+        "copied",
+        "program",
+        "entry",
+        "numbers",
+        "single",
+        "donated",
+    )
+
+    def __init__(self, recording: Any, donated: tuple = ()):
+        self.donated = donated
+        self.graph: Graph = recording.graph
+        self.out_tree = recording.out_tree
+        self.captured = recording.captured
+        self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
+        self.program: Any = None
+        self.entry: Any = None  # what runs the program, with one Python call less
+        self.numbers: dict[int, int] = {}
+        self.single = self.out_tree is tree.structure(0.0)
+        outs = self.graph.outputs
+        self.copied = [
+            k for k, i in enumerate(outs) if isinstance(self.graph.constants.get(i), np.ndarray) or i in outs[:k]
+        ]
+
+    def compile(self) -> None:
+        with unhurried():
+            self._compile()
+
+    def _compile(self) -> None:
+        graph = optimise(self.graph)
+        guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
+        self.numbers = {position: n for n, position in enumerate(guards)}
+        program = lower(graph, self.donated)
+        self.entry = getattr(program, "run", program)
+        self.program = program
+
+    def is_stale(self) -> bool:
+        """Tell whether an array that the program holds as a constant was overwritten."""
+        mode = config.check_mutation.get()
+        return mode != "off" and any(fingerprint(x, mode) != before for x, before in self.captured)
+
+    def described(self) -> Iterator[str]:
+        """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""
+        heads = ", ".join(str(self.graph.types[i]) for i in self.graph.inputs)
+        yield f"({heads}): {len(self.graph)} operations recorded, {len(self.answers)} guards"
+        for eq in self.graph.guards():
+            yield f"  guard: the answer was {eq.params['outcome']!r} at {eq.params['line']}"
+        if self.captured:
+            yield f"  {len(self.captured)} arrays from outside are constants, and watched for changes"
+        if self.program is None:
+            yield "  not compiled yet: it was called once"
+            return
+        yield f"  lowering: {self.program.lowering}"
+        for note in self.program.notes():
+            yield f"  {note}"
+
+    def run(self, xs: Any) -> Any:
+        outs = self.entry(xs)
+        if self.copied:
+            for k in self.copied:
+                outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
+        return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
+
+
+class Signature:
+    """All paths recorded for one signature; `paths[0]` is tried first."""
+
+    __slots__ = ("paths", "full")
+
+    def __init__(self) -> None:
+        self.paths: list[Path] = []
+        self.full = False
+
+    def matching(self, path: Path, n: int, answer: Any) -> Path | None:
+        """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
+        for other in self.paths:
+            if (
+                len(other.answers) > n
+                and same_outcome(other.answers[n], answer)
+                and all(map(same_outcome, other.answers[:n], path.answers[:n]))
+            ):
+                return other
+        return None
+
+    def described(self) -> Iterator[str]:
+        """Give the lines of ``explain``, path by path."""
+        for path in self.paths:
+            yield from path.described()
+        if self.full:
+            yield f"  more than {MAX_PATHS} paths: further ones run without jit"
+
+
+def check_pure(path: Path, expected: list | None) -> None:
+    """Raise if a recording did not give the answers that its values gave on replay."""
+    if expected is None:
+        return
+    for n, answer in enumerate(expected):
+        if len(path.answers) <= n or not same_outcome(path.answers[n], answer):
+            guards = path.graph.guards()
+            line = guards[min(n, len(guards) - 1)].params["line"] if guards else user_line()
+            raise ImpureFunctionError(
+                "a jitted function took another path on the same values: it depends on something besides its "
+                f"arguments, as on time, NumPy's random generators or a changed variable. First seen at {line}. "
+                "Pass what changes as an argument (keys of fad.random for random numbers)"
+            )
