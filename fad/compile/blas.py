@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 _SPELLINGS = (("scipy_", "_64_"), ("", "_64_"), ("scipy_", "_"), ("", "_"))
+_OF_OPENBLAS = (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", ""))
+_POSIX_THREADS = 1  # what OpenBLAS's get_parallel says of such a build
 _OLD = {
     "PRESCOTT",
     "CORE2",
@@ -100,12 +102,27 @@ class Library:
 
     def kernels(self) -> str:
         """Return the name of the CPU whose kernels OpenBLAS runs; empty for another BLAS."""
-        for before, after in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):
-            ask = getattr(self.handle, f"{before}openblas_get_corename{after}", None)
-            if ask is not None:
-                ask.restype = ctypes.c_char_p
-                return ask().decode()
-        return ""
+        ask = self.own("get_corename")
+        if ask is None:
+            return ""
+        ask.restype = ctypes.c_char_p
+        return ask().decode()
+
+    def own(self, name: str) -> Any:
+        """Return a function of OpenBLAS itself; None if it has none of this name, or is another BLAS."""
+        found = [getattr(self.handle, f"{before}openblas_{name}{after}", None) for before, after in _OF_OPENBLAS]
+        return next((f for f in found if f is not None), None)
+
+    def threads(self) -> tuple[int, int] | None:
+        """Return where the functions are that ask and say how many threads it uses; None if that cannot be said.
+
+        Only the one with POSIX threads takes what it is told for calls from any thread.
+        """
+        kind, functions = self.own("get_parallel"), [self.own("get_num_threads"), self.own("set_num_threads")]
+        if kind is None or kind() != _POSIX_THREADS or None in functions:
+            return None
+        get, put = (ctypes.cast(f, ctypes.c_void_p).value for f in functions)
+        return (get, put) if get and put else None
 
 
 class _Exported(Library):
@@ -118,8 +135,8 @@ class _Exported(Library):
         get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         return get(capsule, name(capsule))
 
-    def kernels(self) -> str:
-        return ""
+    def own(self, name: str) -> None:
+        return None
 
 
 def _of_numpy() -> Library | None:
@@ -189,6 +206,13 @@ def _is_right(one: Library) -> bool:
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13, ctypes.c_int64, ctypes.c_int64)(address)
     call(letter, letter, two, two, two, alpha, b.ctypes.data, two, a.ctypes.data, two, beta, c.ctypes.data, two, 1, 1)
     return bool((c == [[19.0, 22.0], [43.0, 50.0]]).all())
+
+
+@functools.cache
+def threads() -> tuple[int, int] | None:
+    """Return where the chosen BLAS is asked and told how many threads it uses; None if products cannot be cut."""
+    found = chosen()
+    return found.threads() if found else None
 
 
 @functools.cache

@@ -5,6 +5,8 @@ Operands may be transposed, strided or broadcast; nothing is copied. What BLAS c
 
 from __future__ import annotations
 
+import functools
+import math
 import struct
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from fad.compile import blas
 from fad.compile.llvm import products
-from fad.compile.llvm.emit import F64, LLVM_TYPE
+from fad.compile.llvm.emit import F32, F64, LLVM_TYPE
 from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.llvm.vectors import register_bytes
 from fad.compile.parts import GRAIN, MOST_PARTS, SMALLEST
@@ -23,7 +25,13 @@ SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
-_COST = 0.06  # nanoseconds of a multiplication, for the decision where a product is cut
+_TRANSPOSED = ord("T")
+_COST = 0.06  # nanoseconds of a multiplication by own code, for the decision where a product is cut
+_COST_BLAS = {F32: 0.02, F64: 0.04}  # and by BLAS,
+_COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is read for it;
+_COST_EACH = 2_000.0  # and each product of a batch costs that much besides
+SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 1_000_000.0  # nanoseconds from which on one is cut in two, and in four
+_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor anew
 
 
 def is_small(m: int, k: int, n: int) -> bool:
@@ -104,7 +112,11 @@ def add_product(build: Any, eq: Equation) -> bool:
         build._function(name, text)
     else:
         build.kernels.setdefault(name, text)
-        build._function("pool_run", pool_text)
+        if name.startswith("blas_"):
+            pool().silences(*blas.threads())
+            build._function("pool_run_quiet", functools.partial(pool_text, True))
+        else:
+            build._function("pool_run", pool_text)
         build.late.append((len(build.words) + 1, name))
         build.words += [len(parts), 0, 3 + len(parts[0][1]), pool().address]
     for offsets, words in parts:
@@ -134,7 +146,7 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     name, text, words = found
     batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
-    parts = _parts(p, batch, words) if name.startswith("mm_") else [((0, 0, 0), batch, words)]
+    parts = _parts(p, batch, words) if name.startswith("mm_") else _parts_of_blas(name, p, t, batch, words)
     return name, text, p.swapped, [(offsets, [*_lead(some), *rest]) for offsets, some, rest in parts]
 
 
@@ -146,21 +158,62 @@ def _parts(p: Product, batch: list, words: list) -> list[tuple]:
     """Cut what takes long: along the longer axis of the batch, or else along the rows."""
     m, k, n = p.shape
     work = batch[0][0] * batch[1][0] * m * k * n * _COST
-    d = int(batch[1][0] >= batch[0][0])
-    many = batch[d][0]
-    strides = batch[d][1] if many > 1 else (p.a[0], 0, p.c[0])
-    length = many if many > 1 else m
-    step = -(-length // max(1, min(MOST_PARTS, int(work / GRAIN))))
-    step = step if many > 1 else -(-step // _ROWS[-1]) * _ROWS[-1]
-    if work < SMALLEST or step >= length:
+    if work < SMALLEST:
         return [((0, 0, 0), batch, words)]
+    count = max(1, min(MOST_PARTS, int(work / GRAIN)))
+    if _longer(batch)[1] > 1:
+        return _parts_of_batch(batch, words, count)
+    step = -(-m // (count * _ROWS[-1])) * _ROWS[-1]
+    return _parts_along(m, step, (p.a[0], 0, p.c[0]), batch, words, 0)
+
+
+def _longer(batch: list) -> tuple[int, int]:
+    """Return the longer axis of a batch, and its length."""
+    d = int(batch[1][0] >= batch[0][0])
+    return d, batch[d][0]
+
+
+def _parts_of_batch(batch: list, words: list, count: int) -> list[tuple]:
+    d, many = _longer(batch)
+    strides = batch[d][1]
+    step = -(-many // count)
     found = []
-    for start in range(0, length, step):
-        size = min(step, length - start)
-        some = [(size, s) if many > 1 and e == d else (count, s) for e, (count, s) in enumerate(batch)]
-        offsets = tuple(start * s for s in strides)
-        found.append((offsets, some, words if many > 1 else [size, *words[1:]]))
+    for start in range(0, many, step):
+        some = [*batch]
+        some[d] = (min(step, many - start), strides)
+        found.append((tuple(start * s for s in strides), some, words))
     return found
+
+
+def _parts_along(length: int, step: int, strides: tuple, batch: list, words: list, word: int) -> list[tuple]:
+    """Cut an axis of one product, whose length is that word of the row; `strides` are those of a, b and c along it."""
+    return [
+        (
+            tuple(start * s for s in strides),
+            batch,
+            [*words[:word], min(step, length - start), *words[word + 1 :]],
+        )
+        for start in range(0, length, step)
+    ]
+
+
+def _parts_of_blas(name: str, p: Product, t: str, batch: list, words: list) -> list[tuple]:
+    """Cut a call of BLAS, as it will be made: along the batch, or else along the longer side of the result.
+
+    The parts are few, for they share no work: each packs the factor that they have in common.
+    """
+    m, k, n = p.shape
+    vector = name == "blas_gemv"
+    work = batch[0][0] * batch[1][0] * (m * k * n * (_COST_READ if vector else _COST_BLAS)[t] + _COST_EACH)
+    if work < SMALLEST_BLAS or blas.threads() is None:
+        return [((0, 0, 0), batch, words)]
+    if _longer(batch)[1] > 1:
+        return _parts_of_batch(batch, words, min(MOST_PARTS, int(work / GRAIN)))
+    count = 2 if work < LARGE_BLAS else min(MOST_PARTS, 4 << int(math.log(work / LARGE_BLAS, 4)))
+    length, strides = (m, (p.a[0], 0, p.c[0])) if vector or m >= n else (n, (0, p.b[1], p.c[1]))
+    step = max(_LEAST_SIDE, -(-length // (count * _ROWS[-1])) * _ROWS[-1])
+    word = (3 if words[1] == _TRANSPOSED else 2) if vector else 3 if m >= n else 4
+    return _parts_along(length, step, strides, batch, words, word)
 
 
 def _by_own_code(p: Product, t: str) -> tuple:
@@ -202,7 +255,8 @@ def _by_blas(p: Product, t: str) -> tuple | None:
             return None
         by_rows, lda = a
         inner, outer = (k, m) if by_rows else (m, k)
-        words = [f, ord("T" if by_rows else "N"), inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size]
+        how = _TRANSPOSED if by_rows else ord("N")
+        words = [f, how, inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size]
         return "blas_gemv", products.gemv_text, words
     if b is None or p.c[1] != p.size:
         return None

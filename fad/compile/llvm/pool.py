@@ -22,7 +22,7 @@ import numpy as np
 _WORDS = {
     "ticket": 0, "done": 64, "sleepers": 128, "busy": 192, "started": 200, "wanted": 208, "code": 256, "rows": 264,
     "size": 272, "count": 280, "create": 320, "detach": 328, "lock": 336, "unlock": 344, "wait": 352, "wake": 360,
-    "yield": 368, "mutex": 512, "condition": 768,
+    "yield": 368, "get_threads": 376, "set_threads": 384, "mutex": 512, "condition": 768,
 }  # fmt: skip
 _BYTES = 1024
 _SPINS = 1500  # looks at the ticket, some 40 ns each, before a worker goes to sleep
@@ -70,6 +70,11 @@ class _Pool:
         for name, word in (("pthread_mutex_init", "mutex"), ("pthread_cond_init", "condition")):
             getattr(self.posix, name)(ctypes.c_void_p(self.address + _WORDS[word]), None)
 
+    def silences(self, get_threads: int, set_threads: int) -> None:
+        """Say how a BLAS is asked and told how many threads of its own it uses."""
+        self.memory[_WORDS["get_threads"] // 8] = get_threads
+        self.memory[_WORDS["set_threads"] // 8] = set_threads
+
     def forget(self) -> None:
         """Begin anew without threads: a forked process has only the one that forked."""
         self.memory[: _WORDS["wanted"] // 8] = 0
@@ -111,11 +116,16 @@ def _take_parts(tag: str, begin: str, out: str) -> list[str]:
     ]  # fmt: skip
 
 
-def pool_text() -> str:
-    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, parts."""
+def pool_text(quiet: bool = False) -> str:
+    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, parts.
+
+    With `quiet` it is ``pool_run_quiet``, whose parts are calls of BLAS: while they run it uses no threads of its own.
+    Those of OpenBLAS wait awake for their next product, and would share the CPUs with the pool's for all that time.
+    A pool of one thread does this, too, for BLAS adds up in another order with threads of its own.
+    """
     fields = [_field(w, w) for w in ("ticket", "done", "sleepers", "code", "rows", "size", "count", "mutex")]
     fields.append(_field("condition", "condition"))
-    return "\n".join([*_worker(fields), *_start(), *_run(fields), ""])
+    return "\n".join([*_worker(fields), *_start(), *_run(fields, quiet), ""])
 
 
 def _worker(fields: list[str]) -> list[str]:
@@ -151,23 +161,24 @@ def _start() -> list[str]:
     ]  # fmt: skip
 
 
-def _run(fields: list[str]) -> list[str]:
-    head = ["define i32 @pool_run(ptr %W) {", "entry:"]
+def _run(fields: list[str], quiet: bool) -> list[str]:
+    head = [f"define i32 @pool_run{'_quiet' * quiet}(ptr %W) {{", "entry:"]
     for k, (name, kind) in enumerate((("n", "i64"), ("f", "ptr"), ("len", "i64"), ("S", "ptr"))):
         head += [f"  %{name}_at = getelementptr i64, ptr %W, i64 {k}", f"  %{name} = load {kind}, ptr %{name}_at"]
     head += ["  %R = getelementptr i64, ptr %W, i64 4", "  %bytes = mul i64 %len, 8", *fields]
+    still, loud = _silence() if quiet else ([], [])
     return [
         *head, _field("busy", "busy"), _field("wanted", "wanted"), *_function("lock", "lock"),
         *_function("unlock", "unlock"), *_function("wake", "wake"), *_function("yield", "yield"),
         "  %others = load i64, ptr %wanted", "  %many = icmp sgt i64 %others, 0",
-        "  br i1 %many, label %try, label %alone",
+        f"  br i1 {'true' if quiet else '%many'}, label %try, label %alone",
         # another of Python's threads may be using the pool: then this one does its parts alone
         "try:", "  %x = cmpxchg ptr %busy, i64 0, i64 1 seq_cst monotonic", "  %mine = extractvalue {i64, i1} %x, 1",
         "  br i1 %mine, label %shared, label %alone",
         "alone:", "  %k = phi i64 [0, %entry], [0, %try], [%k1, %alone]", "  %ko = mul i64 %k, %bytes",
         "  %row = getelementptr i8, ptr %R, i64 %ko", "  %r = call i32 %f(ptr %row)", "  %k1 = add i64 %k, 1",
         "  %left = icmp ult i64 %k1, %n", "  br i1 %left, label %alone, label %end", "end:", "  ret i32 0",
-        "shared:", "  call void @start(ptr %S)", "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
+        "shared:", *still, "  call void @start(ptr %S)", "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
         "  store ptr %R, ptr %rows", "  store i64 %bytes, ptr %size",
         "  store atomic i64 0, ptr %done seq_cst, align 8", "  store atomic i64 %n, ptr %ticket seq_cst, align 8",
         "  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8", "  %any = icmp sgt i64 %asleep, 0",
@@ -180,8 +191,20 @@ def _run(fields: list[str]) -> list[str]:
         f"  %long = icmp ugt i64 %c1, {_SPINS}", "  br i1 %long, label %give, label %watch",
         "give:", "  %y = call i32 %yield()", "  %again = load atomic i64, ptr %done seq_cst, align 8",
         "  %fin = icmp sge i64 %again, %n", "  br i1 %fin, label %over, label %give",
-        "over:", "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
+        "over:", *loud, "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
     ]  # fmt: skip
+
+
+def _silence() -> tuple[list[str], list[str]]:
+    """Return how BLAS is told to use one thread, and to use as many again as before.
+
+    Who does this holds the pool, so no two of fad's threads do it at a time.
+    """
+    before = [
+        *_function("get_threads", "get_threads"), *_function("set_threads", "set_threads"),
+        "  %loud = call i32 %get_threads()", "  call void %set_threads(i32 1)",
+    ]  # fmt: skip
+    return before, ["  call void %set_threads(i32 %loud)"]
 
 
 def _is_x86() -> bool:
