@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.pairs import sum_over_pairs
 from fad.compile.rows import PLACE
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
@@ -287,5 +288,5 @@ _RULES: dict[str, Callable] = {
     "count_over": _count, "product_over": _product, "max_over": _extreme(_any), "min_over": _extreme(_all),
     "fmax_over": _extreme_of_numbers("max_over", -math.inf), "fmin_over": _extreme_of_numbers("min_over", math.inf),
     "position_of_max": _position("max_over"), "position_of_min": _position("min_over"), "contract": _contract,
-    "pad_zeros": _pad, "round_to": _round,
+    "pad_zeros": _pad, "round_to": _round, "scipy.sum_over_pairs": sum_over_pairs,
 }  # fmt: skip

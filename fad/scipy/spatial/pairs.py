@@ -353,6 +353,11 @@ def _inverse(y: Any) -> Any:
     return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, y))[()].astype(y.dtype)
 
 
-inverse_p = elementwise("scipy.inverse_or_zero", lambda z, _y: -(z * z), forward=_inverse, domain=(0.3, 3.0))
-root = elementwise("scipy.root_of_a_sum", lambda y, _x: 0.5 * inverse_p(y), forward=np.sqrt, domain=(0.1, 4.0))
+inverse_p = elementwise(
+    "scipy.inverse_or_zero", lambda z, _y: -(z * z), forward=_inverse, domain=(0.3, 3.0),
+    lower="(0.0 if {0} == 0.0 else 1.0 / {0})",
+)  # fmt: skip
+root = elementwise(
+    "scipy.root_of_a_sum", lambda y, _x: 0.5 * inverse_p(y), forward=np.sqrt, domain=(0.1, 4.0), lower="sqrt({0})"
+)
 root.doc = "The square root, with the derivative 0 at 0."
