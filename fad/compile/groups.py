@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.late import compute_where_used, weight
 from fad.compile.llvm.emit import LLVM_TYPE
-from fad.compile.llvm.templates import is_heavy, template, working_type
+from fad.compile.llvm.templates import template, working_type
 from fad.compile.lookups import is_lookup
 from fad.compile.planes import COMPLEX
 from fad.compile.rows import is_row
@@ -59,13 +60,12 @@ def plan_steps(graph: Graph) -> list[Step]:
         lowest = max((level[i] for i in eq.ins), default=-1)
         text = None if eq.prim is GUARD else template(graph, eq, graph.constants)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
-            weight = 8 if is_heavy(text) else 1
-            step = _join(graph, eq, level, group, weight)
+            step = _join(graph, eq, level, group, weight(text))
             if step is None:
                 step = Step("loop", lowest + 1, number, eq, graph.types[eq.outs[0]].shape)
                 steps.append(step)
             step.templates.append(text)
-            step.weight += weight
+            step.weight += weight(text)
             group[eq.outs[0]] = step
         else:
             kind = _kind(graph, eq)
@@ -80,6 +80,7 @@ def plan_steps(graph: Graph) -> list[Step]:
             level[o] = step.level
     steps = [s for s in steps if s.equations]
     steps.sort(key=lambda s: (s.level, s.kind == "view", s.number))
+    steps = compute_where_used(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE)
     return _fuse_sums(graph, steps, group)
 
 
@@ -127,18 +128,18 @@ def _most_weight(shape: tuple) -> int:
     return MOST_WEIGHT_LARGE if math.prod(shape) > LARGE_SIZE else MOST_WEIGHT
 
 
-def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> Step | None:
+def _join(graph: Graph, eq: Equation, level: dict, group: dict, more: int) -> Step | None:
     """Put an operation into the group of one of its operands if all others come from below; return the group."""
     shape = graph.types[eq.outs[0]].shape
     mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
     if not mine:
         return None
     best = max(mine, key=lambda step: step.level)
-    if best.weight + weight > _most_weight(shape):
+    if best.weight + more > _most_weight(shape):
         return None
     for other in dict.fromkeys(mine):  # one group may give several operands
         if other is not best and other.level == best.level:
-            _merge(best, other, group, weight)
+            _merge(best, other, group, more)
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
@@ -150,11 +151,11 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, weight: int) -> 
     return best
 
 
-def _merge(best: Step, other: Step, group: dict, weight: int) -> None:
+def _merge(best: Step, other: Step, group: dict, more: int) -> None:
     """Make two groups of one level and shape one: neither reads what the other computes."""
     operands = best.operands | other.operands
     outside = len(operands - best.members - other.members)
-    if best.weight + other.weight + weight > _most_weight(best.shape) or outside >= MOST_OPERANDS:
+    if best.weight + other.weight + more > _most_weight(best.shape) or outside >= MOST_OPERANDS:
         return
     best.equations += other.equations
     best.templates += other.templates

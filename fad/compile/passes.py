@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.linear import add_before_products
 from fad.compile.repeated import trim
 from fad.compile.sums import leave_loops
 from fad.compile.unrolled import merge_steps
@@ -23,7 +24,7 @@ _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
 def optimise(graph: Graph) -> Graph:
     """Run all passes, in the bodies of loops and branches as well."""
-    for step in (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, merge_steps, drop_dead):
+    for step in _PASSES:
         graph = step(graph)
     return simplify(leave_loops(trim(graph, optimise)))
 
@@ -325,6 +326,12 @@ _ALGEBRA: dict[str, Callable] = {
     "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert, "sum_over": _sum,
     "getitem": _take_all,
 }  # fmt: skip
+
+
+_PASSES: tuple[Callable, ...] = (
+    inlined, take_apart, fold_constants, simplify, share,
+    add_before_scatter, merge_steps, add_before_products, drop_dead,
+)  # fmt: skip
 
 
 def check_types(graph: Graph) -> None:
