@@ -45,7 +45,7 @@ class Build(Memory):
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
         self.table: list[tuple[str, int]] = []  # (function, first word)
-        self.parts: list[tuple] = []  # ("run", from, to) | ("call", function)
+        self.parts: list[tuple] = []  # ("run", from, to) | ("call", function, step)
         self.fallbacks: list[str] = []
         self.guards: dict[int, int] = {}  # table index -> position of the equation
         # guards have no results, and other operations may have been written anew
@@ -83,7 +83,7 @@ class Build(Memory):
                 if before > start:
                     self.parts.append(("run", start, before))
                 start = len(self.table)
-                self.parts.append(("call", call))
+                self.parts.append(("call", call, step))
         if len(self.table) > start:
             self.parts.append(("run", start, len(self.table)))
 
@@ -485,7 +485,7 @@ class Build(Memory):
                 row = np.array([*starts, b - a, watch().address], np.int64)
                 self.runs.append((row.ctypes.data, a, row))
             else:
-                self.runs.append((None, part[1], None))
+                self.runs.append((None, part[1], part[2]))
 
 
 def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:

@@ -202,11 +202,12 @@ def native_branch(build: Any, eq: Equation) -> bool:
 
 
 def in_numpy(graph: Graph, eq: Equation) -> Equation:
-    """Return a loop or branch as one call of a NumPy program."""
+    """Return an operation, a loop or a branch, as one call of a NumPy program."""
     k, ins = len(eq.ins), eq.ins
     types = [graph.types[i] for i in (*ins, *eq.outs)]
     outs = tuple(range(k, len(types)))
-    alone = Graph(types, list(range(k)), {}, [Equation(eq.prim, tuple(range(k)), eq.params, outs)], list(outs))
+    same = Equation(eq.prim, tuple(range(k)), eq.params, outs, eq.place)
+    alone = Graph(types, list(range(k)), {}, [same], list(outs))
     program = NumPyProgram(alone)
     prim = Primitive(eq.prim.name, lambda *xs: program(list(xs)), multi=True)
     return Equation(prim, ins, {}, eq.outs, eq.place)

@@ -16,13 +16,16 @@ import numpy as np
 
 from fad.compile.assemble import Build
 from fad.compile.donation import reused
+from fad.compile.inner import in_numpy
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
 from fad.compile.llvm.interrupts import watch
 from fad.compile.pieces import data_address, view_of
+from fad.compile.running import EQUATIONS, FILE
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _REMEMBERED = 2  # large results kept for another call
+_HEAD = 2  # lines of a program's text before its first statement
 _run_table = None
 
 
@@ -96,16 +99,19 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
         if place.outside and place.first >= 0:
             space[f"fresh{i}"] = _fresh(build, i)
             lines.append(f"    y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
-    for n, (row, what, _) in enumerate(build.runs):
+    space[EQUATIONS] = equations = {}
+    for n, (row, what, step) in enumerate(build.runs):
         if row is None:
             space[f"call{n}"] = what
             lines.append(f"    call{n}()")
+            if len(step.equations) == 1:
+                equations[len(lines) + _HEAD] = step.equations[0]
         else:
             lines.append(f"    code = drive({row})")
             lines.append(f"    if code: fail(code, {what})")
     lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
     text = "\n    ".join(["def run(xs):\n    with lock:", *lines])  # the memory is that of one call at a time
-    exec(compile(text, "<fad.jit>", "exec"), space)
+    exec(compile(text, FILE, "exec"), space)
     return space["run"]
 
 
@@ -135,7 +141,7 @@ def _failer(build: Build) -> Callable:
         position = build.guards[start + code - 1]
         eq = graph.equations[position]
         if eq.prim is not GUARD:  # an index out of range: NumPy's own error says which
-            eq.prim.forward(*[build.at[i] for i in eq.ins], **eq.params)
+            in_numpy(graph, eq).prim.forward(*[build.at[i] for i in eq.ins])
             raise AssertionError(f"native code refused {eq.prim.name} where NumPy does not")
         raise GuardFailed(eq, position, ask(build.at[eq.ins[0]][()], eq.params["convert"]))
 

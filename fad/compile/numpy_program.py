@@ -12,7 +12,10 @@ import numpy as np
 
 from fad.compile.plan import Plan, plan_memory
 from fad.compile.repeated import Loop
+from fad.compile.running import EQUATIONS, FILE
 from fad.core.graph import GUARD, Equation, Graph, GuardFailed, ask, same_outcome
+
+_MARK = "  # "
 
 
 class NumPyProgram:
@@ -26,8 +29,9 @@ class NumPyProgram:
         writer = _Writer()
         self.text = writer.program(graph)
         self.specs = writer.specs
-        exec(compile(self.text, "<fad.jit>", "exec"), writer.space)
-        self.function = writer.space["program"]
+        space = {**writer.space, EQUATIONS: writer.equations(self.text)}
+        exec(compile(self.text, FILE, "exec"), space)
+        self.function = space["program"]
 
     def __call__(self, xs: list) -> list:
         try:
@@ -57,6 +61,7 @@ class _Writer:
         self.functions: dict[int, str] = {}
         self.specs: list[tuple] = []
         self.bodies = 0
+        self.called: list[Equation] = []  # a line that calls an operation ends with its number here
 
     def program(self, graph: Graph) -> str:
         names, plan = self.named(graph)
@@ -68,6 +73,11 @@ class _Writer:
             head.append(f"    {', '.join(f'b{k}' for k in range(len(self.specs)))}, = buffers")
         out = f"    return [{', '.join(names[i] for i in graph.outputs)}]"
         return "\n".join([*head, *[f"    {line}" for line in lines], out])
+
+    def equations(self, text: str) -> dict[int, Equation]:
+        """Return the operation that each line of the text calls, by the line's number."""
+        ends = [line.rpartition(_MARK) for line in text.splitlines()]
+        return {n: self.called[int(number)] for n, (_, mark, number) in enumerate(ends, 1) if mark}
 
     def named(self, graph: Graph) -> tuple[dict[int, str], Plan]:
         """Name the values of a graph: variables, buffers and constants."""
@@ -111,10 +121,12 @@ class _Writer:
         ins = [names[i] for i in eq.ins]
         if eq.params:
             ins.append(f"**{self.hold(eq.params)}")
+        end = f"{_MARK}{len(self.called)}"
+        self.called.append(eq)
         if eq.outs[0] in plan.buffer:
-            return f"{self.function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]})"
+            return f"{self.function(eq.prim.forward)}({', '.join(ins)}, out={names[eq.outs[0]]}){end}"
         outs = ", ".join(names[o] for o in eq.outs) + ("," if eq.prim.multi and len(eq.outs) == 1 else "")
-        return f"{outs} = {self.function(eq.prim.forward)}({', '.join(ins)})"
+        return f"{outs} = {self.function(eq.prim.forward)}({', '.join(ins)}){end}"
 
     def loop(self, eq: Equation, names: dict[int, str]) -> list[str]:
         loop = Loop(eq)

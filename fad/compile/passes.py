@@ -38,7 +38,7 @@ def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> 
     equations = []
     for eq in graph.equations:
         if not alias.keys().isdisjoint(eq.ins):
-            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs)
+            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
         eq = rewrite(eq, alias)
         if eq is not None:
             equations.append(eq)
@@ -117,7 +117,7 @@ def share(graph: Graph) -> Graph:
         if known is not eq.outs:
             alias.update(zip(eq.outs, known, strict=True))
             return None
-        return eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs)
+        return eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
 
     return _renamed(graph, rewrite)
 
@@ -152,7 +152,7 @@ def add_before_scatter(graph: Graph) -> Graph:
                     i = len(types) - 1
                 sums[key] = (i, index)
             ins, indices = zip(*sums.values(), strict=True)
-            eq = Equation(eq.prim, ins, {**eq.params, "indices": indices}, eq.outs)
+            eq = Equation(eq.prim, ins, {**eq.params, "indices": indices}, eq.outs, eq.place)
         equations.append(eq)
     return graph.replace(types=types, equations=equations)
 

@@ -13,8 +13,10 @@ import numpy as np
 from fad import config, tree
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
-from fad.core.graph import GUARD, Graph, same_outcome
+from fad.compile.running import running
+from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.errors import ImpureFunctionError, user_line
+from fad.places import show_place
 from fad.transforms.mutation import fingerprint
 from fad.transforms.record import unhurried
 
@@ -85,7 +87,13 @@ class Path:
             yield f"  {note}"
 
     def run(self, xs: Any) -> Any:
-        outs = self.entry(xs)
+        try:
+            outs = self.entry(xs)
+        except GuardFailed:
+            raise
+        except Exception as error:
+            _note_operation(error)
+            raise
         if self.copied:
             for k in self.copied:
                 outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
@@ -118,6 +126,16 @@ class Signature:
             yield from path.described()
         if self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
+
+
+def _note_operation(error: Exception) -> None:
+    """Say in a note which operation of a program failed, and where it was recorded."""
+    eq = running(error.__traceback__)
+    if eq is None or hasattr(error, "__notes__"):
+        return
+    line = show_place(eq.place)
+    where = f"recorded at {line}" if line else "in a program of jit: call the function without jit to see its line"
+    error.add_note(f"  in the operation {eq.prim.name}, {where}")
 
 
 def check_pure(path: Path, expected: list | None) -> None:

@@ -46,7 +46,8 @@ class RecordTrace(Trace):
     kind = "jit"
 
     def __init__(self, places: bool = False) -> None:
-        self.places = places  # whether to note the user's lines
+        # whether to note the user's line of every operation, and not of those alone that refuse some values
+        self.places = places or "raise" in np.geterr().values()
         self.birth = -next(_depth)  # older than any other trace, and than any recording around it
         self.dead = False
         self.types: list[Type] = []
@@ -119,7 +120,8 @@ class RecordTrace(Trace):
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         ys = tuple(y) if prim.multi else (y,)
         outs = tuple([self.new(v) for v in ys])
-        place = user_place() if self.places else None
+        noted = self.places or (prim.archetype not in _TAKES_ALL and _may_refuse(prim, ins))
+        place = user_place() if noted else None
         self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs]), place))
         return outs if prim.multi else outs[0]
 
@@ -154,6 +156,16 @@ class RecordTrace(Trace):
         if type(x) is Tracer and x.trace is self:
             return self.weak.get(x.info, x.value)
         return x
+
+
+# What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
+_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection"})
+_INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
+
+
+def _may_refuse(prim: Primitive, ins: list) -> bool:
+    """Tell whether an operation raises for some values of its operands: its line is noted."""
+    return prim.archetype != "linear" or len(ins) > _INDEXED.get(prim.name, len(ins))
 
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
