@@ -1,5 +1,9 @@
 """Large products in native programs are cut into parts, which the threads of the pool share."""
 
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -101,3 +105,21 @@ def test_programs_may_run_at_the_same_time():
     finally:
         set_threads(before)
     assert not wrong
+
+
+def test_loops_and_products_in_parts_are_compiled_together():
+    """In one module, as the first program of a process with an empty cache compiles them."""
+    code = """
+import numpy as np
+import fad
+f = fad.jit(lambda a: np.tanh(a @ a) + 1.0)
+a = np.ones((600, 600))
+f(a), f(a)
+print(f.explain())
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "FAD_CACHE_DIR": folder, "PYTHONWARNINGS": "error"}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "lowering: llvm" in done.stdout

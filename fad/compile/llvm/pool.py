@@ -125,7 +125,8 @@ def pool_text(quiet: bool = False) -> str:
     """
     fields = [_field(w, w) for w in ("ticket", "done", "sleepers", "code", "rows", "size", "count", "mutex")]
     fields.append(_field("condition", "condition"))
-    return "\n".join([*_worker(fields), *_start(), *_run(fields, quiet), ""])
+    text = "\n".join([*_worker(fields), *_start(), *_run(fields, quiet), ""])
+    return text.replace("@worker", "@worker_quiet").replace("@start", "@start_quiet") if quiet else text
 
 
 def _worker(fields: list[str]) -> list[str]:
