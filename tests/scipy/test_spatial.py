@@ -11,6 +11,8 @@ from fad.testing import check_grads
 sd = pytest.importorskip("scipy.spatial.distance")
 
 from fad.scipy.spatial import distance as ours  # noqa: E402
+from fad.scipy.spatial import pairs  # noqa: E402
+from fad.scipy.spatial.slopes import slopes  # noqa: E402
 
 RNG = np.random.default_rng(12)
 A, B = (RNG.uniform(0.1, 1.0, (n, 3)) + np.array([0.0, 1.5, 0.7]) for n in (6, 5))
@@ -119,3 +121,12 @@ def test_what_has_no_distance_is_refused(what):
 def test_an_argument_that_a_metric_does_not_take_is_refused():
     with pytest.raises(TypeError, match="'p'"):
         fad.vjp(lambda a: ours.cdist(a, B, "euclidean", p=3), A)
+
+
+@pytest.mark.parametrize("kernel", ["square", "absolute", "canberra", "largest"])
+def test_the_quick_slopes_of_the_host_are_those_of_the_general_sums(kernel):
+    one, u = np.ones((1, 1)), RNG.normal(size=(700, 40))
+    whole = [RNG.integers(-2, 3, size=(n, 3)).astype(float) for n in (700, 40)]  # ties, zeros and both signs
+    for a, b in (whole, [RNG.normal(size=(n, 3)) for n in (700, 40)], [np.abs(x) + 1.0 for x in whole]):
+        found = pairs._over_right(u, one, a, b, kernel, 0.0, (1, 0))
+        np.testing.assert_allclose(slopes(kernel, u, a, b), found, rtol=1e-12, atol=1e-12)
