@@ -408,6 +408,8 @@ class NonArrayOutputError(FadError, TypeError):
 class DonatedArrayError(FadError, RuntimeError):
     """An array that was donated to a jitted call was used again.
 
+    A call that raised because of its values has given its arguments back; one that was interrupted may have not.
+
     Wrong::
 
         step = fad.jit(update, donate_argnums=0)

@@ -132,3 +132,71 @@ def test_an_array_that_is_gone_is_forgotten():
     assert number in GONE
     del x
     assert number not in GONE
+
+
+def looked_up(p, g, at):
+    return p - 0.1 * g, np.exp(np.sin(g) @ g.T)[at]
+
+
+def inverted(p, g, a):
+    return p - 0.1 * g, np.linalg.inv(a @ a)
+
+
+def raised(p, g, n):
+    return p - 0.1 * g, (n @ n) ** n
+
+
+@pytest.mark.parametrize(
+    ("f", "good", "bad"),
+    [
+        (looked_up, np.array([1, 2]), np.array([1, 999])),
+        (fad.grad(lambda p, g, at: np.sum(p * g) + np.sum((p[at] @ g.T) ** 2)), np.array([1, 2]), np.array([1, 999])),
+        (inverted, np.eye(3), np.zeros((3, 3))),
+        (raised, np.eye(3, dtype=int), -np.eye(3, dtype=int)),
+    ],
+)
+def test_a_program_that_refuses_its_values_leaves_donated_arguments_alone_and_gives_them_back(f, good, bad):
+    fast = fad.jit(f, donate_argnums=0)
+    p, g = rng.normal(size=(100, 80)), rng.normal(size=(100, 80))
+    for _ in range(3):
+        fast(p.copy(), g, good)
+    before, want = p.copy(), tree.leaves(f(p, g, good))
+    for _ in range(2):
+        with pytest.raises((IndexError, np.linalg.LinAlgError, ValueError)):
+            fast(p, g, bad)
+        np.testing.assert_array_equal(p, before)
+    for a, b in zip(tree.leaves(fast(p, g, good)), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    with pytest.raises(DonatedArrayError):
+        fast(p, g, good)
+
+
+def test_memory_is_taken_over_after_the_last_operation_that_may_refuse_its_values():
+    def f(p, m, w, at):
+        loss = lambda w: np.sum(np.tanh(p[at] @ w) ** 2)
+        w = w - 0.1 * fad.grad(loss)(w)
+        return p * 0.9, m * 0.9, w
+
+    fast = fad.jit(f, donate_argnums=(0, 1, 2))
+    state = tuple(rng.normal(size=(90, 90)) for _ in range(3))
+    for _ in range(3):
+        state = fast(*state, np.array([1, 2]))
+    assert "3 results take over" in fast.explain()
+
+
+def test_an_interrupted_program_that_took_memory_over_keeps_what_it_was_given(monkeypatch):
+    fast = fad.jit(descend, donate_argnums=0)
+    p, g = np.ones((100, 80)), np.ones((100, 80))
+    for _ in range(2):
+        p = fast(p, g)
+    path = next(iter(fast._signatures.values())).paths[0]
+
+    def stopped(xs, run=path.entry):
+        run(xs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(path, "entry", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        fast(p, g)
+    with pytest.raises(DonatedArrayError):
+        fast(p, g)

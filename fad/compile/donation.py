@@ -8,6 +8,7 @@ from typing import Any
 from fad.compile.groups import Step
 from fad.compile.llvm.templates import is_heavy
 from fad.core.graph import GUARD
+from fad.transforms.record import may_refuse
 
 _MOST_AXES = 4  # of a loop that is surely one kernel
 
@@ -17,16 +18,18 @@ def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
 
     A result takes over an argument of its shape and dtype that nobody reads any more, or that is read last by the
     loop that computes the result, place by place. A program with guards takes over nothing: it may stop half way
-    and leave its arguments to another.
+    and leave its arguments to another. An operation that refuses its values must find the arguments as they were,
+    so that the caller can have them back: nothing is taken over before the last one.
     """
     graph = build.graph
     if any(eq.prim is GUARD for eq in graph.equations):
         return {}
     found: dict[int, int] = {}
+    sure = 1 + _last_refusing(build)
     free = {k for k in donated if k < len(graph.inputs) and build.places[graph.inputs[k]].outside}
     for o in dict.fromkeys(graph.outputs):
         place = build.places.get(o)
-        if place is None or not place.outside or place.first < 0:
+        if place is None or not place.outside or place.first < sure:
             continue
         for k in sorted(free):
             i = graph.inputs[k]
@@ -35,6 +38,20 @@ def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
                 free.discard(k)
                 break
     return found
+
+
+def _last_refusing(build: Any) -> int:
+    """Return the number of the last step that may raise for the values that it finds, or -1."""
+    positions = [build.recorded.equations[k] for k in build.guards.values()]
+    stopping = {o for eq in positions for o in eq.outs}
+    called = {id(step) for row, _, step in build.runs if row is None}
+    for k in range(len(build.steps) - 1, -1, -1):
+        step = build.steps[k]
+        if any(o in stopping for eq in step.equations for o in eq.outs):
+            return k
+        if id(step) in called and any(may_refuse(eq.prim, eq.ins) for eq in step.equations):
+            return k
+    return -1
 
 
 def _is_over(build: Any, i: int, o: int, first: int) -> bool:

@@ -30,7 +30,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.mutation import overlaps
-from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure
+from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure, refused
 from fad.transforms.record import Foreign, is_traceable, make_graph, record
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -111,7 +111,7 @@ class Jitted:
         try:
             out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
         except BaseException:
-            for x in given if not call.started else ():  # nothing was written into them
+            for x in given if not call.written else ():
                 take_back(x)
             raise
         if state:
@@ -204,7 +204,7 @@ def _fits(n: int) -> bool:
 class _Call:
     """One call that the short way did not answer."""
 
-    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "started")
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written")
 
     def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
         self.jitted = jitted
@@ -214,7 +214,7 @@ class _Call:
         self.traced = traced
         self.xs = xs
         self.donated = donated
-        self.started = False  # whether a program ran, which may have written into donated arguments
+        self.written = False  # whether a program may have written into donated arguments
 
     def run(self, key: Any, quick: Any) -> Any:
         jitted = self.jitted
@@ -235,13 +235,16 @@ class _Call:
                     if path.program is None:
                         path.compile()
             try:
-                self.started = not path.answers  # a program with guards takes over nothing
+                self.written = path.takes_over
                 out = path.run(self.xs)
-            except GuardFailed as failed:
+            except GuardFailed as failed:  # a program with guards takes over nothing
                 n = path.numbers[failed.position]
                 expected = [*path.answers[:n], failed.found]
                 path = signature.matching(path, n, failed.found)
                 continue
+            except Exception as error:
+                self.written = self.written and not refused(error)
+                raise
             jitted._hits += 1
             self.promote(signature, path, quick)
             return out
@@ -330,7 +333,8 @@ def jit(
     donate_argnums : int or tuple of int, keyword only
         Arguments whose arrays the caller gives away: native programs may write results of the same shape and dtype
         into their memory, where they are large. Passing such an array to a jitted function again raises; so look only
-        at what was returned.
+        at what was returned. A call that raises because of its values (a singular matrix, an index out of range) leaves
+        them as they were, and gives them back; one that is interrupted may not.
 
     Returns
     -------

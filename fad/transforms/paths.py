@@ -18,7 +18,7 @@ from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.errors import ImpureFunctionError, user_line
 from fad.places import show_place
 from fad.transforms.mutation import fingerprint
-from fad.transforms.record import unhurried
+from fad.transforms.record import may_refuse, unhurried
 
 MAX_PATHS = 32
 
@@ -65,6 +65,11 @@ class Path:
         program = lower(graph, self.donated)
         self.entry = getattr(program, "run", program)
         self.program = program
+
+    @property
+    def takes_over(self) -> bool:
+        """Tell whether the program writes results into the memory of donated arguments."""
+        return bool(getattr(self.program, "reused", None))
 
     def is_stale(self) -> bool:
         """Tell whether an array that the program holds as a constant was overwritten."""
@@ -126,6 +131,12 @@ class Signature:
             yield from path.described()
         if self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
+
+
+def refused(error: Exception) -> bool:
+    """Tell whether an operation of a program refused its values: it did so before donated memory was written into."""
+    eq = running(error.__traceback__)
+    return eq is not None and may_refuse(eq.prim, eq.ins)
 
 
 def _note_operation(error: Exception) -> None:

@@ -120,7 +120,7 @@ class RecordTrace(Trace):
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         ys = tuple(y) if prim.multi else (y,)
         outs = tuple([self.new(v) for v in ys])
-        noted = self.places or (prim.archetype not in _TAKES_ALL and _may_refuse(prim, ins))
+        noted = self.places or (prim.archetype not in _TAKES_ALL and may_refuse(prim, ins))
         place = user_place() if noted else None
         self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs]), place))
         return outs if prim.multi else outs[0]
@@ -163,9 +163,11 @@ _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", 
 _INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
 
 
-def _may_refuse(prim: Primitive, ins: list) -> bool:
-    """Tell whether an operation raises for some values of its operands: its line is noted."""
-    return prim.archetype != "linear" or len(ins) > _INDEXED.get(prim.name, len(ins))
+def may_refuse(prim: Primitive, ins: Any) -> bool:
+    """Tell whether an operation raises for some values of its operands."""
+    if prim.archetype == "linear":
+        return len(ins) > _INDEXED.get(prim.name, len(ins))
+    return prim.archetype not in _TAKES_ALL or prim.name == "power"  # of integers, where the exponent is negative
 
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
