@@ -14,26 +14,23 @@ from fad.compile.llvm import engine
 from fad.compile.llvm.emit import I64, LLVM_TYPE
 from fad.compile.llvm.fixed import DRIVER, guard_text
 from fad.compile.llvm.interrupts import glance_text, watch
-from fad.compile.llvm.kernels import Kernel, Node, facts, kernel_text
-from fad.compile.llvm.pool import pool, pool_text
+from fad.compile.llvm.kernels import Node
 from fad.compile.lookups import add_lookup
-from fad.compile.memory import Memory
-from fad.compile.parts import cut, summed_axis
-from fad.compile.pieces import data_address, left_out, outside, with_ellipsis
+from fad.compile.pieces import left_out, outside, with_ellipsis
 from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
 from fad.compile.rows import add_row
 from fad.compile.specials import add_special
 from fad.compile.stencils import gather_scatters
-from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, Type, ask, same_outcome
+from fad.compile.table import MOST_AXES, Table
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
-MOST_AXES = 4
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 
-class Build(Memory):
+class Build(Table):
     """All that is known while a program is put together; the program keeps it alive."""
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
@@ -42,18 +39,12 @@ class Build(Memory):
             graph = rewrite(graph)
         super().__init__(graph, inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
-        self.kernels: dict[str, Callable] = {}
-        self.words: list[int] = []  # all arguments of all kernels
-        self.table: list[tuple[str, int]] = []  # (function, first word)
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function, step)
         self.fallbacks: list[str] = []
         self.guards: dict[int, int] = {}  # table index -> position of the equation
         # guards have no results, and other operations may have been written anew
         self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(self.recorded.equations)}
         self.fails = False  # whether a body has rows that may stop the program
-        self.layouts: dict[Any, tuple] = {}
-        self.kept: list = []  # constants made on the way
-        self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)
         self.inners: list[tuple] = []  # (function that fills in what a row says of its bodies, what it keeps alive)
 
     def run(self) -> None:
@@ -87,7 +78,7 @@ class Build(Memory):
         if len(self.table) > start:
             self.parts.append(("run", start, len(self.table)))
 
-    # --- memory -------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------
 
     def _emit(self, step: Step) -> Callable | None:
         """Add a step to the table; return a function instead if it is a NumPy call."""
@@ -104,7 +95,7 @@ class Build(Memory):
             return self._pieces(step.equations[0])
         if step.kind == "lookup":
             eq = step.equations[0]
-            return None if add_lookup(self, eq, _collapse) else self._call(eq)
+            return None if add_lookup(self, eq) else self._call(eq)
         if step.kind == "row":
             eq = step.equations[0]
             return None if add_row(self, eq) or add_special(self, eq) else self._call(eq)
@@ -112,10 +103,6 @@ class Build(Memory):
             return self._guard(step.equations[0])
         eq = step.equations[0]
         return None if eq.prim.name == "reshape_to" and self._reshape(eq) else self._call(eq)
-
-    def _function(self, name: str, text: Callable) -> None:
-        self.kernels.setdefault(name, text)
-        self.table.append((name, len(self.words)))
 
     def _nodes(self, equations: list, templates: list) -> tuple:
         """Return the nodes of a fused group, its operands in order, and the number of each value."""
@@ -140,18 +127,6 @@ class Build(Memory):
             seen[eq.outs[0]] = len(operands) + n
         return tuple(nodes), tuple(types), operands, seen
 
-    def _layout(self, shape: tuple, arrays: list, kept: tuple = ()) -> tuple:
-        """Collapse the axes over which all arrays run evenly; return the extents and each array's strides.
-
-        Axes below ``kept`` belong to another group than the rest, with which they do not merge.
-        """
-        strides = tuple([_broadcast_strides(a, shape) for a in arrays])
-        key = (shape, strides, kept)
-        found = self.layouts.get(key)
-        if found is None:
-            found = self.layouts[key] = _collapse(shape, strides, kept)
-        return found
-
     def _loop(self, step: Step) -> Callable | None:
         nodes, types, operands, numbers = self._nodes(step.equations, step.templates)
         outs = sorted(step.members)
@@ -163,69 +138,6 @@ class Build(Memory):
             return self._one_by_one(step)
         self._kernel(nodes, types, operands, outs, [numbers[o] for o in outs], extents, strides)
         return None
-
-    def _kernel(self, nodes, types, operands, outs, values, extents, strides, reduce="", stored=0) -> None:
-        graph = self.graph
-        kinds = tuple(LLVM_TYPE[graph.types[i].dtype] for i in operands)
-        modes = tuple(_mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
-        kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, False, stored)
-        everything = [*operands, *outs]
-        split = cut(kernel, extents)
-        if split is None or split[0] != summed_axis(kernel):
-            self._rows(kernel, extents, strides, lambda k, offset, _: self._point(everything[k], offset), split)
-        else:
-            self._sum_of_parts(kernel, everything, extents, strides, split)
-
-    def _sum_of_parts(self, kernel: Kernel, everything: list, extents, strides, split: tuple) -> None:
-        """Add up in parts: the parts' sums go into an array of their own, and are added after."""
-        first, n = len(kernel.modes) + kernel.stored, len(split[1])
-        outs, rest = everything[first:], extents[1:]
-        sums = [np.empty((n, *rest), self.graph.types[o].dtype) for o in outs]
-        self.kept += sums
-        numbers = {start: k for k, (start, _) in enumerate(split[1])}
-        own = [(0, *p.strides[1:]) for p in sums]
-
-        def point(k: int, offset: int, start: int) -> int:
-            if k < first:
-                return self._point(everything[k], offset)
-            return data_address(sums[k - first][numbers[start] :])
-
-        self._rows(kernel, extents, (*strides[:first], *own), point, split)
-        how = ("inner" if len(extents) == 1 else "axis0") + kernel.reduce[len(kernel.reduce.split(" ")[0]) :]
-        for o, partial, steps in zip(outs, sums, strides[first:], strict=True):
-            t = LLVM_TYPE[partial.dtype]
-            total = Kernel(len(extents), (t,), ("c",), (), (), (0,), how)
-            places = lambda k, offset, _, o=o, p=partial: data_address(p) if k == 0 else self._point(o, 0)
-            self._rows(total, (n, *rest), (partial.strides, steps), places)
-
-    def _point(self, i: int, offset: int) -> int:
-        return self.address(i, len(self.words), offset)
-
-    def _rows(self, kernel: Kernel, extents, strides, point: Callable, split: Any = None) -> None:
-        """Add a kernel to the table, whole or in parts; ``point(k, offset, start)`` gives the address of array k."""
-        name, words = facts(kernel)
-        if split is None:
-            self._function(name, lambda: kernel_text(kernel))
-            self._row(words, extents, strides, point, 0, (0, extents[0]))
-            return
-        self.kernels.setdefault(name, lambda: kernel_text(kernel))
-        self._function("pool_run", pool_text)
-        self.late.append((len(self.words) + 1, name))
-        axis, bounds = split
-        self.words += [len(bounds), 0, len(words), pool().address]
-        for part in bounds:
-            self._row(words, extents, strides, point, axis, part)
-
-    def _row(self, words, extents, strides, point, axis: int, part: tuple[int, int]) -> None:
-        start, stop = part
-        for word in words:
-            if word[0] == "n":
-                self.words.append(stop - start if word[1] == axis else extents[word[1]])
-            elif word[0] == "p":
-                offset = start * strides[word[1]][axis] if start else 0
-                self.words.append(point(word[1], offset, start))
-            else:
-                self.words.append(strides[word[1]][word[2]])
 
     def _sum(self, step: Step) -> Callable | None:
         inside = len(step.templates)
@@ -303,85 +215,12 @@ class Build(Memory):
                 self._write(source, i, place, o, add, extents, strides)
         return None
 
-    def _write(self, source, i, place, o, add, extents, strides) -> None:
-        t = LLVM_TYPE[place.dtype]
-        mode = _mode(source, strides[0], extents)
-        spread = extents[-1] > 1 and strides[1][-1] != place.itemsize
-        if add:
-            modes = (mode, "s" if spread else "c")
-            node = (Node("({0} + {1})", (0, 1), t, False),)
-            kernel = Kernel(len(extents), (t, t), modes, node, (t,), (2,), "", spread)
-            arrays = [(source, i), (place, o), (place, o)]
-            strides = (strides[0], strides[1], strides[1])
-        else:
-            kernel = Kernel(len(extents), (t,), (mode,), (), (), (0,), "", spread)
-            arrays = [(source, i), (place, o)]
-
-        def point(k: int, offset: int, _: int) -> int:
-            array, value = arrays[k]
-            if value is None:
-                return data_address(array) + offset
-            return self.address_in(value, len(self.words), data_address(array) + offset)
-
-        self._rows(kernel, extents, strides, point, cut(kernel, extents))
-
-    def _reshape(self, eq: Equation) -> bool:
-        """Copy an array that does not lie evenly into a new shape; false if it has too many axes."""
-        (x,), (o,) = eq.ins, eq.outs
-        source, place = self.at[x], self.at[o]
-        if place.dtype not in LLVM_TYPE or not place.size or not place.flags.c_contiguous:
-            return False
-        place = place.reshape(source.shape)
-        extents, strides = self._layout(source.shape, [source, place])
-        if len(extents) > MOST_AXES:
-            return False
-        self._write(source, x, place, o, False, extents, strides)
-        return True
-
-    def copy(self, source: tuple, o: int) -> bool:
-        """Copy an array, or one element everywhere, into a value; `source` is the array and the value it is, if any."""
-        extents, strides = self._layout(self.at[o].shape, [source[0], self.at[o]])
-        if len(extents) > MOST_AXES:
-            return False
-        if source[1] is None:
-            self.kept.append(source[0])
-        self._write(*source, self.at[o], o, False, extents, strides)
-        return True
-
-    def expanded(self, array: np.ndarray, i: int | None, shape: tuple) -> tuple[np.ndarray, int | None]:
-        """Return an array, value i if it is one, broadcast to a shape in memory without gaps."""
-        if i is None or i in self.graph.constants:
-            return np.ascontiguousarray(np.broadcast_to(array, shape)), None
-        v = len(self.graph.types)
-        self.graph.types.append(Type(shape, array.dtype))
-        self.base[v] = v
-        self.at[v] = np.empty(shape, array.dtype)
-        extents, strides = self._layout(shape, [array, self.at[v]])
-        self._write(array, i, self.at[v], v, False, extents, strides)
-        return self.at[v], v
-
     def failing(self, eq: Equation) -> None:
         """Say that the next row of the table stops the program where this equation has no answer."""
         if self.within:
             self.fails = True
         else:
             self.guards[len(self.table)] = self.position[eq.outs[0] if eq.outs else id(eq)]
-
-    def contiguous(self, i: int, rows: bool = False) -> int:
-        """Return a value that lies in memory without gaps, a copy if need be; with `rows`, each of its rows does."""
-        a = self.at[i]
-        if a.flags.c_contiguous or (rows and (a.ndim == 1 or (len(a) and a[0].flags.c_contiguous))):
-            return i
-        v = len(self.graph.types)
-        self.graph.types.append(self.graph.types[i])
-        self.base[v] = v
-        if i in self.graph.constants:
-            self.at[v] = np.ascontiguousarray(a)
-            return v
-        self.at[v] = np.empty(a.shape, a.dtype)
-        extents, strides = self._layout(a.shape, [a, self.at[v]])
-        self._write(a, i, self.at[v], v, False, extents, strides)
-        return v
 
     def _guard(self, eq: Equation) -> Callable | None:
         i = eq.ins[0]
@@ -486,47 +325,3 @@ class Build(Memory):
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], part[2]))
-
-
-def _broadcast_strides(a: np.ndarray, shape: tuple) -> tuple:
-    if a.shape == shape:
-        return a.strides
-    missing = len(shape) - a.ndim
-    return (0,) * missing + tuple([0 if n == 1 else s for s, n in zip(a.strides, a.shape, strict=True)])
-
-
-def _collapse(shape: tuple, strides: tuple, kept: tuple) -> tuple:
-    """Drop axes of length one and merge neighbours; return ``(extents, strides per array)``.
-
-    With `kept` ``(start, stop)``, the axes from start to stop are summed: they merge among themselves only,
-    stay one axis at least, and what follows them does, too.
-    """
-    start, stop = kept or (0, 0)
-    axes: list[list] = []  # [extent, strides per array, side: before, within or behind the summed axes]
-    for d, n in enumerate(shape):
-        if n == 1:
-            continue
-        mine = [s[d] for s in strides]
-        side = (d >= start) + (d >= stop)
-        if axes and axes[-1][2] == side and all(o == m * n for o, m in zip(axes[-1][1], mine, strict=True)):
-            axes[-1][0] *= n
-            axes[-1][1] = mine
-        else:
-            axes.append([n, mine, side])
-    if kept and not any(side == 1 for *_, side in axes):
-        before = sum(side == 0 for *_, side in axes)
-        axes.insert(before, [1, [0] * len(strides), 1])
-    if not axes or (kept and stop < len(shape) and axes[-1][2] != 2):
-        axes.append([1, [0] * len(strides), 2])
-    extents = tuple(a[0] for a in axes)
-    return extents, tuple(tuple(a[1][k] for a in axes) for k in range(len(strides)))
-
-
-def _mode(array: np.ndarray, strides: tuple, extents: tuple) -> str:
-    if extents[-1] == 1:
-        return "c" if len(extents) == 1 or any(strides[:-1]) else "u"
-    if not any(strides):
-        return "u"
-    if strides[-1] == 0:
-        return "0"
-    return "c" if strides[-1] == array.itemsize else "s"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.layouts import collapse
 from fad.compile.llvm.emit import BYTES, LLVM_TYPE
 from fad.compile.llvm.fixed import lookup_text
 from fad.compile.pieces import data_address
@@ -57,12 +58,12 @@ def _place(template: tuple, ndim: int) -> tuple[int, int] | None:
     return at[0], len(at)
 
 
-def add_lookup(build: Any, eq: Equation, collapse: Any) -> bool:
+def add_lookup(build: Any, eq: Equation) -> bool:
     """Add the rows of a lookup to a program's table; false if its arrays do not run evenly through memory."""
     o = eq.outs[0]
     if eq.prim.name == "getitem":
         x, *numbers = eq.ins
-        return _rows(build, eq, collapse, "take", (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+        return _rows(build, eq, "take", (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
     if eq.prim.name == "scatter":
         v = eq.ins[0]
         template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
@@ -72,7 +73,7 @@ def add_lookup(build: Any, eq: Equation, collapse: Any) -> bool:
         x, v, *numbers = eq.ins
         template, arrays = None, _arrays(build, numbers)
         start, how = (build.at[x], x), eq.prim.name.removeprefix("index_")
-    plan = _plan(build, eq, collapse, (build.at[o], o), (build.at[v], v), arrays, template)
+    plan = _plan(build, eq, (build.at[o], o), (build.at[v], v), arrays, template)
     if plan is None or not build.copy(start, o):
         return False
     _emit(build, eq, how, plan)
@@ -83,15 +84,15 @@ def _arrays(build: Any, numbers: list) -> list:
     return [(build.at[i], i) for i in numbers]
 
 
-def _rows(build: Any, eq: Equation, collapse: Any, how: str, x: tuple, y: tuple, arrays: list) -> bool:
-    plan = _plan(build, eq, collapse, x, y, arrays, None)
+def _rows(build: Any, eq: Equation, how: str, x: tuple, y: tuple, arrays: list) -> bool:
+    plan = _plan(build, eq, x, y, arrays, None)
     if plan is None:
         return False
     _emit(build, eq, how, plan)
     return True
 
 
-def _plan(build: Any, eq: Equation, collapse: Any, x: tuple, y: tuple, arrays: list, template: Any) -> tuple | None:
+def _plan(build: Any, eq: Equation, x: tuple, y: tuple, arrays: list, template: Any) -> tuple | None:
     """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
     a, b = x[0], y[0]
     before, count = _place(eq.params["template"] if template is None else template, a.ndim)  # type: ignore[misc]

@@ -5,7 +5,6 @@ Operands may be transposed, strided or broadcast; nothing is copied. What BLAS c
 
 from __future__ import annotations
 
-import functools
 import math
 import struct
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from fad.compile import blas
 from fad.compile.llvm import products
 from fad.compile.llvm.emit import F32, F64, LLVM_TYPE
-from fad.compile.llvm.pool import pool, pool_text
+from fad.compile.llvm.pool import pool
 from fad.compile.llvm.vectors import register_bytes
 from fad.compile.parts import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
@@ -111,14 +110,10 @@ def add_product(build: Any, eq: Equation) -> bool:
     if len(parts) == 1:
         build._function(name, text)
     else:
-        build.kernels.setdefault(name, text)
-        if name.startswith("blas_"):
+        quiet = name.startswith("blas_")
+        if quiet:
             pool().silences(*blas.threads())
-            build._function("pool_run_quiet", functools.partial(pool_text, True))
-        else:
-            build._function("pool_run", pool_text)
-        build.late.append((len(build.words) + 1, name))
-        build.words += [len(parts), 0, 3 + len(parts[0][1]), pool().address]
+        build.in_parts(name, text, len(parts), 3 + len(parts[0][1]), quiet)
     for offsets, words in parts:
         for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
             build.words.append(build.address(i, len(build.words), offset))
