@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from fad.compile.pairs import sum_over_pairs
-from fad.compile.rows import PLACE
+from fad.compile.rows import NOT_NEGATIVE, PLACE
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
+from fad.core.primitive import REGISTRY, Primitive
 from fad.ops.einsum import pair_plan
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
 _LONG = 64  # elements of a row that is searched twice
+_INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
 
@@ -130,6 +131,32 @@ def _logsumexp(work: _Writer, eq: Equation) -> bool:
         return work.end(eq, "add", work.do("log", total), most)
     y = work.do("add", work.do("log", total), most)
     return work.end(eq, "reshape_to", y, shape=work.type(eq.outs[0]).shape)
+
+
+# --- powers of integers ---------------------------------------------------------------------------------------------
+
+# The third operand is what says that no exponent is negative.
+_integer_power = Primitive(
+    "integer_power", lambda x, n, _: np.power(x, n), lower="integer_power({0}, {1})", archetype="elementwise"
+)
+_LARGEST = 64  # constant exponents up to this one are products
+
+
+def _power(work: _Writer, eq: Equation) -> bool:
+    """NumPy raises where the exponent of an integer is negative."""
+    n, out = eq.ins[1], work.type(eq.outs[0])
+    t, known = work.type(n), work.constants.get(n)
+    if out.dtype not in _INTEGERS or t.dtype not in (*_INTEGERS, _TRUTH) or not (out.size and t.size):
+        return False
+    if known is not None and (np.any(np.less(known, 0)) or (np.size(known) == 1 and np.max(known) <= _LARGEST)):
+        return False
+    checked = work.number(0, out.dtype)
+    if known is None and t.dtype != _TRUTH:
+        checked = len(work.types)
+        work.types.append(Type((), t.dtype, SCALAR))
+        work.equations.append(Equation(NOT_NEGATIVE, (n,), {"of": eq.outs[0]}, (checked,)))
+    work.equations.append(Equation(_integer_power, (eq.ins[0], n, checked), {}, eq.outs, eq.place))
+    return True
 
 
 # --- questions to arrays ---------------------------------------------------------------------------------------------
@@ -288,5 +315,5 @@ _RULES: dict[str, Callable] = {
     "count_over": _count, "product_over": _product, "max_over": _extreme(_any), "min_over": _extreme(_all),
     "fmax_over": _extreme_of_numbers("max_over", -math.inf), "fmin_over": _extreme_of_numbers("min_over", math.inf),
     "position_of_max": _position("max_over"), "position_of_min": _position("min_over"), "contract": _contract,
-    "pad_zeros": _pad, "round_to": _round, "scipy.sum_over_pairs": sum_over_pairs,
+    "pad_zeros": _pad, "round_to": _round, "scipy.sum_over_pairs": sum_over_pairs, "power": _power,
 }  # fmt: skip

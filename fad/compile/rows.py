@@ -20,6 +20,9 @@ _FOLDED = {"product_over": "multiply", "max_over": "maximum", "min_over": "minim
 _POSITIONS = {"position_of_max": "maximum", "position_of_min": "minimum"}
 
 
+# Zero, if no element is negative. If one is, a native program stops: `of` is the result that then has no value.
+NOT_NEGATIVE = Primitive("not_negative", lambda x, *, of: np.asarray(x).dtype.type(0))
+
 # Where along the last axis an extreme, of the same rank, is first.
 PLACE = Primitive("place_of_extreme", lambda x, m, *, keepdims: np.argmax((x == m) | (x != x), -1, keepdims=keepdims))
 
@@ -52,6 +55,8 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
         return f"place_{t}", lambda: scans.place_text(f"place_{t}", t), (n, types[0].size // n, 1)
     if kinds[-1] != t:
         return None
+    if name == NOT_NEGATIVE.name:
+        return f"negative_{t}", lambda: scans.negative_text(f"negative_{t}", t), (1, types[0].size, 1)
     if name in _FOLDED and (t in INTEGERS or name == "product_over"):
         axis = p["axis"]
         if not axis or axis != tuple(range(axis[0], axis[-1] + 1)):
@@ -84,6 +89,8 @@ def add_row(build: Any, eq: Equation) -> bool:
     arrays = [build.contiguous(i) for i in eq.ins]
     if eq.prim.name in ("search_sorted", "linear_recurrence"):  # the second one is run along
         arrays = arrays[::-1]
+    if eq.prim is NOT_NEGATIVE:
+        build.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
     build._function(name, text)
     build.words += extents
     for i in (arrays[0], eq.outs[0], *arrays[1:]):

@@ -71,11 +71,11 @@ def _compile(text: str) -> bytes:
 
 def _joined(texts: list[str]) -> str:
     """Make one module of several: half of the time that a small one takes is spent on being a module."""
-    shared: dict[str, None] = {}  # declarations and metadata, which several have alike
+    shared: dict[str, None] = {}  # declarations, metadata and functions on one line, which several have alike
     lines = []
     for text in texts:
         for line in text.splitlines():
-            if line.startswith(("declare ", "!")):
+            if line.startswith(("declare ", "define internal ", "!")):
                 shared[line] = None
             else:
                 lines.append(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fad.compile.llvm import division, functions, gaussian, inverse, powers
+from fad.compile.llvm import division, functions, gaussian, integers, inverse, powers
 from fad.compile.llvm.emit import F32, F64, INTEGERS, Emitter
 
 
@@ -47,6 +47,9 @@ TYPED: dict[str, Callable] = {
     "left_shift": division.left_shift,
     "right_shift": division.right_shift,
     "signbit": division.sign_bit,
+    "gcd": integers.gcd,
+    "lcm": integers.lcm,
+    "integer_power": integers.power,
     "maximum": _extreme(">"),
     "minimum": _extreme("<"),
 }

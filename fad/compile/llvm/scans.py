@@ -179,6 +179,18 @@ def search_text(name: str, t: str, right: bool) -> str:
     return _end(lines, set())
 
 
+def negative_text(name: str, t: str) -> str:
+    """Return 1 if any of N numbers X is negative, or write 0 to Y. Words: P, N, Q, X, Y; P and Q are 1."""
+    lines = [
+        *_head(name, ("P", "N", "Q", "X", "Y")), "  br label %n", "n:", "  %i = phi i64 [0, %entry], [%i1, %n]",
+        f"  %bits = phi {t} [0, %entry], [%every, %n]", _at("xa", "X", t, "%i"), f"  %v = load {t}, ptr %xa",
+        f"  %every = or {t} %bits, %v", "  %i1 = add i64 %i, 1", "  %more = icmp ult i64 %i1, %N",
+        "  br i1 %more, label %n, label %done", "done:", f"  store {t} 0, ptr %Y", f"  %bad = icmp slt {t} %every, 0",
+        "  %code = zext i1 %bad to i32", "  ret i32 %code", "}", "",
+    ]  # fmt: skip
+    return "\n".join([SCALAR, *lines])
+
+
 def _end(lines: list[str], needs: set[str]) -> str:
     tail = ["pe:", "  %ip1 = add i64 %ip, 1", "  %pq = icmp ult i64 %ip1, %P", "  br i1 %pq, label %p, label %done"]
     return "\n".join([SCALAR, *sorted(needs), *lines, *tail, "done:", "  ret i32 0", "}", ""])

@@ -33,6 +33,7 @@ MORE = {
     "fmax": "(maximum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
     "fmin": "(minimum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
     "floor_divide": "floor_divide({0}, {1})", "remainder": "remainder({0}, {1})", "fmod": "fmod({0}, {1})",
+    "gcd": "gcd({0}, {1})", "lcm": "lcm({0}, {1})",
     "heaviside": "({1} if {0} == 0.0 else 0.0 if {0} < 0.0 else 1.0 if {0} > 0.0 else {0})", "norm_root": "sqrt({0})",
     "logaddexp2": "({0} + 1.0 if {0} == {1} else "
     "maximum({0}, {1}) + 1.4426950408889634 * log1p(exp2(-fabs({0} - {1}))))",
@@ -64,7 +65,9 @@ _POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0:
 
 
 _QUOTIENTS = frozenset({"floor_divide", "remainder", "fmod"})
-_OF_INTEGERS = frozenset({"maximum", "minimum", "fabs", "select", *_QUOTIENTS, "left_shift", "right_shift"})
+_OF_INTEGERS = frozenset(
+    {"maximum", "minimum", "fabs", "select", *_QUOTIENTS, "left_shift", "right_shift", "gcd", "lcm", "integer_power"}
+)
 _LARGEST_POWER = 64
 
 
@@ -83,7 +86,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         if out in INTEGERS and known is not None and known == int(known) and 0 <= known <= _LARGEST_POWER:
             return _product(int(known))
         if out not in (F64, F32):
-            return None  # NumPy raises where the power of an integer is negative
+            return None  # NumPy raises where an exponent is negative: see fad.compile.composed
         if eq.prim.name != "power" and known not in (2.0, 3.0):
             return None  # Python's own power of numbers may raise or be complex
         return _POWERS.get(known, "pow({0}, {1})") if known is not None else "pow({0}, {1})"
