@@ -7,6 +7,7 @@ the results out. Operations without a kernel are NumPy calls on the same memory,
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -20,12 +21,17 @@ from fad.compile.inner import in_numpy
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
 from fad.compile.llvm.interrupts import watch
+from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import data_address, view_of
 from fad.compile.running import EQUATIONS, FILE
+from fad.compile.strict import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _REMEMBERED = 2  # large results kept for another call
-_HEAD = 2  # lines of a program's text before its first statement
+_HEAD = """def run(xs):
+    if state() is not calm[0] and strict(): return in_numpy(xs)
+    with lock:"""  # the memory is that of one call at a time
+_FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
 _run_table = None
 
 
@@ -81,6 +87,7 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
     graph = build.graph
     space: dict[str, Any] = {"drive": _driver(), "at": build.at, "fail": _failer(build)}
     space["lock"] = threading.Lock()
+    space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(build.recorded))
     lines = []
     if graph.inputs:
         lines.append(f"    {', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
@@ -105,14 +112,19 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
             space[f"call{n}"] = what
             lines.append(f"    call{n}()")
             if len(step.equations) == 1:
-                equations[len(lines) + _HEAD] = step.equations[0]
+                equations[len(lines) + _FIRST] = step.equations[0]
         else:
             lines.append(f"    code = drive({row})")
             lines.append(f"    if code: fail(code, {what})")
     lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
-    text = "\n    ".join(["def run(xs):\n    with lock:", *lines])  # the memory is that of one call at a time
-    exec(compile(text, FILE, "exec"), space)
+    exec(compile("\n    ".join([_HEAD, *lines]), FILE, "exec"), space)
     return space["run"]
+
+
+def _in_numpy(graph: Graph) -> Callable:
+    """Return a function that runs the program as NumPy calls, and writes it so when it is first needed."""
+    make = functools.cache(lambda: NumPyProgram(graph))
+    return lambda xs: make()(xs)
 
 
 def _output(build: Build, space: dict, i: int) -> str:

@@ -30,7 +30,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.mutation import overlaps
-from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure, refused
+from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure, note_operation, refused
 from fad.transforms.record import Foreign, is_traceable, make_graph, record
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -79,9 +79,12 @@ class Jitted:
                     if GONE:
                         refuse_gone(args)
                     try:
-                        out = path.run(args)
+                        out = path.entry(args)[0] if path.simple else path.run(args)
                     except GuardFailed:
                         pass
+                    except Exception as error:
+                        note_operation(error)
+                        raise
                     else:
                         self._hits += 1
                         return out
@@ -243,6 +246,7 @@ class _Call:
                 path = signature.matching(path, n, failed.found)
                 continue
             except Exception as error:
+                note_operation(error)
                 self.written = self.written and not refused(error)
                 raise
             jitted._hits += 1
@@ -341,6 +345,7 @@ def jit(
     callable
         With ``.cache_info()``, ``.clear_cache()`` and ``.explain()``.
         Python's ``if``, ``while`` and ``int(x)`` work on its values: each answer is checked on replay.
+        Native programs give no floating point warnings; under ``np.errstate(all="raise")`` calls run in NumPy.
 
     Raises
     ------

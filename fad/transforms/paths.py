@@ -14,7 +14,7 @@ from fad import config, tree
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
 from fad.compile.running import running
-from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
+from fad.core.graph import GUARD, Graph, same_outcome
 from fad.errors import ImpureFunctionError, user_line
 from fad.places import show_place
 from fad.transforms.mutation import fingerprint
@@ -36,6 +36,7 @@ class Path:
         "entry",
         "numbers",
         "single",
+        "simple",
         "donated",
     )
 
@@ -48,11 +49,12 @@ class Path:
         self.program: Any = None
         self.entry: Any = None  # what runs the program, with one Python call less
         self.numbers: dict[int, int] = {}
-        self.single = self.out_tree is tree.structure(0.0)
         outs = self.graph.outputs
         self.copied = [
             k for k, i in enumerate(outs) if isinstance(self.graph.constants.get(i), np.ndarray) or i in outs[:k]
         ]
+        self.single = self.out_tree is tree.structure(0.0)
+        self.simple = self.single and not self.copied  # the entry's one output is the result
 
     def compile(self) -> None:
         with unhurried():
@@ -92,13 +94,7 @@ class Path:
             yield f"  {note}"
 
     def run(self, xs: Any) -> Any:
-        try:
-            outs = self.entry(xs)
-        except GuardFailed:
-            raise
-        except Exception as error:
-            _note_operation(error)
-            raise
+        outs = self.entry(xs)
         if self.copied:
             for k in self.copied:
                 outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
@@ -139,7 +135,7 @@ def refused(error: Exception) -> bool:
     return eq is not None and may_refuse(eq.prim, eq.ins)
 
 
-def _note_operation(error: Exception) -> None:
+def note_operation(error: Exception) -> None:
     """Say in a note which operation of a program failed, and where it was recorded."""
     eq = running(error.__traceback__)
     if eq is None or hasattr(error, "__notes__"):
