@@ -56,6 +56,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/overhead.py
 	.venv-bench/bin/python benchmarks/training.py
 	.venv-bench/bin/python benchmarks/eager.py
+	.venv-bench/bin/python benchmarks/passes.py
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
