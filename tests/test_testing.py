@@ -5,6 +5,7 @@ import pytest
 from hypothesis import find, given
 
 import fad
+import fad.scipy.linalg as sl
 from fad.errors import GradientCheckError
 from fad.testing import Program, Sampler, call, check_grads, numerical_jvp, strategies
 
@@ -100,6 +101,43 @@ def test_a_value_that_changes_under_a_transform_is_caught():
     f = _with_jvp(np.sin, lambda p, t: (np.cos(p[0]), np.cos(p[0]) * t[0]))
     with pytest.raises(GradientCheckError, match="the value under jvp"):
         check_grads(f, (X,), order=1)
+
+
+EMPTY = {
+    "mean": (np.mean, [(0, 0), (0, 3), (3, 0), (0,)]),
+    "mean of rows": (lambda x: np.mean(x, axis=1), [(0, 0), (3, 0)]),
+    "var": (np.var, [(0, 0), (0, 3)]),
+    "std": (np.std, [(0, 0), (3, 0)]),
+    "median": (np.median, [(0, 0), (0, 3)]),
+    "cov": (np.cov, [(0, 0), (0, 3), (3, 0)]),
+    "det": (np.linalg.det, [(0, 0), (2, 0, 0)]),
+    "inv": (np.linalg.inv, [(0, 0), (2, 0, 0)]),
+    "products": (lambda x: np.swapaxes(x, -1, -2) @ x, [(0, 0), (0, 3), (3, 0), (2, 0, 3)]),
+    "svd": (sl.svd, [(0, 0), (2, 0, 0), (2, 0, 3)]),
+    "polar": (sl.polar, [(0, 0), (2, 0, 0), (2, 0, 3)]),
+    "eigh": (sl.eigh, [(0, 0), (2, 0, 0)]),
+    "lstsq": (lambda a: sl.lstsq(a, a[:, 0])[0], [(0, 2)]),
+    "expm": (sl.expm, [(0, 0), (0, 3, 3)]),
+    "lu": (lambda a: sl.lu(a)[1:], [(0, 0), (0, 3), (0, 3, 3)]),
+    "null space": (sl.null_space, [(0, 3)]),
+    "orth": (sl.orth, [(3, 0)]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Degrees of freedom|Mean of empty slice:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [float, complex, np.float32])
+@pytest.mark.parametrize("name", EMPTY)
+def test_right_derivatives_of_empty_arrays_pass(name, dtype):
+    f, shapes = EMPTY[name]
+    for shape in shapes:
+        with np.errstate(all="ignore"):  # means of nothing are NaN
+            check_grads(f, (np.zeros(shape, dtype),), order=2)
+
+
+def test_right_derivatives_of_stacks_that_scipy_gives_in_a_list_pass():
+    x = np.random.default_rng(0).normal(size=(2, 3, 3))
+    check_grads(sl.polar, (x,), order=2)
+    check_grads(lambda x: sl.svd(x)[1], (x,), order=2)
 
 
 def test_bad_orders_and_modes_are_refused():

@@ -27,6 +27,10 @@ def over_stacks(function: Callable, results: int = 1) -> Callable:
         lead = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
         wide = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in xs]
         found = [function(*[x[i] for x in wide], **params) for i in np.ndindex(*lead)]
+        if not found:  # an empty stack: results have the shapes that those of any matrices would have
+            ys = function(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in xs], **params)
+            empty = [np.empty((*lead, *y.shape), y.dtype) for y in ((ys,) if results == 1 else ys)]
+            return empty[0] if results == 1 else tuple(empty)
         if results == 1:
             return _restack(found, lead)
         return tuple(_restack(column, lead) for column in zip(*found, strict=True))

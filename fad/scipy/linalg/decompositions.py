@@ -11,6 +11,7 @@ from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind, depth, stop_gradient
 from fad.errors import MissingRuleError
+from fad.ops.linalg import singular
 from fad.ops.linalg.common import (
     diagonal,
     eps,
@@ -224,6 +225,8 @@ def polar(a, side="right"):
 
 
 def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
+    if not s.size:
+        return 0
     cutoff = eps(s) * max(shape) if rcond is None else rcond
     return int(np.sum(s > np.max(s) * cutoff))
 
@@ -298,7 +301,7 @@ def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
     _refuse(atol=atol)
     a = inexact(as_array(a))
     rtol = eps(a) * max(a.shape[-2:]) if rtol is None else rtol
-    y = np.linalg.pinv(a, rtol)
+    y = singular.pinv(a, rtol)
     return (y, int(np.linalg.matrix_rank(a, rtol=rtol))) if return_rank else y
 
 
@@ -348,7 +351,7 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
 def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None):
     """Return the least-squares solution of smallest norm, squared residuals, rank and singular values."""
     a, b = inexact(as_array(a)), inexact(as_array(b))
-    x, residuals, rank, s = np.linalg.lstsq(a, b, eps(a) if cond is None else cond)
+    x, residuals, rank, s = singular.lstsq(a, b, eps(a) if cond is None else cond)
     return x, _residuals(residuals, x, a.shape, b.shape), rank.astype(np.int64), s
 
 
