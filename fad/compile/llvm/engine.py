@@ -75,7 +75,7 @@ def _joined(texts: list[str]) -> str:
     lines = []
     for text in texts:
         for line in text.splitlines():
-            if line.startswith(("declare ", "define internal ", "!")):
+            if line.startswith(("declare ", "!")) or (line.startswith("define internal ") and line.endswith("}")):
                 shared[line] = None
             else:
                 lines.append(line)
