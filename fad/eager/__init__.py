@@ -47,6 +47,7 @@ from fad.eager.creation import (
     zeros_like,
 )  # fmt: skip
 from fad.eager.devices import cuda, device
+from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
 from fad.eager.functions import (  # fmt: skip
     abs,
     acos,
@@ -144,7 +145,6 @@ from fad.eager.further import __all__ as _further
 from fad.eager.inplace import *  # noqa: F403
 from fad.eager.inplace import __all__ as _changing
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from fad.eager.records import BackwardError, InPlaceError
 from fad.eager.saving import load, save
 from fad.eager.shaping import (
     broadcast_to,
@@ -161,7 +161,7 @@ from fad.eager.shaping import (
     unbind,
     unsqueeze,
 )
-from fad.eager.tensor import Parameter, RequiresGradError, Size, Tensor
+from fad.eager.tensor import Parameter, Size, Tensor
 
 
 def is_tensor(x: object) -> bool:

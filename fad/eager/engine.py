@@ -19,6 +19,7 @@ from fad.core.archetypes import fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.eager.errors import BackwardError
 from fad.eager.mode import is_grad_enabled
 from fad.eager.records import (
     BIRTH,
@@ -32,7 +33,6 @@ from fad.eager.records import (
     ONE,
     OUT,
     UNARY,
-    BackwardError,
     _changed,
     births,
     check_unchanged,

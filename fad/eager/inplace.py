@@ -16,8 +16,9 @@ from fad.core.tracer import Tracer
 from fad.eager import functions as f
 from fad.eager.composite import composite
 from fad.eager.engine import GENERAL
+from fad.eager.errors import InPlaceError
 from fad.eager.mode import is_grad_enabled
-from fad.eager.records import LEAF, InPlaceError, births, is_leaf, note_change, placed, saved_in, user_frame
+from fad.eager.records import LEAF, births, is_leaf, note_change, placed, saved_in, user_frame
 from fad.eager.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor
 from fad.eager.views import above, chain, renew, seen_elsewhere

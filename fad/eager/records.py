@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.errors import FadError, MutationError
+from fad.errors import MutationError
 from fad.places import _MACHINERY
 
 KIND, BIRTH, HOOKS, PRIM, CODE, LASTI = range(6)
@@ -35,38 +35,6 @@ MULTI = 7  # as GENERAL or CALL, with several results; its OUT records say which
 OUT = 8  # the MULTI record, number of the result
 
 births = itertools.count(1)
-
-
-class BackwardError(FadError, RuntimeError):
-    """``backward`` or ``autograd.grad`` was asked for something that the graph cannot give.
-
-    Wrong::
-
-        y = (x * x).sum()
-        y.backward()
-        y.backward()                      # what the first pass needed is gone
-
-    Right::
-
-        y.backward(retain_graph=True)
-        y.backward()
-    """
-
-
-class InPlaceError(FadError, RuntimeError):
-    """A tensor was changed in place where its history does not allow it.
-
-    Wrong::
-
-        w = torch.ones(3, requires_grad=True)
-        w += 1
-
-    Right::
-
-        with torch.no_grad():             # an update of a parameter
-            w += 1
-        v = w + 1                         # a step of the computation
-    """
 
 
 # --- the user's lines -------------------------------------------------------------------------------------------

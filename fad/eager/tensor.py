@@ -14,45 +14,15 @@ from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind
 from fad.eager.engine import EAGER, EagerTrace, Sweep, lift, turned
+from fad.eager.errors import BackwardError, ImplicitGradientError, IntegerTensorError, RequiresGradError
 from fad.eager.mode import is_grad_enabled, no_grad
 from fad.eager.node import Handle, Node, node_of
-from fad.eager.records import BIRTH, HOOKS, LEAF, BackwardError, is_leaf, new_leaf, note_change, placed
+from fad.eager.records import BIRTH, HOOKS, LEAF, is_leaf, new_leaf, note_change, placed
 from fad.eager.show import show
-from fad.errors import FadError, IntegerInputError, NonScalarOutputError, ShapeMismatchError, TracerConversionError
+from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
 float32 = np.dtype("float32")
 int64 = np.dtype("int64")
-
-
-class RequiresGradError(FadError, RuntimeError):
-    """A tensor that requires grad was to become a plain array, which would lose its history.
-
-    Wrong::
-
-        plt.plot(x, y)          # x requires grad
-
-    Right::
-
-        plt.plot(x.detach(), y.detach())
-    """
-
-
-class ImplicitGradientError(NonScalarOutputError, RuntimeError):
-    """``backward()`` without a vector was called on a tensor that is not one number.
-
-    Wrong::
-
-        (x * x).backward()
-
-    Right::
-
-        (x * x).sum().backward()
-        (x * x).backward(torch.ones_like(x))
-    """
-
-
-class IntegerTensorError(IntegerInputError, RuntimeError):
-    """Integers and booleans cannot require grad: write ``torch.tensor(3.0)``, or ``x.float()``."""
 
 
 class Size(tuple):

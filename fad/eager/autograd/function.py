@@ -8,8 +8,8 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.eager.engine import Pullback, call_record, lift, output, turned
+from fad.eager.errors import BackwardError
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad
-from fad.eager.records import BackwardError
 from fad.eager.tensor import Tensor, lowered, wrap
 from fad.errors import CustomRuleError, ShapeMismatchError
 from fad.transforms.custom import custom_vjp

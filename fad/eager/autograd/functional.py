@@ -13,8 +13,8 @@ import numpy as np
 
 import fad.transforms.jvp as forward_mode
 from fad.eager.autograd.gradients import grad
+from fad.eager.errors import BackwardError
 from fad.eager.mode import enable_grad
-from fad.eager.records import BackwardError
 from fad.eager.shaping import reshape, stack
 from fad.eager.tensor import Tensor
 from fad.errors import NonScalarOutputError, ShapeMismatchError

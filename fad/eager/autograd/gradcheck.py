@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.autograd.gradients import as_list, grad
-from fad.eager.records import BackwardError
+from fad.eager.errors import BackwardError
 from fad.eager.tensor import Tensor
 from fad.errors import GradientCheckError
 

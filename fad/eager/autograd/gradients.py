@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.records import BackwardError
+from fad.eager.errors import BackwardError
 from fad.eager.tensor import Tensor, owned, run_backward, wrap
 
 
