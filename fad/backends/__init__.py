@@ -21,6 +21,7 @@ from fad.errors import BackendMismatchError, BackendNotFoundError
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
 _BY_TYPE: dict[type, Any] = {}
+AVOIDED: set[str] = set()  # functions that some device in use has, but that fad's own formulas do better
 _INSTALL = {"cupy": "pip install 'cupy-cuda12x[ctk]' (or cupy-cuda13x, for CUDA 13)"}
 _default: ContextVar[str] = ContextVar("default_backend", default="numpy")
 
@@ -29,6 +30,7 @@ def register(backend: Any) -> None:
     """Add a backend; its arrays are recognised by `backend.array_type`."""
     _BY_NAME[backend.name] = backend
     _BY_TYPE[backend.array_type] = backend
+    AVOIDED.update(backend.avoided)
 
 
 def get(name: str) -> Any:
@@ -98,6 +100,16 @@ def like(x: Any, constant: Any) -> Any:
         return constant
     backend = behind(x)
     return constant if backend is _numpy else backend.from_host(constant)
+
+
+def made_like(make: Any, x: Any, shape: tuple, dtype: Any = None) -> Any:
+    """Return ``make(x, shape=shape, dtype=dtype)`` for ``np.zeros_like`` and its kin.
+
+    CuPy takes an empty shape for none, and would return an array of the shape of `x`.
+    """
+    if len(shape) == 0:
+        return make(x, shape=(1,), dtype=dtype).reshape(())
+    return make(x, shape=shape, dtype=dtype)
 
 
 def host(x: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 name = "numpy"
 array_type: type = np.ndarray
+avoided: frozenset = frozenset()
 
 
 def owns(x: Any) -> bool:

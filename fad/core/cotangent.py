@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import backend_of, made_like
 from fad.core.tracer import Tracer
 
 
@@ -70,7 +70,7 @@ class Indexed:
 
     def dense(self) -> Any:
         if self.is_plain():
-            return self.add_to(np.zeros_like(self.entries[0][1], shape=self.shape, dtype=self.dtype))
+            return self.add_to(made_like(np.zeros_like, self.entries[0][1], self.shape, self.dtype))
         return self.add(self.shape, self.dtype, self.entries)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of
+from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
 from fad.core.options import traced_ufunc_options
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
@@ -203,6 +203,7 @@ def public(
 def _plain_first(function: Callable, plain: Any) -> Callable:
     """Return a function that leaves plain arguments to NumPy itself and hands traced ones to `function`."""
     plain = getattr(plain[0], plain[1]) if type(plain) is list else plain
+    known = plain.__name__
 
     @functools.wraps(function)
     def door(*args: Any, **kwargs: Any) -> Any:
@@ -215,6 +216,8 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
         except (ValueError, IndexError, TypeError) as error:
             add_context(error, plain, args)
             raise
+        if known in AVOIDED and (on_device(args) or on_device(kwargs.values())):
+            return function(*args, **kwargs)
         try:
             return plain(*args, **kwargs)
         except (TypeError, ValueError, AttributeError, NotImplementedError):

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like as constant_like
+from fad.backends import made_like
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
+from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -27,7 +29,7 @@ def _like(name: str, make: Any) -> Any:
 
     prim = flat(
         name,
-        lambda x, *, shape, dtype: make(x, dtype=dtype, shape=shape),
+        lambda x, *, shape, dtype: make(x, dtype=dtype) if shape is None else made_like(make, x, shape, dtype),
         batch=batch,
         samples=lambda s: [
             call(s.real(3, 4), shape=None, dtype=None),
@@ -63,7 +65,7 @@ def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
 @public(np.empty_like, flat=True, samples=lambda s: [call(s.real(0, 2)), call(s.real(3), shape=(0,))])
 def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return an array of the shape and dtype of another; of a traced one, zeros."""
-    return np.zeros_like(a, dtype=dtype, shape=shape)
+    return zeros_like(a, dtype=dtype, shape=shape)
 
 
 @public(
@@ -72,7 +74,7 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
 )
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced."""
-    zeros = np.zeros_like(as_array(a), dtype=dtype, shape=shape)
+    zeros = zeros_like(a, dtype=dtype, shape=shape)
     return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
 
 
@@ -201,7 +203,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     y = y * delta if div <= 0 else y * step
     y = (y + start).astype(kind)
     if endpoint and num > 1:
-        y = y.at[-1].set(stop)
+        y = At(y)[-1].set(stop)
     y = np.moveaxis(y, 0, normalize_axis(axis, y.ndim))
     if dtype is not None:
         y = (np.floor(y) if np.dtype(dtype).kind in "iu" else y).astype(dtype)
@@ -238,7 +240,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 )
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """Return `num` numbers in geometric progression from `start` to `stop`, both of which may be traced."""
-    start, stop = as_array(start), as_array(stop)
+    start, stop = beside(stop, start), beside(start, stop)
     if outcome(np.any(start == 0)) or outcome(np.any(stop == 0)):
         raise ValueError("Geometric sequence cannot include zero")
     kind = np.result_type(start, stop, float if dtype is None else dtype, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.backends import like
+from fad.backends import like, made_like
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -15,7 +15,7 @@ from fad.ops.structural import as_array, normalize_axes
 def _below(x, k, keep):
     rows, columns = x.shape[-2:] if x.ndim > 1 else 2 * x.shape
     mask = like(x, np.tri(rows, columns, k=k, dtype=bool))
-    return np.where(mask if keep else ~mask, x, np.zeros_like(x, shape=()))
+    return np.where(mask if keep else ~mask, x, made_like(np.zeros_like, x, ()))
 
 
 def _triangle_samples(s):

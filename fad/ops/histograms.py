@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import like
+from fad.backends import like, made_like
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome, stop_gradient
@@ -93,7 +93,7 @@ def _places(a: Any, edges: Any) -> tuple:
 def _added_up(found: list[tuple], weights: Any) -> Any:
     """Add weights into a table with one axis for each entry of `found`, the places along that axis."""
     inside = functools.reduce(np.logical_and, [inside for _, inside, _ in found])
-    weights = np.where(inside, weights, np.zeros_like(weights, shape=()))
+    weights = np.where(inside, weights, made_like(np.zeros_like, weights, ()))
     table = At(np.zeros_like(weights, shape=tuple(n for _, _, n in found)))
     return table[tuple(places for places, _, _ in found)].add(weights)
 

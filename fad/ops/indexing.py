@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, like
+from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, is_basic
 from fad.core.primitive import Primitive, has_tracer, register
@@ -79,7 +79,7 @@ def _sum_entries(shape: tuple, dtype: Any, entries: list) -> Any:
     values = [v for _, v in entries]
     if not any(type(part) is Tracer for index in indices for part in index):
         return bind(scatter_p, *values, shape=shape, dtype=dtype, indices=tuple(indices))
-    total = np.zeros_like(values[0], shape=shape, dtype=dtype)
+    total = made_like(np.zeros_like, values[0], shape, dtype)
     for index, v in zip(indices, values, strict=True):
         template, arrays = split_index(index)
         total = bind(index_add_p, total, v, *arrays, template=template)
@@ -231,7 +231,7 @@ def pick(x: Any, index: Any) -> Any:
 
 
 def _scatter_forward(*values, shape, dtype, indices):
-    out = np.zeros_like(values[0], shape=shape, dtype=dtype)
+    out = made_like(np.zeros_like, values[0], shape, dtype)
     for index, v in zip(indices, values, strict=True):
         add_at(out, index, v)
     return out

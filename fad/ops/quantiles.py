@@ -16,7 +16,7 @@ import numpy as np
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, outcome
+from fad.core.tracer import outcome
 from fad.ops.indexing import pick
 from fad.ops.reduction import as_scalar, is_true
 from fad.ops.sorting import sorted_with_order
@@ -118,7 +118,7 @@ def _leaves_out_the_weightless() -> bool:
 
 def _poisoned(y: Any, bad: Any) -> Any:
     """Return NaN for the rows that hold one."""
-    return y if type(bad) is not Tracer and not bad.any() else np.where(bad, np.nan, y)
+    return y if isinstance(bad, (np.ndarray, np.generic)) and not bad.any() else np.where(bad, np.nan, y)
 
 
 def _as_rows(a: Any, axes: tuple) -> Any:

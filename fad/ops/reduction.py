@@ -220,15 +220,26 @@ def _extreme_op(name, reduce):
     return reduction(name, forward, _extreme_jvp, _extreme_vjp)
 
 
-# A device's arrays do not answer ufunc.reduce.
 def _fmax(x, axis, keepdims):
-    reduce = np.fmax.reduce if isinstance(x, _HOST) else np.nanmax
-    return reduce(x, axis=axis, keepdims=keepdims)
+    if isinstance(x, _HOST):
+        return np.fmax.reduce(x, axis=axis, keepdims=keepdims)
+    return _leaving_out(np.max, -np.inf, x, axis, keepdims)
 
 
 def _fmin(x, axis, keepdims):
-    reduce = np.fmin.reduce if isinstance(x, _HOST) else np.nanmin
-    return reduce(x, axis=axis, keepdims=keepdims)
+    if isinstance(x, _HOST):
+        return np.fmin.reduce(x, axis=axis, keepdims=keepdims)
+    return _leaving_out(np.min, np.inf, x, axis, keepdims)
+
+
+def _leaving_out(reduce, worst, x, axis, keepdims):
+    """Reduce what is no NaN, on a device: its arrays answer no ``ufunc.reduce``, and their `nanmax` may wait."""
+    if x.dtype.kind not in "fc":
+        return reduce(x, axis=axis, keepdims=keepdims)
+    missing = np.isnan(x)
+    worst = complex(worst, worst) if x.dtype.kind == "c" else worst
+    y = reduce(np.where(missing, worst, x), axis=axis, keepdims=keepdims)
+    return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, y)
 
 
 max_p = _extreme_op("max_over", np.max)

@@ -32,9 +32,16 @@ argsort_p = _flat_along(
     lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind),
     lambda s: [call(s.real(3, 4), axis=1, kind=None), call(s.real(5), axis=0, kind="stable")],
 )
+
+
+def _partly(x, *, axis, kth):
+    """Return an order with the elements at `kth` in their places: on a device, which may wait for it, a whole one."""
+    return np.argpartition(x, kth, axis=axis) if type(x) is np.ndarray else np.argsort(x, axis=axis)
+
+
 argpartition_p = _flat_along(
     "partial_order_along",
-    lambda x, *, axis, kth: np.argpartition(x, kth, axis=axis),
+    _partly,
     lambda s: [call(s.real(3, 5), axis=1, kth=2)],
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fad.core.archetypes import cast
 from fad.core.options import refuse_out
-from fad.core.primitive import public
+from fad.core.primitive import on_device, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.ops.norms import root
@@ -39,11 +39,16 @@ def real_dtype(dtype: Any) -> Any:
 
 
 def warn_if(mask: Any, message: str) -> None:
-    """Warn as NumPy does if any element of a flat condition holds, whatever traces it."""
+    """Warn as NumPy does if any element of a flat condition holds, whatever traces it; a device is not kept waiting."""
+    if _seen(mask):
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+def _seen(mask: Any) -> bool:
+    """Tell whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
     while type(mask) is Tracer:
         mask = mask.value
-    if np.any(mask):
-        warnings.warn(message, RuntimeWarning, stacklevel=5)
+    return not on_device([mask]) and bool(np.any(mask))
 
 
 # --- mean, var, std -------------------------------------------------------------------------------------------------
@@ -203,10 +208,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOTHING):
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
     a, w = a.astype(dtype), w.astype(dtype)
     total = np.sum(np.broadcast_to(w, a.shape), axis=every, keepdims=is_true(keepdims))
-    warned = total == 0
-    while type(warned) is Tracer:
-        warned = warned.value
-    if np.any(warned):
+    if _seen(total == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     y = np.sum(a * w, axis=every, keepdims=is_true(keepdims)) / total
     return (y, total) if returned else y
@@ -417,10 +419,7 @@ def _nan_position(prim, worst, a, axis, out, keepdims):
     if a.dtype.kind not in "fc":
         return position(prim, a, axis, keepdims)
     missing = np.isnan(a)
-    none = np.all(missing, axis)
-    while type(none) is Tracer:
-        none = none.value
-    if np.any(none):
+    if _seen(np.all(missing, axis)):
         raise ValueError("All-NaN slice encountered")
     return position(prim, np.where(missing, worst, a), axis, keepdims)
 

@@ -161,7 +161,8 @@ def extract(condition, arr):
 def choose(a, choices, out=None, mode="raise"):
     """Choose each element from the array in `choices` that the integer in `a` names."""
     refuse_out(out)
-    a, choices = as_array(a), [as_array(x) for x in choices]
+    choices = [as_array(x) for x in choices]
+    a = beside(choices[0], a)
     places = _bounded(a, len(choices), mode)
     if mode == "raise" and outcome(np.any((places < 0) | (places >= len(choices)))):
         raise ValueError("invalid entry in choice array")

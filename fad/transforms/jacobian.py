@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import made_like
 from fad.core.tracer import Tracer
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value
@@ -109,7 +110,7 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
     if not parts:  # no input element at all: only the shapes of the output are needed
         push(*xs)
         ys = tree.leaves(f(*tree.unflatten(in_tree, xs)) if not has_aux else f(*tree.unflatten(in_tree, xs))[0])
-        return [[np.zeros_like(y, shape=np.shape(y) + x.shape) for x in xs] for y in ys], seen
+        return [[made_like(np.zeros_like, y, np.shape(y) + x.shape) for x in xs] for y in ys], seen
     columns = _stack(parts)
     blocks = [
         [
@@ -137,7 +138,7 @@ def _pull_all(tape, xs, holomorphic, chunk_size, name):
     ]
     seen = {"tree": tape.out_tree, "aux": tape.aux}
     if not parts:
-        return [[np.zeros_like(x, shape=y.shape + x.shape) for x in xs] for y in ys], seen
+        return [[made_like(np.zeros_like, x, y.shape + x.shape) for x in xs] for y in ys], seen
     columns = [_split_lanes(c, ys) for c in _stack(parts)]  # per input, per output
     return [[columns[i][k] for i in range(len(xs))] for k in range(len(ys))], seen
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import host
+from fad.backends import host, made_like
 from fad.backends.counterparts import explain
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -123,7 +123,7 @@ class BatchTrace(Trace):
             self.taken += 1
             return outcome
         if not self.size:
-            return np.zeros_like(plain, shape=plain.shape[1:])[()]  # no lane takes a path: any will do
+            return made_like(np.zeros_like, plain, plain.shape[1:])[()]  # no lane takes a path: any will do
         flat = plain.reshape(self.size, -1)
         if self.size and (flat == flat[:1]).all():
             outcome = plain[0]

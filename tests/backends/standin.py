@@ -25,8 +25,21 @@ _HANDLED = (np.ndarray, np.generic, int, float, complex)
 _WAITING = {
     "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "union1d", "intersect1d", "setdiff1d", "setxor1d", "extract", "compress", "bincount", "histogram", "histogram2d",
-    "histogramdd", "trim_zeros", "roots", "linalg.matrix_rank", "linalg.lstsq",
+    "histogramdd", "trim_zeros", "roots", "linalg.lstsq", "polyfit",
+    # These look at numbers in CuPy where NumPy's shapes do not depend on them: to warn, to raise, for lack of a kernel.
+    "linspace", "logspace", "nanmax", "nanmin", "average", "gradient", "delete", "argpartition", "polymul", "poly",
+    "unravel_index", "diag_indices_from", "tril_indices_from", "triu_indices_from", "linalg.cond", "linalg.pinv",
+    "lib.stride_tricks.sliding_window_view", "scipy.linalg.expm", "scipy.linalg.lu", "scipy.linalg.lu_factor",
 }  # fmt: skip
+# Functions that wait for some arguments alone.
+_LOOKING = {
+    "repeat": lambda given: owns(given["repeats"]),
+    "choose": lambda given: given.get("mode", "raise") == "raise",
+    "real_if_close": lambda given: given["a"].dtype.kind == "c",
+    "array_equal": lambda given: given.get("equal_nan"),
+    "ix_": lambda given: any(owns(x) and x.dtype == bool for x in given["args"]),
+    "pad": lambda given: any(owns(x) for x in given.get("kwargs", {}).values()),
+}
 _PIECES = ("all", "any", "allclose", "array_equal", "array_equiv", "count_nonzero")  # arrays without axes in CuPy
 # Values of arguments that CuPy's functions refuse although they have the argument: what their source says.
 _METHODS = ("lower", "higher", "midpoint", "nearest", "linear")
@@ -37,6 +50,8 @@ _REFUSED = {
     "piecewise": lambda given: any(callable(f) for f in given["funclist"]),
     "lexsort": lambda given: np.ndim(given["keys"]) > 2,
     "histogram": lambda given: given["x"].dtype.kind == "c",
+    "linalg.solve": lambda given: given["b"].ndim > 1 and given["a"].shape[:-1] != given["b"].shape[:-1],
+    "scipy.special.spherical_yn": lambda given: np.iscomplexobj(given["z"]),
     "sort": lambda given: given.get("kind") not in (None, "stable"),
     "argsort": lambda given: given.get("kind") not in (None, "stable"),
 }
@@ -138,11 +153,11 @@ class DeviceArray:
         return _function(path, func, args, kwargs)
 
     def __getitem__(self, index):
-        if any(getattr(i, "dtype", None) == np.dtype(bool) for i in _parts(index)):
-            _wait(self)
+        _wait_for_masks(self, index)
         return _wrap(self._a[_unwrap_index(index, self.shape)])
 
     def __setitem__(self, index, value):
+        _wait_for_masks(self, index)
         self._a[_unwrap_index(index, self.shape)] = _unwrap(value)
 
     def __len__(self):
@@ -170,7 +185,7 @@ class DeviceArray:
         return self.copy()
 
     def __repr__(self):
-        return f"device:{self._a!r}"
+        return f"device:{_wait(self)!r}"
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -210,6 +225,7 @@ def _method_of_ufunc(name, ufunc, method, inputs, options):
     if set(options) - {"axis", "dtype", "out", "keepdims"}:
         raise TypeError(f"{method}() got an unexpected keyword argument")
     if method == "at":
+        _wait_for_masks(inputs[0], inputs[1])
         ufunc.at(_own(inputs[0]), _unwrap_index(inputs[1], inputs[0].shape), *map(_unwrap, inputs[2:]))
         return None
     return _wrap(getattr(ufunc, method)(*map(_unwrap, inputs), **_unwrap(options)))
@@ -220,17 +236,36 @@ def _function(name, func, args, kwargs):
     if offers.loops(name) is not None:  # sinc, i0: ufuncs in CuPy, and so in its loops
         return _elementwise(name, func, args, kwargs)
     offers.check_call(name, args, kwargs)
+    if _forbidden[0] and (name in _WAITING or (name in _LOOKING and _LOOKING[name](_bound(name, args, kwargs)))):
+        raise HostCopyError(f"{name} waits for the device")
     args, kwargs = _unwrap(args), _unwrap(kwargs)
-    if name in _REFUSED and _REFUSED[name](offers.signature(name).bind(*args, **kwargs).arguments):
+    if name in _REFUSED and _REFUSED[name](_bound(name, args, kwargs)):
         raise ValueError(f"cupy.{name} does not support these arguments")
     if name == "where":
         args[0].astype  # noqa: B018  (CuPy asks for it, which a bool of Python does not have)
     if name in _LIKE and kwargs.get("shape") == ():
         kwargs = {k: v for k, v in kwargs.items() if k != "shape"}
-    if name in _WAITING and _forbidden[0]:
-        raise HostCopyError(f"{name} waits for the device")
     out = func(*args, **kwargs)
+    if name in _COMPLEX:
+        out = _COMPLEX[name](out, args)
     return DeviceArray(out) if name in _PIECES else _wrap(out)
+
+
+def _bound(name, args, kwargs):
+    return offers.signature(name).bind(*args, **kwargs).arguments
+
+
+def _complex(x):
+    return x if x.dtype.kind == "c" else x.astype(np.result_type(x, np.complex64))
+
+
+# Functions that give complex numbers where NumPy gives real ones.
+_COMPLEX = {
+    "linalg.eig": lambda out, args: tuple(_complex(x) for x in out),
+    "linalg.eigvals": lambda out, args: _complex(out),
+    "linalg.cond": lambda out, args: out + 0 * args[0].ravel()[0] if args[1:] not in ((), (2,), (-2,)) else out,
+    "linalg.lstsq": lambda out, args: (out[0], out[1].astype(out[0].dtype), *out[2:]),
+}
 
 
 # --- into the device and out of it ------------------------------------------------------------------------------------
@@ -255,6 +290,12 @@ def _unwrap(x):
 
 def _parts(index):
     return index if type(index) is tuple else (index,)
+
+
+def _wait_for_masks(x, index):
+    """Wait where a mask is an index: how many elements it selects is a number of the device."""
+    if any(getattr(i, "dtype", None) == np.dtype(bool) for i in _parts(index)):
+        _wait(x)
 
 
 def _unwrap_index(index, shape):
@@ -324,6 +365,12 @@ for _symbol, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolu
 array_type = DeviceArray
 
 
+def __getattr__(name):
+    if name == "avoided":  # what the file about CuPy says
+        return _cupy_backend().avoided
+    raise AttributeError(name)
+
+
 # --- what every backend has -------------------------------------------------------------------------------------------
 
 
@@ -340,6 +387,7 @@ def to_host(x):
 
 
 def scatter_add(target, index, values):
+    _wait_for_masks(target, index)
     np.add.at(target._a, _unwrap_index(index, target.shape), _unwrap(values))
 
 

@@ -195,6 +195,59 @@ def test_a_label_out_of_range_spoils_the_loss_on_a_device_that_is_not_kept_waiti
     assert np.isnan(fad.device_get(grads)[1]).all()
 
 
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_arrays_like_another_have_the_shape_asked_for(shape):
+    x = on_device(np.ones(3))
+    for make in (fnp.zeros_like, fnp.ones_like, fnp.empty_like, lambda x, shape: fnp.full_like(x, 2.0, shape=shape)):
+        assert make(x, shape=shape).shape == shape
+
+
+def test_the_gradient_of_an_array_without_axes_has_none():
+    for f in (lambda x: np.sum(x[None] * 2.0), lambda x: np.sum(x[...] * 2.0), lambda x: fad.hessian(np.sin)(x)):
+        assert fad.grad(f)(on_device(np.array(0.5))).shape == ()
+
+
+def test_the_partly_ordered_have_the_right_element_in_its_place_without_waiting():
+    x = np.random.default_rng(0).normal(size=(3, 9))
+    with no_copies():
+        order = fnp.argpartition(on_device(x), 4, axis=1)
+        parted = fad.vmap(lambda x: np.partition(x, 4))(on_device(x))
+    expected = np.sort(x, axis=1)[:, 4]
+    np.testing.assert_array_equal(np.take_along_axis(x, fad.device_get(order), 1)[:, 4], expected)
+    np.testing.assert_array_equal(fad.device_get(parted)[:, 4], expected)
+
+
+def test_numbers_stand_beside_arrays_of_the_device_in_functions_of_several():
+    x = on_device(np.array([1.0, 2.0]))
+    for f in (
+        lambda x: fnp.geomspace(x, 16.0, 3), lambda x: fnp.linspace(0.0, x, 3), lambda x: fnp.logspace(x, 3, 3),
+        lambda x: fnp.choose(1, [x, x]), lambda x: fnp.average(x, weights=x), lambda x: fnp.gradient(x, 0.5),
+    ):  # fmt: skip
+        assert type(f(x)) is DeviceArray
+        np.testing.assert_allclose(fad.device_get(f(x)), f(fad.device_get(x)))
+
+
+@pytest.mark.parametrize("f", [np.nanmax, np.nanmin, np.fmax.reduce, np.fmin.reduce])
+def test_what_is_missing_everywhere_is_missing_in_the_extreme(f):
+    x = np.array([[np.nan, 2.0, 1.0], [np.nan] * 3])
+    with no_copies():
+        found = fad.vmap(lambda x: f(x))(on_device(x))
+    np.testing.assert_array_equal(fad.device_get(found)[0], f(x[0]))
+    assert np.isnan(fad.device_get(found)[1])
+
+
+def test_real_eigenvalues_of_real_matrices_are_real_numbers():
+    a = on_device(np.array([[2.0, 1.0], [0.5, 1.0]]))
+    assert fnp.linalg.eigvals(a).dtype == np.float64
+    found = fad.grad(lambda a: np.sum(np.linalg.eigvals(a) ** 2))(a)
+    np.testing.assert_allclose(fad.device_get(found), 2.0 * fad.device_get(a).T)
+
+
+def test_showing_an_array_of_a_device_waits_for_it():
+    with no_copies(), pytest.raises(HostCopyError):
+        repr(on_device(X))
+
+
 # --- the default backend --------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import standin
-from device_contract import DTYPES, KNOWN, NAMES, check
+from device_contract import DTYPES, KNOWN, NAMES, WAITING, judge
 
 from fad import backends
 
@@ -16,17 +16,11 @@ backends.register(standin)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operation_and_its_derivatives_stay_on_the_device(name, dtype):
     with np.errstate(all="ignore"):
-        if name not in KNOWN and f"{name} {dtype}" not in KNOWN:
-            check(name, standin, dtype)
-            return
-        try:
-            ran = check(name, standin, dtype)
-        except Exception:
-            return
-    if ran:
-        pytest.fail(f"{name} in {dtype} precision works now: take it off the list of known differences")
+        assert not judge(name, standin, dtype, standin.no_copies)
 
 
 def test_the_known_differences_are_operations_and_each_has_its_reason():
     assert {key.split(" ")[0] for key in KNOWN} <= set(NAMES)
+    assert {key.split(" ")[0] for key in WAITING} <= set(NAMES)
     assert all(KNOWN.values())
+    assert all(WAITING.values())

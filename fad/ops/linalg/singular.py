@@ -201,7 +201,19 @@ def _pinv_batch(size, batched, xs, params):
     return bind(pinv_p, a, cutoff)
 
 
-pinv_p = Primitive("pseudoinverse", np.linalg.pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch)
+def _pinv(a, cutoff):
+    if isinstance(a, np.ndarray):
+        return np.linalg.pinv(a, cutoff)
+    # Elsewhere a mask as an index, which leaves small singular values out, may wait for the device.
+    u, s, vh = np.linalg.svd(conj(a), full_matrices=False)
+    counts = s > np.expand_dims(cutoff, -1) * np.max(s, axis=-1, keepdims=True)
+    inverse = np.where(counts, 1.0 / np.where(counts, s, np.ones_like(s)), np.zeros_like(s))
+    return t(vh) @ (inverse[..., None] * t(u))
+
+
+_pinv.host = np.linalg.pinv
+
+pinv_p = Primitive("pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch)
 
 
 def _near_rank(s, m, n):
@@ -241,9 +253,9 @@ def lstsq(a, b, rcond=None):
         raise np.linalg.LinAlgError("Incompatible dimensions")
     if rcond is None:
         rcond = eps(a) * max(m, n)
-    x = np.linalg.pinv(a, max(rcond, 0.0) if rcond >= 0 else eps(a)) @ b
-    s = np.linalg.svdvals(a)
-    rank = np.linalg.matrix_rank(a, rtol=rcond).astype(np.int32)
+    x = pinv(a, max(rcond, 0.0) if rcond >= 0 else eps(a)) @ b
+    s = np.linalg.svd(a, compute_uv=False)
+    rank = matrix_rank(a, rtol=rcond).astype(np.int32)
     dtype = np.result_type(a.dtype, b.dtype)
     residuals = np.zeros_like(x, shape=(0,), dtype=np.empty((), dtype).real.dtype)
     if m > n and bool(rank == n):

@@ -12,7 +12,7 @@ from fad.core.archetypes import align, cast, fit
 from fad.core.germ import line
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import Tracer, bind
 from fad.ops.linalg.common import (
     diagonal,
     eps,
@@ -31,20 +31,30 @@ from fad.ops.structural import as_array
 # --- solve ---------------------------------------------------------------------------------------------------------
 
 
+def _solve(a, b):
+    """Solve, with one stack for both: the library of a device may not broadcast them."""
+    if type(a) not in (np.ndarray, Tracer) and type(b) is not Tracer and a.shape[:-2] != b.shape[:-2]:
+        stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (np.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))
+    return np.linalg.solve(a, b)
+
+
+_solve.host = np.linalg.solve
+
 def _solve_jvp(tangents, y, xs, params):
     da, db = tangents
     right = None if da is None else -(da @ y)
     if db is not None:
         right = db if right is None else right + db
-    return cast(np.linalg.solve(xs[0], right), y.dtype)
+    return cast(_solve(xs[0], right), y.dtype)
 
 
 def _solve_left(ct, y, a, b):
-    return fit(-(np.linalg.solve(t(a), ct) @ t(y)), a.shape, a.dtype)
+    return fit(-(_solve(t(a), ct) @ t(y)), a.shape, a.dtype)
 
 
 def _solve_right(ct, y, a, b):
-    return fit(np.linalg.solve(t(a), ct), b.shape, b.dtype)
+    return fit(_solve(t(a), ct), b.shape, b.dtype)
 
 
 def _solve_batch(size, batched, xs, params):
@@ -58,7 +68,7 @@ def _solve_batch(size, batched, xs, params):
 
 # Right-hand sides are matrices here, always.
 solve_p = Primitive(
-    "solve_matrix", np.linalg.solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch
+    "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch
 )
 
 
