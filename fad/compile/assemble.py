@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from fad.compile.composed import composed
+from fad.compile.convolutions import add_convolution
+from fad.compile.examples_last import lay_examples_last
 from fad.compile.groups import Step, node_facts, shown
 from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine
@@ -22,11 +24,13 @@ from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
 from fad.compile.rows import add_row
 from fad.compile.specials import add_special
+from fad.compile.stages import in_stages
 from fad.compile.stencils import gather_scatters
 from fad.compile.table import MOST_AXES, Table
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
+_REWRITES = (composed, expand_pools, lay_examples_last, split_sums, lay_by_rows, gather_scatters, split_complex)
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 
@@ -35,7 +39,7 @@ class Build(Table):
 
     def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
         self.recorded = graph
-        for rewrite in (composed, expand_pools, split_sums, lay_by_rows, gather_scatters, split_complex):
+        for rewrite in _REWRITES:
             graph = rewrite(graph)
         super().__init__(graph, inner, index)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
@@ -96,6 +100,9 @@ class Build(Table):
         if step.kind == "lookup":
             eq = step.equations[0]
             return None if add_lookup(self, eq) else self._call(eq)
+        if step.kind == "convolution":
+            eq = step.equations[0]
+            return None if add_convolution(self, eq) else self._call(eq)
         if step.kind == "row":
             eq = step.equations[0]
             return None if add_row(self, eq) or add_special(self, eq) else self._call(eq)
@@ -170,10 +177,13 @@ class Build(Table):
                 summed = [k for k in summed if k == len(extents) - 1 or extents[k] > 1]
             else:
                 summed = [k for k in summed if k < len(extents) - 1 or extents[k] > 1]
-            if len(extents) <= MOST_AXES and len(summed) == 1:
-                where = "inner" if inner else f"axis{summed[0]}"
-                how = where + _HOW[eq.prim.name]
-                self._kernel(nodes, types, operands, [*stored, *outs], values, extents, strides, how, len(stored))
+            if len(extents) <= MOST_AXES and summed:
+                how = ("inner" if inner else f"axis{summed[-1]}") + _HOW[eq.prim.name]
+                targets, steps, rest = in_stages(self, outs, extents, strides, summed)
+                self._kernel(nodes, types, operands, [*stored, *targets], values, extents, steps, how, len(stored))
+                for part, o, lengths, moves, k in rest:
+                    how = ("inner" if inner else f"axis{k}") + _HOW[eq.prim.name]
+                    self._kernel((), (), [part], [o], [0], lengths, moves, how)
                 return None
         return self._one_by_one(step)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.convolutions import is_convolution
 from fad.compile.late import compute_where_used, weight
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import template, working_type
@@ -34,7 +35,10 @@ MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 15, 2
 
 
 class Step:
-    """One step of a program; `kind` is "loop", "sum", "matmul", "pieces", "lookup", "row", "guard", "view", "call"."""
+    """One step of a program.
+
+    `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view" or "call".
+    """
 
     __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
 
@@ -90,6 +94,8 @@ def _kind(graph: Graph, eq: Equation) -> str:
     out = graph.types[eq.outs[0]]
     if eq.prim is COMPLEX:
         return "pieces" if out.size else "call"
+    if is_convolution(eq):
+        return "convolution"
     if eq.prim.name in PIECES and _in_pieces(graph, eq):
         return "pieces"
     if is_lookup(graph, eq):

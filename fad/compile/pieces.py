@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from fad.core.graph import Equation, Graph
+
+_MOST_PIECES, _MOST_COUNTED = 100, 1 << 20  # of pieces that are looked at all together, and the places of each
 
 
 def placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
@@ -26,7 +31,7 @@ def placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
 
 
 def left_out(indices: tuple, shape: tuple) -> list[tuple] | None:
-    """Return what pieces along one axis leave of an array, as indices; None if they may overlap."""
+    """Return what pieces that do not overlap leave of an array, as indices; None if they may, or leave holes."""
     spans, axes = [], set()
     for index in indices:
         index = index if type(index) is tuple else (index,)
@@ -34,16 +39,15 @@ def left_out(indices: tuple, shape: tuple) -> list[tuple] | None:
             return None
         partial = [d for d, p in enumerate(index) if p != slice(None)]
         if len(partial) != 1:
-            return None
+            return _around(indices, shape)
         (d,) = partial
-        p = index[d]
-        start, stop, step = p.indices(shape[d]) if type(p) is slice else (p % shape[d], p % shape[d] + 1, 1)
+        start, stop, step = _bounds(index[d], shape[d])
         if step != 1 or stop <= start:
-            return None
+            return _around(indices, shape)
         axes.add(d)
         spans.append((start, stop))
     if len(axes) != 1:
-        return None
+        return _around(indices, shape)
     (axis,) = axes
     gaps, end = [], 0
     for start, stop in sorted(spans):
@@ -53,6 +57,40 @@ def left_out(indices: tuple, shape: tuple) -> list[tuple] | None:
         end = stop
     gaps.append((end, shape[axis]))
     return [(*[slice(None)] * axis, slice(a, b)) for a, b in gaps if a < b]
+
+
+def _bounds(part: Any, n: int) -> tuple[int, int, int]:
+    return part.indices(n) if type(part) is slice else (part % n, part % n + 1, 1)
+
+
+def _around(indices: tuple, shape: tuple) -> list[tuple] | None:
+    """Return the frame around pieces that fill a box together, every second pixel each or so; None if they do not."""
+    found = []
+    for index in indices:
+        index = index if type(index) is tuple else (index,)
+        if len(index) > len(shape) or any(type(p) not in (slice, int) for p in index):
+            return None
+        parts = [_bounds(p, n) for p, n in zip(index, shape, strict=False)]
+        if any(step < 1 for _, _, step in parts):
+            return None
+        found.append(parts)
+    axes = [d for d in range(len(shape)) if any(d < len(f) and f[d] != (0, shape[d], 1) for f in found)]
+    if math.prod(shape[d] for d in axes) > _MOST_COUNTED:
+        return None
+    count = np.zeros([shape[d] for d in axes], np.int8)
+    for parts in found[:_MOST_PIECES]:
+        count[tuple([slice(*parts[d]) if d < len(parts) else slice(None) for d in axes])] += 1
+    if len(found) > _MOST_PIECES or count.max(initial=0) != 1:
+        return None
+    covered = [np.flatnonzero(count.any(tuple(j for j in range(len(axes)) if j != k))) for k in range(len(axes))]
+    box = [(int(c[0]), int(c[-1]) + 1) for c in covered]
+    if not count[tuple([slice(a, b) for a, b in box])].all():
+        return None
+    frame, head = [], [slice(None)] * len(shape)
+    for d, (a, b) in zip(axes, box, strict=True):
+        frame += [(*head[:d], slice(*gap)) for gap in ((0, a), (b, shape[d])) if gap[0] < gap[1]]
+        head[d] = slice(a, b)
+    return frame
 
 
 def outside(index: Any, shape: tuple) -> list[tuple]:

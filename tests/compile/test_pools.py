@@ -58,6 +58,23 @@ def test_sums_over_axes_apart_run_natively(axis, keepdims):
     assert "calls of NumPy" not in f.explain()
 
 
+@pytest.mark.parametrize("axis", [(0, 1), (1, 2), (1, 2, 3), (0, 1, 2), None, (2, 3)])
+@pytest.mark.parametrize("reduce", [np.sum, np.max, np.min])
+def test_sums_over_axes_along_which_operands_do_not_run_as_one_run_natively(axis, reduce):
+    x, rows, columns = rng.normal(size=(3, 4, 5, 6)), rng.normal(size=(4, 1, 1)), rng.normal(size=6)
+
+    def f(x, rows, columns):
+        y = np.tanh(x[:, :, ::2] * columns + rows)
+        return reduce(y, axis=axis), y, np.sum(y > 0, axis=axis)
+
+    with using("llvm"):
+        g = fad.jit(f)
+        g(x, rows, columns)
+        for found, want in zip(g(x, rows, columns), f(x, rows, columns), strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-14)
+    assert "calls of NumPy" not in g.explain(), g.explain()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, bool, np.int64])
 def test_a_reshape_that_must_copy_runs_natively(dtype):
     x = (rng.normal(size=(3, 40, 20)) * 9).astype(dtype)

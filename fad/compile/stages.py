@@ -1,0 +1,32 @@
+"""Sums over axes along which a loop cannot run as one: over the last of them first, and over the others after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.graph import Type
+
+
+def in_stages(build: Any, outs: list, extents: tuple, strides: tuple, summed: list) -> tuple[list, tuple, list]:
+    """Return what a loop adds up into, with the strides of all its arrays, and the sums that are left to do after.
+
+    Each of those is what is read, what is computed, the extents, the strides of both and the axis that is summed.
+    The extents that are summed, by number, are neighbours.
+    """
+    if len(summed) == 1:
+        return outs, strides, []
+    last, shape = summed[-1], (*extents[: summed[-1]], *extents[summed[-1] + 1 :])
+    targets, steps, rest = [], list(strides[: -len(outs)]), []
+    for o, moves in zip(outs, strides[-len(outs) :], strict=True):
+        part = len(build.graph.types)
+        build.graph.types.append(Type(shape, build.graph.types[o].dtype))
+        build.base[part], build.at[part] = part, np.empty(shape, build.at[o].dtype)
+        targets.append(part)
+        own = build.at[part].strides
+        steps.append((*own[:last], 0, *own[last:]))
+        lengths = (*shape[: summed[0]], int(np.prod(shape[summed[0] : last])), *shape[last:])
+        both = [(*s[: summed[0]], s[last - 1], *s[last:]) for s in (own, (*moves[:last], *moves[last + 1 :]))]
+        rest.append((part, o, lengths, tuple(both), summed[0]))
+    return targets, tuple(steps), rest
