@@ -66,7 +66,8 @@ def _missing(backend: Any, library: str, name: str) -> BackendFunctionError:
 
 _MIXED = (
     "Unsupported type", "no implementation found", "has incorrect type", "Only cupy arrays", "of type cupy.ndarray",
-    "must be cupy", "Implicit conversion to a NumPy array",
+    "must be cupy", "must be a cupy", "only supports cupy.ndarray", "cannot be used for fill",
+    "Implicit conversion to a NumPy array",
 )  # fmt: skip
 _LACKING = re.compile(r"all returned NotImplemented from __array_ufunc__\(<ufunc '(\w+)'>|found for 'numpy\.([\w.]+)'")
 

@@ -30,8 +30,8 @@ array_type: type = cupy.ndarray
 # to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like` and its kin
 # take an empty shape for none; and where CuPy lacks a ufunc, NumPy's error would print, and so copy, its operands.
 avoided = frozenset({
-    "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "sliding_window_view",
-    "argpartition", "polymul", "poly", "pinv", "cond", "lstsq", "eig", "eigvals",
+    "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "repeat",
+    "sliding_window_view", "argpartition", "polymul", "poly", "pinv", "cond", "lstsq", "eig", "eigvals",
     "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat",
 })  # fmt: skip
 

@@ -373,7 +373,7 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
     if top is None:
         try:
             return prim.forward(*args, **params)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             explain(error)
             raise
     out = top.process(prim, args, params)

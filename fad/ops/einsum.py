@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of
 from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
@@ -50,6 +51,7 @@ def _contract(x: Any, y: Any, *, a: str, b: str, result: str) -> Any:
     """Compute ``einsum("a,b->result", x, y)`` by one matrix product."""
     perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out = pair_plan(a, b, result)
     if (n_batch and not (n_left or n_right)) or (n_sum == 0 and n_batch):
+        backend_of(x, y)  # which refuses two: a device's einsum may take NumPy's arrays there in silence
         return np.einsum(f"{a},{b}->{result}", x, y)
     x = x if perm_x is None else x.transpose(perm_x)
     y = y if perm_y is None else y.transpose(perm_y)

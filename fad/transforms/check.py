@@ -122,7 +122,7 @@ def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, 
             aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         leaves, structure = tree.flatten(out)
         leaves = [finished(x) for x in leaves]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         explain(error)
         raise
     finally:

@@ -287,7 +287,7 @@ class Tape:
         n = len(self.leaves)
         try:
             trace.sweep(records, slots, bytearray(len(records)), n, keep)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             explain(error)
             raise
         return settle(slots[:n], self.leaves, cts)

@@ -288,7 +288,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         if split.trace is not trace:
             raise
         return split, None
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         explain(error)
         raise
     finally:

@@ -33,12 +33,12 @@ _WAITING = {
 }  # fmt: skip
 # Functions that wait for some arguments alone.
 _LOOKING = {
-    "repeat": lambda given: owns(given["repeats"]),
+    "repeat": lambda given: type(given["repeats"]) is not int,
     "choose": lambda given: given.get("mode", "raise") == "raise",
     "real_if_close": lambda given: given["a"].dtype.kind == "c",
     "array_equal": lambda given: given.get("equal_nan"),
     "ix_": lambda given: any(owns(x) and x.dtype == bool for x in given["args"]),
-    "pad": lambda given: any(owns(x) for x in given.get("kwargs", {}).values()),
+    "pad": lambda given: given.get("mode") == "linear_ramp",
 }
 _PIECES = ("all", "any", "allclose", "array_equal", "array_equiv", "count_nonzero")  # arrays without axes in CuPy
 # Values of arguments that CuPy's functions refuse although they have the argument: what their source says.
@@ -158,6 +158,8 @@ class DeviceArray:
 
     def __setitem__(self, index, value):
         _wait_for_masks(self, index)
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         self._a[_unwrap_index(index, self.shape)] = _unwrap(value)
 
     def __len__(self):
@@ -236,6 +238,10 @@ def _function(name, func, args, kwargs):
     if offers.loops(name) is not None:  # sinc, i0: ufuncs in CuPy, and so in its loops
         return _elementwise(name, func, args, kwargs)
     offers.check_call(name, args, kwargs)
+    if name.startswith("linalg.") and any(isinstance(x, np.ndarray) for x in args):
+        raise np.linalg.LinAlgError("cupy.linalg only supports cupy.ndarray")
+    if name == "einsum":  # which takes NumPy's arrays to the device in silence
+        args = [from_host(x) if isinstance(x, np.ndarray) else x for x in args]
     if _forbidden[0] and (name in _WAITING or (name in _LOOKING and _LOOKING[name](_bound(name, args, kwargs)))):
         raise HostCopyError(f"{name} waits for the device")
     args, kwargs = _unwrap(args), _unwrap(kwargs)

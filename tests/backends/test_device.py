@@ -36,6 +36,8 @@ MIXTURES = [
     lambda x: np.sum(np.concatenate([x, X])),
     lambda x: np.einsum("ij,ij->", X, x),
     lambda x: np.sum(x * x.at[0].set(X[0])),
+    lambda x: np.sum(np.einsum("ij,ij->ij", x, X)),
+    lambda x: np.sum(np.linalg.solve(x @ x.T, X)),
 ]
 TRANSFORMS = {
     "grad": lambda f: fad.grad(f)(on_device(X)),
