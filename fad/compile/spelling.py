@@ -24,6 +24,12 @@ _OPERATORS = {
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "floor_divide": "//",
     "remainder": "%",
 }  # fmt: skip
+# Of Python's numbers alone; NumPy's functions are written out for arrays.
+_ON_NUMBERS = {
+    "negative": "-{}", "positive": "+{}", "absolute": "abs({})", "invert": "~{}", "bitwise_and": "{} & {}",
+    "bitwise_or": "{} | {}", "bitwise_xor": "{} ^ {}", "left_shift": "{} << {}", "right_shift": "{} >> {}",
+    **{name: f"{{}} {symbol} {{}}" for name, symbol in _OPERATORS.items()},
+}  # fmt: skip
 
 
 class Cannot(Exception):
@@ -206,8 +212,7 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
     if prim.name in _OPERATORS and len(ins) == 2:
         return f"{ins[0]} {_OPERATORS[prim.name]} {ins[1]}"
     if prim.name.startswith("python_"):
-        symbol = _OPERATORS.get(prim.name[7:])
-        return f"{ins[0]} {symbol} {ins[1]}" if symbol else f"{'-' if prim.name == 'python_negative' else '+'}{ins[0]}"
+        return _ON_NUMBERS[prim.name.removeprefix("python_")].format(*ins)
     if prim.name == "getitem":
         return f"{ins[0]}[{_bracketed(index_parts(eq.params['template'], ins[1:], written))}]"
     if "text" in prim.extra:

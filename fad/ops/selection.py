@@ -218,8 +218,8 @@ def divmod(x, y, /, **options):
     return np.floor_divide(x, y), np.remainder(x, y)
 
 
-Tracer.__divmod__ = divmod
-Tracer.__rdivmod__ = lambda y, x: divmod(x, y)
+Tracer.__divmod__ = lambda x, y: (x // y, x % y)  # by operators, so that Python's numbers stay Python's
+Tracer.__rdivmod__ = lambda y, x: (x // y, x % y)
 
 
 @public(np.isclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])

@@ -110,7 +110,7 @@ class RecordTrace(Trace):
             numbers = numbers and type(x) in _NUMBERS
             values.append(x)
             ins.append(self.constant(x))
-        if numbers and prim.name in _ARITHMETIC and not params:
+        if numbers and prim.name in _ARITHMETIC and not params and _is_operator():
             prim = _on_numbers(prim)
         return self._write(prim, ins, params, self.compute(prim, values, params))
 
@@ -182,13 +182,30 @@ to_scalar_p = Primitive(
     archetype="linear",
 )
 
-# What Python's operators do with two Python numbers: their result is a Python number still.
+# What Python's operators do with Python numbers: their result is a Python number still.
 _ARITHMETIC: dict[str, Callable] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg,
-    "positive": operator.pos,
+    "positive": operator.pos, "absolute": operator.abs, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor, "invert": operator.invert, "left_shift": operator.lshift,
+    "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
 }  # fmt: skip
 _number_prims: dict[str, Primitive] = {}
+_FUNCTION = Tracer.__array_ufunc__.__code__
+
+
+def _is_operator() -> bool:
+    """Tell whether Python's operator is running, and not NumPy's function, which makes NumPy's numbers of Python's."""
+    operators = {getattr(Tracer, name).__code__ for name in ("__add__", "__radd__", "__neg__")}
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code is _FUNCTION:
+            return False
+        if frame.f_code in operators:
+            break
+        frame = frame.f_back
+    return True
 
 
 def _on_numbers(prim: Primitive) -> Primitive:

@@ -94,7 +94,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None  # Python's own numbers raise ZeroDivisionError
     if name in _QUOTIENTS and out in INTEGERS and _nonzero(constants.get(eq.ins[1])):
         return f"{name}({{0}}, {int(constants[eq.ins[1]])})"  # cheaper than by a number that is known at the call
-    if set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
+    if out == BOOL and set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
     if out in INTEGERS and name in _BITS:
         return _BITS[name]
@@ -105,7 +105,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name in _COMPARING or name in _LOGICAL or text == _SELECT:
         return text
-    if name in _CONVERTING:
+    if name in _CONVERTING or text == "({0})":
         return text
     if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None
@@ -150,7 +150,7 @@ def _integer_safe(text: str) -> bool:
 
 def working_type(graph: Graph, eq: Equation) -> str:
     """Return the type in which an operation computes: its result's, or for a comparison its operands' common one."""
-    name = eq.prim.name
+    name = eq.prim.name.removeprefix("python_")
     if name in _COMPARING:
         strong = [graph.types[i].dtype for i in eq.ins if graph.types[i].kind != NUMBER]
         every = [graph.types[i].dtype for i in eq.ins]
