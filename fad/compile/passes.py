@@ -36,8 +36,9 @@ def _renamed(graph: Graph, rewrite: Callable, constants: dict | None = None) -> 
     """
     alias: dict[int, int] = {}
     equations = []
+    untouched = alias.keys().isdisjoint
     for eq in graph.equations:
-        if not alias.keys().isdisjoint(eq.ins):
+        if not untouched(eq.ins):
             eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
         eq = rewrite(eq, alias)
         if eq is not None:
@@ -58,6 +59,9 @@ def fold_constants(graph: Graph) -> Graph:
     constants = dict(graph.constants)
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        ins = eq.ins
+        if ins and ins[0] not in constants and eq.prim.name not in _SHAPE_ONLY:
+            return eq
         if eq.prim is GUARD or eq.prim.multi:
             return eq
         value = _known_value(eq, graph.types[eq.outs[0]], constants)
@@ -110,14 +114,16 @@ def share(graph: Graph) -> Graph:
         if type(c) is not np.ndarray or c.size <= 64:
             first[i] = constants.setdefault((graph.types[i], hashable(c)), i)
 
+    variable = first.keys().isdisjoint
+
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
-        ins = tuple([first.get(i, i) for i in eq.ins])
+        ins = eq.ins if variable(eq.ins) else tuple([first.get(i, i) for i in eq.ins])
         params = hashable(eq.params) if eq.params else ()
         known = seen.setdefault((eq.prim, ins, params), eq.outs)
         if known is not eq.outs:
             alias.update(zip(eq.outs, known, strict=True))
             return None
-        return eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
+        return eq if ins is eq.ins else Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
 
     return _renamed(graph, rewrite)
 
@@ -127,7 +133,7 @@ def drop_dead(graph: Graph) -> Graph:
     alive = set(graph.outputs)
     kept = []
     for eq in reversed(graph.equations):
-        if eq.prim is GUARD or any(o in alive for o in eq.outs):
+        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD:
             alive.update(eq.ins)
             kept.append(eq)
     constants = {i: c for i, c in graph.constants.items() if i in alive}

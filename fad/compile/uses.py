@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 from fad.core.graph import Graph
 
 
@@ -13,8 +16,7 @@ def last_uses(graph: Graph) -> dict[int, int]:
 
 
 def use_counts(graph: Graph) -> dict[int, int]:
-    counts: dict[int, int] = dict.fromkeys(graph.outputs, 1)
-    for eq in graph.equations:
-        for i in eq.ins:
-            counts[i] = counts.get(i, 0) + 1
+    """Return for each value how many operands it is; being an output counts once more."""
+    counts = Counter(itertools.chain.from_iterable([eq.ins for eq in graph.equations]))
+    counts.update(set(graph.outputs))
     return counts

@@ -215,18 +215,19 @@ class Graph:
 
 def hashable(x: Any) -> Any:
     """Return something hashable that is equal for equal parameters."""
+    kind = type(x)
+    if kind is dict:  # the most frequent kinds first: this is asked of every operation
+        return tuple([(k, hashable(v)) for k, v in (sorted(x.items()) if len(x) > 1 else x.items())])
+    if kind is tuple or kind is list:
+        return (kind.__name__, *map(hashable, x))
+    if kind is int or kind is bool:
+        return (kind.__name__, x)
+    if kind is slice:
+        return ("slice", x.start, x.stop, x.step)
     if isinstance(x, np.ndarray):
         return (x.shape, x.dtype.str, x.tobytes())
-    if isinstance(x, np.generic) or type(x) in (float, complex):
-        return (type(x).__name__, np.asarray(x).tobytes())  # tells 0.0 from -0.0, and NaN equals NaN
-    if type(x) is dict:
-        return tuple((k, hashable(v)) for k, v in sorted(x.items()))
-    if type(x) in (tuple, list):
-        return (type(x).__name__, *map(hashable, x))
-    if type(x) is slice:
-        return ("slice", x.start, x.stop, x.step)
-    if type(x) in (bool, int):
-        return (type(x).__name__, x)
+    if isinstance(x, np.generic) or kind in (float, complex):
+        return (kind.__name__, np.asarray(x).tobytes())  # tells 0.0 from -0.0, and NaN equals NaN
     try:
         hash(x)
     except TypeError:
