@@ -17,23 +17,33 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-# On a machine with an NVIDIA GPU: its own environment with CuPy and the parts of CUDA that it needs, the contract and
-# training on CuPy, and fad beside its CPU. With PyTorch and JAX too: make bench-gpu.
+# On a machine with an NVIDIA GPU and its driver: an environment of its own with CuPy and the parts of CUDA that it needs,
+# the contract and training on CuPy, and fad beside its CPU, whatever the tests found. The first run compiles thousands of
+# small kernels, which are kept on disk; GPU_WORKERS processes share the work and the GPU.
+GPU_WORKERS ?= 4
 test-gpu: .venv-gpu/.test
 	.venv-gpu/bin/python -c "import cupy; cupy.show_config()"
-	FAD_GPU=required .venv-gpu/bin/python -m pytest -n 0 -m gpu tests/backends
-	.venv-gpu/bin/python benchmarks/gpu.py
+	FAD_GPU=required .venv-gpu/bin/python -m pytest -n $(GPU_WORKERS) -m gpu tests/backends; found=$$?; \
+	.venv-gpu/bin/python benchmarks/gpu.py && exit $$found
 
-bench-gpu: .venv-gpu/.bench
-	.venv-gpu/bin/python benchmarks/gpu.py
+# fad beside PyTorch and JAX on the same GPU.
+bench-gpu: .venv-gpu-bench/.bench
+	.venv-gpu-bench/bin/python benchmarks/gpu.py
 
 .venv-gpu/.test: pyproject.toml
 	test -d .venv-gpu || $(PYTHON) -m venv .venv-gpu
 	.venv-gpu/bin/pip install -q -e '.[test,cupy]'
 	touch $@
 
-.venv-gpu/.bench: .venv-gpu/.test
-	.venv-gpu/bin/pip install -q torch 'jax[cuda12]'
+# PyTorch comes first: it is built for one CUDA, and CuPy and JAX beside it must be for the same one, or each would find
+# the other's libraries. Its newest build needs a driver for CUDA 13; where there is an older one, its build for CUDA 12.
+TORCH ?= torch $(shell nvidia-smi 2>/dev/null | grep -q 'CUDA Version: 12' && echo --index-url https://download.pytorch.org/whl/cu126)
+.venv-gpu-bench/.bench: pyproject.toml
+	test -d .venv-gpu-bench || $(PYTHON) -m venv .venv-gpu-bench
+	.venv-gpu-bench/bin/pip install -q $(TORCH)
+	cuda=$$(.venv-gpu-bench/bin/python -c "import torch; print((torch.version.cuda or 'no').split('.')[0])"); \
+	test "$$cuda" != no || { echo "this PyTorch is built without CUDA"; exit 1; }; \
+	.venv-gpu-bench/bin/pip install -q -e . "cupy-cuda$${cuda}x[ctk]>=14" "jax[cuda$$cuda]"
 	touch $@
 
 $(VENV)/.demo: pyproject.toml
@@ -60,7 +70,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-gpu .venv-matrix build dist
+	rm -rf $(VENV) .venv-bench .venv-gpu .venv-gpu-bench .venv-matrix build dist
 
 # Python 3.11 to 3.13 as far as they are installed, with the newest of all libraries; and the oldest of those that
 # pyproject.toml permits, on the oldest Python. Every environment is tried, whatever became of the one before.

@@ -2,11 +2,12 @@
 
     python benchmarks/gpu.py            # --small for a first try
 
-Gradients of an elementwise chain, an MLP, attention and a CNN, in float32. The columns are milliseconds per gradient,
-after a warm-up, the GPU waited for at the end only; the number of kernels as NVIDIA's profiler counts them (through
-PyTorch, which sees CuPy's kernels too); the peak of the memory pool; and by how much the memory in use that nvidia-smi
-shows grows in a process of its own that computes the gradient once, libraries included. Without CuPy or a GPU it says
-so, and counts the array operations that fad asks of a device, on the stand-in of the tests: that needs neither.
+Gradients of an elementwise chain, an MLP, attention and a CNN, in float32, without TensorFloat-32 on any side. The
+columns are milliseconds per gradient, after a warm-up, the GPU waited for at the end only; the number of kernels as
+NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, from a process of its own
+that computes the gradient once, the peak of the library's memory pool, and by how much the memory in use that
+nvidia-smi shows grows, libraries included. Without CuPy or a GPU it says so, and counts the array operations that fad
+asks of a device, on the stand-in of the tests: that needs neither.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import numpy as np
 import fad
 from fad import backends
 from fad.ops.conv import conv
+
+BOUND = 1.2  # of PyTorch's memory for the gradient of an MLP
 
 
 def chain(x, xp, sigmoid=None):
@@ -84,6 +87,7 @@ def of_fad(name):
 
 def of_torch(torch, name, args):
     """Return a function that computes the gradient with PyTorch on the GPU."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     args = fad.tree.map(lambda x: torch.tensor(x, device="cuda"), args)
     leaves = args[0] if isinstance(args[0], list) else [args[0]]
     for x in leaves:
@@ -97,6 +101,7 @@ def of_torch(torch, name, args):
 
 def of_jax(jax, name, args):
     """Return a function that computes the gradient with JAX, compiled, on the GPU."""
+    jax.config.update("jax_default_matmul_precision", "highest")
     args = jax.device_put(args)
     if name == "cnn":
         convolve = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME")
@@ -104,71 +109,99 @@ def of_jax(jax, name, args):
     else:
         program = {"chain": chain, "mlp": mlp, "attention": attention}[name]
         compiled = jax.jit(jax.grad(lambda *xs: program(*xs, jax.numpy)))
-    return lambda: jax.block_until_ready(compiled(*args))
+    return lambda: compiled(*args)
+
+
+# --- the libraries, each with what waits for its results --------------------------------------------------------------
+
+
+def fad_side(name, args):
+    run = functools.partial(of_fad(name), *fad.device_put(args, "cupy"))
+    return run, lambda out: backends.get("cupy").synchronize()
+
+
+def torch_side(name, args):
+    torch = _torch()
+    return of_torch(torch, name, args), lambda out: torch.cuda.synchronize()
+
+
+def jax_side(name, args):
+    jax = importlib.import_module("jax")
+    return of_jax(jax, name, args), jax.block_until_ready
+
+
+SIDES = {"fad, GPU": fad_side, "PyTorch": torch_side, "JAX, jit": jax_side}
+
+
+def sides():
+    """Return the names of the libraries that are installed and find the GPU."""
+    found = ["fad, GPU"]
+    if _torch() and _torch().cuda.is_available():
+        found.append("PyTorch")
+    if importlib.util.find_spec("jax") and importlib.import_module("jax").default_backend() == "gpu":
+        found.append("JAX, jit")
+    return found
+
+
+# --- time, kernels and memory -----------------------------------------------------------------------------------------
 
 
 def milliseconds(run, wait, turns=20):
     for _ in range(3):
-        run()
-    wait()
+        out = run()
+    wait(out)
     start = time.perf_counter()
     for _ in range(turns):
-        run()
-    wait()
+        out = run()
+    wait(out)
     return 1e3 * (time.perf_counter() - start) / turns
 
 
-def kernels(torch, run):
+def kernels(torch, run, wait):
     """Return the number of CUDA kernels of one run."""
     from torch.profiler import ProfilerActivity, profile
 
-    run()
+    wait(run())
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        run()
+        wait(run())
         torch.cuda.synchronize()
     on_device = [e for e in seen.key_averages() if str(e.device_type).endswith("CUDA")]
-    return sum(e.count for e in on_device if "Memcpy" not in e.key and "Memset" not in e.key)
+    return float(sum(e.count for e in on_device if "Memcpy" not in e.key and "Memset" not in e.key))
 
 
-def cupy_peak(cupy, run):
-    """Return the largest size in MiB of CuPy's pool during one run, beginning with what is alive."""
-    pool = cupy.get_default_memory_pool()
-    pool.free_all_blocks()
-    run()
-    return pool.total_bytes() / 2**20
-
-
-def torch_peak(torch, run):
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    run()
-    return torch.cuda.max_memory_reserved() / 2**20
+def pool_peak(library):
+    """Return how many MiB a library's pool of device memory has held at most in this process."""
+    if library == "fad, GPU":
+        return importlib.import_module("cupy").get_default_memory_pool().total_bytes() / 2**20
+    if library == "PyTorch":
+        return _torch().cuda.max_memory_reserved() / 2**20
+    stats = importlib.import_module("jax").local_devices()[0].memory_stats()
+    return stats.get("peak_pool_bytes", stats["peak_bytes_in_use"]) / 2**20
 
 
 def in_use():
-    """Return the MiB in use on the first GPU, as nvidia-smi shows them."""
+    """Return the MiB in use on the first GPU, as nvidia-smi shows them; "?" where it is not installed."""
+    if not shutil.which("nvidia-smi"):
+        return "?"
     ask = ["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
     return float(subprocess.run(ask, capture_output=True, text=True, check=True).stdout)
 
 
-def visible(library, name):
-    """Return how many MiB nvidia-smi sees of a process that computes one gradient with a library; "?" if none."""
-    if not shutil.which("nvidia-smi"):
-        return "?"
-    ask = [sys.executable, __file__, "--visible", library, name]
+def memory(library, name, small):
+    """Return the peak of the pool and what nvidia-smi sees of a process that computes one gradient, in MiB."""
+    ask = [sys.executable, __file__, *["--small"] * small, "--memory", library, name]
     done = subprocess.run(ask, capture_output=True, text=True)
-    return float(done.stdout.split()[-1]) if done.returncode == 0 else "?"
+    if done.returncode:
+        return "?", "?"
+    return tuple(x if x == "?" else float(x) for x in done.stdout.split()[-2:])
 
 
-def print_visible(library, name):
-    before, args = in_use(), draw()[name]
-    if library == "fad":
-        of_fad(name)(*fad.device_put(args, "cupy"))
-        backends.get("cupy").synchronize()
-    else:
-        of_torch(_torch(), name, args)()
-        _torch().cuda.synchronize()
-    print(in_use() - before)
+def print_memory(library, name, small):
+    before, args = in_use(), draw(small)[name]
+    run, wait = SIDES[library](name, args)
+    wait(run())
+    after = in_use()
+    print(pool_peak(library), "?" if "?" in (before, after) else after - before)
 
 
 def row(*cells):
@@ -181,32 +214,37 @@ def versions(cupy, torch, jax):
     print("PyTorch", torch.__version__ if torch else "is not here", "JAX", jax.__version__ if jax else "is not here")
 
 
+def ratio(ours, theirs):
+    return "?" if "?" in (ours, theirs) or not theirs else ours / theirs
+
+
+def measured(library, name, args, small):
+    """Return milliseconds, kernels, and the two kinds of memory."""
+    run, wait = SIDES[library](name, args)
+    count = kernels(_torch(), run, wait) if "PyTorch" in sides() else "?"
+    return milliseconds(run, wait), count, *memory(library, name, small)
+
+
 def on_gpu(cupy, small):
-    torch = _torch() if _torch() and _torch().cuda.is_available() else None
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that JAX leaves memory to the others
-    jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
-    jax = jax if jax and jax.default_backend() == "gpu" else None
-    device = backends.get("cupy")
-    versions(cupy, torch, jax)
+    there = sides()
+    modules = {"PyTorch": "torch", "JAX, jit": "jax"}
+    versions(cupy, *(importlib.import_module(m) if n in there else None for n, m in modules.items()))
     row("gradient", "library", "ms", "kernels", "peak MiB", "nvidia-smi MiB")
     for name, args in draw(small).items():
-        gradient, placed = of_fad(name), fad.device_put(args, "cupy")
-        row(name, "fad, CPU", milliseconds(functools.partial(gradient, *args), lambda: None, 3), "", "", "")
-        run = functools.partial(gradient, *placed)
-        time_, count = milliseconds(run, device.synchronize), kernels(torch, run) if torch else "?"
-        peak = cupy_peak(cupy, run)
-        seen = visible("fad", name)
-        row(name, "fad, GPU", time_, float(count) if torch else "?", peak, seen)
-        if torch:
-            other = of_torch(torch, name, args)
-            time_ = milliseconds(other, torch.cuda.synchronize)
-            theirs = torch_peak(torch, other)
-            their_seen = visible("torch", name)
-            row(name, "PyTorch", time_, float(kernels(torch, other)), theirs, their_seen)
-            ratio = "?" if "?" in (seen, their_seen) else seen / their_seen
-            row(name, "fad : PyTorch", "", "", peak / theirs, ratio)
-        if jax:
-            row(name, "JAX, jit", milliseconds(of_jax(jax, name, args), lambda: None), "?", "?", "?")
+        on_cpu = milliseconds(functools.partial(of_fad(name), *args), lambda out: None, 3)
+        row(name, "fad, CPU", on_cpu, "", "", "")
+        found = {library: measured(library, name, args, small) for library in there}
+        for library, cells in found.items():
+            row(name, library, *cells)
+        row(name, "GPU : CPU", ratio(found["fad, GPU"][0], on_cpu), "", "", "")
+        for library in there[1:]:
+            ratios = [ratio(*pair) for pair in zip(found["fad, GPU"], found[library], strict=True)]
+            row(name, f"fad : {library}", *ratios)
+            if (name, library) == ("mlp", "PyTorch"):
+                kept = {True: "held", False: "missed", None: "not known"}
+                verdict = kept[None if "?" in ratios[2:] else max(ratios[2:]) <= BOUND]
+                print(f"memory of an MLP's gradient within {BOUND} of PyTorch's: {verdict}")
 
 
 def on_stand_in():
@@ -222,8 +260,9 @@ def on_stand_in():
 
 
 def main():
-    if "--visible" in sys.argv:
-        return print_visible(*sys.argv[-2:])
+    small = "--small" in sys.argv
+    if "--memory" in sys.argv:
+        return print_memory(*sys.argv[-2:], small)
     try:
         backends.get("cupy")
         cupy = importlib.import_module("cupy")
@@ -231,7 +270,7 @@ def main():
     except Exception as error:  # without a driver or a device CuPy raises errors of many kinds
         print("no GPU was used:", str(error).splitlines()[0])
         return on_stand_in()
-    return on_gpu(cupy, "--small" in sys.argv)
+    return on_gpu(cupy, small)
 
 
 if __name__ == "__main__":

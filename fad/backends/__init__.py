@@ -76,9 +76,10 @@ def backend_of(*arrays: Any) -> Any:
         if backend is None or backend is found:
             continue
         if found is not None:
+            device, other = (backend, found) if found is _numpy else (found, backend)
             raise BackendMismatchError(
-                f"arrays of two backends were mixed, {found.name} and {backend.name}; "
-                f"move one with fad.device_put(x, {found.name!r}) or fad.device_get(x)"
+                f"arrays of two backends were mixed, {device.name} and {other.name}; "
+                f"move one with fad.device_put(x, {device.name!r}) or fad.device_get(x)"
             )
         found = backend
     return found or _numpy
