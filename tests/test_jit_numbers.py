@@ -85,6 +85,75 @@ def test_the_dtype_of_a_result_is_that_without_jit(scale):
         np.testing.assert_allclose(fast(SINGLE, s), f(SINGLE, s), rtol=1e-6)
 
 
+# --- what has no place in 64 bits, or raises -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "calls"),
+    [
+        (lambda n: n * n, [(3,), (2**40,), (-(2**40),), (3,)]),
+        (lambda n: n * n, [(2**40,), (3,)]),
+        (lambda n: n + n + n, [(3,), (2**62 - 1,), (-(2**62) + 1,)]),
+        (lambda n: n - (-n) * 3, [(3,), (2**61,), (-(2**61),)]),
+        (lambda n: n**3 + 1, [(3,), (2**30,)]),
+        (lambda n, k: n**k, [(2, 3), (2, -1), (10, 30), (2, 3), (0, -1)]),
+        (lambda n, k: n**k, [(2, -1), (2, 3)]),
+        (lambda n, k: n << k, [(3, 2), (3, 70), (2**61, 2), (3, 2)]),
+        (lambda n: (n << 2) * 2, [(3,), (2**61,)]),
+        (lambda n: n, [(2**62,), (2**63,), (-(2**63),), (2**80,), (5,)]),
+        (lambda n: abs(n) * 2.0, [(2**61,), (-(2**63),), (2**70,)]),
+        (lambda x, y: x**y, [(2.0, 0.5), (-2.0, 0.5), (-2.0, 2.0), (0.0, -1.0), (10.0, 400.0)]),
+        (lambda x: x**0.5 + x**2, [(2.0,), (-2.0,), (2.0,)]),
+        (lambda x, y: (x + 1) / y, [(1.0, 2.0), (1.0, 0.0), (1.0, 4.0)]),
+        (lambda m, n: m / n, [(1, 2), (1, 0), (7, 4)]),
+        (lambda x, y: x // y + x % y, [(7.5, 2.0), (7.5, 0.0)]),
+        (lambda n: n * n if n % 2 else n + n, [(3,), (2,), (2**41 + 1,), (2**62 - 2,), (3,)]),
+    ],
+)
+def test_pythons_numbers_grow_change_their_kind_and_raise_as_they_do_without_jit(f, calls):
+    same(f, *calls)
+
+
+def test_integers_in_a_loop_grow_as_they_do_without_jit():
+    double = lambda n: fad.fori_loop(0, n, lambda i, s: s * 2, 1)
+    squares = lambda n: fad.fori_loop(0, 5, lambda i, s: s + i * i + n, 0)
+    same(double, (3,), (70,), (3,))
+    same(squares, (3,), (2**62 - 1,), (3,))
+    same(lambda n: fad.cond(n > 0, lambda m: m * m, lambda m: m + 1, n), (3,), (-3,), (2**40,))
+
+
+def test_an_array_beside_a_number_that_grew_is_computed_all_the_same():
+    def f(x, n):
+        return np.sin(x) * 2.0, n * n
+
+    fast = fad.jit(f)
+    for n in (3, 3, 2**40, 3):
+        y, square = fast(SINGLE, n)
+        np.testing.assert_allclose(y, np.sin(SINGLE) * 2.0, rtol=1e-6)
+        assert square == n * n
+
+
+def test_counters_need_no_check(lowering):
+    if lowering == "numpy":
+        return
+    from fad.compile.exact import CHECK, with_checks
+    from fad.compile.passes import optimise
+
+    def checks(f, *args):
+        def count(graph):
+            bodies = [eq.params["body"] for eq in graph.equations if eq.prim.archetype == "loop"]
+            return sum(eq.prim is CHECK for eq in graph.equations) + sum(map(count, bodies))
+
+        return count(with_checks(optimise(fad.make_graph(f)(*args))))
+
+    assert checks(lambda n, x: (n + 1, x * 0.9**n), 3, SINGLE) == 0
+    assert checks(lambda x: fad.fori_loop(0, 9, lambda i, s: (s[0] * (2 * i + 1), s[1] + 3), (x, 0)), SINGLE) == 0
+    assert checks(lambda n: n * n, 3) == 1
+    assert checks(lambda n: fad.fori_loop(0, 9, lambda i, s: s * 2, n), 3) == 1
+    assert checks(lambda a, b: a / b, 3.0, 2.0) == 1
+    assert checks(lambda a: a / 2.0, 3.0) == 0
+
+
 def test_the_program_is_written_with_pythons_operators():
     text = fad.source(lambda n, x: x * abs(~n | 4) * (n << 1))(3, SINGLE)
     space = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.passes import optimise
-from fad.compile.repeated import alone
+from fad.compile.repeated import alone, is_control
 from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
 from fad.transforms.record import is_recording
@@ -74,13 +74,21 @@ def _run_loop(operands: Any, params: dict) -> tuple:
 runner.append(_run_loop)
 
 
+def _has_objects(graph: Graph) -> bool:
+    """Tell whether a value is an integer of more than 64 bits, which has no place in memory."""
+    bodies = [
+        g for eq in graph.equations if is_control(eq) for g in (eq.params.get("branches") or (eq.params["body"],))
+    ]
+    return any(t.dtype.kind == "O" for t in graph.types) or any(map(_has_objects, bodies))
+
+
 def lower(graph: Graph, donated: tuple = ()) -> Any:
     """Return a program for an optimised graph: a callable from the list of inputs to the list of outputs.
 
     The memory of the inputs numbered in `donated` may hold outputs after a call.
     """
     wanted = _lowering.get()
-    if wanted == "numpy" or (wanted == "auto" and not has_llvm()):
+    if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _has_objects(graph):
         return NumPyProgram(graph)
     from fad.compile.native import NativeProgram
 

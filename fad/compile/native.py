@@ -17,7 +17,7 @@ import numpy as np
 
 from fad.compile.assemble import Build
 from fad.compile.donation import reused
-from fad.compile.inner import in_numpy
+from fad.compile.exact import Beyond, with_checks
 from fad.compile.llvm import engine
 from fad.compile.llvm.fixed import DRIVER
 from fad.compile.llvm.interrupts import watch
@@ -28,9 +28,13 @@ from fad.compile.strict import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _REMEMBERED = 2  # large results kept for another call
+# The memory is that of one call at a time.
 _HEAD = """def run(xs):
     if state() is not calm[0] and strict(): return in_numpy(xs)
-    with lock:"""  # the memory is that of one call at a time
+    try:
+        with lock:"""
+_FOOT = """    except Beyond: pass
+    return in_numpy(xs)"""  # which has the answer, or the error in NumPy's words: an index out of range, say
 _FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
 _run_table = None
 
@@ -50,7 +54,7 @@ class NativeProgram:
 
     def __init__(self, graph: Graph, donated: tuple = ()):
         self.graph = graph
-        build = Build(graph)
+        build = Build(with_checks(graph))
         build.run()
         self.kinds = build.counts
         self.fallbacks = build.fallbacks
@@ -58,7 +62,7 @@ class NativeProgram:
         self.kernels = len(build.kernels)
         self.keep = build
         self.reused = reused(build, donated) if donated else {}
-        self.run = _entry_point(build, self.reused)
+        self.run = _entry_point(build, graph, self.reused)
 
     def __call__(self, xs: Any) -> list:
         return self.run(xs)
@@ -79,15 +83,16 @@ class NativeProgram:
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
+def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callable:
     """Write the function that a call runs: arguments in, the table, results out.
 
-    ``taken[i]`` is the number of the argument of which result i takes over the memory, if it is large and donated.
+    `program` is what runs in NumPy where native code does not do. ``taken[i]`` is the number of the argument of which
+    result i takes over the memory, if it is large and donated.
     """
     graph = build.graph
     space: dict[str, Any] = {"drive": _driver(), "at": build.at, "fail": _failer(build)}
     space["lock"] = threading.Lock()
-    space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(build.recorded))
+    space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(program), Beyond=Beyond)
     lines = []
     if graph.inputs:
         lines.append(f"    {', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
@@ -117,7 +122,8 @@ def _entry_point(build: Build, taken: dict[int, int]) -> Callable:
             lines.append(f"    code = drive({row})")
             lines.append(f"    if code: fail(code, {what})")
     lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
-    exec(compile("\n    ".join([_HEAD, *lines]), FILE, "exec"), space)
+    text = "\n".join([_HEAD, *[f"        {line}" for line in lines], _FOOT])
+    exec(compile(text, FILE, "exec"), space)
     return space["run"]
 
 
@@ -152,9 +158,8 @@ def _failer(build: Build) -> Callable:
             watch().raise_again()
         position = build.guards[start + code - 1]
         eq = graph.equations[position]
-        if eq.prim is not GUARD:  # an index out of range: NumPy's own error says which
-            in_numpy(graph, eq).prim.forward(*[build.at[i] for i in eq.ins])
-            raise AssertionError(f"native code refused {eq.prim.name} where NumPy does not")
+        if eq.prim is not GUARD:
+            raise Beyond
         raise GuardFailed(eq, position, ask(build.at[eq.ins[0]][()], eq.params["convert"]))
 
     return fail

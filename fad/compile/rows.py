@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.exact import CHECK
 from fad.compile.llvm import scans
 from fad.compile.llvm.emit import F32, F64, INTEGERS, LLVM_TYPE
 from fad.core.graph import Equation, Graph
@@ -53,8 +54,13 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
     if name == PLACE.name:
         n = types[1].size
         return f"place_{t}", lambda: scans.place_text(f"place_{t}", t), (n, types[0].size // n, 1)
+    if any(k != t for k in kinds[1:]) and name == CHECK.name:
+        return None
     if kinds[-1] != t:
         return None
+    if name == CHECK.name and (kinds[0] == "i64" or p["how"] == "nonzero"):
+        title = f"check_{p['how']}_{t}"
+        return title, lambda: scans.check_text(title, t, p["how"]), (1, 1, 1)
     if name == NOT_NEGATIVE.name:
         return f"negative_{t}", lambda: scans.negative_text(f"negative_{t}", t), (1, types[0].size, 1)
     if name in _FOLDED and (t in INTEGERS or name == "product_over"):
@@ -89,7 +95,7 @@ def add_row(build: Any, eq: Equation) -> bool:
     arrays = [build.contiguous(i) for i in eq.ins]
     if eq.prim.name in ("search_sorted", "linear_recurrence"):  # the second one is run along
         arrays = arrays[::-1]
-    if eq.prim is NOT_NEGATIVE:
+    if eq.prim in (NOT_NEGATIVE, CHECK):
         build.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
     build._function(name, text)
     build.words += extents

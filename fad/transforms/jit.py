@@ -31,7 +31,7 @@ from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.mutation import overlaps
 from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure, note_operation, refused
-from fad.transforms.record import Foreign, is_traceable, make_graph, record
+from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
 
@@ -112,7 +112,7 @@ class Jitted:
         donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
         call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
         try:
-            out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, static))
+            out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, traced))
         except BaseException:
             for x in given if not call.written else ():
                 take_back(x)
@@ -122,8 +122,8 @@ class Jitted:
             effects.apply_changes(state, changes)
         return out
 
-    def _quick_key(self, leaves: list, in_tree: Any, static: Any) -> Any:
-        if not self._plain or in_tree != tree.structure((tuple(leaves), {})):
+    def _quick_key(self, leaves: list, in_tree: Any, traced: list) -> Any:
+        if not self._plain or not all(traced) or in_tree != tree.structure((tuple(leaves), {})):
             return None
         key: list = []
         for x in leaves:
@@ -201,7 +201,7 @@ class Jitted:
 
 
 def _fits(n: int) -> bool:
-    return -(2**63) <= n < 2**63
+    return -LARGEST < n < LARGEST
 
 
 class _Call:

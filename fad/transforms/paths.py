@@ -142,7 +142,8 @@ def note_operation(error: Exception) -> None:
         return
     line = show_place(eq.place)
     where = f"recorded at {line}" if line else "in a program of jit: call the function without jit to see its line"
-    error.add_note(f"  in the operation {eq.prim.name}, {where}")
+    name = eq.prim.name.removeprefix("python_").removeprefix("exact_")
+    error.add_note(f"  in the operation {name}, {where}")
 
 
 def check_pure(path: Path, expected: list | None) -> None:

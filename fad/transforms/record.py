@@ -33,6 +33,7 @@ from fad.transforms.mutation import fingerprint
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
+LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
 
 
 class Foreign(BaseException):
@@ -297,7 +298,7 @@ def _output(trace: RecordTrace, y: Any) -> int:
             y.trace.check_alive()
             return trace.foreign(y)
         return y.info
-    if not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
+    if type(y) is not int and not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
         raise NonArrayOutputError(
             f"a jitted function returned a {type(y).__name__}"
             f"{f' of dtype {y.dtype}' if hasattr(y, 'dtype') else ''}, but a program's outputs are arrays and numbers, "
@@ -337,7 +338,7 @@ def is_traceable(x: Any) -> bool:
     kind = type(x)
     if kind is np.ndarray or isinstance(x, np.generic):
         return x.dtype.kind in "fcbiu"
-    return kind in _NUMBERS and not (kind is int and not -(2**63) <= x < 2**63)
+    return kind in _NUMBERS and not (kind is int and not -LARGEST < x < LARGEST)
 
 
 def make_graph(fun: Callable) -> Callable:

@@ -191,6 +191,29 @@ def negative_text(name: str, t: str) -> str:
     return "\n".join([SCALAR, *lines])
 
 
+_OVERFLOWING = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
+
+
+def check_text(name: str, t: str, how: str) -> str:
+    """Return 1 if an operation on numbers X and Z overflows, or if X is zero. Words: P, N, Q, X, Y, and Z if read."""
+    words = ("P", "N", "Q", "X", "Y", *("Z" if how in _OVERFLOWING else ""))
+    lines = [*_head(name, words), f"  %x = load {t}, ptr %X"]
+    needs = set()
+    if how in _OVERFLOWING:
+        checked = f"@llvm.{_OVERFLOWING[how]}.with.overflow.{t}"
+        needs.add(f"declare {{{t}, i1}} {checked}({t}, {t})")
+        lines += [
+            f"  %z = load {t}, ptr %Z", f"  %r = call {{{t}, i1}} {checked}({t} %x, {t} %z)",
+            f"  %bad = extractvalue {{{t}, i1}} %r, 1",
+        ]  # fmt: skip
+    elif how == "nonzero":
+        lines.append(f"  %bad = icmp eq {t} %x, 0" if t in INTEGERS else f"  %bad = fcmp oeq {t} %x, 0.0")
+    else:  # the negative of the least integer
+        lines.append(f"  %bad = icmp eq {t} %x, {-(2**63)}")
+    lines += ["  %code = zext i1 %bad to i32", "  ret i32 %code", "}", ""]
+    return "\n".join([SCALAR, *sorted(needs), *lines])
+
+
 def _end(lines: list[str], needs: set[str]) -> str:
     tail = ["pe:", "  %ip1 = add i64 %ip, 1", "  %pq = icmp ult i64 %ip1, %P", "  br i1 %pq, label %p, label %done"]
     return "\n".join([SCALAR, *sorted(needs), *lines, *tail, "done:", "  ret i32 0", "}", ""])
