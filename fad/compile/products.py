@@ -24,6 +24,7 @@ SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
+_NEAR = 1 << 14  # bytes of either factor that stay in the nearest cache
 _TRANSPOSED = ord("T")
 _COST = 0.06  # nanoseconds of a multiplication by own code, for the decision where a product is cut
 _COST_BLAS = {F32: 0.02, F64: 0.04}  # and by BLAS,
@@ -230,7 +231,14 @@ def _by_own_code(p: Product, t: str) -> tuple:
         columns = 2 if rows > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
         name = products.rows_name(t, rows, gathered, columns)
         text = lambda: products.rows_text(t, rows, gathered, columns)
-    return name, text, [m, n, k, *p.a, *p.b, p.c[0]]
+    return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
+
+
+def _at_a_time(n: int, k: int, size: int) -> int:
+    """Return how much of the axis that is added up is read for all blocks before the next of it."""
+    if k * n * size <= _NEAR and k * _ROWS[-1] * size <= _NEAR:
+        return k
+    return min(max(_NEAR // (n * size), 32), 256)
 
 
 # --- BLAS, which sees matrices by columns: what lies by rows is a transpose to it ----------------------------------

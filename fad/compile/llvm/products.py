@@ -10,7 +10,7 @@ from fad.compile.llvm.emit import F32, F64, constant
 from fad.compile.llvm.vectors import register_bytes, vector
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
-OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr")
+OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
 GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc")
 GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy")
 _SUFFIX = {F64: "f64", F32: "f32"}
@@ -105,14 +105,21 @@ def rows_name(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
 def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     """Return the product that computes blocks of some rows and some vectors of columns.
 
-    The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided.
+    The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided. Long sums are
+    computed in pieces, each for all blocks, so that what they read stays in the nearest cache; C holds them meanwhile.
     """
     size, name = _BYTES[t], rows_name(t, rows, gathered, columns)
     n = register_bytes() // size
     v, m = vector(t, n), vector("i1", n)
     block = [(k, c) for k in range(rows) for c in range(columns)]
-    lines = [*_head(name), *_words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %i", "i:"]
-    lines.append("  %r = phi i64 [0, %entry], [%rn, %iend]")
+    lines = [*_head(name), *_words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %piece", "piece:"]
+    lines += [
+        "  %from = phi i64 [0, %entry], [%upto, %pieceend]", "  %far = add i64 %from, %most",
+        "  %upto = call i64 @llvm.umin.i64(i64 %far, i64 %K)", "  %begins = icmp eq i64 %from, 0",
+        "  %a_from = mul i64 %from, %ac", "  %b_from = mul i64 %from, %br",
+        "  %Bf = getelementptr i8, ptr %B, i64 %b_from", "  br label %i", "i:",
+        "  %r = phi i64 [0, %piece], [%rn, %iend]",
+    ]  # fmt: skip
     for k in range(rows):
         lines += [
             f"  %u{k} = add i64 %r, {k}", f"  %q{k} = call i64 @llvm.umin.i64(i64 %u{k}, i64 %last)",
@@ -127,13 +134,19 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         lines += [
             f"  %bc_e = insertelement {w} poison, i64 %bc, i64 0",
             f"  %bc_v = shufflevector {w} %bc_e, {w} poison, {vector('i32', n)} zeroinitializer",
-            f"  %bl = mul {w} %lane0, %bc_v", "  %Bj = getelementptr i8, ptr %B, i64 0",
+            f"  %bl = mul {w} %lane0, %bc_v", "  %Bj = getelementptr i8, ptr %Bf, i64 0",
         ]  # fmt: skip
     else:
-        lines.append(f"  %Bj = getelementptr {t}, ptr %B, i64 %c")
-    lines += ["  br label %k", "k:", "  %x = phi i64 [0, %j], [%xn, %k]", "  %ak = phi i64 [0, %j], [%akn, %k]"]
-    lines.append("  %bp = phi ptr [%Bj, %j], [%bpn, %k]")
-    lines += [f"  %s{k}_{c} = phi {v} [zeroinitializer, %j], [%n{k}_{c}, %k]" for k, c in block]
+        lines.append(f"  %Bj = getelementptr {t}, ptr %Bf, i64 %c")
+    for k, c in block:
+        lines.append(f"  %cp{k}_{c} = getelementptr {t}, ptr %C{k}, i64 %c{c}")
+    lines += ["  br i1 %begins, label %start, label %goon", "goon:"]
+    lines += [f"  %o{k}_{c} = {_masked(f'%cp{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
+    lines += ["  br label %start", "start:"]
+    lines += [f"  %z{k}_{c} = phi {v} [zeroinitializer, %j], [%o{k}_{c}, %goon]" for k, c in block]
+    lines += ["  br label %k", "k:", "  %x = phi i64 [%from, %start], [%xn, %k]"]
+    lines += ["  %ak = phi i64 [%a_from, %start], [%akn, %k]", "  %bp = phi ptr [%Bj, %start], [%bpn, %k]"]
+    lines += [f"  %s{k}_{c} = phi {v} [%z{k}_{c}, %start], [%n{k}_{c}, %k]" for k, c in block]
     declared = ""
     for c in range(columns):
         place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
@@ -150,19 +163,17 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
             lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
     lines += [
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
-        "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
+        "  %xq = icmp ult i64 %xn, %upto", "  br i1 %xq, label %k, label %jend", "jend:",
     ]  # fmt: skip
     store = f"@llvm.masked.store.v{n}{_SUFFIX[t]}.p0"
     for k, c in block:
-        lines += [
-            f"  %cp{k}_{c} = getelementptr {t}, ptr %C{k}, i64 %c{c}",
-            f"  call void {store}({v} %n{k}_{c}, ptr %cp{k}_{c}, i32 {size}, {m} %mask{c})",
-        ]
+        lines.append(f"  call void {store}({v} %n{k}_{c}, ptr %cp{k}_{c}, i32 {size}, {m} %mask{c})")
     lines += [
         f"  %cn = add i64 %c, {n * columns}", "  %cq = icmp ult i64 %cn, %N",
         "  br i1 %cq, label %j, label %iend", "iend:",
-        f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:",
-        "  ret void", "}", *_over_batch(name), declared, "declare i64 @llvm.umin.i64(i64, i64)",
+        f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %pieceend",
+        "pieceend:", "  %pq = icmp ult i64 %upto, %K", "  br i1 %pq, label %piece, label %end", "end:",
+        "  ret void", "}", *_over_batch(name), declared, _masked("", t, n)[0], "declare i64 @llvm.umin.i64(i64, i64)",
         f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
     return "\n".join(lines)
