@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile import blas
-from fad.compile.llvm import products
+from fad.compile.llvm import panels, products
 from fad.compile.llvm.emit import F32, F64, LLVM_TYPE
 from fad.compile.llvm.pool import pool
 from fad.compile.llvm.vectors import register_bytes
@@ -24,6 +24,12 @@ SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
 _ROWS = (1, 4, 8)
+# A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
+# (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
+_FULL, _FARTHEST, _MOST_OF_ROWS = 0.75, 4096, 1 << 20
+_TALLEST = 85 * panels.ROWS  # rows of a part, so that what is read of them at a time stays in the second cache
+_COST_PANELS = {F32: 0.016, F64: 0.032}  # nanoseconds of a multiplication
+SMALLEST_PANELS = 100_000.0  # nanoseconds of work
 _NEAR = 1 << 14  # bytes of either factor that stay in the nearest cache
 _TRANSPOSED = ord("T")
 _COST = 0.06  # nanoseconds of a multiplication by own code, for the decision where a product is cut
@@ -134,7 +140,10 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     t = LLVM_TYPE[out.dtype]
     m, k, n = p.shape
-    found = _by_own_code(p, t) if is_small(m, k, n) and register_bytes() else _by_blas(p, t)
+    if is_small(m, k, n) and register_bytes():
+        found = _by_own_code(p, t)
+    else:
+        found = _by_panels(p, t) or _by_blas(p, t)
     if found is not None and "gather" in found[0] and m * k * n > SMALL_GATHERED:
         p = Product(x, y, out)
         found = _by_blas(p, t)
@@ -142,7 +151,10 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     name, text, words = found
     batch = [(1, (0, 0, 0))] * (2 - len(p.batch)) + p.batch
-    parts = _parts(p, batch, words) if name.startswith("mm_") else _parts_of_blas(name, p, t, batch, words)
+    if name.startswith("mm_panels"):
+        parts = _parts_of_panels(p, t, batch, words)
+    else:
+        parts = _parts(p, batch, words) if name.startswith("mm_") else _parts_of_blas(name, p, t, batch, words)
     return name, text, p.swapped, [(offsets, [*_lead(some), *rest]) for offsets, some, rest in parts]
 
 
@@ -239,6 +251,40 @@ def _at_a_time(n: int, k: int, size: int) -> int:
     if k * n * size <= _NEAR and k * _ROWS[-1] * size <= _NEAR:
         return k
     return min(max(_NEAR // (n * size), 32), 256)
+
+
+def _by_panels(p: Product, t: str) -> tuple | None:
+    """Return own code for a large product; None where BLAS is as good or the matrices do not lie as it needs."""
+    size = p.size
+    if register_bytes() != 64:
+        return None
+    if p.c[1] != size:
+        p.flip()
+    m, k, n = p.shape
+    wide = 2 * register_bytes() // size
+    full = n >= _FULL * -(-n // wide) * wide
+    lies = p.c[1] == size and p.a[1] == size and p.a[0] < _FARTHEST and size in p.b
+    if not lies or not full or m < panels.ROWS or m * k * size > _MOST_OF_ROWS:
+        return None
+    turned = p.b[1] != size
+    return panels.panels_name(t, turned), lambda: panels.panels_text(t, turned), [m, n, k, *p.a, *p.b, p.c[0], k]
+
+
+def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple]:
+    """Cut by whole panels, which takes nothing, or by rows, for each part of which the panels are packed anew."""
+    m, k, n = p.shape
+    work = batch[0][0] * batch[1][0] * m * k * n * _COST_PANELS[t]
+    if work < SMALLEST_PANELS:
+        return [((0, 0, 0), batch, words)]
+    count = max(2, min(MOST_PARTS, int(work / GRAIN)))
+    if _longer(batch)[1] > 1:
+        return _parts_of_batch(batch, words, count)
+    wide = 2 * register_bytes() // p.size
+    count = min(count, -(-n // wide))
+    if count >= 4 and m <= _TALLEST:
+        return _parts_along(n, -(-n // (count * wide)) * wide, (0, p.b[1], p.c[1]), batch, words, 1)
+    step = min(_TALLEST, -(-m // (count * panels.ROWS)) * panels.ROWS)
+    return _parts_along(m, step, (p.a[0], 0, p.c[0]), batch, words, 0)
 
 
 # --- BLAS, which sees matrices by columns: what lies by rows is a transpose to it ----------------------------------

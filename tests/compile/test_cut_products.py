@@ -51,7 +51,7 @@ def test_a_product_in_parts_is_numpys(name, left, right, dtype):
     a, b = laid(a, left), laid(b, right)
     fast = compiled(lambda a, b: (a + 1.0) @ (b + 1.0), a, b)
     within = 1e-5 if dtype is np.float32 else 1e-13
-    assert "pool_run_quiet" in table(fast)
+    assert any(name.startswith("pool_run") for name in table(fast)[2:])  # after those that add one
     y = (a + 1.0).astype(dtype) @ (b + 1.0).astype(dtype)
     np.testing.assert_allclose(fast(a, b), y, rtol=within, atol=within * np.abs(y).max())
 

@@ -6,18 +6,17 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 
 from __future__ import annotations
 
-from fad.compile.llvm.emit import F32, F64, constant
+from fad.compile.llvm.emit import BYTES, F32, F64, constant
 from fad.compile.llvm.vectors import register_bytes, vector
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
 GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc")
 GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy")
-_SUFFIX = {F64: "f64", F32: "f32"}
-_BYTES = {F64: 8, F32: 4}
+SUFFIX = {F64: "f64", F32: "f32"}
 
 
-def _words(names: tuple, start: int, values: bool = True) -> list[str]:
+def words(names: tuple, start: int, values: bool = True) -> list[str]:
     lines = []
     for k, name in enumerate(names, start):
         lines.append(f"  %p_{name} = getelementptr i64, ptr %W, i64 {k}")
@@ -26,9 +25,9 @@ def _words(names: tuple, start: int, values: bool = True) -> list[str]:
     return lines
 
 
-def _over_batch(name: str) -> list[str]:
+def over_batch(name: str) -> list[str]:
     """Call ``name_one`` for each product of a batch."""
-    lines = [f"define i32 @{name}(ptr %W) {{", "entry:", *_words(BATCH, 0), "  br label %one", "one:"]
+    lines = [f"define i32 @{name}(ptr %W) {{", "entry:", *words(BATCH, 0), "  br label %one", "one:"]
     lines += ["  %i = phi i64 [0, %entry], [%in, %oneout]", "  br label %two", "two:"]
     lines += ["  %j = phi i64 [0, %one], [%jn, %two]"]
     for x in "ABC":
@@ -44,7 +43,7 @@ def _over_batch(name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _head(name: str) -> list[str]:
+def head(name: str) -> list[str]:
     return [f"define internal void @{name}_one(ptr %A, ptr %B, ptr %C, ptr %W) noinline {{", "entry:"]
 
 
@@ -53,40 +52,40 @@ def _head(name: str) -> list[str]:
 
 def gemm_text() -> str:
     """Return the call of gemm. What it takes by reference lies in the row, which serves integers of any size."""
-    by_reference = _words(GEMM, len(BATCH), values=False)
+    by_reference = words(GEMM, len(BATCH), values=False)
     return "\n".join([
-        *_head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
+        *head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
         "  call void %f(ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, "
         "ptr %p_ldb, ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1)",
-        "  ret void", "}", *_over_batch("blas_gemm"),
+        "  ret void", "}", *over_batch("blas_gemm"),
     ])  # fmt: skip
 
 
 def gemv_text() -> str:
     """Return the call of gemv: A is the matrix, B the vector."""
     return "\n".join([
-        *_head("blas_gemv"), *_words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
+        *head("blas_gemv"), *words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
         "  call void %f(ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, "
         "ptr %p_beta, ptr %C, ptr %p_incy, i64 1)",
-        "  ret void", "}", *_over_batch("blas_gemv"),
+        "  ret void", "}", *over_batch("blas_gemv"),
     ])  # fmt: skip
 
 
 # --- own code --------------------------------------------------------------------------------------------------------
 
 
-def _masked(what: str, t: str, n: int, gathered: bool = False, mask: str = "%mask") -> tuple[str, str]:
+def masked(what: str, t: str, n: int, gathered: bool = False, mask: str = "%mask") -> tuple[str, str]:
     """Return the declaration of a masked load and how it is called on a pointer."""
     v, m = vector(t, n), vector("i1", n)
     how, pointer, p = ("gather", vector("ptr", n), f"v{n}p0") if gathered else ("load", "ptr", "p0")
-    name = f"@llvm.masked.{how}.v{n}{_SUFFIX[t]}.{p}"
+    name = f"@llvm.masked.{how}.v{n}{SUFFIX[t]}.{p}"
     return (
         f"declare {v} {name}({pointer}, i32, {m}, {v})",
-        f"call {v} {name}({pointer} {what}, i32 {_BYTES[t]}, {m} {mask}, {v} zeroinitializer)",
+        f"call {v} {name}({pointer} {what}, i32 {BYTES[t]}, {m} {mask}, {v} zeroinitializer)",
     )
 
 
-def _mask(n: int, at: str, bound: str, tag: str = "") -> list[str]:
+def column_masks(n: int, at: str, bound: str, tag: str = "") -> list[str]:
     v, zero = vector("i64", n), f"{vector('i32', n)} zeroinitializer"
     return [
         f"  %at{tag}_e = insertelement {v} poison, i64 {at}, i64 0",
@@ -108,11 +107,11 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided. Long sums are
     computed in pieces, each for all blocks, so that what they read stays in the nearest cache; C holds them meanwhile.
     """
-    size, name = _BYTES[t], rows_name(t, rows, gathered, columns)
+    size, name = BYTES[t], rows_name(t, rows, gathered, columns)
     n = register_bytes() // size
     v, m = vector(t, n), vector("i1", n)
     block = [(k, c) for k in range(rows) for c in range(columns)]
-    lines = [*_head(name), *_words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %piece", "piece:"]
+    lines = [*head(name), *words(OWN, len(BATCH)), "  %last = sub i64 %M, 1", "  br label %piece", "piece:"]
     lines += [
         "  %from = phi i64 [0, %entry], [%upto, %pieceend]", "  %far = add i64 %from, %most",
         "  %upto = call i64 @llvm.umin.i64(i64 %far, i64 %K)", "  %begins = icmp eq i64 %from, 0",
@@ -128,7 +127,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         ]  # fmt: skip
     lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]"]
     for c in range(columns):
-        lines += [f"  %c{c} = add i64 %c, {c * n}", *_mask(n, f"%c{c}", "%N", str(c))]
+        lines += [f"  %c{c} = add i64 %c, {c * n}", *column_masks(n, f"%c{c}", "%N", str(c))]
     if gathered:
         w = vector("i64", n)
         lines += [
@@ -141,7 +140,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     for k, c in block:
         lines.append(f"  %cp{k}_{c} = getelementptr {t}, ptr %C{k}, i64 %c{c}")
     lines += ["  br i1 %begins, label %start, label %goon", "goon:"]
-    lines += [f"  %o{k}_{c} = {_masked(f'%cp{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
+    lines += [f"  %o{k}_{c} = {masked(f'%cp{k}_{c}', t, n, mask=f'%mask{c}')[1]}" for k, c in block]
     lines += ["  br label %start", "start:"]
     lines += [f"  %z{k}_{c} = phi {v} [zeroinitializer, %j], [%o{k}_{c}, %goon]" for k, c in block]
     lines += ["  br label %k", "k:", "  %x = phi i64 [%from, %start], [%xn, %k]"]
@@ -151,7 +150,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     for c in range(columns):
         place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
         lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
-        declared, b = _masked(f"%bp{c}", t, n, gathered, f"%mask{c}")
+        declared, b = masked(f"%bp{c}", t, n, gathered, f"%mask{c}")
         lines.append(f"  %b{c} = {b}")
     for k in range(rows):
         lines += [
@@ -160,12 +159,12 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
             f"  %x{k} = shufflevector {v} %e{k}, {v} poison, {vector('i32', n)} zeroinitializer",
         ]  # fmt: skip
         for c in range(columns):
-            lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
+            lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
     lines += [
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
         "  %xq = icmp ult i64 %xn, %upto", "  br i1 %xq, label %k, label %jend", "jend:",
     ]  # fmt: skip
-    store = f"@llvm.masked.store.v{n}{_SUFFIX[t]}.p0"
+    store = f"@llvm.masked.store.v{n}{SUFFIX[t]}.p0"
     for k, c in block:
         lines.append(f"  call void {store}({v} %n{k}_{c}, ptr %cp{k}_{c}, i32 {size}, {m} %mask{c})")
     lines += [
@@ -173,34 +172,35 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         "  br i1 %cq, label %j, label %iend", "iend:",
         f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %pieceend",
         "pieceend:", "  %pq = icmp ult i64 %upto, %K", "  br i1 %pq, label %piece, label %end", "end:",
-        "  ret void", "}", *_over_batch(name), declared, _masked("", t, n)[0], "declare i64 @llvm.umin.i64(i64, i64)",
-        f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",
+        "  ret void", "}", *over_batch(name), declared, masked("", t, n)[0], "declare i64 @llvm.umin.i64(i64, i64)",
+        f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
 
 def dots_text(t: str) -> str:
     """Return the product as dot products, for rows of A and columns of B that lie contiguous."""
-    size, name = _BYTES[t], f"mm_dot_{t}"
+    size, name = BYTES[t], f"mm_dot_{t}"
     n = 2 * register_bytes() // size
     v = vector(t, n)
-    declared, a = _masked("%ap", t, n)
-    _, b = _masked("%bp", t, n)
-    add = f"@llvm.vector.reduce.fadd.v{n}{_SUFFIX[t]}"
+    declared, a = masked("%ap", t, n)
+    _, b = masked("%bp", t, n)
+    add = f"@llvm.vector.reduce.fadd.v{n}{SUFFIX[t]}"
     lines = [
-        *_head(name), *_words(OWN, len(BATCH)), "  br label %i", "i:", "  %r = phi i64 [0, %entry], [%rn, %iend]",
+        *head(name), *words(OWN, len(BATCH)), "  br label %i", "i:", "  %r = phi i64 [0, %entry], [%rn, %iend]",
         "  %ao = mul i64 %r, %ar", "  %Ai = getelementptr i8, ptr %A, i64 %ao", "  %co = mul i64 %r, %cr",
         "  %Ci = getelementptr i8, ptr %C, i64 %co", "  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]",
         "  %bo = mul i64 %c, %bc", "  %Bj = getelementptr i8, ptr %B, i64 %bo", "  br label %k", "k:",
-        "  %x = phi i64 [0, %j], [%xn, %k]", f"  %s = phi {v} [zeroinitializer, %j], [%sn, %k]", *_mask(n, "%x", "%K"),
+        "  %x = phi i64 [0, %j], [%xn, %k]", f"  %s = phi {v} [zeroinitializer, %j], [%sn, %k]",
+        *column_masks(n, "%x", "%K"),
         f"  %ap = getelementptr {t}, ptr %Ai, i64 %x", f"  %a = {a}", f"  %bp = getelementptr {t}, ptr %Bj, i64 %x",
-        f"  %b = {b}", f"  %sn = call {v} @llvm.fma.v{n}{_SUFFIX[t]}({v} %a, {v} %b, {v} %s)",
+        f"  %b = {b}", f"  %sn = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %a, {v} %b, {v} %s)",
         f"  %xn = add i64 %x, {n}", "  %xq = icmp ult i64 %xn, %K", "  br i1 %xq, label %k, label %jend", "jend:",
         f"  %sum = call reassoc {t} {add}({t} {constant(-0.0, t)}, {v} %sn)",
         f"  %cp = getelementptr {t}, ptr %Ci, i64 %c", f"  store {t} %sum, ptr %cp", "  %cn = add i64 %c, 1",
         "  %cq = icmp ult i64 %cn, %N", "  br i1 %cq, label %j, label %iend", "iend:", "  %rn = add i64 %r, 1",
         "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %end", "end:", "  ret void", "}",
-        *_over_batch(name), declared, f"declare {v} @llvm.fma.v{n}{_SUFFIX[t]}({v}, {v}, {v})",
+        *over_batch(name), declared, f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare {t} {add}({t}, {v})", "",
     ]  # fmt: skip
     return "\n".join(lines)
