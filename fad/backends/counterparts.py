@@ -39,13 +39,14 @@ def scipy_function(name: str, formula: Callable | None = None) -> Callable:
 
 
 class ScipyModule:
-    """A module of SciPy whose functions run on arrays of any backend that has them; made on first use."""
+    """A module of SciPy whose functions run on arrays of any backend that has them, or by `formulas` of their names."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, formulas: Any = None):
         self._name = name
+        self._formulas = formulas
 
     def __getattr__(self, name: str) -> Any:
-        run = scipy_function(f"{self._name}.{name}")
+        run = scipy_function(f"{self._name}.{name}", getattr(self._formulas, name, None))
         setattr(self, name, run)
         return run
 

@@ -100,8 +100,31 @@ def test_a_function_that_cupy_lacks_is_an_error_that_names_what_there_is():
         fad.scipy.special.eval_legendre(1.5 * x, x)
     with pytest.raises(BackendFunctionError, match=r"no numpy\.spacing"):
         fad.numpy.spacing(x)
-    with pytest.raises(BackendFunctionError, match=r"no scipy\.linalg\.sqrtm.*it has bandwidth.*expm"):
-        fad.grad(lambda x: np.sum(fad.scipy.linalg.sqrtm(x)))(on_device(np.eye(2)))
+
+
+ITERATED = {
+    "sqrtm": lambda a: fad.scipy.linalg.sqrtm(a),
+    "logm": lambda a: fad.scipy.linalg.logm(a),
+    "fractional_matrix_power": lambda a: fad.scipy.linalg.fractional_matrix_power(a, -1.5),
+    "solve_sylvester": lambda a: fad.scipy.linalg.solve_sylvester(a, a.T, a @ a),
+    "solve_continuous_are": lambda a: fad.scipy.linalg.solve_continuous_are(a, a, a @ a.T, a @ a.T),
+    "solve_discrete_are": lambda a: fad.scipy.linalg.solve_discrete_are(a, a, a @ a.T, a @ a.T),
+    "qr": lambda a: fad.scipy.linalg.qr(a, pivoting=True)[1],
+}
+
+
+@pytest.mark.parametrize("name", ITERATED)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_functions_of_matrices_on_a_device_are_those_of_scipy_at_any_scale(name, scale):
+    a = scale * (np.random.default_rng(0).normal(size=(6, 6)) + 6.0 * np.eye(6))
+    f = lambda a: np.real(np.sum(ITERATED[name](a)))
+    for found, expected in zip(fad.value_and_grad(f)(on_device(a)), fad.value_and_grad(f)(a), strict=True):
+        np.testing.assert_allclose(fad.device_get(found), expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
+
+
+def test_a_matrix_without_a_principal_root_is_refused_on_a_device():
+    with pytest.raises(BackendFunctionError, match=r"negative.*device_get"):
+        fad.scipy.linalg.sqrtm(on_device(np.array([[-2.0, 1.0], [0.0, 3.0]])))
 
 
 def test_functions_of_scipy_run_on_the_device_where_cupy_has_them():

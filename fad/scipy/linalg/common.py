@@ -14,8 +14,9 @@ from fad.backends.counterparts import ScipyModule
 from fad.core.archetypes import align
 from fad.core.primitive import public
 from fad.core.tracer import bind
+from fad.scipy.linalg import formulas
 
-sl = ScipyModule("linalg")  # SciPy's functions, and what a device has in their place
+sl = ScipyModule("linalg", formulas)  # SciPy's functions, and what a device has in their place
 
 
 def over_stacks(function: Callable, results: int = 1) -> Callable:

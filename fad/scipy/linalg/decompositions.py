@@ -28,6 +28,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
 from fad.ops.structural import as_array
+from fad.scipy.linalg import formulas
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
@@ -265,9 +266,13 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     return (r, *order) if mode == "r" else (q, r, *order)
 
 
+def _column_order(a):
+    return sl.qr(a, mode="r", pivoting=True)[1] if isinstance(a, np.ndarray) else formulas.column_order(a)
+
+
 _column_order_p = Primitive(
     "qr_column_order",
-    lambda a: sl.qr(a, mode="r", pivoting=True)[1],
+    _column_order,
     flat=True,
     batch=lambda size, batched, xs, params: np.stack([bind(_column_order_p, x) for x in xs[0]]),
     archetype="flat",
