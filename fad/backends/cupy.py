@@ -81,6 +81,10 @@ def _polygamma(n: Any, x: Any) -> Any:
     return y.astype(x.dtype)
 
 
+def _spherical_yn(n: Any, z: Any) -> Any:
+    return _named("special.spherical_yn")(n, z).astype(z.dtype)  # which is double always
+
+
 def _lu(a: Any, p_indices: bool = False) -> tuple:
     p, low, up = _named("linalg.lu")(a)
     return (cupy.argmax(p, axis=1) if p_indices else p), low, up
@@ -104,6 +108,7 @@ def _hermitian(a: Any, lower: bool) -> Any:
 _SCIPY: dict[str, Callable] = {
     "special.lambertw": _lambertw,
     "special.polygamma": _polygamma,
+    "special.spherical_yn": _spherical_yn,
     "linalg.lu": _lu,
     "linalg.eigh": _eigh,
 }

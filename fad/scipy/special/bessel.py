@@ -36,7 +36,11 @@ def _both(v, x, function):
     return 0.5 * (function(v - 1.0, x) - function(v + 1.0, x))
 
 
-jv = special("jv", _ORDER, lambda _z, v, x: _both(v, x, sc.jv), samples=_samples(), complex=True)
+# In whole orders that are plain numbers those of real arguments are on a device too, for derivatives of j0 and i0.
+_WHOLE = dict(integers=(0,))
+jv = special(
+    "jv", _ORDER, lambda _z, v, x: _both(v, x, jv), samples=_samples(), complex=True, elsewhere=formulas.jv, **_WHOLE
+)
 jn = jv
 yv = special("yv", _ORDER, lambda _z, v, x: _both(v, x, sc.yv), samples=_samples(), complex=True)
 hankel1 = special("hankel1", _ORDER, lambda _z, v, x: _both(v, x, sc.hankel1), samples=_samples(), complex=True)
@@ -93,7 +97,7 @@ def _ive_order(_z, v, x):
 
 def _ive_slope(z, v, x):
     real_only("ive", x)
-    return 0.5 * (sc.ive(v - 1.0, x) + sc.ive(v + 1.0, x)) - np.sign(x) * z
+    return 0.5 * (ive(v - 1.0, x) + ive(v + 1.0, x)) - np.sign(x) * z
 
 
 _MODIFIED = ((0.2, 3.0), (0.3, 6.0))
@@ -108,9 +112,15 @@ kve = special(
     complex=True,
 )
 iv = special(
-    "iv", _iv_order, lambda _z, v, x: 0.5 * (sc.iv(v - 1.0, x) + sc.iv(v + 1.0, x)), domain=_MODIFIED, complex=True
+    "iv",
+    _iv_order,
+    lambda _z, v, x: 0.5 * (iv(v - 1.0, x) + iv(v + 1.0, x)),
+    domain=_MODIFIED,
+    complex=True,
+    elsewhere=formulas.iv,
+    **_WHOLE,
 )
-ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED)
+ive = special("ive", _ive_order, _ive_slope, domain=_MODIFIED, elsewhere=formulas.ive, **_WHOLE)
 
 
 # --- of integer order -----------------------------------------------------------------------------------------------
@@ -134,13 +144,13 @@ kn = special("kn", "an integer order", _kn, integers=(0,), samples=_integer_samp
 
 _AWAY = (0.3, 8.0)
 j0 = special("j0", lambda _z, x: -sc.j1(x), domain=(-8.0, 8.0))
-j1 = special("j1", lambda _z, x: 0.5 * (sc.j0(x) - sc.jv(2.0, x)), domain=(-8.0, 8.0))
+j1 = special("j1", lambda _z, x: 0.5 * (sc.j0(x) - jv(2.0, x)), domain=(-8.0, 8.0))
 y0 = special("y0", lambda _z, x: -sc.y1(x), domain=_AWAY)
 y1 = special("y1", lambda z, x: sc.y0(x) - z / x, domain=_AWAY)
 i0 = special("i0", lambda _z, x: sc.i1(x), domain=(-4.0, 4.0))
-i1 = special("i1", lambda _z, x: 0.5 * (sc.i0(x) + sc.iv(2.0, x)), domain=(-4.0, 4.0))
+i1 = special("i1", lambda _z, x: 0.5 * (sc.i0(x) + iv(2.0, x)), domain=(-4.0, 4.0))
 i0e = special("i0e", lambda z, x: sc.i1e(x) - np.sign(x) * z, domain=(0.3, 4.0))
-i1e = special("i1e", lambda z, x: 0.5 * (sc.i0e(x) + sc.ive(2.0, x)) - np.sign(x) * z, domain=(0.3, 4.0))
+i1e = special("i1e", lambda z, x: 0.5 * (sc.i0e(x) + ive(2.0, x)) - np.sign(x) * z, domain=(0.3, 4.0))
 k0 = special("k0", lambda _z, x: -sc.k1(x), domain=_AWAY)
 k1 = special("k1", lambda z, x: -sc.k0(x) - z / x, domain=_AWAY)
 k0e = special("k0e", lambda z, x: z - sc.k1e(x), domain=_AWAY)

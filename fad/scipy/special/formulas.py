@@ -7,6 +7,7 @@ device is waited for where they live there.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.special as sc
 
 from fad.backends import like
+from fad.backends.counterparts import scipy_function
 from fad.errors import BackendFunctionError
 from fad.scipy.special.build import chosen, number
 from fad.scipy.special.quadrature import carlson_p
@@ -23,11 +25,11 @@ def _in_double(function: Callable) -> Callable:
     """Let a function of real or complex numbers work in double precision, and give its operands' precision."""
 
     @functools.wraps(function)
-    def run(*xs):
+    def run(*xs, **params):
         near = next(x for x in xs if hasattr(x, "dtype") and x.dtype.kind in "fc")
         dtype = np.result_type(*[x.dtype if hasattr(x, "dtype") else x for x in xs])
         double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-        return function(*[_placed(x, near, double) for x in xs]).astype(dtype)
+        return function(*[_placed(x, near, double) for x in xs], **params).astype(dtype)
 
     return run
 
@@ -227,3 +229,48 @@ def kn(n, x):
         below, at = at, below + (2.0 * k / x) * at if k else below
         found = chosen(order == k + 1, at, found)
     return found
+
+
+# --- Bessel functions of whole order --------------------------------------------------------------------------------
+
+_HIGHEST = 8  # the order up to which series and recurrence lose few digits
+_FAR = 30.0  # where the recurrence of I_n does not yet lose any; that of J_n holds from its order on
+
+
+def _of_order(name: str, sign: float, first: Callable, second: Callable, scaled: bool = False) -> Callable:
+    """Make J_n (`sign` -1) or I_n (1) of a whole number n and real numbers from those of order 0 and 1.
+
+    By the series (DLMF 10.2.2, 10.25.2) where it loses no digits, and by the recurrence (10.6.1, 10.29.1) beyond.
+    """
+    lacking = scipy_function(f"special.{name}")
+
+    @_in_double
+    def found(x, *, n):
+        if n < 2:
+            return second(x) if n else first(x)
+        end, terms = (max(n, 2.0), 30) if sign < 0 else (_FAR, 64)
+        near = np.abs(x) <= end
+        low = np.where(near, x, np.zeros_like(x))
+        term = (0.5 * low) ** n * (1.0 / math.factorial(n))
+        total, square = term, 0.25 * sign * low * low
+        for k in range(1, terms):
+            term = term * square * (1.0 / (k * (n + k)))
+            total = total + term
+        x = np.where(near, np.ones_like(x), x)
+        below, at = first(x), second(x)
+        for k in range(1, n):
+            below, at = at, sign * (below - (2.0 * k / x) * at)
+        return np.where(near, total * np.exp(-np.abs(low)) if scaled else total, at)
+
+    def function(v, x):
+        if hasattr(v, "dtype") or int(v) != v or abs(v) > _HIGHEST or x.dtype.kind == "c":
+            return lacking(v, x)  # which says so
+        y = found(x, n=abs(int(v)))
+        return -y if sign < 0 and v < 0 and int(v) % 2 else y
+
+    return function
+
+
+jv = _of_order("jv", -1.0, sc.j0, sc.j1)
+iv = _of_order("iv", 1.0, sc.i0, sc.i1)
+ive = _of_order("ive", 1.0, sc.i0e, sc.i1e, scaled=True)
