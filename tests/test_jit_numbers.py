@@ -133,6 +133,21 @@ def test_an_array_beside_a_number_that_grew_is_computed_all_the_same():
         assert square == n * n
 
 
+def test_integers_beside_complex_numbers_are_checked_too():
+    same(lambda z, n: (z * 2.0, n * n), (1 + 2j, 3), (1 + 2j, 2**40))
+    fast = fad.jit(lambda z, n: (z * 2.0, n * n))
+    for n in (3, 3, 2**40):
+        assert fast(np.ones(2, complex), n)[1] == n * n
+
+
+def test_complex_numbers_of_more_than_double_precision_are_numpys_work():
+    z = np.ones(3, np.clongdouble) * (1 + 2j)
+    fast = fad.jit(lambda z: z * z + np.sum(z))
+    for _ in range(3):  # a warning would be an error here
+        np.testing.assert_array_equal(fast(z), z * z + np.sum(z))
+        assert fast(z).dtype == z.dtype
+
+
 def test_counters_need_no_check(lowering):
     if lowering == "numpy":
         return

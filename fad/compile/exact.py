@@ -43,7 +43,7 @@ _EXACT: dict[str, Callable] = {
     "absolute": operator.abs,
 }  # fmt: skip
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
-CHECK = Primitive("check_number", _checked)
+CHECK = Primitive("check_number", _checked, archetype="check")
 
 
 def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool = False) -> Graph:

@@ -129,11 +129,11 @@ def share(graph: Graph) -> Graph:
 
 
 def drop_dead(graph: Graph) -> Graph:
-    """Drop what neither an output nor a guard needs."""
+    """Drop what no output, guard or check needs."""
     alive = set(graph.outputs)
     kept = []
     for eq in reversed(graph.equations):
-        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD:
+        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":
             alive.update(eq.ins)
             kept.append(eq)
     constants = {i: c for i, c in graph.constants.items() if i in alive}

@@ -12,6 +12,7 @@ under ``vmap`` the batched function is, under ``jvp`` the pushed one. Where seve
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import warnings
 from collections import Counter, namedtuple
@@ -30,7 +31,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.mutation import overlaps
-from fad.transforms.paths import MAX_PATHS, Path, Signature, check_pure, note_operation, refused
+from fad.transforms.paths import MAX_PATHS, Path, Signature, again, check_pure, is_of_values, note_operation, refused
 from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -45,6 +46,7 @@ class Jitted:
     def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
+        self._options = (static_argnums, static_argnames, donate_argnums)
         self._static = StaticArguments(fun, static_argnums, static_argnames)
         self._donated = as_tuple(donate_argnums)
         self._signatures: dict[Any, Signature] = {}
@@ -57,6 +59,14 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self) -> Any:
+        """Pickle and copy by name where a module knows it, as functions are; otherwise as a jit without recordings."""
+        module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(module or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (Jitted, (self.fun, *self._options))
 
     def __repr__(self) -> str:
         return f"<fad.jit of {getattr(self.fun, '__name__', self.fun)!s}>"
@@ -84,7 +94,9 @@ class Jitted:
                         pass
                     except Exception as error:
                         note_operation(error)
-                        raise
+                        if not is_of_values(error):
+                            raise
+                        return again(error, self.fun, *args)
                     else:
                         self._hits += 1
                         return out
@@ -248,7 +260,9 @@ class _Call:
             except Exception as error:
                 note_operation(error)
                 self.written = self.written and not refused(error)
-                raise
+                if self.written or not is_of_values(error):
+                    raise
+                return again(error, self.eager)
             jitted._hits += 1
             self.promote(signature, path, quick)
             return out

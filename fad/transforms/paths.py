@@ -5,7 +5,7 @@ A path is a graph, and the program that is made of it when it is first run again
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,26 @@ def refused(error: Exception) -> bool:
     """Tell whether an operation of a program refused its values: it did so before donated memory was written into."""
     eq = running(error.__traceback__)
     return eq is not None and may_refuse(eq.prim, eq.ins)
+
+
+# What NumPy and Python raise for the values that they find, and warnings that are errors.
+_OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
+
+
+def is_of_values(error: Exception) -> bool:
+    """Tell whether an operation of a program raised an error for its values: the function may know what to do then."""
+    return isinstance(error, _OF_VALUES) and running(error.__traceback__) is not None
+
+
+def again(error: Exception, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Run a function without jit after its program failed: it may catch the error, and if not shows its own lines."""
+    try:
+        return fun(*args, **kwargs)
+    except Exception as own:
+        if type(own) is type(error) and not hasattr(own, "__notes__"):
+            for note in getattr(error, "__notes__", ()):
+                own.add_note(note)
+        raise own from None
 
 
 def note_operation(error: Exception) -> None:

@@ -42,6 +42,11 @@ class StaticArguments:
 
 
 def hashable(x: Any, what: str) -> Any:
+    """Return what a value is known by: itself, but for slices, which older Pythons cannot hash, and NaN."""
+    if type(x) is slice:
+        return (slice, *[hashable(part, f"a part of {what}") for part in (x.start, x.stop, x.step)])
+    if type(x) is float and x != x:
+        return "NaN"  # which is not equal to itself
     try:
         hash(x)
     except TypeError:
