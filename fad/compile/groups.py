@@ -16,7 +16,7 @@ import numpy as np
 from fad.compile.convolutions import is_convolution
 from fad.compile.late import compute_where_used, weight
 from fad.compile.llvm.emit import LLVM_TYPE
-from fad.compile.llvm.templates import template, working_type
+from fad.compile.llvm.templates import templates, working_type
 from fad.compile.lookups import is_lookup
 from fad.compile.planes import COMPLEX
 from fad.compile.rows import is_row
@@ -60,9 +60,10 @@ def plan_steps(graph: Graph) -> list[Step]:
     group: dict[int, Step] = {}
     steps: list[Step] = []
     last_guard = -1
+    level_of, template_of = level.__getitem__, templates(graph)
     for number, eq in enumerate(graph.equations):
-        lowest = max((level[i] for i in eq.ins), default=-1)
-        text = None if eq.prim is GUARD else template(graph, eq, graph.constants)
+        lowest = max(map(level_of, eq.ins), default=-1)
+        text = None if eq.prim is GUARD else template_of(eq)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
             step = _join(graph, eq, level, group, weight(text))
             if step is None:
@@ -140,16 +141,17 @@ def _join(graph: Graph, eq: Equation, level: dict, group: dict, more: int) -> St
     mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
     if not mine:
         return None
-    best = max(mine, key=lambda step: step.level)
+    best = mine[0] if len(mine) == 1 else max(mine, key=lambda step: step.level)
     if best.weight + more > _most_weight(shape):
         return None
-    for other in dict.fromkeys(mine):  # one group may give several operands
+    for other in dict.fromkeys(mine) if len(mine) > 1 else ():  # one group may give several operands
         if other is not best and other.level == best.level:
             _merge(best, other, group, more)
     for i in eq.ins:
         if i not in best.members and level[i] >= best.level:
             return None
-    if len(best.operands.union(eq.ins) - best.members) > MOST_OPERANDS:
+    many = len(best.operands) + len(eq.ins) > MOST_OPERANDS
+    if many and len(best.operands.union(eq.ins) - best.members) > MOST_OPERANDS:
         return None
     best.equations.append(eq)
     best.members.update(eq.outs)

@@ -69,6 +69,7 @@ class Memory:
         self.places: dict[int, Place] = {}
         self.views: list[tuple[Equation, int]] = []
         self.addresses: dict[int, int] = {}
+        self.fixed: dict[int, int] = {}  # the addresses that are the same in each call
         self.direct: dict[int, tuple[int, tuple]] = {}  # value -> the array and index at which it is computed
 
     def arrange(self) -> None:
@@ -80,15 +81,15 @@ class Memory:
 
     def _find_stored(self) -> None:
         """Find what each loop must store: what a later step, an output or a guard reads."""
-        reads: dict[int, int] = dict.fromkeys(self.graph.outputs, -1)
-        for k, step in enumerate(self.steps):
-            for eq in step.equations:
-                for i in eq.ins:
-                    if i not in step.members:
-                        reads.setdefault(i, k)
+        reads = set(self.graph.outputs)
+        for step in self.steps:
+            if len(step.equations) == 1:
+                reads.update(step.equations[0].ins)
+            else:
+                reads.update([i for eq in step.equations for i in eq.ins if i not in step.members])
         for step in self.steps:
             if step.kind in ("loop", "sum"):
-                step.members = {o for o in step.members if o in reads}
+                step.members &= reads
 
     def _model(self, i: int) -> np.ndarray:
         t = self.graph.types[i]
@@ -105,11 +106,13 @@ class Memory:
             if self.within and i != self.index:
                 self.places[i].outside = True
         wanted = self._find_direct()
+        base, places = self.base, self.places
         for k, step in enumerate(self.steps):
             for eq in step.equations:
                 for i in eq.ins:
-                    if i in self.base and self.base[i] in self.places:
-                        self.places[self.base[i]].last = k
+                    place = places.get(base.get(i, -1))
+                    if place is not None:
+                        place.last = k
             if step.kind == "view":
                 self._find_view(step, k)
             else:
@@ -236,10 +239,17 @@ class Memory:
 
     def address(self, i: int, word: int, offset: int = 0) -> int:
         """Return an address in a value's memory, and remember the word if it is known at each call only."""
+        address = self.fixed.get(i)
+        if address is not None:
+            return address + offset
         address = self.addresses.get(i)
         if address is None:
             address = self.addresses[i] = data_address(self.at[i])
-        return self.address_in(i, word, address + offset)
+        place = self.places.get(self.base[i])
+        if place is not None and place.outside:
+            return self.address_in(i, word, address + offset)
+        self.fixed[i] = address
+        return address + offset
 
     def address_in(self, i: int, word: int, address: int) -> int:
         """Remember likewise an address in a value's memory that is known, and return it."""

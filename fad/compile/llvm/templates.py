@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ _QUOTIENTS = frozenset({"floor_divide", "remainder", "fmod"})
 _OF_INTEGERS = frozenset(
     {"maximum", "minimum", "fabs", "select", *_QUOTIENTS, "left_shift", "right_shift", "gcd", "lcm", "integer_power"}
 )
+_BY_CONSTANTS = _QUOTIENTS | {"power"}  # what these are computed by depends on the value of a constant operand
 _LARGEST_POWER = 64
 
 
@@ -110,6 +112,23 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None
     return text if _known(text) else None
+
+
+def templates(graph: Graph) -> Callable[[Equation], str | None]:
+    """Return `template` for the equations of a graph, of which many are alike: it is found once for each kind."""
+    numbers: dict[np.dtype, int] = {}
+    dtypes = [numbers.setdefault(t.dtype, len(numbers)) for t in graph.types]
+    known: dict[tuple, str | None] = {}
+
+    def of(eq: Equation) -> str | None:
+        if eq.params or len(eq.outs) != 1 or eq.prim.name.removeprefix("python_") in _BY_CONSTANTS:
+            return template(graph, eq, graph.constants)
+        key = (eq.prim, dtypes[eq.outs[0]], *[dtypes[i] for i in eq.ins])
+        if key not in known:
+            known[key] = template(graph, eq, graph.constants)
+        return known[key]
+
+    return of
 
 
 def _product(n: int) -> str:
