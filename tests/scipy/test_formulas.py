@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special as sc
 
-from fad.scipy.special import formulas
+from fad.scipy.special import faddeeva, formulas
 
 rng = np.random.default_rng(0)
 
@@ -68,3 +68,41 @@ def test_polynomials_of_whole_degree_give_scipys_numbers(name):
     size = [np.max(np.abs(theirs(k, *params, np.linspace(-1.0, 1.0, 101)))) for k in n]
     error = np.abs(getattr(formulas, name)(n, *params, x) - theirs(n, *params, x))
     assert np.max(error / size) < 3e-14
+
+
+def _plane(rng, spread):
+    size = 10.0 ** rng.uniform(-8, 3, 4000) if spread else rng.uniform(0, 12, 4000)
+    z = size * np.exp(2j * np.pi * rng.random(4000))
+    return z[z.imag > -20.0]  # below, it overflows
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_faddeevas_function_by_quadrature_is_that_of_scipy_in_the_whole_plane(spread):
+    z = _plane(np.random.default_rng(0), spread)
+    with np.errstate(all="ignore"):
+        found, expected = faddeeva.wofz(z), sc.wofz(z)
+    inside = np.isfinite(expected)
+    # Near its zeros, below the real axis, it is what is left of two numbers as large as exp(-z**2).
+    size = np.maximum(np.abs(expected), np.where(z.imag < 0, 2.0 * np.exp(np.minimum(-(z * z).real, 700.0)), 0.0))
+    error = np.abs(found - expected)[inside] / size[inside]
+    assert np.all(error < 1e-13 * (1.0 + np.abs(z[inside]) ** 2 * (z.imag < 0)[inside]))  # exp(-z**2) loses so much
+
+
+@pytest.mark.parametrize("name", ["dawsn", "erfi"])
+def test_dawsons_integral_by_quadrature_keeps_all_digits_of_small_and_large_numbers(name):
+    x = np.concatenate([np.geomspace(1e-300, 26.0, 3000), -np.geomspace(1e-9, 26.0, 300)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(getattr(faddeeva, name)(x), getattr(sc, name)(x), rtol=2e-13)
+        z = x[::7] * np.exp(0.7j)
+        np.testing.assert_allclose(getattr(faddeeva, name)(z), getattr(sc, name)(z), rtol=1e-11)
+
+
+def test_fresnels_integrals_and_voigts_profile_by_quadrature_are_those_of_scipy():
+    x = np.concatenate([np.geomspace(1e-60, 40.0, 500), -np.geomspace(1e-9, 40.0, 100)])
+    with np.errstate(all="ignore"):
+        for name, at in (("fresnel", x), ("modfresnelp", x[:500]), ("modfresnelm", x[:500])):  # SciPy's err below 0
+            for found, expected in zip(getattr(faddeeva, name)(at), getattr(sc, name)(at), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+        for sigma, gamma in ((0.7, 0.2), (1.3, 0.0), (0.0, 0.4), (1e-3, 1e3)):
+            found = faddeeva.voigt_profile(x, np.full_like(x, sigma), np.full_like(x, gamma))
+            np.testing.assert_allclose(found, sc.voigt_profile(x, sigma, gamma), rtol=1e-12, atol=1e-300)

@@ -67,10 +67,18 @@ def _at_home(numpy: Callable, elsewhere: Callable) -> Callable:
     return forward
 
 
-def special_multi(name: str, *partials: Callable | str, results: int, numpy: Any = None, **slots: Any) -> Any:
+def special_multi(
+    name: str,
+    *partials: Callable | str,
+    results: int,
+    numpy: Any = None,
+    elsewhere: Callable | None = None,
+    **slots: Any,
+) -> Any:
     """Make an operation with several results: each partial is ``(zs, *xs) -> (dz/dx, ...)``, one per result."""
     numpy = numpy or getattr(sc, name)
-    forward = numpy if isinstance(numpy, np.ufunc) else _at_home(numpy, scipy_function(f"special.{name}"))
+    plain = elsewhere is None and isinstance(numpy, np.ufunc)
+    forward = numpy if plain else _at_home(numpy, elsewhere or scipy_function(f"special.{name}"))
     arity = len(partials)
     rules = tuple(_refusal(name, k, arity, p) if isinstance(p, str) else p for k, p in enumerate(partials))
     integers = slots.pop("integers", ())

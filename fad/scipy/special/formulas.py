@@ -6,37 +6,17 @@ device is waited for where they live there.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.special as sc
 
-from fad.backends import like
 from fad.backends.counterparts import scipy_function
 from fad.errors import BackendFunctionError
 from fad.scipy.special.build import chosen, number
+from fad.scipy.special.precision import in_double
 from fad.scipy.special.quadrature import carlson_p
-
-
-def _in_double(function: Callable) -> Callable:
-    """Let a function of real or complex numbers work in double precision, and give its operands' precision."""
-
-    @functools.wraps(function)
-    def run(*xs, **params):
-        near = next(x for x in xs if hasattr(x, "dtype") and x.dtype.kind in "fc")
-        dtype = np.result_type(*[x.dtype if hasattr(x, "dtype") else x for x in xs])
-        double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-        return function(*[_placed(x, near, double) for x in xs], **params).astype(dtype)
-
-    return run
-
-
-def _placed(x: Any, near: Any, dtype: np.dtype) -> Any:
-    return x.astype(dtype) if hasattr(x, "astype") else like(near, np.asarray(x, dtype))
-
 
 # --- elliptic integrals, as those of DLMF 19.16 and 19.23 -----------------------------------------------------------
 
@@ -49,10 +29,10 @@ _rf = _carlson(0.5, 0.5, 0.5, 0.5)
 _rd = _carlson(1.5, 0.5, 0.5, 1.5)
 _rc = _carlson(0.5, 0.5, 1.0)
 _rj = _carlson(1.5, 0.5, 0.5, 0.5, 1.0)
-elliprf, elliprd = _in_double(_rf), _in_double(_rd)
+elliprf, elliprd = in_double(_rf), in_double(_rd)
 
 
-@_in_double
+@in_double
 def elliprc(x, y):
     """Return R_C; Cauchy's principal value for negative y by DLMF 19.2.20."""
     if y.dtype.kind == "c":
@@ -62,7 +42,7 @@ def elliprc(x, y):
     return np.where(below, np.sqrt(x / (x + size)), 1.0) * _rc(np.where(below, x + size, x), size)
 
 
-@_in_double
+@in_double
 def elliprj(x, y, z, p):
     """Return R_J; NaN for negative p, whose principal value is not here."""
     if p.dtype.kind == "c":
@@ -70,7 +50,7 @@ def elliprj(x, y, z, p):
     return np.where(p < 0, np.nan, _rj(x, y, z, np.abs(p)))
 
 
-@_in_double
+@in_double
 def elliprg(x, y, z):
     """Return R_G by its symmetric integral, DLMF 19.23.7."""
 
@@ -80,14 +60,14 @@ def elliprg(x, y, z):
     return 0.25 * (term(x, y, z) + term(y, x, z) + term(z, x, y))
 
 
-@_in_double
+@in_double
 def ellipe(m):
     """Return the complete integral of the second kind by DLMF 19.25.1."""
     zero, one = np.zeros_like(m), np.ones_like(m)
     return _rf(zero, one - m, one) - m * _rd(zero, one - m, one) * (1.0 / 3.0)
 
 
-@_in_double
+@in_double
 def agm(a, b):
     """Return the arithmetic-geometric mean of numbers of one sign; 18 steps are enough for any two."""
     sign = np.where((a < 0) & (b < 0), -1.0, 1.0)
@@ -100,34 +80,34 @@ def agm(a, b):
 # --- distributions --------------------------------------------------------------------------------------------------
 
 
-@_in_double
+@in_double
 def nrdtrimn(p, std, x):
     return x - std * sc.ndtri(p)
 
 
-@_in_double
+@in_double
 def nrdtrisd(mean, p, x):
     return (x - mean) / sc.ndtri(p)
 
 
-@_in_double
+@in_double
 def gdtria(p, b, x):
     return sc.gammaincinv(b, p) / x
 
 
-@_in_double
+@in_double
 def gdtrix(a, b, p):
     return sc.gammaincinv(b, p) / a
 
 
-@_in_double
+@in_double
 def stdtr(df, t):
     """Return Student's distribution function by the incomplete beta function, from the nearer side."""
     tail = 0.5 * sc.betainc(0.5 * df, 0.5 + 0.0 * df, df / (df + t * t))
     return np.where(t < 0, tail, 1.0 - tail)
 
 
-@_in_double
+@in_double
 def stdtrit(df, p):
     """Return its inverse: by the tail, or by the part in the middle where that is the smaller."""
     half = 0.5 + 0.0 * df
@@ -138,12 +118,12 @@ def stdtrit(df, p):
     return np.where(p < 0.5, -1.0, 1.0) * np.sqrt(square)
 
 
-@_in_double
+@in_double
 def betainccinv(a, b, y):
     return np.where(y < 0.5, 1.0 - sc.betaincinv(b, a, y), sc.betaincinv(a, b, 1.0 - y))
 
 
-@_in_double
+@in_double
 def powm1(x, y):
     """Return x**y - 1, without cancellation near 0."""
     exponent = y * np.log(np.where(x == 0, 1.0, np.abs(x)))
@@ -244,7 +224,7 @@ def _of_order(name: str, sign: float, first: Callable, second: Callable, scaled:
     """
     lacking = scipy_function(f"special.{name}")
 
-    @_in_double
+    @in_double
     def found(x, *, n):
         if n < 2:
             return second(x) if n else first(x)

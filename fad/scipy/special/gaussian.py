@@ -11,7 +11,7 @@ from fad.backends import like
 from fad.core.primitive import answer
 from fad.core.samples import call
 from fad.core.tracer import Tracer
-from fad.scipy.special import formulas
+from fad.scipy.special import faddeeva, formulas
 from fad.scipy.special.build import branch, polynomial, special, special_multi
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -49,13 +49,14 @@ def _dawsn_slope(z, x):
 erf = special("erf", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True)
 erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True)
 erfcx = special("erfcx", _erfcx_slope, complex=True)
-erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True)
-dawsn = special("dawsn", _dawsn_slope, complex=True)
+erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True, elsewhere=faddeeva.erfi)
+dawsn = special("dawsn", _dawsn_slope, complex=True, elsewhere=faddeeva.dawsn)
 wofz_p = special(
     "wofz",
     lambda z, x: _TWO_OVER_ROOT_PI * 1j - 2.0 * x * z,
     complex=True,
     samples=lambda s: [call(s.real(3, 4) + 1j * s.real(3, 4))],
+    elsewhere=faddeeva.wofz,
 )
 
 
@@ -132,7 +133,7 @@ owens_t = special(
 def _voigt_parts(x, sigma, gamma):
     scale = _ROOT_TWO * sigma
     z = (x + 1j * gamma) / scale
-    return z, wofz_p.partials[0](sc.wofz(z), z) / (scale * sigma * math.sqrt(2 * math.pi))
+    return z, wofz_p.partials[0](wofz_p(z), z) / (scale * sigma * math.sqrt(2 * math.pi))
 
 
 def _voigt_x(_v, x, sigma, gamma):
@@ -149,7 +150,12 @@ def _voigt_gamma(_v, x, sigma, gamma):
 
 
 voigt_profile = special(
-    "voigt_profile", _voigt_x, _voigt_sigma, _voigt_gamma, domain=((-2.0, 2.0), (0.5, 1.5), (0.2, 1.2))
+    "voigt_profile",
+    _voigt_x,
+    _voigt_sigma,
+    _voigt_gamma,
+    domain=((-2.0, 2.0), (0.5, 1.5), (0.2, 1.2)),
+    elsewhere=faddeeva.voigt_profile,
 )
 
 # --- integrals with two results -------------------------------------------------------------------------------------
@@ -180,9 +186,15 @@ def _hyperbolic_sinc(x):
     return 0.5 * (sc.exprel(x) + sc.exprel(-x))
 
 
-fresnel = special_multi("fresnel", _fresnel, results=2, samples=_one_real(), complex=True)
-modfresnelp = special_multi("modfresnelp", _modified_fresnel(1.0), results=2, samples=_one_real(0.2, 2.0))
-modfresnelm = special_multi("modfresnelm", _modified_fresnel(-1.0), results=2, samples=_one_real(0.2, 2.0))
+fresnel = special_multi(
+    "fresnel", _fresnel, results=2, samples=_one_real(), complex=True, elsewhere=faddeeva.fresnel
+)
+modfresnelp, modfresnelm = (
+    special_multi(
+        name, _modified_fresnel(sign), results=2, samples=_one_real(0.2, 2.0), elsewhere=getattr(faddeeva, name)
+    )
+    for name, sign in (("modfresnelp", 1.0), ("modfresnelm", -1.0))
+)
 sici = special_multi(
     "sici", lambda _zs, x: (np.sinc(x / math.pi), np.cos(x) / x), results=2, samples=_one_real(0.3, 4.0), complex=True
 )
