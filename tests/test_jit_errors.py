@@ -192,6 +192,30 @@ def test_a_function_that_catches_the_error_of_an_operation_does_so_in_every_call
     assert fast.cache_info().paths == 1
 
 
+def guarded_lookup(x, at):
+    return x[at] * 2.0 if np.sum(at) < 5 else np.zeros(2)
+
+
+def guarded_quotient(x, y):
+    return x / y if y != 0 else 7.0
+
+
+@pytest.mark.parametrize(
+    ("f", "calls"),
+    [
+        (guarded_lookup, [(X, AT), (X, AT + 40), (X, AT - 1), (X, AT + 50)]),
+        (guarded_quotient, [(1.0, 2.0), (1.0, 0.0), (1.0, 4.0), (2.0, 0.0)]),
+    ],
+)
+def test_an_operation_behind_a_question_that_has_another_answer_now_is_not_run(f, calls):
+    fast = fad.jit(f)
+    for _ in range(2):
+        for args in calls:
+            for _ in range(2):
+                np.testing.assert_array_equal(fast(*args), f(*args))
+    assert fast.cache_info().paths == 2
+
+
 def test_floating_point_errors_may_be_caught_as_well():
     def f(x):
         try:

@@ -202,7 +202,7 @@ def native_branch(build: Any, eq: Equation) -> bool:
 
 
 def in_numpy(graph: Graph, eq: Equation) -> Equation:
-    """Return an operation, a loop or a branch, as one call of a NumPy program."""
+    """Return a loop or branch as one call of a NumPy program."""
     k, ins = len(eq.ins), eq.ins
     types = [graph.types[i] for i in (*ins, *eq.outs)]
     outs = tuple(range(k, len(types)))
