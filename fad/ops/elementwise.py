@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of
 from fad.core.archetypes import elementwise, minus_one, one
 from fad.core.options import refuse_options
 from fad.core.primitive import public
@@ -204,11 +207,35 @@ nextafter = elementwise("nextafter", one, None)
 
 # --- flat: the derivative is zero wherever it exists ------------------------------------------------------------
 
+
+
+def _elsewhere(ufunc: Any, formula: Callable) -> Callable:
+    """Return a ufunc for arrays of the host, and for a device's a formula of what its library has."""
+
+    def forward(*xs: Any, **options: Any) -> Any:
+        return (ufunc if backend_of(*xs).name == "numpy" else formula)(*xs, **options)
+
+    forward.host = ufunc  # type: ignore[attr-defined]  # for `fad.source`
+    return forward
+
+
+def _of_truths(ufunc: Any) -> Callable:
+    def formula(*xs: Any, **options: Any) -> Any:
+        return ufunc(*[x != 0 if hasattr(x, "dtype") and x.dtype.kind == "c" else x for x in xs], **options)
+
+    return _elsewhere(ufunc, formula)
+
+
+def _spacing(x: Any, **options: Any) -> Any:
+    size = np.abs(x)
+    return np.copysign(np.nextafter(size, np.inf) - size, x, **options)
+
+
 floor = elementwise("floor", None)
 ceil = elementwise("ceil", None)
 trunc = elementwise("trunc", None)
 rint = elementwise("rint", None, complex=True)
-spacing = elementwise("spacing", None)
+spacing = elementwise("spacing", None, forward=_elsewhere(np.spacing, _spacing))
 isnan = elementwise("isnan", None, complex=True)
 isinf = elementwise("isinf", None, complex=True)
 isfinite = elementwise("isfinite", None, complex=True)
@@ -219,10 +246,10 @@ greater = elementwise("greater", None, None, operator=">", complex=True)
 greater_equal = elementwise("greater_equal", None, None, operator=">=", complex=True)
 equal = elementwise("equal", None, None, operator="==", complex=True)
 not_equal = elementwise("not_equal", None, None, operator="!=", complex=True)
-logical_and = elementwise("logical_and", None, None, complex=True)
-logical_or = elementwise("logical_or", None, None, complex=True)
-logical_xor = elementwise("logical_xor", None, None, complex=True)
-logical_not = elementwise("logical_not", None, complex=True)
+logical_and = elementwise("logical_and", None, None, complex=True, forward=_of_truths(np.logical_and))
+logical_or = elementwise("logical_or", None, None, complex=True, forward=_of_truths(np.logical_or))
+logical_xor = elementwise("logical_xor", None, None, complex=True, forward=_of_truths(np.logical_xor))
+logical_not = elementwise("logical_not", None, complex=True, forward=_of_truths(np.logical_not))
 
 
 def _integers(s):

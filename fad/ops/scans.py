@@ -295,7 +295,7 @@ def _accumulate_method(ufunc):
 def _outer_method(ufunc):
     def outer(A, B, /, **options):
         A, B = as_array(A), as_array(B)
-        return ufunc(A.reshape(A.shape + (1,) * B.ndim), B, **options)
+        return UFUNCS.get(ufunc, ufunc)(A.reshape(A.shape + (1,) * B.ndim), B, **options)
 
     return outer
 

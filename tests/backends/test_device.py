@@ -98,8 +98,7 @@ def test_a_function_that_cupy_lacks_is_an_error_that_names_what_there_is():
         fad.grad(lambda x: np.sum(fad.scipy.special.iv(0.5, x)))(x)
     with pytest.raises(BackendFunctionError, match="integer degrees"):
         fad.scipy.special.eval_legendre(1.5 * x, x)
-    with pytest.raises(BackendFunctionError, match=r"no numpy\.spacing"):
-        fad.numpy.spacing(x)
+    assert type(fad.numpy.spacing(x)) is DeviceArray
 
 
 ITERATED = {

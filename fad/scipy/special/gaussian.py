@@ -186,9 +186,7 @@ def _hyperbolic_sinc(x):
     return 0.5 * (sc.exprel(x) + sc.exprel(-x))
 
 
-fresnel = special_multi(
-    "fresnel", _fresnel, results=2, samples=_one_real(), complex=True, elsewhere=faddeeva.fresnel
-)
+fresnel = special_multi("fresnel", _fresnel, results=2, samples=_one_real(), complex=True, elsewhere=faddeeva.fresnel)
 modfresnelp, modfresnelm = (
     special_multi(
         name, _modified_fresnel(sign), results=2, samples=_one_real(0.2, 2.0), elsewhere=getattr(faddeeva, name)
