@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.choices import narrow_choices
 from fad.compile.composed import composed
 from fad.compile.convolutions import add_convolution
 from fad.compile.examples_last import lay_examples_last
@@ -23,6 +24,7 @@ from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, lay_by_rows, split_sums
 from fad.compile.products import add_product
 from fad.compile.rows import add_row
+from fad.compile.slices import slice_sooner
 from fad.compile.specials import add_special
 from fad.compile.stages import in_stages
 from fad.compile.stencils import gather_scatters
@@ -30,7 +32,10 @@ from fad.compile.table import MOST_AXES, Table
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome
 
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
-_REWRITES = (composed, expand_pools, lay_examples_last, split_sums, lay_by_rows, gather_scatters, split_complex)
+_REWRITES = (
+    composed, narrow_choices, expand_pools, slice_sooner, lay_examples_last, split_sums, lay_by_rows, gather_scatters,
+    split_complex,
+)  # fmt: skip
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 

@@ -102,6 +102,17 @@ class _Layer:
             self.known[key] = self.new(REGISTRY["permute"], (x,), {"axes": back}, _turn(shape, axes), t.dtype)
         return self.known[key]
 
+    def even(self, i: int, axes: tuple) -> int:
+        """Return the same, in that order in memory as well: copied once, lest loops read it element by element."""
+        x = self.like(i, axes)
+        if i in self.graph.constants or x == i or self.turned.get(i, (None,))[0] == axes:
+            return x
+        key = (i, axes, "even")
+        if key not in self.known:
+            t = self.types[x]  # a join is not fused with what reads it
+            self.known[key] = self.new(REGISTRY["join"], (x,), {"axis": 0}, t.shape, t.dtype)
+        return self.known[key]
+
     def axes(self, i: int) -> tuple:
         return self.turned[i][0]
 
@@ -206,18 +217,14 @@ def _padded(work: _Layer, i: int, axes: tuple, padding: Any = ()) -> int:
     if key not in work.known:
         t = work.types[i]
         wide = any(lo or hi for lo, hi in padding)
-        there = axes == tuple(range(len(axes))) or work.turned.get(i, (None,))[0] == axes
-        x = work.like(i, axes)
-        if wide and not there and len(axes) > MOST_AXES:  # a loop has no more
-            x = work.new(REGISTRY["convert"], (x,), {"dtype": t.dtype}, work.types[x].shape, t.dtype)
+        # a loop over a piece of what is wide has no more axes
+        x = work.even(i, axes) if not wide or len(axes) > MOST_AXES else work.like(i, axes)
         if wide:
             frame = ((0, 0), (0, 0), *padding)
             whole = [lo + n + hi for n, (lo, hi) in zip(t.shape, frame, strict=True)]
             index = [slice(lo, lo + n) if lo or hi else slice(None) for n, (lo, hi) in zip(t.shape, frame, strict=True)]
             params = {"shape": _turn(whole, axes), "dtype": t.dtype, "indices": (_turn(index, axes),)}
             x = work.new(REGISTRY["scatter"], (x,), params, params["shape"], t.dtype)
-        elif not there:
-            x = work.new(REGISTRY["convert"], (x,), {"dtype": t.dtype}, work.types[x].shape, t.dtype)
         work.known[key] = x
     return work.known[key]
 
@@ -230,7 +237,8 @@ def _elementwise(work: _Layer, eq: Equation) -> bool:
     axes = next((work.axes(i) for i in eq.ins if i in work.turned and work.types[i].shape == shape), None)
     if axes is None:
         return False
-    return work.result(eq, eq.prim, tuple([work.like(i, axes) for i in eq.ins]), eq.params, axes)
+    ins = [work.even(i, axes) if work.types[i].shape == shape else work.like(i, axes) for i in eq.ins]
+    return work.result(eq, eq.prim, tuple(ins), eq.params, axes)
 
 
 def _reduction(work: _Layer, eq: Equation) -> bool:

@@ -31,7 +31,7 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
-MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 15, 24
+MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
 
 
 class Step:

@@ -12,7 +12,7 @@ from typing import Any
 from fad.compile.llvm.templates import is_heavy
 from fad.core.graph import Graph
 
-SMALLEST = 1 << 15  # elements: smaller arrays stay in the nearest cache
+SMALLEST = 1 << 13  # elements: smaller arrays stay in the nearest cache
 _MOST_READ = 2  # large arrays that the later loop reads instead of one
 
 

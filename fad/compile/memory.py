@@ -7,7 +7,6 @@ arguments and results live outside, where the caller's arrays are, and are known
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import Any
 
@@ -48,12 +47,6 @@ def _room(nbytes: int) -> int:
         # not a multiple of the page size: many arrays of one alignment would fight for the same cache lines
         return -(-nbytes // 4096) * 4096 + 1088
     return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, nbytes) / 64))))
-
-
-def _is_one(array: np.ndarray, axes: tuple) -> bool:
-    """Tell whether neighbouring axes run evenly through memory."""
-    long = [a for a in axes if a < array.ndim and array.shape[a] > 1]
-    return all(array.strides[a] == array.shape[b] * array.strides[b] for a, b in itertools.pairwise(long))
 
 
 class Memory:
@@ -116,10 +109,9 @@ class Memory:
             if step.kind == "view":
                 self._find_view(step, k)
             else:
-                summed = step.equations[-1].params["axis"] if step.kind == "sum" else ()
                 for o in self._stored(step):
                     if o not in self.base:
-                        self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k, summed)
+                        self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k)
         end = len(self.steps)
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
@@ -148,17 +140,14 @@ class Memory:
                         found[i] = (whole, index)
         return found
 
-    def _new_or_inside(self, i: int, wanted: dict, k: int, summed: tuple = ()) -> None:
-        """Give a value its place; if it is wanted in a larger one and contiguous along its last axis there, that.
-
-        A loop that adds up over some axes as well runs along them as one.
-        """
+    def _new_or_inside(self, i: int, wanted: dict, k: int) -> None:
+        """Give a value its place; if it is wanted in a larger one and contiguous along its last axis there, that."""
         if i in wanted:
             whole, index = wanted[i]
             if whole not in self.base:
                 self._new_or_inside(whole, wanted, k)
             piece = self.at[whole][index]
-            even = piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1 and _is_one(piece, summed)
+            even = piece.strides[-1] == piece.itemsize and piece.shape[-1] > 1
             if even and piece.shape == self.graph.types[i].shape:
                 self.at[i] = piece
                 self.base[i] = self.base[whole]

@@ -1,13 +1,15 @@
-"""What is written otherwise where a program becomes native code: maxima of windows, sums over axes apart, and
-transposed matrices that many products read.
+"""What is written otherwise where a program becomes native code: pooling, sums over axes apart, and transposed
+matrices that many products read.
 
-Maxima of windows become maxima of slices, which are fused like any other elementwise operation; a sum over axes that
-are not neighbours becomes one sum after the other.
+Maxima and sums of windows become those of slices, which are fused like any other elementwise operation; a sum over axes
+that are not neighbours becomes one sum after the other.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,17 +25,15 @@ _REAL = (np.dtype(float), np.dtype(np.float32))
 
 
 def expand_pools(graph: Graph) -> Graph:
-    """Write small pooling windows without padding as slices; windows that overlap keep their derivative."""
+    """Write pooling over small windows, or over all there is, as operations on slices."""
     if not any(_fits(graph, eq) for eq in graph.equations):
         return graph
     work = _Rewriter(graph)
     for eq in graph.equations:
-        if not _fits(graph, eq):
-            work.equations.append(eq)
-        elif eq.prim.name == "max_of_windows":
-            work.maximum(eq)
+        if _fits(graph, eq):
+            _RULES[eq.prim.name](work, eq)
         else:
-            work.spread(eq)
+            work.equations.append(eq)
     return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
 
 
@@ -108,28 +108,40 @@ def _is_apart(types: list, eq: Equation) -> bool:
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:
-    if eq.prim.name not in ("max_of_windows", "max_pool_spread"):
+    if eq.prim.name not in _RULES:
         return False
-    p = eq.params
-    apart = all(s >= w for s, w in zip(p["stride"], p["window"], strict=True)) and set(p["dilation"]) == {1}
-    plain = not any(lo or hi for lo, hi in p["padding"]) and math.prod(p["window"]) <= MOST_PLACES
     types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
-    same = types[0].dtype in _REAL and all(t.dtype == types[0].dtype for t in types)
-    return plain and same and (apart or eq.prim.name == "max_of_windows")
+    if types[0].dtype not in _REAL or any(t.dtype != types[0].dtype or not t.size for t in types):
+        return False
+    return math.prod(eq.params["window"]) <= MOST_PLACES or (eq.prim.name in _SUMS and _is_whole(graph, eq))
+
+
+def _is_whole(graph: Graph, eq: Equation) -> bool:
+    """Tell whether there is one window, of all there is."""
+    p = eq.params
+    spatial = graph.types[eq.outs[0] if "size" in p else eq.ins[0]].shape[-len(p["window"]) :]
+    return tuple(p["window"]) == spatial and {*p["dilation"]} == {1} and not any(lo or hi for lo, hi in p["padding"])
 
 
 class _Rewriter:
     def __init__(self, graph: Graph):
+        self.graph = graph
         self.types = list(graph.types)
         self.constants = dict(graph.constants)
         self.equations: list[Equation] = []
-        self.known: dict[tuple, list[int]] = {}
+        self.known: dict[tuple, Any] = {}
 
-    def new(self, prim: str, ins: tuple, like: int, params: dict | None = None, dtype: object = None) -> int:
+    def new(
+        self, prim: str, ins: tuple, like: int, params: dict | None = None, dtype: Any = None, shape: Any = None
+    ) -> int:
         t = self.types[like]
-        self.types.append(Type(t.shape, np.dtype(dtype or t.dtype), ARRAY))
+        self.types.append(Type(t.shape if shape is None else tuple(shape), np.dtype(dtype or t.dtype), ARRAY))
         self.equations.append(Equation(REGISTRY[prim], ins, params or {}, (len(self.types) - 1,)))
         return len(self.types) - 1
+
+    def end(self, eq: Equation, prim: str, ins: tuple, params: dict | None = None) -> None:
+        """Apply the operation that gives the result."""
+        self.equations.append(Equation(REGISTRY[prim], ins, params or {}, eq.outs, eq.place))
 
     def number(self, value: float, like: int) -> int:
         dtype = self.types[like].dtype
@@ -137,37 +149,119 @@ class _Rewriter:
         self.constants[len(self.types) - 1] = dtype.type(value)
         return len(self.types) - 1
 
+    def padded(self, x: int, padding: tuple, value: float) -> int:
+        """Return value x with some number around its last axes."""
+        key = (x, padding, value)
+        if any(lo or hi for lo, hi in padding) and key not in self.known:
+            t, spatial = self.types[x], len(padding)
+            shape = (*t.shape[:-spatial], *_wide(t.shape[-spatial:], padding))
+            inner = _inner(t.shape[-spatial:], padding)
+            index = (slice(None),) * (len(shape) - spatial) + inner
+            wide = self.new("scatter", (x,), x, {"shape": shape, "dtype": t.dtype, "indices": (index,)}, None, shape)
+            if value:
+                inside = np.zeros(shape[-spatial:], bool)
+                inside[inner] = True
+                self.types.append(Type(inside.shape, inside.dtype, ARRAY))
+                self.constants[len(self.types) - 1] = inside
+                wide = self.new("where_select", (len(self.types) - 1, wide, self.number(value, x)), wide)
+            self.known[key] = wide
+        return self.known.get(key, x)
+
     def places(self, eq: Equation, x: int, y: int) -> tuple[list[tuple], list[int]]:
-        """Return for each place in a window the slice of x there, as an index and as a value."""
+        """Return for each place in a window the slice of (padded) x there, as an index and as a value."""
         p = eq.params
-        rank, spatial = len(self.types[x].shape), len(p["window"])
+        rank, spatial = len(self.types[y].shape), len(p["window"])
         out = self.types[y].shape[rank - spatial :]
         lead = (slice(None),) * (rank - spatial)
         indices = [(*lead, *tap) for tap in taps(p["window"], p["stride"], p["dilation"], out)]
         key = (x, *p["window"], *p["stride"], *p["dilation"])
-        if key not in self.known:  # a maximum and its derivative look at the same slices
+        if x >= 0 and key not in self.known:  # a maximum and its derivative look at the same slices
             self.known[key] = [self.new("getitem", (x,), y, {"template": index}) for index in indices]
-        return indices, self.known[key]
+        return indices, self.known[key] if x >= 0 else []
 
-    def maximum(self, eq: Equation) -> None:
-        (x,), (y,) = eq.ins, eq.outs
-        _, parts = self.places(eq, x, y)
+    def folded(self, eq: Equation, prim: str, parts: list) -> None:
         found, *rest = parts
         for part in rest[:-1]:
-            found = self.new("maximum", (found, part), y)
-        ins = (found, rest[-1] if rest else found)
-        self.equations.append(Equation(REGISTRY["maximum"], ins, {}, eq.outs))
+            found = self.new(prim, (found, part), part)
+        self.end(eq, prim, (found, rest[-1])) if rest else self.end(eq, "positive", (found,))
 
-    def spread(self, eq: Equation) -> None:
-        ct, x, y = eq.ins
-        indices, parts = self.places(eq, x, y)
+    def scattered(self, eq: Equation, indices: list, pieces: list) -> None:
+        """Add pieces into slices of a result, which was padded."""
+        t, padding = self.types[eq.outs[0]], eq.params["padding"]
+        spatial = len(padding)
+        size = t.shape[len(t.shape) - spatial :]
+        shape = (*t.shape[: len(t.shape) - spatial], *_wide(size, padding))
+        params = {"shape": shape, "dtype": t.dtype, "indices": tuple(indices)}
+        if shape == t.shape:
+            self.end(eq, "scatter", tuple(pieces), params)
+        else:
+            wide = self.new("scatter", tuple(pieces), pieces[0], params, None, shape)
+            inner = (slice(None),) * (len(shape) - spatial) + _inner(size, padding)
+            self.end(eq, "getitem", (wide,), {"template": inner})
+
+    def hits(self, parts: list, y: int) -> tuple[list, int]:
+        """Return for each place in a window whether the maximum is there, as a number, and how many there are."""
         one, zero = self.number(1.0, y), self.number(0.0, y)
         hits = [self.new("where_select", (self.new("equal", (p, y), y, dtype=bool), one, zero), y) for p in parts]
         count = hits[0]
         for hit in hits[1:]:
             count = self.new("add", (count, hit), y)
-        share = self.new("divide", (ct, self.new("maximum", (count, one), y)), y)
-        pieces = tuple([self.new("multiply", (share, hit), y) for hit in hits])
-        t = self.types[eq.outs[0]]
-        params = {"shape": t.shape, "dtype": t.dtype, "indices": tuple(indices)}
-        self.equations.append(Equation(REGISTRY["scatter"], pieces, params, eq.outs))
+        return hits, self.new("maximum", (count, one), y)
+
+
+def _wide(size: tuple, padding: tuple) -> tuple:
+    return tuple([lo + n + hi for n, (lo, hi) in zip(size, padding, strict=True)])
+
+
+def _inner(size: tuple, padding: tuple) -> tuple:
+    return tuple([slice(lo, lo + n) for n, (lo, _) in zip(size, padding, strict=True)])
+
+
+def _maximum(work: _Rewriter, eq: Equation) -> None:
+    x = work.padded(eq.ins[0], eq.params["padding"], -math.inf)
+    work.folded(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
+
+
+def _spread(work: _Rewriter, eq: Equation) -> None:
+    ct, x, y = eq.ins
+    indices, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
+    hits, count = work.hits(parts, y)
+    share = work.new("divide", (ct, count), y)
+    work.scattered(eq, indices, [work.new("multiply", (share, hit), y) for hit in hits])
+
+
+def _pick(work: _Rewriter, eq: Equation) -> None:
+    t, x, y = eq.ins
+    _, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
+    _, tangents = work.places(eq, work.padded(t, eq.params["padding"], 0.0), y)
+    hits, count = work.hits(parts, y)
+    found, *rest = [work.new("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
+    for part in rest:
+        found = work.new("add", (found, part), y)
+    work.end(eq, "divide", (found, count))
+
+
+def _sum(work: _Rewriter, eq: Equation) -> None:
+    if _is_whole(work.graph, eq):
+        rank = len(work.types[eq.ins[0]].shape)
+        axis = tuple(range(rank - len(eq.params["window"]), rank))
+        work.end(eq, "sum_over", eq.ins, {"axis": axis, "keepdims": True})
+        return
+    x = work.padded(eq.ins[0], eq.params["padding"], 0.0)
+    work.folded(eq, "add", work.places(eq, x, eq.outs[0])[1])
+
+
+def _sum_spread(work: _Rewriter, eq: Equation) -> None:
+    (ct,) = eq.ins
+    if _is_whole(work.graph, eq):
+        work.end(eq, "broadcast", eq.ins, {"shape": work.types[eq.outs[0]].shape})
+        return
+    indices, _ = work.places(eq, -1, ct)
+    work.scattered(eq, indices, [ct] * len(indices))
+
+
+_SUMS = ("sum_of_windows", "sum_of_windows_spread")
+_RULES: dict[str, Callable] = {
+    "max_of_windows": _maximum, "max_pool_spread": _spread, "max_pool_pick": _pick, "sum_of_windows": _sum,
+    "sum_of_windows_spread": _sum_spread,
+}  # fmt: skip

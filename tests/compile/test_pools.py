@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from natively import native
 
 import fad
 from fad.compile.lowering import using
-from fad.ops.pooling import max_pool
+from fad.ops.pooling import avg_pool, max_pool
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
@@ -35,6 +36,37 @@ def test_pooling_and_its_gradient_equal_numpys(shape, options, dtype):
     np.testing.assert_allclose(value, want, **within)
     np.testing.assert_allclose(slope, want_slope, **within)
     assert slope.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("pool", [max_pool, avg_pool])
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((2, 3, 8, 8), {"window": 2}), ((2, 3, 9, 7), {"window": (3, 2)}), ((4, 11), {"window": (3,), "stride": 2}),
+        ((1, 2, 9, 9), {"window": 2, "stride": 3}), ((2, 6, 6), {"window": (1, 1)}),
+        ((2, 2, 7, 7), {"window": 3, "padding": 1}), ((1, 2, 3, 3), {"window": (3, 3)}),
+        ((2, 2, 9, 8), {"window": 3, "stride": 2, "padding": 1}), ((1, 2, 4, 4, 5), {"window": 2, "stride": 1}),
+    ],
+)  # fmt: skip
+def test_pooling_runs_natively_with_its_first_and_second_derivatives(shape, options, pool, dtype):
+    x, t = rng.integers(-4, 5, shape).astype(dtype), rng.normal(size=shape).astype(dtype)  # with ties
+    loss = lambda x: np.sum(np.sin(pool(x, **options)) * 1.5)
+
+    def f(x, t):
+        return fad.grad(loss)(x), fad.jvp(fad.grad(loss), (x,), (t,))[1]
+
+    within = {"rtol": 1e-12, "atol": 1e-12} if dtype is np.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    for found, want in zip(native(f, x, t), f(x, t), strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, want, **within)
+
+
+def test_a_mean_of_all_there_is_runs_natively_however_large_it_is():
+    x = rng.normal(size=(3, 2, 7, 8))
+    f = lambda x: fad.value_and_grad(lambda x: np.sum(avg_pool(x, (7, 8)) ** 2))(x)
+    for found, want in zip(native(f, x), f(x), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-12)
 
 
 def test_plain_windows_are_no_call_of_numpy_and_keep_nan():

@@ -141,6 +141,7 @@ def dots_text(t: str, rows: int, columns: int) -> str:
     x = _Vectors(t)
     block = [(r, c) for r in range(rows) for c in range(columns)]
     lines = [f"define i32 @{dots_name(t, rows, columns)}(ptr %W) {{", "entry:", *_words(DOTS)]
+    lines += [f"  %totals = alloca {x.v}, i64 {len(block)}", f"  %places = alloca ptr, i64 {len(block)}"]
     lines += ["  %lastm = sub i64 %M, 1", "  %lastj = sub i64 %J, 1", "  br label %g"]
     lines += ["g:", "  %ig = phi i64 [0, %entry], [%ig1, %ge]", *_entry("Tg", "%ig", ("ag", "bg", "cg"))]
     lines += [_moved("Ag", "A", "ag"), _moved("Bg", "B", "bg"), _moved("Cg", "C", "cg"), "  br label %m"]
@@ -163,13 +164,21 @@ def dots_text(t: str, rows: int, columns: int) -> str:
     for r in range(rows):
         lines += [_moved(f"Av{r}", f"Am{r}", "oa"), x.read(f"a{r}", f"Av{r}", "")]
         lines += [x.multiplied(f"n{r}_{c}", f"a{r}", f"b{c}", f"s{r}_{c}") for c in range(columns)]
-    lines += [*_next("iv", "iv1", "V", "v", "qe", x.n), "qe:", *_next("iq", "iq1", "Q", "q", "je"), "je:"]
-    for r, c in block:
+    lines += [*_next("iv", "iv1", "V", "v", "qe", x.n), "qe:", *_next("iq", "iq1", "Q", "q", "sums"), "sums:"]
+    for k, (r, c) in enumerate(block):
         lines += [
-            f"  %z{r}_{c} = call reassoc {t} {x.sum}({t} {constant(-0.0, t)}, {x.v} %n{r}_{c})",
-            f"  %oc{r}_{c} = add i64 %cm_{r}, %cj_{c}", _moved(f"C{r}_{c}", "Cg", f"oc{r}_{c}"),
-            f"  store {t} %z{r}_{c}, ptr %C{r}_{c}",
+            f"  %kt{k} = getelementptr {x.v}, ptr %totals, i64 {k}", f"  store {x.v} %n{r}_{c}, ptr %kt{k}",
+            f"  %oc{k} = add i64 %cm_{r}, %cj_{c}", _moved(f"C{k}", "Cg", f"oc{k}"),
+            f"  %kp{k} = getelementptr ptr, ptr %places, i64 {k}", f"  store ptr %C{k}, ptr %kp{k}",
         ]  # fmt: skip
+    lines += [
+        "  br label %t", "t:", "  %it = phi i64 [0, %sums], [%it1, %t]",
+        f"  %kt = getelementptr {x.v}, ptr %totals, i64 %it", f"  %total = load {x.v}, ptr %kt",
+        f"  %number = call reassoc {t} {x.sum}({t} {constant(-0.0, t)}, {x.v} %total)",
+        "  %kp = getelementptr ptr, ptr %places, i64 %it", "  %place = load ptr, ptr %kp",
+        f"  store {t} %number, ptr %place", "  %it1 = add i64 %it, 1", f"  %it1q = icmp ult i64 %it1, {len(block)}",
+        "  br i1 %it1q, label %t, label %je", "je:",
+    ]  # fmt: skip
     lines += [*_next("ij", "ij1", "J", "j", "me", columns), "me:", *_next("im", "im1", "M", "m", "ge", rows)]
     lines += ["ge:", *_next("ig", "ig1", "G", "g", "done"), "done:", "  ret i32 0", "}", *x.declared(), ""]
     return "\n".join(lines)
