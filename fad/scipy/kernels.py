@@ -59,11 +59,14 @@ def _by_places(a, v, sizes, rank, out):
     """Convolve by a sum of products for each place of a small result; `v` is turned round."""
     axes = tuple(range(-rank, 0))
     v = v.copy()  # inner products are several times slower where one runs through memory backwards
-    found = []
+    found: list[Any] = []
     for place in itertools.product(*[range(k) for k in out]):
         window = tuple(slice(p, p + m) for p, (_, m) in zip(place, sizes, strict=True))
         part = a[(..., *window)]
-        found.append(np.tensordot(part, v, rank) if v.ndim == rank else np.sum(part * v, axis=axes))
+        if v.ndim > rank:
+            found.append(np.sum(part * v, axis=axes))
+        else:  # the general product takes longer to begin than this one to be done
+            found.append(np.dot(part, v) if rank == 1 else np.tensordot(part, v, rank))
     y = np.stack(found, axis=-1)
     return y.reshape(*y.shape[:-1], *out)
 
