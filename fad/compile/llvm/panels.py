@@ -15,6 +15,7 @@ from fad.compile.llvm.vectors import register_bytes, vector
 
 ROWS, FEW_ROWS = 12, 4  # of a block; 24 vectors of sums and what they need fill 32 registers
 DEPTH = 192  # so that a panel takes three quarters of 32 kB
+_SQUARE = 8  # elements along the side of what is turned in registers
 
 
 def panels_name(t: str, turned: bool) -> str:
@@ -45,7 +46,8 @@ def panels_text(t: str, turned: bool) -> str:
         "jend:", f"  %cn = add i64 %c, {2 * n}", "  %cq = icmp ult i64 %cn, %N",
         "  br i1 %cq, label %j, label %deepend",
         "deepend:", "  %dq = icmp ult i64 %upto, %K", "  br i1 %dq, label %deep, label %end", "end:", "  ret void", "}",
-        *over_batch(name), masked("", t, n)[0], "declare i64 @llvm.umin.i64(i64, i64)",
+        *over_batch(name), masked("", t, n)[0], *([masked("", t, _SQUARE)[0]] if turned else []),
+        "declare i64 @llvm.umin.i64(i64, i64)",
         f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void @llvm.masked.store.v{n}{SUFFIX[t]}.p0({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
@@ -74,40 +76,40 @@ def _packed(t: str, n: int) -> list[str]:
 
 
 def _packed_turned(t: str, n: int) -> list[str]:
-    """Turn a panel of B whose columns are contiguous, a square of n by n in registers at a time.
+    """Turn a panel of B whose columns are contiguous, a square in registers at a time.
 
     Columns beyond the last one are the last one again, and what is beyond the depth is not read later.
     """
-    v, size = vector(t, n), BYTES[t]
+    v, size = vector(t, _SQUARE), BYTES[t]
     lines = [
-        "  br label %p", "p:", "  %px = phi i64 [%from, %j], [%pxn, %p]", "  %pp = phi ptr [%pack, %j], [%ppn, %p]",
-        f"  %pxo = mul i64 %px, {size}", "  %Bx = getelementptr i8, ptr %B, i64 %pxo",
-        *column_masks(n, "%px", "%upto", "k"),
+        "  br label %p", "p:", "  %px = phi i64 [%from, %j], [%pxn, %pend]",
+        "  %pp = phi ptr [%pack, %j], [%ppn, %pend]", f"  %pxo = mul i64 %px, {size}",
+        "  %Bx = getelementptr i8, ptr %B, i64 %pxo", *column_masks(_SQUARE, "%px", "%upto", "k"),
+        "  br label %h", "h:",
+        "  %hc = phi i64 [0, %p], [%hcn, %h]", "  %hp = phi ptr [%pp, %p], [%hpn, %h]", "  %hfirst = add i64 %c, %hc",
     ]  # fmt: skip
-    for k in range(2):
-        rows = []
-        for r in range(n):
-            tag = f"{k}_{r}"
-            lines += [
-                f"  %u{tag} = add i64 %c, {k * n + r}", f"  %q{tag} = call i64 @llvm.umin.i64(i64 %u{tag}, i64 %lastc)",
-                f"  %qo{tag} = mul i64 %q{tag}, %bc", f"  %qp{tag} = getelementptr i8, ptr %Bx, i64 %qo{tag}",
-                f"  %sq{tag} = {masked(f'%qp{tag}', t, n, mask='%maskk')[1]}",
-            ]  # fmt: skip
-            rows.append(f"%sq{tag}")
-        turned, rows = _turned(rows, v, n, str(k))
-        lines += turned
-        for r in range(n):
-            lines += [
-                f"  %pp{k}_{r} = getelementptr i8, ptr %pp, i64 {(2 * r + k) * n * size}",
-                f"  store {v} {rows[r]}, ptr %pp{k}_{r}, align 64",
-            ]
+    for r in range(_SQUARE):
+        lines += [
+            f"  %hu{r} = add i64 %hfirst, {r}", f"  %hq{r} = call i64 @llvm.umin.i64(i64 %hu{r}, i64 %lastc)",
+            f"  %ho{r} = mul i64 %hq{r}, %bc", f"  %hb{r} = getelementptr i8, ptr %Bx, i64 %ho{r}",
+            f"  %hv{r} = {masked(f'%hb{r}', t, _SQUARE, mask='%maskk')[1]}",
+        ]  # fmt: skip
+    turned, rows = _turned([f"%hv{r}" for r in range(_SQUARE)], v, _SQUARE)
+    lines += turned
+    for r in range(_SQUARE):
+        lines += [
+            f"  %hs{r} = getelementptr i8, ptr %hp, i64 {2 * r * n * size}",
+            f"  store {v} {rows[r]}, ptr %hs{r}, align {_SQUARE * size}",
+        ]
     return [
-        *lines, f"  %pxn = add i64 %px, {n}", f"  %ppn = getelementptr i8, ptr %pp, i64 {2 * n * n * size}",
+        *lines, f"  %hcn = add i64 %hc, {_SQUARE}", f"  %hpn = getelementptr i8, ptr %hp, i64 {_SQUARE * size}",
+        f"  %hq = icmp ult i64 %hcn, {2 * n}", "  br i1 %hq, label %h, label %pend", "pend:",
+        f"  %pxn = add i64 %px, {_SQUARE}", f"  %ppn = getelementptr i8, ptr %pp, i64 {2 * n * _SQUARE * size}",
         "  %pq = icmp ult i64 %pxn, %upto", "  br i1 %pq, label %p, label %packed", "packed:",
     ]  # fmt: skip
 
 
-def _turned(rows: list[str], v: str, n: int, tag: str) -> tuple[list[str], list[str]]:
+def _turned(rows: list[str], v: str, n: int) -> tuple[list[str], list[str]]:
     """Transpose a square of vectors: exchange the off-diagonal halves of squares of 2, 4, 8 ... in turn."""
     lines, step = [], 1
     while step < n:
@@ -119,7 +121,7 @@ def _turned(rows: list[str], v: str, n: int, tag: str) -> tuple[list[str], list[
             low = [lane if not lane & step else n + lane - step for lane in range(n)]
             high = [lane + step if not lane & step else n + lane for lane in range(n)]
             for row, lanes in ((i, low), (i + step, high)):
-                name = f"%t{tag}_{step}_{row}"
+                name = f"%t{step}_{row}"
                 mask = ", ".join(f"i32 {lane}" for lane in lanes)
                 lines.append(f"  {name} = shufflevector {v} {a}, {v} {b}, {vector('i32', n)} <{mask}>")
                 new[row] = name
@@ -174,7 +176,9 @@ def _row_pointers(g: str, k: int, clamped: bool) -> list[str]:
     if clamped:
         lines.append(f"  %q{g}{k} = call i64 @llvm.umin.i64(i64 {at}, i64 %last)")
         at = f"%q{g}{k}"
-    lines += [f"  %co{g}{k} = mul i64 {at}, %cr", f"  %C{g}{k} = getelementptr i8, ptr %C, i64 %co{g}{k}"]
+    # frozen values are no functions of the loops' counters, for which LLVM would look for cheaper forms for long
+    lines += [f"  %cm{g}{k} = mul i64 {at}, %cr", f"  %co{g}{k} = freeze i64 %cm{g}{k}"]
+    lines.append(f"  %C{g}{k} = getelementptr i8, ptr %C, i64 %co{g}{k}")
     if _base(k, clamped) == k:
         lines += [f"  %ro{g}{k} = mul i64 {at}, %ar", f"  %A{g}{k} = getelementptr i8, ptr %Af, i64 %ro{g}{k}"]
     return lines
