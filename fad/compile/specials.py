@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fad.compile.llvm.emit import F32, F64, LLVM_TYPE
-from fad.compile.llvm.pool import pool, pool_text
 from fad.compile.llvm.vectors import SCALAR
 from fad.compile.pieces import data_address
 from fad.core.graph import Equation, Graph
@@ -76,14 +75,12 @@ def add_special(build: Any, eq: Equation) -> bool:
     operands = [_operand(build, i, out) for i in eq.ins]
     name = f"special_{t}_{''.join('01'[moves] for *_, moves in operands)}"
     parts = [(k, min(k + _PART, out.size)) for k in range(0, out.size, _PART)]
-    build.kernels.setdefault(name, lambda: _text(name, t, [moves for *_, moves in operands]))
+    text = lambda: _text(name, t, [moves for *_, moves in operands])
     if len(parts) > 1 and not build.within:
-        build._function("pool_run", pool_text)
-        build.late.append((len(build.words) + 1, name))
-        build.words += [len(parts), 0, 3 + len(operands), pool().address]
+        build.in_parts(name, text, len(parts), 3 + len(operands))
     else:
         parts = [(0, out.size)]
-        build.table.append((name, len(build.words)))
+        build._function(name, text)
     for start, stop in parts:
         build.words += [stop - start, address(eq.prim.forward)]
         build.words.append(build.address(eq.outs[0], len(build.words), start * out.itemsize))

@@ -6,7 +6,6 @@ here; `assemble.py` decides which of them a program needs.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -43,9 +42,9 @@ class Table(Memory):
     def in_parts(self, name: str, text: Callable, count: int, length: int, quiet: bool = False) -> None:
         """Begin the row of a function that the pool's threads run in parts, whose words follow; see `pool_text`."""
         self.kernels.setdefault(name, text)
-        self._function("pool_run_quiet" if quiet else "pool_run", functools.partial(pool_text, quiet))
+        self._function("pool_run", pool_text)
         self.late.append((len(self.words) + 1, name))
-        self.words += [count, 0, length, pool().address]
+        self.words += [count, 0, length, pool().address, int(quiet)]
 
     def _layout(self, shape: tuple, arrays: list, kept: tuple = ()) -> tuple:
         """Collapse the axes over which all arrays run evenly; return the extents and each array's strides.

@@ -12,30 +12,29 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from fad.compile import cache
-from fad.compile.llvm.vectors import SCALAR
+from fad.compile.llvm.vectors import CONTROL, SCALAR
 
-_FORMAT = 2  # of what is kept on disk
+_FORMAT = 3  # of what is kept on disk
 _OUTSIDE = ("sin", "cos", "tan", "fmod")
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
-_machine: Any = None
 _outside: list = []
 statistics = {"compiled": 0, "loaded": 0}
 
 
-def _target() -> Any:
-    global _machine
-    if _machine is None:
+@functools.cache
+def _target(level: int = 3) -> Any:
+    if level != 3:
+        _target()
+    else:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         _add_library_functions()
-        target = llvm.Target.from_default_triple()
-        _machine = target.create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, reloc="pic",
-            codemodel="small",
-        )  # fmt: skip
-    return _machine
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, reloc="pic",
+        codemodel="small",
+    )  # fmt: skip
 
 
 def _add_library_functions() -> None:
@@ -57,7 +56,7 @@ def fingerprint() -> str:
 
 
 def _compile(text: str) -> bytes:
-    machine = _target()
+    machine = _target(0 if text.startswith(CONTROL) else 3)
     module = llvm.parse_assembly(text)
     module.verify()
     if text.startswith(SCALAR):
@@ -113,10 +112,12 @@ def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
             keys = {name: _digest(salt, text) for name, text in texts.items()}
             _find_compiled(keys)
             left = [name for name in missing if name not in _addresses]
-            for scalar in (False, True):
-                mine = [name for name in left if texts[name].startswith(SCALAR) is scalar]
-                if mine:
-                    _add(mine, texts, keys)
+            groups: dict[Any, list[str]] = {}
+            for name in left:
+                kind = next((k for k in (SCALAR, CONTROL) if texts[name].startswith(k)), "")
+                groups.setdefault(kind, []).append(name)
+            for mine in groups.values():
+                _add(mine, texts, keys)
         return {name: _addresses[name] for name in wanted}
 
 

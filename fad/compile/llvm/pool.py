@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.llvm.vectors import CONTROL
+
 # name -> byte in the pool; what is written often has a cache line of its own
 _WORDS = {
     "ticket": 0, "done": 64, "sleepers": 128, "busy": 192, "started": 200, "wanted": 208, "code": 256, "rows": 264,
@@ -116,17 +118,16 @@ def _take_parts(tag: str, begin: str, out: str) -> list[str]:
     ]  # fmt: skip
 
 
-def pool_text(quiet: bool = False) -> str:
-    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, parts.
+def pool_text() -> str:
+    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, quiet, parts.
 
-    With `quiet` it is ``pool_run_quiet``, whose parts are calls of BLAS: while they run it uses no threads of its own.
-    Those of OpenBLAS wait awake for their next product, and would share the CPUs with the pool's for all that time.
-    A pool of one thread does this, too, for BLAS adds up in another order with threads of its own.
+    With `quiet`, parts are calls of BLAS: while they run it uses no threads of its own. Those of OpenBLAS wait awake
+    for their next product, and would share the CPUs with the pool's for all that time. A pool of one thread does this,
+    too, for BLAS adds up in another order with threads of its own.
     """
     fields = [_field(w, w) for w in ("ticket", "done", "sleepers", "code", "rows", "size", "count", "mutex")]
     fields.append(_field("condition", "condition"))
-    text = "\n".join([*_worker(fields), *_start(), *_run(fields, quiet), ""])
-    return text.replace("@worker", "@worker_quiet").replace("@start", "@start_quiet") if quiet else text
+    return "\n".join([CONTROL, *_worker(fields), *_start(), *_run(fields), ""])
 
 
 def _worker(fields: list[str]) -> list[str]:
@@ -162,24 +163,25 @@ def _start() -> list[str]:
     ]  # fmt: skip
 
 
-def _run(fields: list[str], quiet: bool) -> list[str]:
-    head = [f"define i32 @pool_run{'_quiet' * quiet}(ptr %W) {{", "entry:"]
-    for k, (name, kind) in enumerate((("n", "i64"), ("f", "ptr"), ("len", "i64"), ("S", "ptr"))):
+def _run(fields: list[str]) -> list[str]:
+    head = ["define i32 @pool_run(ptr %W) {", "entry:"]
+    row = (("n", "i64"), ("f", "ptr"), ("len", "i64"), ("S", "ptr"), ("still", "i64"))
+    for k, (name, kind) in enumerate(row):
         head += [f"  %{name}_at = getelementptr i64, ptr %W, i64 {k}", f"  %{name} = load {kind}, ptr %{name}_at"]
-    head += ["  %R = getelementptr i64, ptr %W, i64 4", "  %bytes = mul i64 %len, 8", *fields]
-    still, loud = _silence() if quiet else ([], [])
+    head += [f"  %R = getelementptr i64, ptr %W, i64 {len(row)}", "  %quiet = icmp ne i64 %still, 0"]
+    head += ["  %bytes = mul i64 %len, 8", *fields]
     return [
         *head, _field("busy", "busy"), _field("wanted", "wanted"), *_function("lock", "lock"),
         *_function("unlock", "unlock"), *_function("wake", "wake"), *_function("yield", "yield"),
         "  %others = load i64, ptr %wanted", "  %many = icmp sgt i64 %others, 0",
-        f"  br i1 {'true' if quiet else '%many'}, label %try, label %alone",
+        "  %shares = or i1 %many, %quiet", "  br i1 %shares, label %try, label %alone",
         # another of Python's threads may be using the pool: then this one does its parts alone
         "try:", "  %x = cmpxchg ptr %busy, i64 0, i64 1 seq_cst monotonic", "  %mine = extractvalue {i64, i1} %x, 1",
         "  br i1 %mine, label %shared, label %alone",
         "alone:", "  %k = phi i64 [0, %entry], [0, %try], [%k1, %alone]", "  %ko = mul i64 %k, %bytes",
         "  %row = getelementptr i8, ptr %R, i64 %ko", "  %r = call i32 %f(ptr %row)", "  %k1 = add i64 %k, 1",
         "  %left = icmp ult i64 %k1, %n", "  br i1 %left, label %alone, label %end", "end:", "  ret i32 0",
-        "shared:", *still, "  call void @start(ptr %S)", "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
+        "shared:", "  call void @start(ptr %S)", *_silence(), "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
         "  store ptr %R, ptr %rows", "  store i64 %bytes, ptr %size",
         "  store atomic i64 0, ptr %done seq_cst, align 8", "  store atomic i64 %n, ptr %ticket seq_cst, align 8",
         "  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8", "  %any = icmp sgt i64 %asleep, 0",
@@ -192,20 +194,25 @@ def _run(fields: list[str], quiet: bool) -> list[str]:
         f"  %long = icmp ugt i64 %c1, {_SPINS}", "  br i1 %long, label %give, label %watch",
         "give:", "  %y = call i32 %yield()", "  %again = load atomic i64, ptr %done seq_cst, align 8",
         "  %fin = icmp sge i64 %again, %n", "  br i1 %fin, label %over, label %give",
-        "over:", *loud, "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
+        "over:", *_noise(), "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
     ]  # fmt: skip
 
 
-def _silence() -> tuple[list[str], list[str]]:
-    """Return how BLAS is told to use one thread, and to use as many again as before.
-
-    Who does this holds the pool, so no two of fad's threads do it at a time.
-    """
-    before = [
-        *_function("get_threads", "get_threads"), *_function("set_threads", "set_threads"),
-        "  %loud = call i32 %get_threads()", "  call void %set_threads(i32 1)",
+def _silence() -> list[str]:
+    """Tell BLAS to use one thread. Who does this holds the pool, so no two of fad's threads do it at a time."""
+    return [
+        "  br i1 %quiet, label %hush, label %go", "hush:", *_function("get_threads", "get_threads"),
+        *_function("set_threads", "set_threads"), "  %before = call i32 %get_threads()",
+        "  call void %set_threads(i32 1)", "  br label %go", "go:", "  %loud = phi i32 [0, %shared], [%before, %hush]",
     ]  # fmt: skip
-    return before, ["  call void %set_threads(i32 %loud)"]
+
+
+def _noise() -> list[str]:
+    """Let BLAS use as many threads again as before."""
+    return [
+        "  br i1 %quiet, label %speak, label %leave", "speak:", *_function("say_threads", "set_threads"),
+        "  call void %say_threads(i32 %loud)", "  br label %leave", "leave:",
+    ]
 
 
 def _is_x86() -> bool:

@@ -7,7 +7,7 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 from __future__ import annotations
 
 from fad.compile.llvm.emit import BYTES, F32, F64, constant
-from fad.compile.llvm.vectors import register_bytes, vector
+from fad.compile.llvm.vectors import CONTROL, register_bytes, vector
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
@@ -54,7 +54,7 @@ def gemm_text() -> str:
     """Return the call of gemm. What it takes by reference lies in the row, which serves integers of any size."""
     by_reference = words(GEMM, len(BATCH), values=False)
     return "\n".join([
-        *head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
+        CONTROL, *head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
         "  call void %f(ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, "
         "ptr %p_ldb, ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1)",
         "  ret void", "}", *over_batch("blas_gemm"),
@@ -64,7 +64,7 @@ def gemm_text() -> str:
 def gemv_text() -> str:
     """Return the call of gemv: A is the matrix, B the vector."""
     return "\n".join([
-        *head("blas_gemv"), *words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
+        CONTROL, *head("blas_gemv"), *words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
         "  call void %f(ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, "
         "ptr %p_beta, ptr %C, ptr %p_incy, i64 1)",
         "  ret void", "}", *over_batch("blas_gemv"),
