@@ -55,7 +55,7 @@ def _pointer(capsule: Any, name: bytes) -> int:
 def is_special(graph: Graph, eq: Equation) -> bool:
     """Tell whether an operation is a function that SciPy exports, on numbers of one dtype."""
     prim = eq.prim
-    if not isinstance(prim.forward, np.ufunc) or not prim.name.startswith("special.") or eq.params:
+    if not isinstance(_ufunc(eq), np.ufunc) or not prim.name.startswith("special.") or eq.params:
         return False
     out = graph.types[eq.outs[0]]
     if LLVM_TYPE.get(out.dtype) not in (F64, F32) or not out.size:
@@ -63,7 +63,12 @@ def is_special(graph: Graph, eq: Equation) -> bool:
     fits = all(
         graph.types[i].dtype == out.dtype or (i in graph.constants and graph.types[i].dtype.kind == "f") for i in eq.ins
     )
-    return fits and address(prim.forward) is not None
+    return fits and address(_ufunc(eq)) is not None
+
+
+def _ufunc(eq: Equation) -> Any:
+    """Return SciPy's function of an operation, of one that has another function for devices as well."""
+    return getattr(eq.prim.forward, "host", eq.prim.forward)
 
 
 def add_special(build: Any, eq: Equation) -> bool:
@@ -82,7 +87,7 @@ def add_special(build: Any, eq: Equation) -> bool:
         parts = [(0, out.size)]
         build._function(name, text)
     for start, stop in parts:
-        build.words += [stop - start, address(eq.prim.forward)]
+        build.words += [stop - start, address(_ufunc(eq))]
         build.words.append(build.address(eq.outs[0], len(build.words), start * out.itemsize))
         for array, value, moves in operands:
             offset = start * out.itemsize if moves else 0
