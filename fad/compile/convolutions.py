@@ -27,6 +27,7 @@ from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
 
 MOST_PLACES = 1 << 20  # entries of a table
 MOST_WRITTEN = 1 << 22  # elements of the sums of parts
+MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are done by BLAS
 SMALL = 10**6  # multiplications that are done here even if most of each vector stays empty
 LONGEST = 2048  # vectors that a sum adds up before it begins another
 _REAL = (np.dtype(float), np.dtype(np.float32))
@@ -320,8 +321,10 @@ def can_lay(graph: Graph, eq: Equation) -> str | None:
     output = types[{"convolution": 2, "convolution_input": 0, "convolution_kernel": 1}[eq.prim.name]].shape
     n, last = output[0], output[-1]
     filled = last / (-(-last // lanes) * lanes) if eq.params["stride"][-1] == 1 else 0.0  # of the vectors
+    kernel = types[2 if eq.prim.name == "convolution_kernel" else 1]
+    many = kernel.nbytes > MOST_WEIGHTS  # they are read once for each row of vectors
     if 2 * n >= lanes and n / (-(-n // lanes) * lanes) >= 0.8 * filled:
-        return "examples"
-    kernel = types[2 if eq.prim.name == "convolution_kernel" else 1].shape
-    small = math.prod(output) * math.prod(kernel[1:]) < SMALL
-    return "last" if filled >= 0.5 or (filled and small) else None
+        return "examples" if n > lanes or not many else None
+    small = math.prod(output) * math.prod(kernel.shape[1:]) < SMALL
+    wide = filled >= 0.5 and (last > lanes or not many)
+    return "last" if wide or (filled and small) else None

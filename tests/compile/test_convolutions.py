@@ -151,6 +151,13 @@ def test_where_vectors_would_stay_empty_it_is_numpys_call():
     _equal(f(x, w), conv(x, w, stride=2), np.float64)
 
 
+def test_large_weights_for_single_vectors_are_blas_s_with_the_same_result():
+    x, w = _operands((1, 256, 3, 8), (256, 256, 3, 3), np.float32)
+    f = compiled(lambda x, w: conv(x, w, padding=1), x, w)
+    assert "convolution" in f.explain().partition("calls of NumPy")[2]
+    _equal(f(x, w), conv(x, w, padding=1), np.float32)
+
+
 def test_mixed_dtypes_are_numpys_call():
     x, w = _operands((16, 3, 6), (4, 3, 3), np.float32)
     _equal(compiled(conv, x, w.astype(float))(x, w.astype(float)), conv(x, w.astype(float)), np.float64)
