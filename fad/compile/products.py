@@ -23,6 +23,7 @@ SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is d
 SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
 SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
 _THIN = 32  # length of the shortest side of what is thin
+_THINNEST, _MOST_OF_LEFT, _MOST_OF_RIGHT = 16, 1 << 22, 1 << 20  # rows or columns, and elements of the larger factor
 _ROWS = (1, 4, 8)
 # A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
 # (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
@@ -42,7 +43,8 @@ _LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs th
 
 def is_small(m: int, k: int, n: int) -> bool:
     """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
-    return m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR
+    thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
+    return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR
 
 
 class Product:
@@ -163,7 +165,7 @@ def _lead(batch: list) -> list[int]:
 
 
 def _parts(p: Product, batch: list, words: list) -> list[tuple]:
-    """Cut what takes long: along the longer axis of the batch, or else along the rows."""
+    """Cut what takes long: along the longer axis of the batch, or else along the rows, or columns if rows are few."""
     m, k, n = p.shape
     work = batch[0][0] * batch[1][0] * m * k * n * _COST
     if work < SMALLEST:
@@ -171,6 +173,9 @@ def _parts(p: Product, batch: list, words: list) -> list[tuple]:
     count = max(1, min(MOST_PARTS, int(work / GRAIN)))
     if _longer(batch)[1] > 1:
         return _parts_of_batch(batch, words, count)
+    if m <= 2 * _ROWS[-1] < n:
+        wide = 2 * register_bytes() // p.size
+        return _parts_along(n, -(-n // (count * wide)) * wide, (0, p.b[1], p.c[1]), batch, words, 1)
     step = -(-m // (count * _ROWS[-1])) * _ROWS[-1]
     return _parts_along(m, step, (p.a[0], 0, p.c[0]), batch, words, 0)
 

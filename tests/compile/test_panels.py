@@ -13,7 +13,7 @@ if register_bytes() != 64:
 rng = np.random.default_rng(0)
 # rows, sums and columns that are whole blocks, depths and panels, and such that leave every kind of rest
 SHAPES = [
-    (128, 200, 512), (132, 192, 512), (133, 193, 500), (143, 500, 127), (12, 300, 1000), (23, 400, 600),
+    (128, 200, 512), (132, 192, 512), (133, 193, 500), (143, 500, 127), (17, 300, 1000), (23, 400, 600),
     (512, 128, 128), (100, 90, 64), (121, 500, 60), (64, 400, 64),
 ]  # fmt: skip
 
