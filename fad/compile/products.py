@@ -119,10 +119,7 @@ def add_product(build: Any, eq: Equation) -> bool:
     if len(parts) == 1:
         build._function(name, text)
     else:
-        quiet = name.startswith("blas_")
-        if quiet:
-            pool().silences(*blas.threads())
-        build.in_parts(name, text, len(parts), 3 + len(parts[0][1]), quiet)
+        build.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
     for offsets, words in parts:
         for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
             build.words.append(build.address(i, len(build.words), offset))
@@ -310,15 +307,24 @@ def _by_blas(p: Product, t: str) -> tuple | None:
         by_rows, lda = a
         inner, outer = (k, m) if by_rows else (m, k)
         how = _TRANSPOSED if by_rows else ord("N")
-        words = [f, how, inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size]
+        words = [f, how, inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size, _told()]
         return "blas_gemv", products.gemv_text, words
     if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
     p.flip()
     ldc = max(p.c[1] // p.size, n)
-    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero, ldc]
+    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero, ldc, _told()]
     return "blas_gemm", products.gemm_text, words
+
+
+def _told() -> int:
+    """Return where the pool is, which knows how BLAS is told to use one thread; 0 if it cannot be told."""
+    found = blas.threads()
+    if found is None:
+        return 0
+    pool().silences(*found)
+    return pool().address
 
 
 def _lying(strides: tuple, shape: tuple, size: int) -> tuple[bool, int] | None:

@@ -39,12 +39,12 @@ class Table(Memory):
         self.kernels.setdefault(name, text)
         self.table.append((name, len(self.words)))
 
-    def in_parts(self, name: str, text: Callable, count: int, length: int, quiet: bool = False) -> None:
+    def in_parts(self, name: str, text: Callable, count: int, length: int) -> None:
         """Begin the row of a function that the pool's threads run in parts, whose words follow; see `pool_text`."""
         self.kernels.setdefault(name, text)
         self._function("pool_run", pool_text)
         self.late.append((len(self.words) + 1, name))
-        self.words += [count, 0, length, pool().address, int(quiet)]
+        self.words += [count, 0, length, pool().address]
 
     def _layout(self, shape: tuple, arrays: list, kept: tuple = ()) -> tuple:
         """Collapse the axes over which all arrays run evenly; return the extents and each array's strides.

@@ -22,9 +22,10 @@ from fad.compile.llvm.vectors import CONTROL
 
 # name -> byte in the pool; what is written often has a cache line of its own
 _WORDS = {
-    "ticket": 0, "done": 64, "sleepers": 128, "busy": 192, "started": 200, "wanted": 208, "code": 256, "rows": 264,
-    "size": 272, "count": 280, "create": 320, "detach": 328, "lock": 336, "unlock": 344, "wait": 352, "wake": 360,
-    "yield": 368, "get_threads": 376, "set_threads": 384, "mutex": 512, "condition": 768,
+    "ticket": 0, "done": 64, "sleepers": 128, "hush": 144, "callers": 152, "before": 160, "busy": 192, "started": 200,
+    "wanted": 208, "code": 256, "rows": 264, "size": 272, "count": 280, "create": 320, "detach": 328, "lock": 336,
+    "unlock": 344, "wait": 352, "wake": 360, "yield": 368, "get_threads": 376, "set_threads": 384, "mutex": 512,
+    "condition": 768,
 }  # fmt: skip
 _BYTES = 1024
 _SPINS = 1500  # looks at the ticket, some 40 ns each, before a worker goes to sleep
@@ -73,7 +74,7 @@ class _Pool:
             getattr(self.posix, name)(ctypes.c_void_p(self.address + _WORDS[word]), None)
 
     def silences(self, get_threads: int, set_threads: int) -> None:
-        """Say how a BLAS is asked and told how many threads of its own it uses."""
+        """Say how BLAS is asked and told how many threads of its own it uses; see `quiet_call`."""
         self.memory[_WORDS["get_threads"] // 8] = get_threads
         self.memory[_WORDS["set_threads"] // 8] = set_threads
 
@@ -119,12 +120,7 @@ def _take_parts(tag: str, begin: str, out: str) -> list[str]:
 
 
 def pool_text() -> str:
-    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, quiet, parts.
-
-    With `quiet`, parts are calls of BLAS: while they run it uses no threads of its own. Those of OpenBLAS wait awake
-    for their next product, and would share the CPUs with the pool's for all that time. A pool of one thread does this,
-    too, for BLAS adds up in another order with threads of its own.
-    """
+    """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, parts."""
     fields = [_field(w, w) for w in ("ticket", "done", "sleepers", "code", "rows", "size", "count", "mutex")]
     fields.append(_field("condition", "condition"))
     return "\n".join([CONTROL, *_worker(fields), *_start(), *_run(fields), ""])
@@ -165,23 +161,22 @@ def _start() -> list[str]:
 
 def _run(fields: list[str]) -> list[str]:
     head = ["define i32 @pool_run(ptr %W) {", "entry:"]
-    row = (("n", "i64"), ("f", "ptr"), ("len", "i64"), ("S", "ptr"), ("still", "i64"))
+    row = (("n", "i64"), ("f", "ptr"), ("len", "i64"), ("S", "ptr"))
     for k, (name, kind) in enumerate(row):
         head += [f"  %{name}_at = getelementptr i64, ptr %W, i64 {k}", f"  %{name} = load {kind}, ptr %{name}_at"]
-    head += [f"  %R = getelementptr i64, ptr %W, i64 {len(row)}", "  %quiet = icmp ne i64 %still, 0"]
-    head += ["  %bytes = mul i64 %len, 8", *fields]
+    head += [f"  %R = getelementptr i64, ptr %W, i64 {len(row)}", "  %bytes = mul i64 %len, 8", *fields]
     return [
         *head, _field("busy", "busy"), _field("wanted", "wanted"), *_function("lock", "lock"),
         *_function("unlock", "unlock"), *_function("wake", "wake"), *_function("yield", "yield"),
         "  %others = load i64, ptr %wanted", "  %many = icmp sgt i64 %others, 0",
-        "  %shares = or i1 %many, %quiet", "  br i1 %shares, label %try, label %alone",
+        "  br i1 %many, label %try, label %alone",
         # another of Python's threads may be using the pool: then this one does its parts alone
         "try:", "  %x = cmpxchg ptr %busy, i64 0, i64 1 seq_cst monotonic", "  %mine = extractvalue {i64, i1} %x, 1",
         "  br i1 %mine, label %shared, label %alone",
         "alone:", "  %k = phi i64 [0, %entry], [0, %try], [%k1, %alone]", "  %ko = mul i64 %k, %bytes",
         "  %row = getelementptr i8, ptr %R, i64 %ko", "  %r = call i32 %f(ptr %row)", "  %k1 = add i64 %k, 1",
         "  %left = icmp ult i64 %k1, %n", "  br i1 %left, label %alone, label %end", "end:", "  ret i32 0",
-        "shared:", "  call void @start(ptr %S)", *_silence(), "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
+        "shared:", "  call void @start(ptr %S)", "  store i64 %n, ptr %count", "  store ptr %f, ptr %code",
         "  store ptr %R, ptr %rows", "  store i64 %bytes, ptr %size",
         "  store atomic i64 0, ptr %done seq_cst, align 8", "  store atomic i64 %n, ptr %ticket seq_cst, align 8",
         "  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8", "  %any = icmp sgt i64 %asleep, 0",
@@ -194,25 +189,38 @@ def _run(fields: list[str]) -> list[str]:
         f"  %long = icmp ugt i64 %c1, {_SPINS}", "  br i1 %long, label %give, label %watch",
         "give:", "  %y = call i32 %yield()", "  %again = load atomic i64, ptr %done seq_cst, align 8",
         "  %fin = icmp sge i64 %again, %n", "  br i1 %fin, label %over, label %give",
-        "over:", *_noise(), "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
+        "over:", "  store atomic i64 0, ptr %busy seq_cst, align 8", "  ret i32 0", "}",
     ]  # fmt: skip
 
 
-def _silence() -> list[str]:
-    """Tell BLAS to use one thread. Who does this holds the pool, so no two of fad's threads do it at a time."""
+def quiet_call(call: list[str]) -> list[str]:
+    """Return how BLAS is called, by these lines, with no threads of its own; %S is the pool, or null.
+
+    Those of OpenBLAS wait awake for their next product, and would share the CPUs with the pool's for all that time; and
+    with them the last bits depend on their number. The first of those who call tells it, and the last one tells it
+    to use as many again as before.
+    """
+
+    def locked(tag: str, count: str, edge: str, told: list[str]) -> list[str]:
+        return [
+            f"  br label %lock{tag}", f"lock{tag}:", f"  %x{tag} = cmpxchg ptr %hush, i64 0, i64 1 seq_cst monotonic",
+            f"  %got{tag} = extractvalue {{i64, i1}} %x{tag}, 1",
+            f"  br i1 %got{tag}, label %in{tag}, label %give{tag}", f"give{tag}:", f"  %y{tag} = call i32 %yield()", f"  br label %lock{tag}", f"in{tag}:",
+            f"  %old{tag} = load i64, ptr %callers", f"  %new{tag} = add i64 %old{tag}, {count}",
+            f"  store i64 %new{tag}, ptr %callers", f"  %edge{tag} = icmp eq i64 {edge}, 0",
+            f"  br i1 %edge{tag}, label %tell{tag}, label %free{tag}", f"tell{tag}:", *told,
+            f"  br label %free{tag}", f"free{tag}:", "  store atomic i64 0, ptr %hush seq_cst, align 8",
+        ]  # fmt: skip
+
+    first = ["  %loud = call i32 %get_threads()", "  store i32 %loud, ptr %before", "  call void %set_threads(i32 1)"]
+    last = ["  %again = load i32, ptr %before", "  call void %set_threads(i32 %again)"]
+    words = [*[_field(w, w) for w in ("hush", "callers", "before")], *_function("yield", "yield")]
     return [
-        "  br i1 %quiet, label %hush, label %go", "hush:", *_function("get_threads", "get_threads"),
-        *_function("set_threads", "set_threads"), "  %before = call i32 %get_threads()",
-        "  call void %set_threads(i32 1)", "  br label %go", "go:", "  %loud = phi i32 [0, %shared], [%before, %hush]",
+        "  %tellable = icmp ne ptr %S, null", "  br i1 %tellable, label %still, label %plain",
+        "plain:", *call, "  ret void", "still:", *words, *_function("get_threads", "get_threads"),
+        *_function("set_threads", "set_threads"), *locked("a", "1", "%olda", first), *call,
+        *locked("z", "-1", "%newz", last), "  ret void",
     ]  # fmt: skip
-
-
-def _noise() -> list[str]:
-    """Let BLAS use as many threads again as before."""
-    return [
-        "  br i1 %quiet, label %speak, label %leave", "speak:", *_function("say_threads", "set_threads"),
-        "  call void %say_threads(i32 %loud)", "  br label %leave", "leave:",
-    ]
 
 
 def _is_x86() -> bool:

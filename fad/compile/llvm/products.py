@@ -7,12 +7,13 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 from __future__ import annotations
 
 from fad.compile.llvm.emit import BYTES, F32, F64, constant
+from fad.compile.llvm.pool import quiet_call
 from fad.compile.llvm.vectors import CONTROL, register_bytes, vector
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time
-GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc")
-GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy")
+GEMM = ("f", "ta", "tb", "m", "n", "k", "alpha", "lda", "ldb", "beta", "ldc", "pool")
+GEMV = ("f", "t", "m", "n", "alpha", "lda", "incx", "beta", "incy", "pool")
 SUFFIX = {F64: "f64", F32: "f32"}
 
 
@@ -52,23 +53,24 @@ def head(name: str) -> list[str]:
 
 def gemm_text() -> str:
     """Return the call of gemm. What it takes by reference lies in the row, which serves integers of any size."""
-    by_reference = words(GEMM, len(BATCH), values=False)
-    return "\n".join([
-        CONTROL, *head("blas_gemm"), *by_reference, "  %f = load ptr, ptr %p_f",
-        "  call void %f(ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, "
-        "ptr %p_ldb, ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1)",
-        "  ret void", "}", *over_batch("blas_gemm"),
-    ])  # fmt: skip
+    return _blas_text("blas_gemm", GEMM, (
+        "ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_ldb, "
+        "ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1"
+    ))  # fmt: skip
 
 
 def gemv_text() -> str:
     """Return the call of gemv: A is the matrix, B the vector."""
-    return "\n".join([
-        CONTROL, *head("blas_gemv"), *words(GEMV, len(BATCH), values=False), "  %f = load ptr, ptr %p_f",
-        "  call void %f(ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, "
-        "ptr %p_beta, ptr %C, ptr %p_incy, i64 1)",
-        "  ret void", "}", *over_batch("blas_gemv"),
-    ])  # fmt: skip
+    return _blas_text("blas_gemv", GEMV, (
+        "ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, ptr %p_beta, ptr %C, "
+        "ptr %p_incy, i64 1"
+    ))  # fmt: skip
+
+
+def _blas_text(name: str, row: tuple, given: str) -> str:
+    found = ["  %f = load ptr, ptr %p_f", "  %S = load ptr, ptr %p_pool"]
+    call = [*words(row, len(BATCH), values=False), *found, *quiet_call([f"  call void %f({given})"])]
+    return "\n".join([CONTROL, *head(name), *call, "}", *over_batch(name)])
 
 
 # --- own code --------------------------------------------------------------------------------------------------------
