@@ -205,7 +205,8 @@ def quiet_call(call: list[str]) -> list[str]:
         return [
             f"  br label %lock{tag}", f"lock{tag}:", f"  %x{tag} = cmpxchg ptr %hush, i64 0, i64 1 seq_cst monotonic",
             f"  %got{tag} = extractvalue {{i64, i1}} %x{tag}, 1",
-            f"  br i1 %got{tag}, label %in{tag}, label %give{tag}", f"give{tag}:", f"  %y{tag} = call i32 %yield()", f"  br label %lock{tag}", f"in{tag}:",
+            f"  br i1 %got{tag}, label %in{tag}, label %give{tag}", f"give{tag}:", f"  %y{tag} = call i32 %yield()",
+            f"  br label %lock{tag}", f"in{tag}:",
             f"  %old{tag} = load i64, ptr %callers", f"  %new{tag} = add i64 %old{tag}, {count}",
             f"  store i64 %new{tag}, ptr %callers", f"  %edge{tag} = icmp eq i64 {edge}, 0",
             f"  br i1 %edge{tag}, label %tell{tag}, label %free{tag}", f"tell{tag}:", *told,
