@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from fad.compile.uses import use_counts
-from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 
 FEWEST = 4  # terms below which nothing is gained
+LONG = 16  # parts of a stack from which on it is looked for in others
 MOST = 1 << 26  # bytes of one stack
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
@@ -24,7 +25,7 @@ def merge_steps(graph: Graph) -> Graph:
     """Rewrite products of the slices of one array, and sums of products, as one product each."""
     if sum(eq.prim.name in ("matmul", "sum_over", "multiply") for eq in graph.equations) < FEWEST:
         return graph
-    return _Totals(graph).rewritten(_Slices(graph).rewritten())
+    return share_stacks(_Totals(graph).rewritten(_Slices(graph).rewritten()))
 
 
 class _Rewriting:
@@ -250,3 +251,51 @@ class _Totals(_Rewriting):
 def _set_of(some: list[tuple]) -> frozenset[int]:
     """Return the last factors of some terms: what is stacked for all of them is there for their sum over rows, too."""
     return frozenset(factors[-1] for factors in some)
+
+
+# --- stacks within stacks ----------------------------------------------------------------------------------------
+
+
+def share_stacks(graph: Graph) -> Graph:
+    """Let a stack whose parts are a run of those of a longer one be a slice of that, so that nothing is copied.
+
+    What needs the shorter one moves behind the longer one, unless that needs it itself.
+    """
+    joins = [eq for eq in graph.equations if eq.prim.name == "join" and eq.params["axis"] == 0]
+    stacks = [eq for eq in joins if len(eq.ins) >= LONG]
+    for short in stacks:
+        for long in stacks:
+            start = _start_of(short.ins, long.ins) if len(short.ins) < len(long.ins) else -1
+            if start >= 0:
+                equations = _sliced(graph, short, long, start)
+                if equations is not None:  # the others are found in what is new
+                    return share_stacks(graph.replace(equations=equations))
+    return graph
+
+
+def _start_of(few: tuple, many: tuple) -> int:
+    start = many.index(few[0]) if few[0] in many else -1
+    return start if many[start : start + len(few)] == few else -1
+
+
+def _sliced(graph: Graph, short: Equation, long: Equation, start: int) -> list[Equation] | None:
+    """Return the equations with one stack as a slice of another; None if the other one depends on it."""
+    rows = [graph.types[i].shape[0] for i in long.ins]
+    first = sum(rows[:start])
+    template = (slice(first, first + sum(rows[start : start + len(short.ins)])),)
+    part = Equation(REGISTRY["getitem"], long.outs, {"template": template}, short.outs, short.place)
+    if any(eq is long for eq in graph.equations[: graph.equations.index(short)]):
+        return [part if eq is short else eq for eq in graph.equations]
+    late, waiting, equations = set(short.outs), [part], []
+    for eq in graph.equations:
+        if waiting and not late.isdisjoint(eq.ins):
+            if eq is long or eq.prim is GUARD:
+                return None
+            late.update(eq.outs)
+            waiting.append(eq)
+        elif eq is long:
+            equations += [eq, *waiting]
+            waiting = []
+        elif eq is not short:
+            equations.append(eq)
+    return equations

@@ -4,9 +4,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from natively import compiled
 
 import fad
 from fad.compile.passes import optimise
+from fad.compile.unrolled import share_stacks
 
 RNG = np.random.default_rng(4)
 
@@ -152,3 +154,61 @@ def test_pieces_are_added_where_they_overlap_and_nothing_stands_between_them(pla
 
     x, y = replayed(f, RNG.normal(size=(5, 6)))
     np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
+PARTS = [RNG.normal(size=(2, 3)) for _ in range(20)]
+
+
+def stacks(graph):
+    return [len(eq.ins) for eq in graph.equations if eq.prim.name == "join"]
+
+
+def the_longer_last(xs):
+    ys = [np.sin(x) for x in xs]
+    few = np.concatenate(ys[2:19])
+    return np.tanh(few) @ np.ones(3), np.concatenate(ys)
+
+
+def the_longer_first(xs):
+    ys = [np.sin(x) for x in xs]
+    return np.concatenate(ys) * 2.0, np.concatenate(ys[:18])
+
+
+def a_stack_in_a_stack_in_a_stack(xs):
+    ys = [np.sin(x) for x in xs]
+    return np.concatenate(ys[3:19]), np.concatenate(ys[2:19]) * 2.0, np.concatenate(ys)
+
+
+@pytest.mark.parametrize("f", [the_longer_last, the_longer_first, a_stack_in_a_stack_in_a_stack])
+def test_a_stack_that_is_part_of_another_is_a_slice_of_it(f):
+    graph = fad.make_graph(f)(PARTS)
+    found = share_stacks(graph)
+    assert stacks(found) == [20]
+    for a, b in zip(found(*PARTS), graph(*PARTS), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(compiled(f, PARTS)(PARTS), f(PARTS), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def the_longer_needs_the_shorter(xs):
+    ys = [np.sin(x) for x in xs]
+    few = np.concatenate(ys[:18])
+    return np.concatenate([*ys[:18], few[:2] * 2.0, ys[19]])
+
+
+def others_between(xs):
+    ys = [np.sin(x) for x in xs]
+    return np.concatenate(ys[:18]), np.concatenate([*ys[:9], *ys[10:]])
+
+
+def a_question_between(xs):
+    ys = [np.sin(x) for x in xs]
+    few = np.concatenate(ys[:18])
+    return np.concatenate(ys) if np.sum(few) < 1e3 else few
+
+
+@pytest.mark.parametrize("f", [the_longer_needs_the_shorter, others_between, a_question_between])
+def test_a_stack_that_cannot_wait_for_another_or_is_no_part_of_it_stays(f):
+    graph = fad.make_graph(f)(PARTS)
+    assert stacks(share_stacks(graph)) == stacks(graph)
+    assert len(stacks(graph)) == 2

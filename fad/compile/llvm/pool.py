@@ -29,6 +29,9 @@ _WORDS = {
 }  # fmt: skip
 _BYTES = 1024
 _SPINS = 1500  # looks at the ticket, some 40 ns each, before a worker goes to sleep
+# Cycles between two looks after which it was not running: it may share a CPU with the caller while another is idle. It
+# sleeps then, for the system finds a free CPU for a thread that it wakes, but may leave one that is awake where it is.
+_AWAY = 500_000
 _LIBRARY = {
     "create": "pthread_create", "detach": "pthread_detach", "lock": "pthread_mutex_lock",
     "unlock": "pthread_mutex_unlock", "wait": "pthread_cond_wait", "wake": "pthread_cond_broadcast",
@@ -127,15 +130,19 @@ def pool_text() -> str:
 
 
 def _worker(fields: list[str]) -> list[str]:
+    clock = "call i64 @llvm.readcyclecounter()" if _is_x86() else "add i64 0, 0"
     return [
-        "declare void @llvm.x86.sse2.pause()" if _is_x86() else "",
+        "declare void @llvm.x86.sse2.pause()\ndeclare i64 @llvm.readcyclecounter()" if _is_x86() else "",
         "define internal ptr @worker(ptr %S) {", "entry:", *fields,
         *_function("lock", "lock"), *_function("unlock", "unlock"), *_function("wait", "wait"),
-        "  br label %idle", "idle:", "  br label %spin", "spin:",
-        "  %i = phi i64 [0, %idle], [%i1, %again]", "  %now = load atomic i64, ptr %ticket monotonic, align 8",
+        "  br label %idle", "idle:", f"  %begun = {clock}", "  br label %spin", "spin:",
+        "  %i = phi i64 [0, %idle], [%i1, %again]", "  %last = phi i64 [%begun, %idle], [%time, %again]",
+        "  %now = load atomic i64, ptr %ticket monotonic, align 8",
         "  %ready = icmp sgt i64 %now, 0", "  br i1 %ready, label %work, label %again", "again:",
         "  call void @llvm.x86.sse2.pause()" if _is_x86() else "", "  %i1 = add i64 %i, 1",
-        f"  %tired = icmp ugt i64 %i1, {_SPINS}", "  br i1 %tired, label %sleep, label %spin",
+        f"  %time = {clock}", "  %gap = sub i64 %time, %last", f"  %away = icmp ugt i64 %gap, {_AWAY}",
+        f"  %long = icmp ugt i64 %i1, {_SPINS}", "  %tired = or i1 %long, %away",
+        "  br i1 %tired, label %sleep, label %spin",
         "sleep:", "  %l = call i32 %lock(ptr %mutex)", "  %s1 = atomicrmw add ptr %sleepers, i64 1 seq_cst",
         "  br label %look", "look:", "  %then = load atomic i64, ptr %ticket seq_cst, align 8",
         "  %woken = icmp sgt i64 %then, 0", "  br i1 %woken, label %rise, label %rest",
