@@ -7,6 +7,7 @@ and knows their derivatives. So the formulas never meet a division by zero, at a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -209,10 +210,16 @@ def general(name: str, decompose: Callable) -> Primitive:
     return prim
 
 
+@functools.cache
+def _may_be_real() -> bool:
+    """Tell whether NumPy gives real eigenvalues of real matrices where all of them are, as it did before 2.5."""
+    return np.linalg.eigvals(np.ones((1, 1))).dtype.kind == "f"
+
+
 def _eig(a):
     w, v = np.linalg.eig(a)
-    # The library of a device may give complex numbers where NumPy gives real ones: where all of them are.
-    if a.dtype.kind == "f" and type(w) is not np.ndarray and not bool(np.any(w.imag)):
+    # The library of a device may give complex numbers where NumPy gives real ones.
+    if a.dtype.kind == "f" and type(w) is not np.ndarray and _may_be_real() and not bool(np.any(w.imag)):
         return w.real, v.real
     return w, v
 

@@ -63,7 +63,7 @@ wofz_p = special(
 def wofz(z, /, **options):
     """Return Faddeeva's function exp(-z**2) erfc(-i z): complex, for real arguments too."""
     if type(z) is Tracer and z.dtype.kind == "f":
-        z = z.astype(np.complex128)  # in single precision too, as SciPy does
+        z = z.astype(sc.wofz(np.zeros((), z.dtype)).dtype)  # SciPy before 1.18 leaves single precision
     return wofz_p(z, **options)
 
 
