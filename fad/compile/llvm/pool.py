@@ -28,7 +28,7 @@ _WORDS = {
     "condition": 768,
 }  # fmt: skip
 _BYTES = 1024
-_SPINS = 1500  # looks at the ticket, some 40 ns each, before a worker goes to sleep
+_SPINS = 4000  # looks at the ticket, some 40 ns each, before a worker goes to sleep: waking it takes as long
 # Cycles between two looks after which it was not running: it may share a CPU with the caller while another is idle. It
 # sleeps then, for the system finds a free CPU for a thread that it wakes, but may leave one that is awake where it is.
 _AWAY = 500_000
