@@ -19,6 +19,7 @@ from fad.compile.llvm.fixed import DRIVER, guard_text
 from fad.compile.llvm.interrupts import glance_text, watch
 from fad.compile.llvm.kernels import Node
 from fad.compile.lookups import add_lookup
+from fad.compile.passes import share_copies
 from fad.compile.pieces import left_out, outside, with_ellipsis
 from fad.compile.planes import COMPLEX, split_complex
 from fad.compile.pools import expand_pools, lay_by_rows, split_sums
@@ -34,7 +35,7 @@ from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, sam
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 _REWRITES = (
     composed, narrow_choices, expand_pools, slice_sooner, lay_examples_last, split_sums, lay_by_rows, gather_scatters,
-    split_complex,
+    split_complex, share_copies,
 )  # fmt: skip
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 

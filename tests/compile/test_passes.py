@@ -15,6 +15,7 @@ from fad.compile.passes import (
     fold_constants,
     optimise,
     share,
+    share_copies,
     simplify,
     take_apart,
 )
@@ -251,3 +252,19 @@ def test_products_leave_their_loop_and_what_is_not_needed_is_not_computed():
     bodies = [eq.params["body"] for eq in found.equations if eq.prim.name == "scan"]
     assert [names(body).count("matmul") for body in bodies] == [1, 1]
     assert not any("exp" in names(body) for body in bodies)
+
+
+def test_a_transposed_array_is_copied_once_for_all_its_shapes():
+    x = np.arange(24.0).reshape(4, 6)
+
+    def f(x):
+        y = x.T
+        return y.reshape(3, 8) * 2.0, y.reshape(-1) + 1.0, y.reshape(2, 12)
+
+    graph = optimise(fad.make_graph(f)(x))
+    found = share_copies(graph)
+    (turned,) = [eq.outs[0] for eq in found.equations if eq.prim.name == "permute"]
+    assert sum(turned in eq.ins for eq in graph.equations) == 3
+    assert sum(turned in eq.ins for eq in found.equations) == 1
+    for a, b in zip(found(x), f(x), strict=True):
+        np.testing.assert_array_equal(a, b)
