@@ -37,7 +37,7 @@ _COST = 0.06  # nanoseconds of a multiplication by own code, for the decision wh
 _COST_BLAS = {F32: 0.02, F64: 0.04}  # and by BLAS,
 _COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is read for it;
 _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
-SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 1_000_000.0  # nanoseconds from which on one is cut in two, and in four
+SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
 _LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor anew
 
 
