@@ -126,3 +126,11 @@ print(f.explain())
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "lowering: llvm" in done.stdout
+
+
+def test_a_blas_that_cannot_be_told_is_called_whole(monkeypatch):
+    monkeypatch.setattr(blas, "threads", lambda: None)
+    a, b = rng.normal(size=(700, 520)), rng.normal(size=(520, 600))
+    fast = compiled(lambda a, b: a.T @ b[:, :520].T, a.T, b)
+    assert table(fast) == ["blas_gemm"]
+    np.testing.assert_allclose(fast(a.T, b), a @ b[:, :520].T, rtol=1e-12, atol=1e-10)
