@@ -379,6 +379,21 @@ class ImpureFunctionError(FadError, RuntimeError):
     """
 
 
+class ImpureFunctionWarning(UserWarning):
+    """A jitted function drew random numbers outside of ``fad.random``, or read a clock, while it was recorded.
+
+    Its program repeats the numbers of the first call in all later ones.
+
+    Wrong::
+
+        fad.jit(lambda x: x + np.random.normal(size=x.shape))
+
+    Right::
+
+        fad.jit(lambda key, x: x + fad.random.normal(key, x.shape))
+    """
+
+
 class StaticArgumentError(FadError, TypeError):
     """A static argument of a jitted function cannot be hashed.
 

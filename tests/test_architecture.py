@@ -38,7 +38,7 @@ FLOORS = [
         "transforms.checkpoint", "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched",
         "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps", "transforms.loops",
         "transforms.repeat", "transforms.branches", "transforms.under", "compile.", "transforms.donated",
-        "transforms.static", "transforms.paths", "transforms.jit",
+        "transforms.static", "transforms.paths", "transforms.hidden", "transforms.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "random"],
     ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],

@@ -30,6 +30,7 @@ from fad.core.graph import GuardFailed
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
+from fad.transforms.hidden import Hidden
 from fad.transforms.mutation import overlaps
 from fad.transforms.paths import MAX_PATHS, Path, Signature, again, check_pure, is_of_values, note_operation, refused
 from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
@@ -54,6 +55,7 @@ class Jitted:
         self._inner: dict[Any, Jitted] = {}
         self._lock = threading.RLock()
         self._hits = self._misses = 0
+        self._told = False  # whether a warning has said that the function draws random numbers of its own
         self._elsewhere: Counter[str] = Counter()
         self._plain = not (self._static or self._donated)
 
@@ -289,6 +291,7 @@ class _Call:
             return self.eager()
         if _closes_over_tracer(jitted.fun):
             return self.eager()
+        hidden = None if jitted._told else Hidden(jitted.fun)
         try:
             with effects.compiling():
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced)
@@ -296,6 +299,7 @@ class _Call:
             return self.eager()
         path = Path(recording, self.donated)
         check_pure(path, expected)
+        jitted._told = hidden is None or hidden.warn(path.graph.constants.values())
         with jitted._lock:
             jitted._misses += 1
             signature = jitted._signatures.setdefault(key, Signature())

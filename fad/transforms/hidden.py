@@ -1,0 +1,210 @@
+"""Numbers that a program would repeat: what a function draws, or reads from a clock, while it is recorded.
+
+The states of generators are compared before and after the function runs: NumPy's global one, and those that the
+function reaches by its global names, its closure or its object, Python's ``random`` included. A recording alone pays
+for it, never a call of a program. The line is looked for in the code of the function, once something was drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dis
+import functools
+import random
+import sys
+import threading
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fad.errors import ImpureFunctionWarning
+from fad.places import show_place
+
+_MOST = 100  # objects that are looked at, from the function on
+_LIBRARIES = ("fad", "numpy", "scipy")  # their functions are not read for names, only their closures for functions
+_GLOBAL = random.random.__self__  # type: ignore[attr-defined]
+_CLOCKS = (time.time, time.perf_counter, time.monotonic)
+
+
+class Hidden:
+    """What a function could read besides its arguments, as it was before the function ran."""
+
+    __slots__ = ("fun", "states", "begun", "alone")
+
+    def __init__(self, fun: Callable):
+        self.fun = fun
+        self.states = [(source, ask, ask()) for source, ask in _sources(fun)]
+        self.alone = threading.active_count() == 1  # another thread may draw from the global ones meanwhile
+        self.begun = [clock() for clock in _CLOCKS]
+
+    def warn(self, constants: Iterable) -> bool:
+        """Warn of the first source that changed, or of a clock's time among the constants; tell if there is one."""
+        ended = [clock() for clock in _CLOCKS]
+        for source, ask, before in self.states:
+            if ask() != before:
+                place = _place(self.fun, functools.partial(_draws, source))
+                if place or self.alone:
+                    return _warn(f"draws random numbers from {_name(source)}", "a key of fad.random", place)
+        spans = list(zip(self.begun, ended, strict=True))
+        if any(type(x) is float and any(a <= x <= b for a, b in spans) for x in constants):
+            place = _place(self.fun, _is_clock)
+            return place is not None and _warn("reads a clock", "the time", place)
+        return False
+
+
+def _draws(source: Any, x: Any) -> bool:
+    """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
+    return x is source or (x is not None and getattr(x, "__self__", None) is source)
+
+
+def _is_clock(x: Any) -> bool:
+    return type(x) is types.BuiltinFunctionType and x in _CLOCKS
+
+
+def _warn(does: str, instead: str, place: tuple[str, int] | None) -> bool:
+    text = (
+        f"a jitted function {does}, {f'at {show_place(place)}' if place else 'in a function that it calls'}: "
+        "its program repeats the numbers of this call in every later one. "
+        f"Pass {instead} as an argument, or the numbers themselves"
+    )
+    if place:
+        warnings.warn_explicit(text, ImpureFunctionWarning, *place)
+    else:
+        warnings.warn(text, ImpureFunctionWarning, stacklevel=2)
+    return True
+
+
+# --- sources of random numbers, and a short answer that changes when one is drawn from --------------------------------
+
+
+def _sources(fun: Callable) -> Iterator[tuple[Any, Callable]]:
+    """Give NumPy's global generator, and the generators that the function reaches, with what tells their states."""
+    of_numpy = sys.modules.get("numpy.random")
+    if of_numpy is not None:
+        yield of_numpy.random.__self__, _position(of_numpy.get_bit_generator())
+    for x in _reached(fun):
+        if x is random or isinstance(x, random.Random):
+            x = _GLOBAL if x is random else x
+            yield x, x.getstate
+        elif of_numpy is None:
+            continue
+        elif isinstance(x, of_numpy.RandomState):
+            yield x, _position(x._bit_generator)
+        elif isinstance(x, of_numpy.Generator):
+            yield x, _position(x.bit_generator)
+
+
+def _position(bits: Any) -> Callable:
+    """Return a function that gives the state of a bit generator: of MT19937, which is long, a few words in memory."""
+    if type(bits).__name__ != "MT19937":
+        return lambda: bits.state
+    words = (ctypes.c_uint32 * 625).from_address(bits.ctypes.state_address)
+    return lambda: (words[624], words[0], words[623])
+
+
+def _name(source: Any) -> str:
+    if source is _GLOBAL:
+        return "the module random"
+    kind = type(source)
+    found = source is getattr(sys.modules[kind.__module__], "_rand", None)
+    return "numpy.random" if found else f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+
+
+def _reached(fun: Any) -> Iterator[Any]:
+    """Give what a function finds by name, and what that finds, without running anything; each once."""
+    seen: set[int] = set()
+    todo = [fun]
+    for x in todo:
+        if id(x) not in seen:
+            if len(seen) == _MOST:
+                break
+            seen.add(id(x))
+            yield x
+            todo += _neighbours(x)
+
+
+def _neighbours(x: Any) -> list:
+    """Return what an object is known to use: a function its names, an object what it holds."""
+    if isinstance(x, types.MethodType):
+        return [x.__self__, x.__func__]
+    if isinstance(x, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    if isinstance(x, types.BuiltinFunctionType):
+        return [x.__self__]
+    held = getattr(x, "__dict__", None)
+    if isinstance(x, types.FunctionType):
+        found = [*_cells(x).values(), *x.__dict__.values()]
+        if _is_users(x):
+            known = x.__globals__
+            found += x.__defaults__ or ()
+            found += [known[name] for code in _codes(x.__code__) for name in code.co_names if name in known]
+        return found
+    if type(held) is not dict or isinstance(x, (type, types.ModuleType)):
+        return []
+    call = type(x).__call__ if callable(x) else None
+    return [*held.values(), *([call] if isinstance(call, types.FunctionType) else ())]
+
+
+def _is_users(fun: types.FunctionType) -> bool:
+    return (fun.__module__ or "").partition(".")[0] not in _LIBRARIES
+
+
+def _cells(fun: types.FunctionType) -> dict[str, Any]:
+    found = {}
+    for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # a cell that is still empty
+            found[name] = cell.cell_contents
+    return found
+
+
+def _codes(code: types.CodeType) -> list[types.CodeType]:
+    """Return the code of a function, and of the functions that it makes."""
+    found = [code]
+    for c in found:
+        found += [x for x in c.co_consts if isinstance(x, types.CodeType)]
+    return found
+
+
+# --- the line that draws ----------------------------------------------------------------------------------------------
+
+
+def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
+    """Return the first line, in the user's functions, that names something that `reads`."""
+    reached = list(_reached(fun))
+    held = {name for x in reached for name, value in getattr(x, "__dict__", {}).items() if reads(value)}
+    for f in reached:
+        if isinstance(f, types.FunctionType) and _is_users(f):
+            for code in _codes(f.__code__):
+                line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)
+                if line is not None:
+                    return code.co_filename, line
+    return None
+
+
+def _defaults(fun: types.FunctionType) -> dict[str, Any]:
+    given = fun.__defaults__ or ()
+    names = fun.__code__.co_varnames[: fun.__code__.co_argcount]
+    return dict(zip(names[len(names) - len(given) :], given, strict=True))
+
+
+def _line(code: types.CodeType, known: dict, held: set, reads: Callable[[Any], bool]) -> int | None:
+    """Follow names like ``np.random.rand`` through the code; attributes of unknown objects are known by name alone."""
+    value: Any = None
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = (step.positions and step.positions.lineno) or line
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            module = isinstance(value, types.ModuleType)
+            if not module and step.argval in held:
+                return line
+            value = getattr(value, step.argval, None) if module else None
+        elif step.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST")):
+            value = known.get(step.argval) if type(step.argval) is str else None
+        else:
+            continue
+        if reads(value):
+            return line
+    return None

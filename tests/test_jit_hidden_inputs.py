@@ -1,0 +1,126 @@
+"""jit tells at recording that a function drew random numbers, or read a clock, that its program would repeat."""
+
+import random
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import fad
+from fad.errors import ImpureFunctionWarning
+
+X = np.ones(3)
+outside = np.random.default_rng(0)
+from_random = random.Random(0)
+
+
+class Noise:
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, x):
+        return x + self.rng.normal(size=x.shape)
+
+    def method(self, x):
+        return x + self.rng.normal()
+
+
+def helper(shape):
+    return outside.normal(size=shape)
+
+
+def made_here():
+    rng = np.random.RandomState(0)
+    return lambda x: x * rng.rand()
+
+
+FROZEN = {
+    "numpy's global generator": lambda x: x + np.random.rand(3),
+    "one of its functions by name": lambda x, draw=np.random.standard_normal: x + draw(3),
+    "a global Generator": lambda x: x + outside.normal(size=3),
+    "a Generator of a function called": lambda x: x + helper(3),
+    "a Generator kept in a closure": made_here(),
+    "a Generator of a callable object": Noise(),
+    "a Generator of a method's object": Noise().method,
+    "random's global generator": lambda x: x * random.random(),
+    "an instance of random.Random": lambda x: x * from_random.gauss(0.0, 1.0),
+    "a gradient": fad.grad(lambda x: np.sum(x * np.random.rand(3))),
+    "time": lambda x: x + time.time(),
+    "a counter of the processor": lambda x: x + time.perf_counter(),
+}
+
+
+@pytest.mark.parametrize("function", FROZEN.values(), ids=FROZEN)
+def test_numbers_that_a_program_would_repeat_are_told_at_recording_with_the_line(function):
+    with pytest.warns(ImpureFunctionWarning, match=r"test_jit_hidden_inputs\.py:\d+: .*argument") as seen:
+        fad.jit(function)(X)
+    (warning,) = seen
+    assert warning.filename == __file__
+
+
+def test_the_line_named_is_the_one_that_draws():
+    def f(x):
+        y = np.sin(x)
+        noise = np.random.normal(size=3)  # here
+        return y + noise
+
+    with pytest.warns(ImpureFunctionWarning, match=r"noise = np\.random\.normal\(size=3\)  # here"):
+        fad.jit(f)(X)
+
+
+def test_a_draw_in_a_library_is_told_without_its_line():
+    with pytest.warns(ImpureFunctionWarning, match=r"numpy\.random.*fad\.random"):
+        fad.jit(lambda x: x + scipy.stats.norm.rvs(size=3))(X)
+
+
+def test_a_draw_in_another_thread_is_not_taken_for_the_functions():
+    started, done = threading.Event(), threading.Event()
+
+    def draws():
+        started.wait(10)
+        np.random.rand()
+        done.set()
+
+    def f(x):
+        started.set()
+        done.wait(10)
+        return x + 1.0
+
+    thread = threading.Thread(target=draws)
+    thread.start()
+    fad.jit(f)(X)
+    thread.join()
+
+
+def test_a_program_is_told_once():
+    fast = fad.jit(lambda x: x + np.random.rand())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for n in (2, 3, 4, 4):
+            fast(np.ones(n))
+    assert [w.category for w in seen] == [ImpureFunctionWarning]
+
+
+PURE = {
+    "a key": lambda x: x + fad.random.normal(fad.random.key(0), x.shape),
+    "a generator made inside": lambda x: x + np.random.default_rng(0).normal(size=3),
+    "a generator not drawn from": lambda x: x + float(outside is not None),
+    "a clock that is only printed": lambda x: [time.time(), x + 1.0][1],
+}
+
+
+@pytest.mark.parametrize("function", PURE.values(), ids=PURE)
+def test_a_function_without_hidden_draws_is_not_warned_of(function):
+    fad.jit(function)(X)
+
+
+def test_numpy_random_is_not_imported_for_it():
+    import subprocess
+    import sys
+
+    code = "import sys, fad; fad.jit(lambda x: x + 1.0)(1.0); sys.exit('numpy.random' in sys.modules)"
+    before = subprocess.run([sys.executable, "-c", "import sys, numpy, fad; sys.exit('numpy.random' in sys.modules)"])
+    assert subprocess.run([sys.executable, "-c", code]).returncode == before.returncode
