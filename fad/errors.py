@@ -439,7 +439,22 @@ class DonatedArrayError(FadError, RuntimeError):
 
 
 class PathLimitWarning(UserWarning):
-    """A jitted function has more ways through it than jit records; further ones run without jit."""
+    """A jitted function has more ways through it than jit keeps, or is called with ever new kinds of arguments.
+
+    Further ways through it run without jit. Of the kinds of arguments those that are not in use are forgotten.
+
+    Wrong, for each call has another function as its argument::
+
+        step = fad.jit(lambda x, f: f(x), static_argnums=1)
+        for x in data:
+            step(x, lambda y: y * 2)
+
+    Right::
+
+        double = lambda y: y * 2
+        for x in data:
+            step(x, double)
+    """
 
 
 class NativeFallbackWarning(UserWarning):

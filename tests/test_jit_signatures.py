@@ -1,14 +1,18 @@
 """jit: what tells one recording from another, captured values, and jitted functions as objects; both lowerings."""
 
 import copy
+import gc
 import pickle
+import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 import fad
 from fad.compile.lowering import has_llvm, using
-from fad.errors import StaticArgumentError
+from fad.errors import PathLimitWarning, StaticArgumentError
+from fad.transforms.paths import MAX_SIGNATURES
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
 X = np.random.default_rng(0).normal(size=(5, 4))
@@ -119,3 +123,50 @@ def test_jitted_functions_are_copied_and_pickled():
             for _ in range(3):
                 np.testing.assert_allclose(again(*args), f.fun(*args), rtol=1e-15)
     assert pickle.loads(pickle.dumps(known_by_its_name)) is known_by_its_name
+
+
+def made_anew(n):
+    return lambda x: x * n
+
+
+@pytest.mark.parametrize("options", [{}, {"static_argnums": 1}], ids=["argument", "static"])
+def test_functions_made_anew_for_each_call_do_not_pile_up_and_are_told_of_once(options):
+    kept = []
+    fast = fad.jit(lambda x, f: f(x), **options)
+    with warnings.catch_warnings(record=True, action="always") as seen:
+        for n in range(3 * MAX_SIGNATURES):
+            f = made_anew(float(n))
+            kept.append(weakref.ref(f))
+            assert fast(2.0, f) == 2.0 * n
+            del f
+    assert fast.cache_info().signatures <= MAX_SIGNATURES
+    gc.collect()
+    assert sum(ref() is not None for ref in kept) <= MAX_SIGNATURES
+    (warning,) = seen
+    assert warning.category is PathLimitWarning
+    assert warning.filename == __file__
+    assert "made_anew.<locals>.<lambda>" in str(warning.message)
+
+
+def test_signatures_in_use_stay_when_others_are_forgotten():
+    fast = fad.jit(lambda x: x * 2.0)
+    with_static = fad.jit(lambda x, n: x * n, static_argnums=1)
+    for _ in range(2):
+        fast(X), with_static(X, 2)
+    misses = fast.cache_info().misses, with_static.cache_info().misses
+    with warnings.catch_warnings(record=True, action="always") as seen:
+        for n in range(3 * MAX_SIGNATURES):
+            fast(np.ones(n)), with_static(X, n + 3)
+            fast(X), with_static(X, 2)
+    assert [w.category for w in seen] == [PathLimitWarning] * 2
+    assert "shapes" in str(seen[0].message)
+    assert fast.cache_info().misses == misses[0] + 3 * MAX_SIGNATURES
+    assert with_static.cache_info().misses == misses[1] + 3 * MAX_SIGNATURES
+
+
+def test_transforms_of_calls_with_functions_made_anew_do_not_pile_up():
+    fast = fad.jit(lambda x, f: f(x), static_argnums=1)
+    with warnings.catch_warnings(record=True):
+        for n in range(2 * MAX_SIGNATURES):
+            assert fad.grad(fast)(2.0, made_anew(float(n))) == n
+    assert len(fast._inner) <= MAX_SIGNATURES

@@ -32,7 +32,19 @@ from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.hidden import Hidden
 from fad.transforms.mutation import overlaps
-from fad.transforms.paths import MAX_PATHS, Path, Signature, again, check_pure, is_of_values, note_operation, refused
+from fad.transforms.paths import (
+    MAX_PATHS,
+    MAX_SIGNATURES,
+    Path,
+    Signature,
+    again,
+    check_pure,
+    forget_unused,
+    is_of_values,
+    note_operation,
+    refused,
+    why_so_many,
+)
 from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -55,6 +67,7 @@ class Jitted:
         self._inner: dict[Any, Jitted] = {}
         self._lock = threading.RLock()
         self._hits = self._misses = 0
+        self._crowded = False  # whether a warning has said that there are many signatures
         self._told = False  # whether a warning has said that the function draws random numbers of its own
         self._elsewhere: Counter[str] = Counter()
         self._plain = not (self._static or self._donated)
@@ -169,6 +182,8 @@ class Jitted:
             key = (kind, in_tree, tuple(mine), static)
             found = self._inner.get(key)
             if found is None:
+                if len(self._inner) >= MAX_SIGNATURES:
+                    self._inner.clear()
                 found = self._inner[key] = jit(make())
             return found
 
@@ -266,6 +281,7 @@ class _Call:
                     raise
                 return again(error, self.eager)
             jitted._hits += 1
+            signature.used = True
             self.promote(signature, path, quick)
             return out
         return self.record(key, quick, expected)
@@ -302,6 +318,8 @@ class _Call:
         jitted._told = hidden is None or hidden.warn(path.graph.constants.values())
         with jitted._lock:
             jitted._misses += 1
+            if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
+                self.make_room(key)
             signature = jitted._signatures.setdefault(key, Signature())
             if len(signature.paths) >= MAX_PATHS:
                 signature.full = True
@@ -315,6 +333,20 @@ class _Call:
             else:
                 signature.paths.insert(0, path)
         return recording.result
+
+
+    def make_room(self, key: Any) -> None:
+        jitted = self.jitted
+        forget_unused(jitted._signatures)
+        jitted._quick.clear()
+        if not jitted._crowded:
+            jitted._crowded = True
+            warnings.warn(
+                f"jit recorded {jitted!r} for {MAX_SIGNATURES} signatures, and from now on forgets those that are not "
+                f"in use: {why_so_many(key)}",
+                PathLimitWarning,
+                stacklevel=6,
+            )
 
 
 def _closes_over_tracer(fun: Callable) -> bool:

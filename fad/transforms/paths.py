@@ -21,6 +21,7 @@ from fad.transforms.mutation import fingerprint
 from fad.transforms.record import may_refuse, unhurried
 
 MAX_PATHS = 32
+MAX_SIGNATURES = 256
 
 
 class Path:
@@ -104,11 +105,12 @@ class Path:
 class Signature:
     """All paths recorded for one signature; `paths[0]` is tried first."""
 
-    __slots__ = ("paths", "full")
+    __slots__ = ("paths", "full", "used")
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
         self.full = False
+        self.used = False  # whether a program of it has run since signatures were last forgotten
 
     def matching(self, path: Path, n: int, answer: Any) -> Path | None:
         """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
@@ -127,6 +129,28 @@ class Signature:
             yield from path.described()
         if self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
+
+
+def forget_unused(signatures: dict[Any, Signature]) -> None:
+    """Forget a quarter of the signatures: the oldest of those that no call has used since the last time, if there are.
+
+    The short way to a program does not say that it was used: who calls this must close it, so that calls say it again.
+    """
+    unused = [key for key, signature in signatures.items() if not signature.used]
+    for key in (unused or list(signatures))[: MAX_SIGNATURES // 4]:
+        del signatures[key]
+    for signature in signatures.values():
+        signature.used = False
+
+
+def why_so_many(key: Any) -> str:
+    """Say what probably makes one signature after another of a function, by the last one's key."""
+    _, leaves, static = key
+    for x in (*leaves, *(part[-1] for parts in static for part in parts)):
+        if callable(x) and not isinstance(x, type):
+            name = getattr(x, "__qualname__", type(x).__name__)
+            return f"its argument {name} is another object each time. Make it once, before the calls"
+    return "its arguments have ever new shapes or structures, or static arguments ever new values. Pad, or pass arrays"
 
 
 def refused(error: Exception) -> bool:
