@@ -8,6 +8,7 @@ import itertools
 import linecache
 import os
 import sys
+import types
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -79,6 +80,10 @@ def _public_name(frame: Any, parts: list[str]) -> str:
         if isinstance(given, str):
             return f"{public}.{given}.{name}"
         return "" if type(owner).__name__.startswith("_") else f"{public}.{type(owner).__name__}"
+    inner = frame.f_locals.get("f")
+    if name == "wrapper" and isinstance(inner, types.FunctionType):  # SciPy's decorator for stacks of arrays
+        parts, name = inner.__module__.split("."), inner.__name__
+        public = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
     return "" if name in ("wrapper", "wrapped", "inner") or name.startswith(("<", "_")) else f"{public}.{name}"
 
 

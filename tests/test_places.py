@@ -21,6 +21,13 @@ def test_a_function_of_scipy_that_fad_has_is_named_with_fads_own():
     assert "Use fad.scipy.linalg.expm instead" in text
 
 
+@pytest.mark.parametrize("name", ["lu_factor", "eigvals", "pinv"])
+def test_a_function_of_scipy_for_stacks_is_named_and_not_what_its_decorator_calls(name):
+    linalg = pytest.importorskip("scipy.linalg")
+    text = said(lambda x: np.sum(getattr(linalg, name)(x[:9].reshape(3, 3))[0]))
+    assert f"Use fad.scipy.linalg.{name} instead" in text
+
+
 def test_a_distribution_of_scipy_is_named_with_its_method():
     stats = pytest.importorskip("scipy.stats")
     assert "Use fad.scipy.stats.norm.pdf instead" in said(lambda x: stats.norm.pdf(x).sum())

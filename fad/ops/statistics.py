@@ -222,7 +222,7 @@ def _rows(m, y, rowvar):
     x = m.reshape((1, -1)) if m.ndim < 2 else m
     if not rowvar and x.shape[0] != 1:
         x = x.T
-    if y is not None:
+    if y is not None and x.shape[0]:  # without variables NumPy asks for no others
         y = as_array(y)
         y = y.reshape((1, -1)) if y.ndim < 2 else y
         y = y.T if not rowvar and y.shape[0] != 1 else y
@@ -237,6 +237,8 @@ def _rows(m, y, rowvar):
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     """Return the covariance matrix of variables in rows (columns if not `rowvar`)."""
     x = _rows(m, y, rowvar)
+    if not x.shape[0]:
+        return np.zeros_like(x, shape=(0, 0), dtype=float)
     x = x.astype(np.result_type(x.dtype, float) if dtype is None else dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
     w = None

@@ -334,7 +334,6 @@ class _Call:
                 signature.paths.insert(0, path)
         return recording.result
 
-
     def make_room(self, key: Any) -> None:
         jitted = self.jitted
         forget_unused(jitted._signatures)

@@ -357,6 +357,8 @@ def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=Tr
     """Return the least-squares solution of smallest norm, squared residuals, rank and singular values."""
     a, b = inexact(as_array(a)), inexact(as_array(b))
     x, residuals, rank, s = singular.lstsq(a, b, eps(a) if cond is None else cond)
+    if a.shape == (0, 0):
+        residuals = np.sum(b.real, 0, keepdims=b.ndim == 1)  # of no equation
     return x, _residuals(residuals, x, a.shape, b.shape), rank.astype(np.int64), s
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from fad.backends import like
 from fad.core.samples import call
@@ -36,12 +39,28 @@ def _along(values: Any, index: Any) -> Any:
     return values[..., index]
 
 
+@functools.cache
+def _ravels(name: str) -> bool:
+    """Tell whether this SciPy's function strings out arrays of several axes: newer ones take them for stacks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(scipy.linalg, name)(np.ones((1, 1))).ndim == 2
+
+
+def _vectors(name: str, c: Any, r: Any) -> tuple:
+    """Return two vectors, or stacks of as many, as a function of this SciPy takes them."""
+    if (c.ndim > 1 or r.ndim > 1) and _ravels(name):
+        return c.reshape(-1), r.reshape(-1)
+    lead = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    return np.broadcast_to(c, lead + c.shape[-1:]), np.broadcast_to(r, lead + r.shape[-1:])
+
+
 @scipy_function("toeplitz", samples=lambda s: [
     call(s.real(3)), call(s.real(3), s.real(4)), call(s.real(3), s.real(1))])  # fmt: skip
 def toeplitz(c, r=None):
     """Return the matrix with constant diagonals, first column `c` and first row `r`, by default ``conj(c)``."""
-    c = as_array(c)
-    r = conj(c) if r is None else as_array(r)
+    c = np.atleast_1d(as_array(c))
+    c, r = _vectors("toeplitz", c, conj(c) if r is None else np.atleast_1d(as_array(r)))
     m, n = c.shape[-1], r.shape[-1]
     i, j = np.indices((m, n))
     return _along(np.concatenate([c[..., ::-1], r[..., 1:]], -1), m - 1 - i + j)
@@ -50,16 +69,19 @@ def toeplitz(c, r=None):
 @scipy_function("circulant", samples=lambda s: [call(s.real(4))])
 def circulant(c):
     """Return the matrix whose columns are `c`, turned by one place more each."""
-    c = as_array(c)
+    c = np.atleast_1d(as_array(c))
     i, j = np.indices((c.shape[-1],) * 2)
     return _along(c, (i - j) % c.shape[-1])
 
 
 @scipy_function("hankel", samples=lambda s: [call(s.real(3)), call(s.real(3), s.real(4))])
 def hankel(c, r=None):
-    """Return the matrix with constant antidiagonals, first column `c` and last row `r` (by default zeros)."""
+    """Return the matrix with constant antidiagonals, first column `c` and last row `r` (by default zeros).
+
+    Arrays of several axes are what they are in the installed SciPy: strung out before 1.19, and stacks from then on.
+    """
     c = as_array(c)
-    r = np.zeros_like(c) if r is None else as_array(r)
+    c, r = _vectors("hankel", c, np.zeros_like(c) if r is None else as_array(r))
     i, j = np.indices((c.shape[-1], r.shape[-1]))
     return _along(np.concatenate([c, r[..., 1:]], -1), i + j)
 
@@ -88,13 +110,13 @@ def convolution_matrix(a, n, mode="full"):
     m = a.shape[-1]
     i, j = np.indices((m + n - 1, n))
     inside = (i >= j) & (i - j < m)
-    shifted = a[np.where(inside, i - j, 0)]
+    shifted = _along(a, np.where(inside, i - j, 0))
     full = np.where(like(a, inside), shifted, np.zeros_like(shifted))
     if mode == "full":
         return full
     length = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
     cut = (m + n - 1 - length) // 2 if mode == "same" else min(m, n) - 1
-    return full[cut : cut + length]
+    return full[..., cut : cut + length, :]
 
 
 @scipy_function("khatri_rao", samples=lambda s: [call(s.real(2, 3), s.real(4, 3))])
@@ -145,7 +167,21 @@ def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
 @scipy_function("solve_circulant", samples=lambda s: [
     call(_dominant(s, 3), s.real(3)), call(_dominant(s, 3), s.real(3, 2))])  # fmt: skip
 def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
-    """Solve a system with a circulant matrix, as a dense one."""
-    if singular != "raise" or (caxis, baxis, outaxis) != (-1, 0, 0):
-        raise ValueError("solve_circulant of traced values takes singular='raise' and the default axes only")
-    return np.linalg.solve(circulant(c), as_array(b))
+    """Solve systems with circulant matrices, as dense ones; vectors lie along `caxis`, `baxis` and `outaxis`."""
+    if singular != "raise":
+        raise ValueError("solve_circulant of traced values takes singular='raise' alone")
+    c, b = np.atleast_1d(as_array(c)), np.atleast_1d(as_array(b))
+    for name, x, axis in (("caxis", c, caxis), ("baxis", b, baxis)):
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"{name!r} entry is out of bounds")
+    if c.shape[caxis] != b.shape[baxis]:
+        raise ValueError(f"Shapes of c {c.shape} and b {b.shape} are incompatible")
+    if b.size == 0:
+        return np.zeros_like(b, dtype=np.result_type(c.dtype, b.dtype, np.float32))
+    matrix, b = circulant(np.moveaxis(c, caxis, -1)), np.moveaxis(b, baxis, -1)
+    if c.ndim == 1:  # one matrix, and a column for each vector
+        columns = np.linalg.solve(matrix, b.reshape(-1, b.shape[-1]).T)
+        x = columns.T.reshape(b.shape)
+    else:
+        x = np.linalg.solve(matrix, b[..., None])[..., 0]
+    return np.moveaxis(x, -1, outaxis)

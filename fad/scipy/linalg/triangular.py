@@ -182,6 +182,8 @@ def _lu(a: Any) -> tuple:
     """Return ``(rows, low, up)`` with ``a = (low @ up)[rows]``."""
     order, rows, low, up = bind(_lu_known_p, a)
     k = min(a.shape[-2:])
+    if k == 0:
+        return rows, low, up
     a = np.take_along_axis(a, np.broadcast_to(order[..., None], a.shape), axis=-2)
     l1, u1 = bind(_lu_rule_p, a[..., :k, :k], low[..., :k, :], up[..., :, :k])
     if a.shape[-2] > k:
@@ -208,11 +210,13 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
     """
     a = inexact(as_array(a))
     rows, low, up = _lu(a)
+    if permute_l and 0 in a.shape[-2:]:
+        return low, up  # SciPy's rows are none
     if permute_l:
         return np.take_along_axis(low, np.broadcast_to(rows[..., None], low.shape), axis=-2), up
     if p_indices:
         return rows.astype(np.int32), low, up
-    p = (rows[..., :, None] == like(rows, np.arange(a.shape[-2]))).astype(low.real.dtype)
+    p = (rows[..., :, None] == like(rows, np.arange(rows.shape[-1]))).astype(low.real.dtype)
     return p, low, up
 
 
@@ -225,12 +229,14 @@ _pivots_p = Primitive(
 )
 
 
-@scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3))])
+@scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3))])
 def lu_factor(a, overwrite_a=False, check_finite=True):
     """Return both factors in one matrix, and the pivots, for `lu_solve`."""
     a = inexact(as_array(a))
     _, low, up = _lu(a)
-    return np.tril(low, -1) + up, bind(_pivots_p, a)
+    k = min(a.shape[-2:])
+    both = np.concatenate([np.tril(low[..., :k, :], -1) + up[..., :k], up[..., k:]], -1)
+    return both if a.shape[-2] <= k else np.concatenate([both, low[..., k:, :]], -2), bind(_pivots_p, a)
 
 
 @scipy_function("lu_solve", samples=lambda s: [
