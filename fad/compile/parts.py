@@ -7,20 +7,25 @@ fixed order: a program gives the same bits on any machine of one kind, with one 
 from __future__ import annotations
 
 import functools
+import math
 
 from fad.compile.llvm.kernels import Kernel
 from fad.compile.llvm.templates import is_heavy
 
-SMALLEST = 200_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
-GRAIN = 50_000.0  # and the least work of a part
+SMALLEST = 30_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
+GRAIN = 15_000.0  # and the least work of a part
 MOST_PARTS = 64
 _ROWS = 16  # the fewest rows of a part that adds up rows
 _STRIPE = 512  # the fewest columns of a part of a matrix
+_LINE = 64  # bytes of a cache line
 _ALIGNED = 64  # parts along the innermost axis begin at multiples of this, so that no two write to one cache line
 
 
-def cut(kernel: Kernel, extents: tuple) -> tuple[int, list[tuple[int, int]]] | None:
-    """Return the axis along which a loop is cut and the parts ``(start, stop)``; None if it stays whole."""
+def cut(kernel: Kernel, extents: tuple, strides: tuple = ()) -> tuple[int, list[tuple[int, int]]] | None:
+    """Return the axis along which a loop is cut and the parts ``(start, stop)``; None if it stays whole.
+
+    `strides` are those of the operands and results, in bytes.
+    """
     size = 1
     for n in extents:
         size *= n
@@ -38,6 +43,10 @@ def cut(kernel: Kernel, extents: tuple) -> tuple[int, list[tuple[int, int]]] | N
     if axis == len(extents) - 1:
         aligned = _ALIGNED if axis == 0 else _STRIPE
         step = -(-step // aligned) * aligned
+    elif kernel.summed > axis:  # sums are added up in memory, where two threads should not write to one cache line
+        for place in strides[len(kernel.modes) + kernel.stored :]:
+            aligned = math.lcm(place[axis], _LINE) // abs(place[axis] or _LINE)
+            step = -(-step // aligned) * aligned
     bounds = [(a, min(a + step, n)) for a in range(0, n, step)]
     return (axis, bounds) if len(bounds) > 1 else None
 

@@ -30,7 +30,7 @@ _ROWS = (1, 4, 8)
 _FULL, _FARTHEST, _MOST_OF_ROWS = 0.75, 4096, 1 << 20
 _TALLEST = 85 * panels.ROWS  # rows of a part, so that what is read of them at a time stays in the second cache
 _COST_PANELS = {F32: 0.016, F64: 0.032}  # nanoseconds of a multiplication
-SMALLEST_PANELS = 100_000.0  # nanoseconds of work
+SMALLEST_PANELS = 10_000.0  # nanoseconds of work
 _NEAR = 1 << 14  # bytes of either factor that stay in the nearest cache
 _TRANSPOSED = ord("T")
 _COST = 0.06  # nanoseconds of a multiplication by own code, for the decision where a product is cut
@@ -145,7 +145,7 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         found = _by_panels(p, t) or _by_blas(p, t)
     if found is not None and "gather" in found[0] and m * k * n > SMALL_GATHERED:
         p = Product(x, y, out)
-        found = _by_blas(p, t)
+        found = _by_panels(p, t) or _by_blas(p, t)
     if found is None:
         return None
     name, text, words = found

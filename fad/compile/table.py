@@ -64,7 +64,7 @@ class Table(Memory):
         modes = tuple(mode(self.at[i], s, extents) for i, s in zip(operands, strides[: len(operands)], strict=True))
         kernel = Kernel(len(extents), kinds, modes, nodes, types, tuple(values), reduce, False, stored)
         everything = [*operands, *outs]
-        split = cut(kernel, extents)
+        split = cut(kernel, extents, strides)
         if split is None or split[0] != summed_axis(kernel):
             self._rows(kernel, extents, strides, lambda k, offset, _: self._point(everything[k], offset), split)
         else:

@@ -128,6 +128,15 @@ def test_a_cut_covers_every_element_once_and_does_not_ask_for_the_number_of_thre
     assert cut(Kernel(1, ("double",), ("c",), (), (), (0,)), (1000,)) is None
 
 
+def test_parts_that_add_up_in_memory_do_not_write_to_one_cache_line():
+    from fad.compile.llvm.kernels import Kernel
+
+    kernel = Kernel(3, ("double",), ("c",), (), (), (0,), "axis1")
+    _, bounds = cut(kernel, (25, 1000, 10), ((80_000, 80, 8), (80, 0, 8)))
+    assert len(bounds) > 1
+    assert all(start * 80 % 64 == 0 for start, _ in bounds)
+
+
 def test_several_python_threads_may_run_large_loops_at_once(threads):
     x = RNG.normal(size=200_000)
     programs = [compiled(lambda x, k=k: np.sum(np.sin(x * (k + 1))), x) for k in range(4)]
