@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.added import add_products
 from fad.compile.choices import narrow_choices
 from fad.compile.composed import composed
 from fad.compile.convolutions import add_convolution
@@ -35,7 +36,7 @@ from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, sam
 _HOW = {"sum_over": "", "max_over": " maximum", "min_over": " minimum"}
 _REWRITES = (
     composed, narrow_choices, expand_pools, slice_sooner, lay_examples_last, split_sums, lay_by_rows, gather_scatters,
-    split_complex, share_copies,
+    split_complex, share_copies, add_products,
 )  # fmt: skip
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 

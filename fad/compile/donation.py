@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fad.compile.added import ADDED_PRODUCT
 from fad.compile.groups import Step
 from fad.compile.llvm.templates import is_heavy
 from fad.core.graph import GUARD
@@ -17,9 +18,9 @@ def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
     """Return for results of a program the number of the argument whose memory each of them takes over.
 
     A result takes over an argument of its shape and dtype that nobody reads any more, or that is read last by the
-    loop that computes the result, place by place. A program with guards takes over nothing: it may stop half way
-    and leave its arguments to another. An operation that refuses its values must find the arguments as they were,
-    so that the caller can have them back: nothing is taken over before the last one.
+    loop, or the product added to it, that computes the result, place by place. A program with guards takes over
+    nothing: it may stop half way and leave its arguments to another. An operation that refuses its values must find the
+    arguments as they were, so that the caller can have them back: nothing is taken over before the last one.
     """
     graph = build.graph
     if any(eq.prim is GUARD for eq in graph.equations):
@@ -61,6 +62,9 @@ def _is_over(build: Any, i: int, o: int, first: int) -> bool:
 
 
 def _place_by_place(build: Any, step: Step, i: int, o: int) -> bool:
+    if step.equations[0].prim is ADDED_PRODUCT:
+        x, y, base = step.equations[0].ins
+        return base == i and all(build.base.get(j) != i for j in (x, y))
     if step.kind != "loop" or len(step.shape) > _MOST_AXES or build.graph.types[o].shape != step.shape:
         return False
     # A kernel with such a function may run its loop again from the start, for arguments beyond a polynomial's bound.

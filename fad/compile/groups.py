@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.added import ADDED_PRODUCT
 from fad.compile.convolutions import is_convolution
 from fad.compile.late import compute_where_used, weight
 from fad.compile.llvm.emit import LLVM_TYPE
@@ -107,7 +108,7 @@ def _kind(graph: Graph, eq: Equation) -> str:
         same = all(graph.types[i].dtype == out.dtype for i in eq.ins)
         if eq.prim.name in REDUCTIONS and same and eq.params["axis"] and graph.types[eq.ins[0]].size:
             return "sum"
-        if eq.prim.name == "matmul" and same:
+        if (eq.prim.name == "matmul" and same) or eq.prim is ADDED_PRODUCT:
             return "matmul"
     if eq.prim.name == "sum_over" and out.dtype == np.int64 and eq.params["axis"]:
         x = graph.types[eq.ins[0]]

@@ -106,16 +106,17 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
 
 
 def add_product(build: Any, eq: Equation) -> bool:
-    """Add a product to a program's table; return false if NumPy must do it."""
-    arrays = [build.at[i] for i in (*eq.ins, eq.outs[0])]
-    key = ("product", arrays[0].dtype, *[(a.shape, a.strides) for a in arrays])
+    """Add a product to a program's table, `matmul` or `ADDED_PRODUCT`; return false if NumPy must do it."""
+    x, y, *base = eq.ins
+    factor = eq.params.get("factor")
+    arrays = [build.at[i] for i in (x, y, eq.outs[0])]
+    key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
     if key not in build.layouts:  # unrolled steps have the same products over and over
-        build.layouts[key] = _planned(*arrays)
+        build.layouts[key] = _planned(*arrays, factor)
     found = build.layouts[key]
-    if found is None:
+    if found is None or (base and not build.copy((build.at[base[0]], base[0]), eq.outs[0])):
         return False
     name, text, swapped, parts = found
-    x, y = eq.ins
     if len(parts) == 1:
         build._function(name, text)
     else:
@@ -127,10 +128,11 @@ def add_product(build: Any, eq: Equation) -> bool:
     return True
 
 
-def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
+def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray, factor: float | None = None) -> tuple | None:
     """Return a product's function by name and text, whether its operands are swapped, and its parts.
 
-    A part is where in the three arrays it begins, in bytes, and its words but addresses.
+    With a factor, the product times that is added to what is there. A part is where in the three arrays it begins, in
+    bytes, and its words but addresses.
     """
     if 0 in (*x.shape, *y.shape):
         return None
@@ -139,7 +141,9 @@ def _planned(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> tuple | None:
         return None
     t = LLVM_TYPE[out.dtype]
     m, k, n = p.shape
-    if is_small(m, k, n) and register_bytes():
+    if factor is not None:
+        found = _by_blas(p, t, factor, 1.0)
+    elif is_small(m, k, n) and register_bytes():
         found = _by_own_code(p, t)
     else:
         found = _by_panels(p, t) or _by_blas(p, t)
@@ -292,7 +296,8 @@ def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple
 # --- BLAS, which sees matrices by columns: what lies by rows is a transpose to it ----------------------------------
 
 
-def _by_blas(p: Product, t: str) -> tuple | None:
+def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple | None:
+    """Return the call of BLAS for ``C = alpha A B + beta C``; None where it cannot read the matrices as they lie."""
     if p.shape[0] == 1 and p.shape[2] > 1:
         p.flip()
     m, k, n = p.shape
@@ -300,21 +305,21 @@ def _by_blas(p: Product, t: str) -> tuple | None:
     a, b = _lying(p.a, (m, k), p.size), _lying(p.b, (k, n), p.size)
     if f is None or a is None:
         return None
-    one, zero = (struct.unpack("<q", struct.pack("<d" if t == F64 else "<fxxxx", v))[0] for v in (1.0, 0.0))
+    alpha, beta = (struct.unpack("<q", struct.pack("<d" if t == F64 else "<fxxxx", v))[0] for v in (alpha, beta))
     if n == 1:
         if p.b[0] <= 0 or p.c[0] <= 0:
             return None
         by_rows, lda = a
         inner, outer = (k, m) if by_rows else (m, k)
         how = _TRANSPOSED if by_rows else ord("N")
-        words = [f, how, inner, outer, one, lda, p.b[0] // p.size, zero, p.c[0] // p.size, _told()]
+        words = [f, how, inner, outer, alpha, lda, p.b[0] // p.size, beta, p.c[0] // p.size, _told()]
         return "blas_gemv", products.gemv_text, words
     if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
     p.flip()
     ldc = max(p.c[1] // p.size, n)
-    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, one, b[1], a[1], zero, ldc, _told()]
+    words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, alpha, b[1], a[1], beta, ldc, _told()]
     return "blas_gemm", products.gemm_text, words
 
 
