@@ -20,6 +20,7 @@ from fad.ops.einsum import pair_plan
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (*_REAL, np.dtype(bool), np.dtype(np.int64), np.dtype(np.int32))
+_MOST_DECIMALS = 300  # units from there on are infinite
 _LONG = 64  # elements of a row that is searched twice
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
@@ -302,6 +303,8 @@ def _round(work: _Writer, eq: Equation) -> bool:
     (x,), decimals = eq.ins, eq.params["decimals"]
     dtype = work.type(x).dtype
     if dtype not in _REAL or work.type(eq.outs[0]).dtype != dtype or type(decimals) is not int:
+        return False
+    if abs(decimals) > _MOST_DECIMALS:
         return False
     if not decimals:
         return work.end(eq, "rint", x)

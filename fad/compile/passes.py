@@ -243,10 +243,11 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _is(constants: dict, i: int, number: float) -> bool:
+    """Tell whether a constant is a real number throughout, a zero of the same sign."""
     if i not in constants:
         return False
     c = as_uniform(constants[i])
-    return c is not None and c == number
+    return c is not None and c == number and (number != 0 or np.signbit(np.real(c)) == np.signbit(number))
 
 
 def _times(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -261,10 +262,12 @@ def _over(eq: Equation, types: list, constants: dict, made: dict) -> Any:
 
 
 def _plus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """To add 0.0 changes -0.0, which only to add -0.0 leaves as it is."""
     x, y = eq.ins
-    if _is(constants, y, 0.0):
+    zero = -0.0 if types[eq.outs[0]].dtype.kind in "fc" else 0.0
+    if _is(constants, y, zero):
         return x
-    return y if _is(constants, x, 0.0) else None
+    return y if _is(constants, x, zero) else None
 
 
 def _minus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -281,7 +284,8 @@ def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     kind = types[x].dtype.kind
     if _is(constants, y, 1.0):
         return x
-    if _is(constants, y, 2.0) and kind in "fc" and types[eq.outs[0]].dtype == types[x].dtype:
+    same = (types[eq.outs[0]].shape, types[eq.outs[0]].dtype) == (types[x].shape, types[x].dtype)
+    if _is(constants, y, 2.0) and kind in "fc" and same:
         return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs)
     return None
 
@@ -323,14 +327,23 @@ def _convert(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return eq.ins[0] if types[eq.ins[0]].dtype == eq.params["dtype"] and types[eq.ins[0]].kind != NUMBER else None
 
 
-def _sum(eq: Equation, types: list, constants: dict, made: dict) -> Any:
-    return eq.ins[0] if not eq.params["axis"] else None
+def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Name the axes in their order, in which all that comes after expects them."""
+    axis = eq.params["axis"]
+    if not axis:
+        return eq.ins[0] if eq.prim.name == "sum_over" else None
+    ordered = tuple(sorted(axis))
+    return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
 
 
+_REDUCTIONS = (
+    "sum_over", "max_over", "min_over", "product_over", "norm_over", "variance_over", "logsumexp_over", "any_over",
+    "all_over", "count_over", "fmax_over", "fmin_over",
+)  # fmt: skip
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
-    "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert, "sum_over": _sum,
-    "getitem": _take_all,
+    "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
+    "getitem": _take_all, **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip
 
 

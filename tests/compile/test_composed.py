@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from natively import native
+from natively import compiled, native
 
 import fad
 import fad.scipy.special as sp
@@ -20,7 +20,9 @@ PROGRAMS = {
     "norm of rows": (lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), M),
     "norm over axes apart": (lambda x: np.linalg.norm(x, axis=(0, 2)), B),
     "norm of complex numbers": (lambda x: np.linalg.norm(x * (1 + 2j)), X),
+    "norm over axes in another order": (lambda x: np.linalg.norm(x, axis=(2, 0)), B),
     "var": (lambda x: np.var(x, axis=0, ddof=1), M),
+    "var over axes in another order": (lambda x: np.var(x, axis=(2, 1)) + np.var(x, axis=(-1, 0, 1)), B),
     "standard scores": (lambda x: (x - np.mean(x, 0)) / np.std(x, 0), M),
     "logsumexp": (lambda x: np.logaddexp.reduce(x, axis=1), M),
     "logsumexp kept": (lambda x: np.logaddexp.reduce(x, axis=0, keepdims=True), M),
@@ -43,10 +45,35 @@ PROGRAMS = {
     "pad": (lambda x: np.pad(x, ((1, 2), (0, 3))), M),
     "round": (lambda x: np.round(x, 2), X),
     "round to hundreds": (lambda x: np.round(x * 1e3, -2), X),
+    "square by an array": (lambda x: x ** np.array([2.0]) + abs(x) ** np.full((1, 1, 1), 0.5), M),
     "round to whole numbers": (lambda x: np.round(x), X),
     "entropies": (lambda x: sp.xlogy(abs(x), x * x) + sp.entr(abs(x)) + sp.xlog1py(x, x * x), X),
     "logistic": (lambda x: sp.logit(sp.expit(x)) + sp.log_expit(x), X),
 }
+
+
+def test_numbers_of_one_element_in_arrays_are_read_as_numbers():
+    n = np.arange(7)
+    for f in (lambda n: n ** np.array([[2]]), lambda n: n // np.array([3]), lambda n: n % np.full((1, 1), 4)):
+        y = native(f, n)
+        np.testing.assert_array_equal(y, f(n))
+        assert y.shape == f(n).shape
+
+
+@pytest.mark.filterwarnings("error::fad.errors.NativeFallbackWarning")
+def test_rounding_by_a_unit_beyond_all_numbers_is_left_to_numpy():
+    with np.errstate(all="ignore"):
+        for decimals in (400, -400):
+            fast = compiled(lambda x, d=decimals: np.round(x, d), X)
+            np.testing.assert_array_equal(fast(X), np.round(X, decimals))
+
+
+@pytest.mark.parametrize("reduce", [np.sum, np.max, np.min, np.prod, np.nansum, np.logaddexp.reduce, np.any])
+@pytest.mark.parametrize("axis", [(1, 0), (2, 0), (2, 1), (-1, 1), (2, 0, 1)])
+def test_axes_may_be_named_in_any_order(reduce, axis):
+    x = rng.normal(size=(3, 3, 3))
+    for f in (lambda x: reduce(x, axis=axis), lambda x: reduce(np.sin(x), axis=axis, keepdims=True)):
+        np.testing.assert_allclose(compiled(f, x)(x), f(x), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -55,10 +55,36 @@ def test_constants_are_computed_beforehand():
 
 
 def test_what_changes_nothing_is_left_out_but_times_zero_stays():
-    assert names(optimise(record(lambda x: (x * 1.0 + 0.0).T.T, X))) == []
+    assert names(optimise(record(lambda x: (x * 1.0 - 0.0 + -0.0).T.T, X))) == []
     assert names(optimise(record(lambda x: x.reshape(4, 3).reshape(12), X))) == ["reshape_to"]
     assert names(optimise(record(lambda x: x * 0.0, X))) == ["multiply"]
     assert names(optimise(record(lambda x: x**2, X))) == ["multiply"]
+
+
+def test_adding_zero_stays_since_it_makes_negative_zeros_positive():
+    zeros = np.array([0.0, -0.0])
+    for f in (lambda x: x + 0.0, lambda x: 0 + x, lambda x: x - (-0.0), lambda x: x + np.zeros(2)):
+        graph = record(f, zeros)
+        np.testing.assert_array_equal(np.signbit(optimise(graph)(zeros)[0]), np.signbit(f(zeros)))
+    assert names(optimise(record(lambda x: x + 0, np.arange(3)))) == []
+
+
+def test_a_square_by_an_exponent_of_more_axes_has_their_shape():
+    x = np.arange(3.0)
+    for exponent in (np.full((1, 1), 2.0), np.full((2, 3), 2.0), np.broadcast_to(2.0, (2, 3))):
+        np.testing.assert_array_equal(optimise(record(lambda x, e=exponent: x**e, x))(x)[0], x**exponent)
+
+
+def test_axes_named_in_any_order_are_reduced_in_their_own():
+    x = np.random.default_rng(0).normal(size=(3, 3, 3))
+    for reduce in (np.sum, np.max, np.prod, np.var, np.linalg.norm, np.any, np.logaddexp.reduce, np.nansum):
+        for axis in ((1, 0), (2, 0), (2, 1), (0, 2, 1)):
+            if reduce is np.linalg.norm and len(axis) > 2:
+                continue
+            graph = optimise(record(lambda x, f=reduce, a=axis: f(x, axis=a), x))
+            axes = [eq.params["axis"] for eq in graph.equations if type(eq.params.get("axis")) is tuple]
+            assert axes
+            assert all(list(a) == sorted(a) for a in axes)
 
 
 def test_adding_zero_to_a_number_of_another_dtype_is_not_left_out():

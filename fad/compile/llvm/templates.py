@@ -83,8 +83,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
     if out is None or None in ins:
         return None
     if name == "power":
-        exponent = constants.get(eq.ins[1])
-        known = float(exponent) if exponent is not None and np.size(exponent) == 1 else None
+        known = _number(constants.get(eq.ins[1]), float)
         if out in INTEGERS and known is not None and known == int(known) and 0 <= known <= _LARGEST_POWER:
             return _product(int(known))
         if out not in (F64, F32):
@@ -92,10 +91,11 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         if eq.prim.name != "power" and known not in (2.0, 3.0):
             return None  # Python's own power of numbers may raise or be complex
         return _POWERS.get(known, "pow({0}, {1})") if known is not None else "pow({0}, {1})"
+    divisor = _number(constants.get(eq.ins[1]), int) if name in _QUOTIENTS and out in INTEGERS else None
     if name in _QUOTIENTS and eq.prim.name != name and not _nonzero(constants.get(eq.ins[1])):
         return None  # Python's own numbers raise ZeroDivisionError
-    if name in _QUOTIENTS and out in INTEGERS and _nonzero(constants.get(eq.ins[1])):
-        return f"{name}({{0}}, {int(constants[eq.ins[1]])})"  # cheaper than by a number that is known at the call
+    if divisor:
+        return f"{name}({{0}}, {divisor})"  # cheaper than by a number that is known at the call
     if out == BOOL and set(ins) == {BOOL} and name in _BOOLEAN_OPERANDS:
         return _BOOLEAN_OPERANDS[name]
     if out in INTEGERS and name in _BITS:
@@ -133,6 +133,11 @@ def templates(graph: Graph) -> Callable[[Equation], str | None]:
 
 def _product(n: int) -> str:
     return "1" if n == 0 else "{0}" if n == 1 else f"({_product(n // 2)} * {_product(n - n // 2)})"
+
+
+def _number(constant: Any, kind: type) -> Any:
+    """Return a constant of one element as a number of Python's; None if it is not known or has more."""
+    return kind(np.reshape(constant, ())) if constant is not None and np.size(constant) == 1 else None
 
 
 def _nonzero(constant: Any) -> bool:
