@@ -99,6 +99,24 @@ def test_results_are_fresh_arrays_that_later_calls_leave_alone():
     np.testing.assert_array_equal(second[1], np.ones(3))
 
 
+@pytest.mark.parametrize("lowering", ["auto", "numpy"])
+@pytest.mark.parametrize("size", [3, 9000])
+def test_results_share_memory_only_where_those_of_the_function_do(size, lowering):
+    def f(x):
+        half = lambda x: np.sum(x * x) / 2  # whose gradient is x
+        y = x + 1.0
+        return x * 1.0, x + 1.0, y, np.zeros_like(x), np.zeros_like(x), fad.grad(half)(x), (x * 1.0).reshape(-1, 1)
+
+    x = np.arange(float(size))
+    with using(lowering):
+        fast = fad.jit(f)
+        fast(x)
+        results = [x, *fast(x), *fast(x)]
+    for k, y in enumerate(results):
+        assert y.flags.writeable
+        assert not any(np.shares_memory(y, other) for other in results[:k])
+
+
 def test_empty_and_zero_dimensional_arrays_pass_through():
     same(lambda x: (np.sum(x), x * 2.0, x.T), np.zeros((0, 3)))
     same(lambda x: (x * 2.0, np.exp(x)), np.array(0.5))

@@ -71,7 +71,8 @@ class _Writer:
             head.append(f"    {', '.join(names[i] for i in graph.inputs)}, = xs")
         if self.specs:
             head.append(f"    {', '.join(f'b{k}' for k in range(len(self.specs)))}, = buffers")
-        out = f"    return [{', '.join(names[i] for i in graph.outputs)}]"
+        kept = {i for i, c in graph.constants.items() if isinstance(c, np.ndarray)}  # are not handed out
+        out = f"    return [{', '.join(names[i] + ('.copy()' if i in kept else '') for i in graph.outputs)}]"
         return "\n".join([*head, *[f"    {line}" for line in lines], out])
 
     def equations(self, text: str) -> dict[int, Equation]:

@@ -44,6 +44,26 @@ def owners(graph: Graph) -> dict[int, int]:
     return {i: find(i) for eq in graph.equations for i in (*eq.ins, *eq.outs)}
 
 
+def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
+    """Return which outputs of an optimised program may lie in memory of others, which they did not as recorded.
+
+    ``x * 1.0`` has become x itself, and two equal expressions are one. Whoever writes into such a result must not write
+    into an argument, or into another result; so an output that is one twice is told, too.
+    """
+    before, after = owners(recorded), owners(graph)
+    known: dict[int, set[int]] = {}
+    for i, j in zip(recorded.inputs, graph.inputs, strict=True):
+        known.setdefault(after.get(j, j), set()).add(before.get(i, i))
+    found = []
+    for k, (i, j) in enumerate(zip(recorded.outputs, graph.outputs, strict=True)):
+        mine = before.get(i, i)
+        others = known.setdefault(after.get(j, j), set())
+        if others - {mine} or j in graph.outputs[:k]:
+            found.append(k)
+        others.add(mine)
+    return found
+
+
 class Plan:
     """``buffer[i]`` is the number of the buffer that value i is computed into; ``specs`` says what each buffer is."""
 

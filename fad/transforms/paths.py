@@ -13,6 +13,7 @@ import numpy as np
 from fad import config, tree
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
+from fad.compile.plan import newly_shared
 from fad.compile.running import running
 from fad.core.graph import GUARD, Graph, same_outcome
 from fad.errors import ImpureFunctionError, user_line
@@ -50,12 +51,9 @@ class Path:
         self.program: Any = None
         self.entry: Any = None  # what runs the program, with one Python call less
         self.numbers: dict[int, int] = {}
-        outs = self.graph.outputs
-        self.copied = [
-            k for k, i in enumerate(outs) if isinstance(self.graph.constants.get(i), np.ndarray) or i in outs[:k]
-        ]
+        self.copied: list[int] = []  # the outputs that may lie in memory of others
         self.single = self.out_tree is tree.structure(0.0)
-        self.simple = self.single and not self.copied  # the entry's one output is the result
+        self.simple = False  # whether the entry's one output is the result
 
     def compile(self) -> None:
         with unhurried():
@@ -66,6 +64,8 @@ class Path:
         guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
         self.numbers = {position: n for n, position in enumerate(guards)}
         program = lower(graph, self.donated)
+        self.copied = newly_shared(self.graph, graph)
+        self.simple = self.single and not self.copied
         self.entry = getattr(program, "run", program)
         self.program = program
 
