@@ -202,7 +202,9 @@ def _prepared(x: Any, term: str, sizes: dict, others: str) -> tuple[Any, str]:
         term = "".join(c for i, c in enumerate(term) if i not in unit)
     own = tuple(i for i, c in enumerate(term) if c not in others)
     if own:
+        dtype = x.dtype
         x = bind(sum_p, x, axis=own, keepdims=False)
+        x = x if x.dtype == dtype else x.astype(dtype)  # einsum adds up narrow integers as they are, unlike sum
         term = "".join(c for i, c in enumerate(term) if i not in own)
     return x, term
 

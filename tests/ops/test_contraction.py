@@ -48,6 +48,16 @@ def test_einsum_of_traced_operands_equals_numpys_whatever_the_subscripts(seed):
         np.testing.assert_allclose(np.sum(x * g), np.sum(wanted), atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.uint16, np.float32])
+def test_einsum_of_traced_operands_keeps_the_dtype_of_narrow_numbers(dtype):
+    x, y = np.array([[3, 0, 2], [1, 5, 0]], dtype), np.array([[1, 2], [0, 4]], dtype)
+    for subscripts, operands in (("ij->i", (x,)), ("ij,kl->k", (x, y)), ("ii->", (y,)), ("ij,kl->", (x, y))):
+        want = np.einsum(subscripts, *operands)
+        (y_traced,) = fad.make_graph(lambda *xs, s=subscripts: np.einsum(s, *xs))(*operands)(*operands)
+        np.testing.assert_array_equal(y_traced, want)
+        assert y_traced.dtype == want.dtype
+
+
 def test_a_long_chain_is_multiplied_in_a_good_order():
     # In the order written, the intermediate of the first two operands would hold 10**10 numbers.
     n = 100_000
