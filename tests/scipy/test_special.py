@@ -18,6 +18,7 @@ stats = pytest.importorskip("scipy.stats")
 
 import fad.scipy.special as ours  # noqa: E402
 from fad.scipy import stats as densities  # noqa: E402
+from fad.scipy.integrate import quad  # noqa: E402
 
 
 def test_importing_fad_does_not_import_scipy_and_plain_ufuncs_work_nevertheless():
@@ -237,3 +238,30 @@ def test_compiled_programs_give_the_same_on_other_arguments(function):
     for factor in (1.0, 0.7, 9.0):
         x = factor * np.linspace(0.2, 2.0, 4)
         np.testing.assert_allclose(compiled(x), gradient(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["jv", "yv"])
+def test_the_order_of_a_bessel_function_is_refused_with_the_integral_to_write(name):
+    with pytest.raises(DerivativeError, match=r"write it as an integral with fad\.scipy\.integrate\.quad"):
+        fad.grad(lambda v: getattr(sc, name)(v, 1.3))(0.7)
+
+
+@pytest.mark.parametrize("name", ["j", "y"])
+@pytest.mark.parametrize(("v", "x"), [(0.7, 1.3), (2.5, 10.0), (0.0, 3.0), (-0.4, 0.8)])
+def test_a_bessel_function_written_as_an_integral_has_a_derivative_in_its_order(name, v, x):
+    mpmath = pytest.importorskip("mpmath")
+
+    def by_integrals(v):
+        def rising(t):
+            return np.exp(-x * np.sinh(t) - v * t)
+
+        if name == "j":
+            waves = quad(lambda t: np.cos(v * t - x * np.sin(t)), 0.0, np.pi)[0]
+            return (waves - np.sin(np.pi * v) * quad(rising, 0.0, 10.0)[0]) / np.pi
+        waves = quad(lambda t: np.sin(x * np.sin(t) - v * t), 0.0, np.pi)[0]
+        both = quad(lambda t: np.exp(v * t - x * np.sinh(t)) + np.cos(np.pi * v) * rising(t), 0.0, 10.0)[0]
+        return (waves - both) / np.pi
+
+    of = {"j": mpmath.besselj, "y": mpmath.bessely}[name]
+    np.testing.assert_allclose(by_integrals(v), float(of(v, x)), rtol=1e-9)
+    np.testing.assert_allclose(fad.grad(by_integrals)(v), float(mpmath.diff(lambda v: of(v, x), v)), rtol=1e-8)

@@ -18,6 +18,7 @@ from fad.scipy.special.build import chosen, previous, real_only, special, specia
 from fad.scipy.special.quadrature import ive_order, kve_order
 
 _ORDER = "the order of a Bessel function has no derivative in closed form"
+_AS_INTEGRAL = f"{_ORDER}; where the argument is positive, write it as an integral with fad.scipy.integrate.quad"
 
 
 def _samples(low=0.3, high=6.0, orders=(0.5, 2.0, 3.7)):
@@ -39,10 +40,16 @@ def _both(v, x, function):
 # In whole orders that are plain numbers those of real arguments are on a device too, for derivatives of j0 and i0.
 _WHOLE = dict(integers=(0,))
 jv = special(
-    "jv", _ORDER, lambda _z, v, x: _both(v, x, jv), samples=_samples(), complex=True, elsewhere=formulas.jv, **_WHOLE
+    "jv",
+    _AS_INTEGRAL,
+    lambda _z, v, x: _both(v, x, jv),
+    samples=_samples(),
+    complex=True,
+    elsewhere=formulas.jv,
+    **_WHOLE,
 )
 jn = jv
-yv = special("yv", _ORDER, lambda _z, v, x: _both(v, x, sc.yv), samples=_samples(), complex=True)
+yv = special("yv", _AS_INTEGRAL, lambda _z, v, x: _both(v, x, sc.yv), samples=_samples(), complex=True)
 hankel1 = special("hankel1", _ORDER, lambda _z, v, x: _both(v, x, sc.hankel1), samples=_samples(), complex=True)
 hankel2 = special("hankel2", _ORDER, lambda _z, v, x: _both(v, x, sc.hankel2), samples=_samples(), complex=True)
 hankel1e = special(
