@@ -123,10 +123,11 @@ def test_an_argument_that_a_metric_does_not_take_is_refused():
         fad.vjp(lambda a: ours.cdist(a, B, "euclidean", p=3), A)
 
 
+@pytest.mark.parametrize("sizes", [(700, 40), (10, 8), (1, 3), (3, 0)])
 @pytest.mark.parametrize("kernel", ["square", "absolute", "canberra", "largest"])
-def test_the_quick_slopes_of_the_host_are_those_of_the_general_sums(kernel):
-    one, u = np.ones((1, 1)), RNG.normal(size=(700, 40))
-    whole = [RNG.integers(-2, 3, size=(n, 3)).astype(float) for n in (700, 40)]  # ties, zeros and both signs
-    for a, b in (whole, [RNG.normal(size=(n, 3)) for n in (700, 40)], [np.abs(x) + 1.0 for x in whole]):
+def test_the_quick_slopes_of_the_host_are_those_of_the_general_sums(kernel, sizes):
+    one, u = np.ones((1, 1)), RNG.normal(size=sizes)
+    whole = [RNG.integers(-2, 3, size=(n, 3)).astype(float) for n in sizes]  # ties, zeros and both signs
+    for a, b in (whole, [RNG.normal(size=(n, 3)) for n in sizes], [np.abs(x) + 1.0 for x in whole]):
         found = pairs._over_right(u, one, a, b, kernel, 0.0, (1, 0))
         np.testing.assert_allclose(slopes(kernel, u, a, b), found, rtol=1e-12, atol=1e-12)

@@ -34,6 +34,8 @@ def slopes(kernel: str, u: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarr
     formula = _FORMULAS.get(kernel)
     if formula is None:
         return None
+    if formula in _AT_ONCE and a.size * len(b) <= _BLOCK:
+        return (u[:, None] @ _AT_ONCE[formula](a[:, None] - b))[:, 0]
     points, (m, n_coordinates) = _Points(a, b), a.shape
     out, step = np.empty((n_coordinates, m)), max(1, _BLOCK // max(1, len(b)))
     for start in range(0, m, step):
@@ -50,6 +52,10 @@ def _square(u: np.ndarray, points: _Points, rows: slice, out: np.ndarray) -> Non
 def _absolute(u: np.ndarray, points: _Points, rows: slice, out: np.ndarray) -> None:
     for left, minus, y in zip(points.left, points.minus, out, strict=True):
         np.vecdot(u, np.sign(left[rows] @ minus), out=y[rows])
+
+
+# What the sums above are of, as functions of all differences: for few of them that is one product in all.
+_AT_ONCE: dict[Callable, Callable] = {_square: lambda d: d, _absolute: np.sign}
 
 
 def _canberra(u: np.ndarray, points: _Points, rows: slice, out: np.ndarray) -> None:
