@@ -161,7 +161,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients."""
     if full or cov:
         raise MissingRuleError(
-            "numpy.polyfit of traced values does not take full=True or cov=True; use np.linalg.lstsq"
+            "numpy.polyfit of traced values, or of a device, does not take full=True or cov=True; use np.linalg.lstsq"
         )
     x, y = as_array(x) + 0.0, as_array(y) + 0.0
     rcond = x.shape[0] * np.finfo(x.dtype).eps.item() if rcond is None else rcond

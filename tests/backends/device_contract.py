@@ -205,7 +205,14 @@ def check(name, backend, dtype="double", still=contextlib.nullcontext):
         ran += 1
         if case.diff:
             ran += _check_clauses(case, placed, backend, dtype, still)
+        assert_unchanged(backend, placed.operands, case.operands)
     return ran
+
+
+def assert_unchanged(backend, device, host):
+    """Check that nobody wrote into the operands."""
+    for d, h in zip(device, host, strict=True):
+        np.testing.assert_array_equal(backend.to_host(d), np.asarray(h), "an operand was written into")
 
 
 def judge(name, backend, dtype, still):

@@ -252,6 +252,8 @@ def _function(name, func, args, kwargs):
     if name in _LIKE and kwargs.get("shape") == ():
         kwargs = {k: v for k, v in kwargs.items() if k != "shape"}
     out = func(*args, **kwargs)
+    if name == "polyfit" and (w := _bound(name, args, kwargs).get("w")) is not None:
+        args[1].T[...] *= w  # CuPy multiplies the values that it is given by their weights
     if name in _COMPLEX:
         out = _COMPLEX[name](out, args)
     return DeviceArray(out) if name in _PIECES else _wrap(out)
