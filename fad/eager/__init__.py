@@ -15,7 +15,7 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 
 import numpy as _np
 
-from fad.eager import autograd, distributions, nn, optim, utils
+from fad.eager import autograd, distributions, func, nn, optim, utils
 from fad.eager import functions as _functions
 from fad.eager.chance import manual_seed, seed
 from fad.eager.creation import (
@@ -48,6 +48,7 @@ from fad.eager.creation import (
 )  # fmt: skip
 from fad.eager.devices import cuda, device
 from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
+from fad.eager.func import vmap
 from fad.eager.functions import (  # fmt: skip
     abs,
     acos,
@@ -259,6 +260,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "get_default_dtype",
@@ -364,6 +366,7 @@ __all__ = [
     "unsqueeze",
     "utils",
     "var",
+    "vmap",
     "where",
     "zeros",
     "zeros_like",

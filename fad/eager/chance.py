@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ class _Stream(threading.local):
 
     def __init__(self) -> None:
         self.start(int(np.random.SeedSequence().entropy) % 2**63)
+        self.refused = ""  # why nothing may be drawn now
 
     def start(self, seed: int) -> None:
         self.generator = np.random.default_rng(seed)
@@ -32,6 +35,8 @@ def generator() -> np.random.Generator:
     What `fad.checkpoint` runs a second time draws the same numbers then. What `fad.jit` records draws none: a replay
     would give the recorded numbers again.
     """
+    if _stream.refused:
+        raise ImpureFunctionError(_stream.refused)
     if effects.is_compiling():
         raise ImpureFunctionError(
             "random numbers of fad.eager were drawn while jit recorded the function, and a replay would give the same "
@@ -43,6 +48,16 @@ def generator() -> np.random.Generator:
     drawn = effects.read(store, "drawn")
     effects.write(store, "drawn", drawn + 1)
     return np.random.default_rng((effects.read(store, "seed"), drawn))
+
+
+@contextlib.contextmanager
+def refusing(why: str) -> Iterator[None]:
+    """Raise where something draws random numbers inside of the block."""
+    before, _stream.refused = _stream.refused, why
+    try:
+        yield
+    finally:
+        _stream.refused = before
 
 
 def drawn_seed() -> int:

@@ -63,6 +63,11 @@ class Layer(Module):
         args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
         return wrap(fun(run, *args, **kwargs))
 
+    def __getattr__(self, name: str) -> Any:
+        if name != "core" and name in (found := self._own_buffers()):
+            return found[name]
+        return super().__getattr__(name)
+
     def _own_buffers(self) -> dict[str, Tensor]:
         core = self.core.__dict__
         kept = [(n, x) for n, x in core.get("_buffers", {}).items() if n not in core.get("_transient", ())]

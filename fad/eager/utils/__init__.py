@@ -1,5 +1,5 @@
-"""``torch.utils``: data sets and loaders. For checkpoints there is `fad.checkpoint`."""
+"""``torch.utils``: data sets and loaders, and checkpoints."""
 
-from fad.eager.utils import data
+from fad.eager.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

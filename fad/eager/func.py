@@ -1,0 +1,163 @@
+"""``torch.func``: transforms of functions of tensors, in PyTorch's names and signatures. They are fad's own.
+
+>>> import fad.eager as torch
+>>> slope = grad(lambda x: torch.sin(x))
+>>> slope(torch.tensor(0.0)), vmap(slope)(torch.zeros(3))
+(tensor(1.), tensor([1., 1., 1.]))
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fad.eager.chance import refusing
+from fad.eager.nn.module import Module
+from fad.eager.shaping import stack
+from fad.eager.tensor import Tensor
+from fad.transforms import grad as gradients
+from fad.transforms import jacobian
+from fad.transforms import jvp as forward_mode
+from fad.transforms import vjp as reverse_mode
+from fad.transforms import vmap as batching
+from fad.transforms.linearize import linearize
+
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap",
+]  # fmt: skip
+
+
+def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """Return a function that computes the gradient of `func`, or ``(gradient, aux)``: :func:`fad.grad`."""
+    return gradients.grad(func, argnums, has_aux)
+
+
+def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """Return a function that computes ``(gradient, value)``, with ``has_aux`` ``(gradient, (value, aux))``.
+
+    >>> import fad.eager as torch
+    >>> grad_and_value(lambda x: (x**2).sum())(torch.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
+    both = gradients.value_and_grad(func, argnums, has_aux)
+
+    def turned(*args: Any, **kwargs: Any) -> tuple:
+        value, gradient = both(*args, **kwargs)
+        return gradient, value
+
+    return turned
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """Return ``(output, pullback)``, with ``has_aux`` ``(output, pullback, aux)``.
+
+    The pullback takes a tensor like the output (several, for a tuple), and returns one tensor for one primal, a tuple
+    for several.
+    """
+    out, pull, *aux = reverse_mode.vjp(func, *primals, has_aux=has_aux)
+
+    def pullback(*cotangents: Any, **options: Any) -> Any:
+        found = pull(cotangents[0] if len(cotangents) == 1 else cotangents)
+        return found[0] if len(primals) == 1 else found
+
+    return (out, pullback, *aux)
+
+
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """Return ``(output, tangent of the output)``: :func:`fad.jvp`."""
+    return forward_mode.jvp(func, primals, tangents, has_aux=has_aux)
+
+
+def jacrev(func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
+    """Return a function that computes the Jacobian by reverse mode: :func:`fad.jacrev`."""
+    return jacobian.jacrev(func, argnums, has_aux, chunk_size=chunk_size)
+
+
+def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
+    """Return a function that computes the Jacobian by forward mode: :func:`fad.jacfwd`."""
+    return jacobian.jacfwd(func, argnums, has_aux, chunk_size=chunk_size)
+
+
+def hessian(func: Callable, argnums: Any = 0) -> Callable:
+    """Return a function that computes the matrix of second derivatives: :func:`fad.hessian`."""
+    return jacobian.hessian(func, argnums)
+
+
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable:
+    """Return a function of batches from one of single examples: :func:`fad.vmap`.
+
+    `randomness` says what random numbers of this face do inside: ``"error"``, or ``"same"`` for all examples. For
+    different ones draw them outside, with an axis for the batch.
+    """
+    if randomness not in ("error", "same"):
+        raise ValueError(
+            f"randomness of vmap is 'error' or 'same', not {randomness!r}: for different numbers draw them outside, as "
+            "one more batched argument"
+        )
+
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with refusing("vmap would give all examples the same random numbers: pass randomness='same', or draw outside"):
+            return func(*args, **kwargs)
+
+    return batching.vmap(func if randomness == "same" else quiet, in_dims, out_dims, chunk_size=chunk_size)
+
+
+def functional_call(module: Module, tensors: Any, args: Any = None, kwargs: dict | None = None) -> Any:
+    """Call a module with other tensors in the place of its parameters and buffers, named as in ``named_parameters``.
+
+    `tensors` is a dictionary, or a sequence of them; what is not named stays. `args` is one argument or a tuple.
+
+    >>> import fad.eager as torch
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> functional_call(layer, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}, torch.tensor([3.0, 4.0]))
+    tensor([7.])
+    """
+    given: dict[str, Any] = {}
+    for part in (tensors,) if isinstance(tensors, dict) else tensors:
+        given |= part
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, given):
+        return module(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _replaced(module: Module, given: dict[str, Any]) -> Iterator[None]:
+    modules = dict(module.named_modules())
+    undo: list[tuple] = []
+    try:
+        for name, value in given.items():
+            path, _, own = name.rpartition(".")
+            below = modules.get(path)
+            tables = below._tables() if below is not None else {}
+            table = next((t for t in (tables.get("_parameters", {}), tables.get("_buffers", {})) if own in t), None)
+            if table is not None:
+                undo.append((table.__setitem__, own, table[own]))
+                table[own] = value
+            elif below is not None and own in below._own_buffers():
+                undo.append((below._write_buffer, own, below._own_buffers()[own].value.copy()))
+                below._write_buffer(own, value.value)
+            else:
+                raise KeyError(f"{type(module).__name__} has no parameter or buffer {name!r}")
+        yield
+    finally:
+        for put, own, before in reversed(undo):
+            put(own, before)
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the parameters and the buffers of models of one kind, each stacked along a new first axis."""
+    if not models:
+        raise ValueError("stack_module_state needs at least one model")
+    names = [dict(models[0].named_parameters()), dict(models[0].named_buffers())]
+    every = [[dict(m.named_parameters()) for m in models], [dict(m.named_buffers()) for m in models]]
+    parameters, buffers = (
+        {name: stack([own[name].detach() for own in of_all]) for name in firsts}
+        for firsts, of_all in zip(names, every, strict=True)
+    )
+    for x in parameters.values():
+        x.requires_grad_()
+    return parameters, buffers
