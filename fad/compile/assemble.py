@@ -14,9 +14,9 @@ from fad.compile.convolutions import add_convolution
 from fad.compile.examples_last import lay_examples_last
 from fad.compile.groups import Step, node_facts, shown
 from fad.compile.inner import in_numpy, native_branch, native_loop
-from fad.compile.llvm import engine
+from fad.compile.llvm import engine, entry
 from fad.compile.llvm.emit import I64, LLVM_TYPE
-from fad.compile.llvm.fixed import DRIVER, guard_text
+from fad.compile.llvm.fixed import guard_text
 from fad.compile.llvm.interrupts import glance_text, watch
 from fad.compile.llvm.kernels import Node
 from fad.compile.lookups import add_lookup
@@ -60,7 +60,7 @@ class Build(Table):
 
     def run(self) -> None:
         self.prepare()
-        found = engine.addresses({**self.kernels, "driver": lambda: DRIVER, "glance": glance_text})
+        found = engine.addresses({**self.kernels, "drive": lambda: entry.TEXT, "glance": glance_text})
         watch().memory[0] = found["glance"]
         self._fill(found)
 

@@ -6,10 +6,8 @@ the results out. Operations without a kernel are NumPy calls on the same memory,
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +16,7 @@ import numpy as np
 from fad.compile.assemble import Build
 from fad.compile.donation import reused
 from fad.compile.exact import Beyond, with_checks
-from fad.compile.llvm import engine
-from fad.compile.llvm.fixed import DRIVER
+from fad.compile.llvm.entry import driver, gate
 from fad.compile.llvm.interrupts import watch
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import data_address, view_of
@@ -32,19 +29,10 @@ _REMEMBERED = 2  # large results kept for another call
 _HEAD = """def run(xs):
     if state() is not calm[0] and strict(): return in_numpy(xs)
     try:
-        with lock:"""
+        with gate:"""
 _FOOT = """    except Beyond: pass
     return in_numpy(xs)"""  # which has the answer, or the error in NumPy's words: an index out of range, say
 _FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
-_run_table = None
-
-
-def _driver() -> Callable:
-    global _run_table
-    if _run_table is None:
-        address = engine.addresses({"driver": lambda: DRIVER})["driver"]
-        _run_table = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
-    return _run_table
 
 
 class NativeProgram:
@@ -90,8 +78,8 @@ def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callabl
     result i takes over the memory, if it is large and donated.
     """
     graph = build.graph
-    space: dict[str, Any] = {"drive": _driver(), "at": build.at, "fail": _failer(build)}
-    space["lock"] = threading.Lock()
+    space: dict[str, Any] = {"drive": driver(), "at": build.at, "fail": _failer(build)}
+    space["gate"] = gate()
     space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(program), Beyond=Beyond)
     lines = []
     if graph.inputs:

@@ -16,6 +16,7 @@ from fad.compile.llvm.vectors import CONTROL, SCALAR
 
 _FORMAT = 3  # of what is kept on disk
 _OUTSIDE = ("sin", "cos", "tan", "fmod")
+_OF_PYTHON = ("PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread")
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
@@ -38,13 +39,14 @@ def _target(level: int = 3) -> Any:
 
 
 def _add_library_functions() -> None:
-    """Give the C library's functions to native code, for arguments beyond the polynomials' bounds."""
+    """Give the C library's functions to native code, for arguments beyond the polynomials' bounds, and Python's."""
     library = ctypes.CDLL(None)
     try:
         functions = {name: getattr(library, name) for name in _OUTSIDE}
     except AttributeError:
         library = ctypes.CDLL("libm.so.6")
         functions = {name: getattr(library, name) for name in _OUTSIDE}
+    functions.update({name: getattr(ctypes.pythonapi, name) for name in _OF_PYTHON})
     for name, f in functions.items():
         llvm.add_symbol(f"fad_{name}", ctypes.cast(f, ctypes.c_void_p).value)
     _outside.append(library)

@@ -1,49 +1,9 @@
-"""Native functions that are not fused loops: the driver of a program, guards, and lookups."""
+"""Native functions that are not fused loops: guards and lookups."""
 
 from __future__ import annotations
 
 from fad.compile.llvm.emit import BOOL, BYTES, INTEGERS
-from fad.compile.llvm.interrupts import STOPPED, look
 from fad.compile.llvm.vectors import SCALAR
-
-# Runs a flat program: a table of functions and one of their arguments. Stops at the first that returns non-zero, and
-# returns its number from one on, or -1 if it was interrupted.
-DRIVER = f"""define i64 @driver(ptr %S) {{
-entry:
-  %F = load ptr, ptr %S
-  %q1 = getelementptr i64, ptr %S, i64 1
-  %P = load ptr, ptr %q1
-  %q2 = getelementptr i64, ptr %S, i64 2
-  %n = load i64, ptr %q2
-  %q3 = getelementptr i64, ptr %S, i64 3
-  %watch = load ptr, ptr %q3
-  br label %step
-step:
-  %i = phi i64 [0, %entry], [%next, %on]
-  %fp = getelementptr ptr, ptr %F, i64 %i
-  %f = load ptr, ptr %fp
-  %pp = getelementptr ptr, ptr %P, i64 %i
-  %p = load ptr, ptr %pp
-  %code = call i32 %f(ptr %p)
-  %next = add i64 %i, 1
-  %bad = icmp ne i32 %code, 0
-  br i1 %bad, label %stop, label %fine
-fine:
-{look("on", "%next", "halt")}
-on:
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %step, label %done
-stop:
-  %halted = icmp eq i32 %code, {STOPPED}
-  br i1 %halted, label %halt, label %other
-other:
-  ret i64 %next
-halt:
-  ret i64 -1
-done:
-  ret i64 0
-}}
-"""
 
 
 def guard_text(width: int) -> str:

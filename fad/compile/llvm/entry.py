@@ -1,0 +1,99 @@
+"""The way into native code: running a flat program, as a function of Python's own kind, and one call at a time.
+
+A call through `ctypes` takes longer than to compute ten numbers, and so does a lock. What is called instead is a
+built-in function like those of NumPy, made of a native one by Python's C interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import queue
+from collections.abc import Callable
+from typing import Any
+
+from fad.compile.llvm import engine
+from fad.compile.llvm.interrupts import STOPPED, look
+
+_METH_O = 8  # a function of one argument, see https://docs.python.org/3/c-api/structures.html
+# `rows_of` runs a table of functions and one of their arguments. It stops at the first that returns non-zero, and
+# returns its number from one on, or -1 if it was interrupted. `drive` is what Python calls with the address of a row.
+TEXT = f"""declare ptr @fad_PyLong_AsVoidPtr(ptr)
+declare ptr @fad_PyLong_FromLongLong(i64)
+declare ptr @fad_PyEval_SaveThread()
+declare void @fad_PyEval_RestoreThread(ptr)
+define ptr @drive(ptr %self, ptr %number) {{
+  %row = call ptr @fad_PyLong_AsVoidPtr(ptr %number)
+  %thread = call ptr @fad_PyEval_SaveThread()
+  %code = call i64 @rows_of(ptr %row)
+  call void @fad_PyEval_RestoreThread(ptr %thread)
+  %result = call ptr @fad_PyLong_FromLongLong(i64 %code)
+  ret ptr %result
+}}
+define internal i64 @rows_of(ptr %S) {{
+entry:
+  %F = load ptr, ptr %S
+  %q1 = getelementptr i64, ptr %S, i64 1
+  %P = load ptr, ptr %q1
+  %q2 = getelementptr i64, ptr %S, i64 2
+  %n = load i64, ptr %q2
+  %q3 = getelementptr i64, ptr %S, i64 3
+  %watch = load ptr, ptr %q3
+  br label %step
+step:
+  %i = phi i64 [0, %entry], [%next, %on]
+  %fp = getelementptr ptr, ptr %F, i64 %i
+  %f = load ptr, ptr %fp
+  %pp = getelementptr ptr, ptr %P, i64 %i
+  %p = load ptr, ptr %pp
+  %code = call i32 %f(ptr %p)
+  %next = add i64 %i, 1
+  %bad = icmp ne i32 %code, 0
+  br i1 %bad, label %stop, label %fine
+fine:
+{look("on", "%next", "halt")}
+on:
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %step, label %done
+stop:
+  %halted = icmp eq i32 %code, {STOPPED}
+  br i1 %halted, label %halt, label %other
+other:
+  ret i64 %next
+halt:
+  ret i64 -1
+done:
+  ret i64 0
+}}
+"""
+
+
+class _Method(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+@functools.cache
+def driver() -> Callable[[int], int]:
+    """Return the function that runs a flat program, given the address of its row."""
+    address = engine.addresses({"drive": lambda: TEXT})["drive"]
+    method = _Method(b"drive", address, _METH_O, None)
+    _kept.append(method)
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Method), ctypes.c_void_p, ctypes.c_void_p)
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi))(method, None, None)
+
+
+_kept: list = []  # Python reads it for as long as the function lives
+
+
+def gate() -> Any:
+    """Return a context that one thread at a time is in.
+
+    It is a lock for a third of a lock's price: a queue with one thing in it. What a ``with`` statement calls is the
+    queue's own functions, so an interrupt finds it either taken and to be given back, or not taken.
+    """
+    one: Any = queue.SimpleQueue()
+    one.put(None)
+    methods = {"__slots__": (), "__enter__": staticmethod(one.get), "__exit__": staticmethod(one.put)}
+    return type("Gate", (), methods)()

@@ -1,0 +1,85 @@
+"""The way into native code: one thread at a time in each program, and Python free meanwhile."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import fad
+
+pytest.importorskip("llvmlite")
+from natively import compiled
+
+from fad.compile.llvm.entry import driver, gate
+
+
+def test_one_thread_at_a_time_is_within_a_gate():
+    door, inside, seen = gate(), [], []
+
+    def work():
+        for _ in range(200):
+            with door:
+                inside.append(None)
+                time.sleep(0)
+                seen.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert seen == [1] * 800
+
+
+@pytest.mark.parametrize("error", [ValueError("of its own"), KeyboardInterrupt(), SystemExit(3)])
+def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
+    door = gate()
+    for _ in range(3):
+        with pytest.raises(type(error)) as raised, door:
+            raise error
+        assert raised.value is error
+    with door:
+        pass
+
+
+def test_the_driver_is_a_function_like_those_of_python():
+    assert type(driver()) is type(len)
+    assert driver().__name__ == "drive"
+    with pytest.raises(TypeError):
+        driver()()
+
+
+def test_other_threads_of_python_run_while_native_code_does():
+    f = compiled(lambda x: fad.fori_loop(0, 3_000_000, lambda i, v: np.cos(v), x), 0.5)
+    counted, over = [], threading.Event()
+
+    def run():
+        f(0.5)
+        over.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not over.is_set():
+        counted.append(None)
+        time.sleep(0.001)
+    thread.join()
+    assert len(counted) > 3
+
+
+def test_threads_that_call_one_program_get_their_own_results():
+    f = compiled(lambda x: np.sum(np.sin(x) * x), np.arange(50.0))
+    wanted, wrong = [float(f(np.arange(50.0) + k)) for k in range(4)], []
+
+    def work(k):
+        for _ in range(300):
+            if float(f(np.arange(50.0) + k)) != wanted[k]:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
