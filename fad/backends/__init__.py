@@ -21,6 +21,7 @@ from fad.errors import BackendMismatchError, BackendNotFoundError
 
 _BY_NAME: dict[str, Any] = {"numpy": _numpy}
 _BY_TYPE: dict[type, Any] = {}
+DEVICE_ARRAYS: set[type] = set()  # the types of arrays that live elsewhere than on the host
 AVOIDED: set[str] = set()  # functions that some device in use has, but that fad's own formulas do better
 _INSTALL = {"cupy": "pip install 'cupy-cuda12x[ctk]' (or cupy-cuda13x, for CUDA 13)"}
 _default: ContextVar[str] = ContextVar("default_backend", default="numpy")
@@ -30,6 +31,8 @@ def register(backend: Any) -> None:
     """Add a backend; its arrays are recognised by `backend.array_type`."""
     _BY_NAME[backend.name] = backend
     _BY_TYPE[backend.array_type] = backend
+    if backend is not _numpy:
+        DEVICE_ARRAYS.add(backend.array_type)
     AVOIDED.update(backend.avoided)
 
 
@@ -90,6 +93,12 @@ def behind(x: Any) -> Any:
     while type(x) not in _BY_TYPE and hasattr(x, "value"):
         x = x.value
     return _of(x) or _numpy
+
+
+def is_on_device(x: Any) -> bool:
+    """Tell whether an array lives elsewhere than on the host."""
+    backend = _of(x)
+    return backend is not None and backend is not _numpy
 
 
 def like(x: Any, constant: Any) -> Any:

@@ -69,6 +69,24 @@ def scatter_add(target: Any, index: Any, values: Any) -> None:
         cupy.add.at(target, index, values)
 
 
+def empty(shape: tuple, dtype: Any) -> Any:
+    return cupy.empty(shape, dtype)
+
+
+def zeros(shape: tuple, dtype: Any) -> Any:
+    return cupy.zeros(shape, dtype)
+
+
+def elementwise_kernel(ins: tuple, outs: tuple, body: str, name: str) -> Callable:
+    """Return a kernel that runs C statements for each element, compiled when it is first called.
+
+    `ins` and `outs` are pairs of dtype and name. It takes arrays that are broadcast together, and numbers, and returns
+    a tuple of new arrays. Products and sums stay apart, so that each rounds as it does in a kernel of its own.
+    """
+    read, made = (", ".join(f"{dtype} {variable}" for dtype, variable in some) for some in (ins, outs))
+    return cupy.ElementwiseKernel(read, made, body, name, return_tuple=True, options=("--fmad=false",))
+
+
 # --- functions of SciPy -----------------------------------------------------------------------------------------------
 # SciPy's ufuncs find CuPy's by their names, through the arrays themselves; what follows is called by name.
 

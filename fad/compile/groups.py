@@ -1,9 +1,4 @@
-"""Fusion: which operations become one loop.
-
-Every value has a level, and a group of fused operations has one: all that it reads was computed on lower levels, or in
-the group itself. An elementwise operation joins the group of an operand if it has its shape and that stays true.
-Running the steps by level is then a right order, found in one pass over the program.
-"""
+"""The native plan: which operations become one loop, and what the other steps of a program are."""
 
 from __future__ import annotations
 
@@ -16,6 +11,7 @@ import numpy as np
 from fad.compile.added import ADDED_PRODUCT
 from fad.compile.convolutions import is_convolution
 from fad.compile.late import compute_where_used, weight
+from fad.compile.levels import Step, join
 from fad.compile.llvm.emit import LLVM_TYPE
 from fad.compile.llvm.templates import templates, working_type
 from fad.compile.lookups import is_lookup
@@ -35,26 +31,6 @@ _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
 MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
 
 
-class Step:
-    """One step of a program.
-
-    `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view" or "call".
-    """
-
-    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
-
-    def __init__(self, kind: str, level: int, number: int, eq: Equation, shape: tuple = ()):
-        self.kind = kind
-        self.level = level
-        self.number = number
-        self.equations = [eq]
-        self.templates: list[str] = []
-        self.weight = 0
-        self.shape = shape
-        self.members: set[int] = set(eq.outs)
-        self.operands: set[int] = set(eq.ins)
-
-
 def plan_steps(graph: Graph) -> list[Step]:
     """Return the steps of a program in an order in which they can be run."""
     level: dict[int, int] = dict.fromkeys([*graph.inputs, *graph.constants], -1)
@@ -66,7 +42,7 @@ def plan_steps(graph: Graph) -> list[Step]:
         lowest = max(map(level_of, eq.ins), default=-1)
         text = None if eq.prim is GUARD else template_of(eq)
         if text is not None and 0 not in graph.types[eq.outs[0]].shape:
-            step = _join(graph, eq, level, group, weight(text))
+            step = join(graph, eq, level, group, weight(text), _limits)
             if step is None:
                 step = Step("loop", lowest + 1, number, eq, graph.types[eq.outs[0]].shape)
                 steps.append(step)
@@ -132,48 +108,9 @@ def _is_basic(index: tuple) -> bool:
     return all(type(p) is not str for p in index)
 
 
-def _most_weight(shape: tuple) -> int:
-    return MOST_WEIGHT_LARGE if math.prod(shape) > LARGE_SIZE else MOST_WEIGHT
-
-
-def _join(graph: Graph, eq: Equation, level: dict, group: dict, more: int) -> Step | None:
-    """Put an operation into the group of one of its operands if all others come from below; return the group."""
-    shape = graph.types[eq.outs[0]].shape
-    mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
-    if not mine:
-        return None
-    best = mine[0] if len(mine) == 1 else max(mine, key=lambda step: step.level)
-    if best.weight + more > _most_weight(shape):
-        return None
-    for other in dict.fromkeys(mine) if len(mine) > 1 else ():  # one group may give several operands
-        if other is not best and other.level == best.level:
-            _merge(best, other, group, more)
-    for i in eq.ins:
-        if i not in best.members and level[i] >= best.level:
-            return None
-    many = len(best.operands) + len(eq.ins) > MOST_OPERANDS
-    if many and len(best.operands.union(eq.ins) - best.members) > MOST_OPERANDS:
-        return None
-    best.equations.append(eq)
-    best.members.update(eq.outs)
-    best.operands.update(eq.ins)
-    return best
-
-
-def _merge(best: Step, other: Step, group: dict, more: int) -> None:
-    """Make two groups of one level and shape one: neither reads what the other computes."""
-    operands = best.operands | other.operands
-    outside = len(operands - best.members - other.members)
-    if best.weight + other.weight + more > _most_weight(best.shape) or outside >= MOST_OPERANDS:
-        return
-    best.equations += other.equations
-    best.templates += other.templates
-    best.members |= other.members
-    best.operands = operands
-    best.weight += other.weight
-    for o in other.members:
-        group[o] = best
-    other.equations, other.templates = [], []
+def _limits(shape: tuple) -> tuple[int, int]:
+    """Return the most that a group of this shape may weigh, and how many operands it may have."""
+    return (MOST_WEIGHT_LARGE if math.prod(shape) > LARGE_SIZE else MOST_WEIGHT), MOST_OPERANDS
 
 
 def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[Step]:

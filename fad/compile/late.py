@@ -21,12 +21,15 @@ def weight(template: str) -> int:
     return 8 if is_heavy(template) else 1
 
 
-def compute_where_used(graph: Graph, steps: list, group: dict[int, Any], most_operands: int, most_weight: int) -> list:
+def compute_where_used(
+    graph: Graph, steps: list, group: dict[int, Any], most_operands: int, most_weight: int, smallest: int = SMALLEST
+) -> list:
     """Move operations into the one later loop that reads them; return the steps that are left.
 
-    `group` tells the step that computes a value of a loop. No loop gets more operands or weight than is said.
+    `group` tells the step that computes a value of a loop. No loop gets more operands or weight than is said, and those
+    of up to `smallest` elements stay as they are.
     """
-    loops = [s for s in steps if s.kind == "loop" and math.prod(s.shape) > SMALLEST]
+    loops = [s for s in steps if s.kind == "loop" and math.prod(s.shape) > smallest]
     if len(loops) < 2:
         return steps
     users = _users(graph, steps)

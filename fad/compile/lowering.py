@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from fad.compile.device import DeviceProgram, home_of
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.passes import optimise
 from fad.compile.repeated import alone, is_control
@@ -57,11 +58,11 @@ def _run_loop(operands: Any, params: dict) -> tuple:
     """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
     body = params["body"]
     rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save"))
-    key = (id(body), rest, tuple([type_of(x).key() for x in operands]), _lowering.get())
+    key = (id(body), rest, tuple([(t.key(), t.home) for t in map(type_of, operands)]), _lowering.get())
     found = _loops.get(key)
     if found is None:
         graph = optimise(alone(operands, params))
-        few = params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
+        few = home_of(graph) is None and params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
         found = (body, NumPyProgram(graph) if few else lower(graph))
         if is_recording():
             return tuple(found[1](list(operands)))  # it is not run again
@@ -88,6 +89,9 @@ def lower(graph: Graph, donated: tuple = ()) -> Any:
     The memory of the inputs numbered in `donated` may hold outputs after a call.
     """
     wanted = _lowering.get()
+    home = home_of(graph)
+    if home is not None:
+        return DeviceProgram(graph, home, kernels=wanted != "numpy")
     if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _has_objects(graph):
         return NumPyProgram(graph)
     from fad.compile.native import NativeProgram

@@ -13,7 +13,7 @@ import numpy as np
 from fad.compile.plan import Plan, plan_memory
 from fad.compile.repeated import Loop
 from fad.compile.running import EQUATIONS, FILE
-from fad.core.graph import GUARD, Equation, Graph, GuardFailed, ask, same_outcome
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
 _MARK = "  # "
 
@@ -23,10 +23,10 @@ class NumPyProgram:
 
     lowering = "numpy"
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, writer: Writer | None = None):
         self.graph = graph
         self.waiting: list[list] = []  # sets of buffers that no call is using
-        writer = _Writer()
+        writer = writer or Writer()
         self.text = writer.program(graph)
         self.specs = writer.specs
         space = {**writer.space, EQUATIONS: writer.equations(self.text)}
@@ -47,7 +47,7 @@ class NumPyProgram:
         return [f"{len(self.graph)} NumPy calls, {len(self.specs)} buffers of {size} bytes together"]
 
 
-class _Writer:
+class Writer:
     """Writes the function; a body's values have names with a number of its own in front."""
 
     def __init__(self) -> None:
@@ -71,9 +71,13 @@ class _Writer:
             head.append(f"    {', '.join(names[i] for i in graph.inputs)}, = xs")
         if self.specs:
             head.append(f"    {', '.join(f'b{k}' for k in range(len(self.specs)))}, = buffers")
-        kept = {i for i, c in graph.constants.items() if isinstance(c, np.ndarray)}  # are not handed out
-        out = f"    return [{', '.join(names[i] + ('.copy()' if i in kept else '') for i in graph.outputs)}]"
+        out = f"    return [{', '.join(self.results(graph, names))}]"
         return "\n".join([*head, *[f"    {line}" for line in lines], out])
+
+    def results(self, graph: Graph, names: dict[int, str]) -> list[str]:
+        """Return what is handed out: no array that the program keeps as a constant."""
+        kept = {i for i in graph.constants if graph.types[i].kind == ARRAY}
+        return [names[i] + (".copy()" if i in kept else "") for i in graph.outputs]
 
     def equations(self, text: str) -> dict[int, Equation]:
         """Return the operation that each line of the text calls, by the line's number."""
@@ -84,14 +88,20 @@ class _Writer:
         """Name the values of a graph: variables, buffers and constants."""
         n, self.bodies = self.bodies, self.bodies + 1
         start = len(self.specs)
-        plan = plan_memory(graph)
+        plan = self.plan(graph)
         self.specs += plan.specs
         names = {i: f"v{n}_{i}" for i in range(len(graph.types))}
         names.update({i: f"b{start + k}" for i, k in plan.buffer.items()})
         for i, c in graph.constants.items():
             names[i] = f"c{n}_{i}"
-            self.space[names[i]] = c
+            self.space[names[i]] = self.constant(c, graph.types[i])
         return names, plan
+
+    def constant(self, c: Any, t: Type) -> Any:
+        return c
+
+    def plan(self, graph: Graph) -> Plan:
+        return plan_memory(graph)
 
     def function(self, f: Any) -> str:
         if id(f) not in self.functions:
@@ -105,18 +115,22 @@ class _Writer:
         self.space[name] = value
         return name
 
+    def maker(self, name: str, t: Type) -> str:
+        """Return the name of the function that makes an array where values of this type are."""
+        return name
+
     def lines(self, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
-        found: list[str] = []
-        for k, eq in enumerate(graph.equations):
-            if eq.prim.archetype == "loop":
-                found += self.loop(eq, names)
-            elif eq.prim.archetype == "branch":
-                found += self.branch(eq, names)
-            elif eq.prim is GUARD:
-                found.append(f"check({self.hold((eq, k))}, {names[eq.ins[0]]})")
-            else:
-                found.append(self.call(eq, names, plan))
-        return found
+        return [line for k, eq in enumerate(graph.equations) for line in self.step(k, eq, names, plan)]
+
+    def step(self, k: int, eq: Equation, names: dict[int, str], plan: Plan) -> list[str]:
+        """Return the lines of one equation, the k-th."""
+        if eq.prim.archetype == "loop":
+            return self.loop(eq, names)
+        if eq.prim.archetype == "branch":
+            return self.branch(eq, names)
+        if eq.prim is GUARD:
+            return [f"check({self.hold((eq, k))}, {names[eq.ins[0]]})"]
+        return [self.call(eq, names, plan)]
 
     def call(self, eq: Equation, names: dict[int, str], plan: Plan) -> str:
         ins = [names[i] for i in eq.ins]
@@ -139,7 +153,7 @@ class _Writer:
         stacks = outs[len(loop.carry) : len(body.outputs)]
         for name, v in zip(stacks, loop.ys, strict=True):
             t = body.types[v]
-            make = "empty" if loop.stop == "length" else "zeros"
+            make = self.maker("empty" if loop.stop == "length" else "zeros", t)
             before.append(f"{name} = {make}({(loop.length, *t.shape)}, {self.hold(t.dtype)})")
         at = f"t{self.bodies}"
         if loop.indexed:
@@ -186,7 +200,7 @@ class _Writer:
 
 def _fresh(y: Any, x: Any) -> Any:
     """Return a result that is not the operand itself, which belongs to somebody else."""
-    return y.copy() if y is x and isinstance(y, np.ndarray) else y
+    return y.copy() if y is x and hasattr(y, "copy") else y
 
 
 def _check(guard: tuple, x: Any) -> None:

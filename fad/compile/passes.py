@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_on_device
 from fad.compile.linear import add_before_products
 from fad.compile.repeated import trim
 from fad.compile.sums import leave_loops
@@ -83,6 +84,8 @@ def _known_value(eq: Equation, out: Type, constants: dict) -> Any:
     if not all(i in constants for i in eq.ins):
         return None
     xs = [constants[i] for i in eq.ins]
+    if _holds_device_arrays((*xs, *eq.params.values())):
+        return None  # they may be overwritten, which none would notice without waiting: programs read them as they run
     with np.errstate(all="ignore"):
         if out.size <= _LARGE or prim.name == "broadcast":
             return prim.forward(*xs, **eq.params)
@@ -93,10 +96,14 @@ def _known_value(eq: Equation, out: Type, constants: dict) -> Any:
     return None
 
 
+def _holds_device_arrays(x: Any) -> bool:
+    return any(map(_holds_device_arrays, x)) if type(x) in (tuple, list) else is_on_device(x)
+
+
 def as_uniform(c: Any) -> Any:
     """Return the one number of a constant of which all elements are equal, or None."""
     if type(c) is not np.ndarray:
-        return c
+        return None if is_on_device(c) else c
     if c.ndim == 0 or c.size == 1 or (c.size and not any(c.strides)):
         return c.reshape(-1)[0]
     return None

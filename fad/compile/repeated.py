@@ -44,7 +44,7 @@ def alone(operands: Any, params: dict) -> Graph:
     n = len(types)
     types += [body.types[o] for o in body.outputs[:m]]
     stacked = [body.types[o] for o in body.outputs[m:]]
-    types += [Type((params["length"], *t.shape), t.dtype) for t in stacked]
+    types += [Type((params["length"], *t.shape), t.dtype, home=t.home) for t in stacked]
     types += [Type((), np.dtype(np.int64), SCALAR)] if until else []
     outs = tuple(range(n, len(types)))
     eq = Equation(while_p if until else scan_p, tuple(range(n)), params, outs)

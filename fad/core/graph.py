@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import backend_of, host, is_on_device
 from fad.core import drawing
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
@@ -21,14 +22,19 @@ ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy sc
 
 
 class Type:
-    """What is known of a value before it is computed: shape, dtype, and whether it is array, scalar or number."""
+    """What is known of a value before it is computed: shape, dtype, and whether it is array, scalar or number.
 
-    __slots__ = ("shape", "dtype", "kind")
+    `home` is the backend of an array that lives on a device. It is no part of the comparison: a constant of the host
+    may stand for a value of a device, and is put there by `placed`.
+    """
 
-    def __init__(self, shape: tuple, dtype: np.dtype, kind: str = ARRAY):
+    __slots__ = ("shape", "dtype", "kind", "home")
+
+    def __init__(self, shape: tuple, dtype: np.dtype, kind: str = ARRAY, home: Any = None):
         self.shape = shape
         self.dtype = dtype
         self.kind = kind
+        self.home = home
 
     @property
     def size(self) -> int:
@@ -43,6 +49,13 @@ class Type:
 
     def key(self) -> tuple:
         return (self.shape, self.dtype, self.kind)
+
+    def zeros(self, *lengths: int) -> Any:
+        """Return zeros of this type; with lengths, an array with these axes in front."""
+        shape = (*lengths, *self.shape)
+        if self.home is not None:
+            return self.home.zeros(shape, self.dtype)
+        return np.zeros(shape, self.dtype) if lengths or self.kind == ARRAY else self.dtype.type(0)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Type and self.key() == other.key()
@@ -65,7 +78,12 @@ def type_of(x: Any) -> Type:
         return Type((), x.dtype, SCALAR)
     if kind in (bool, int, float, complex):
         return Type((), np.asarray(x).dtype, NUMBER)
-    return Type(x.shape, x.dtype)
+    return Type(x.shape, x.dtype, ARRAY, backend_of(x) if is_on_device(x) else None)
+
+
+def placed(c: Any, t: Type) -> Any:
+    """Return a constant where it is to be: what was computed on the host may stand for an array of a device."""
+    return c if t.home is None or not isinstance(c, (np.ndarray, np.generic)) else t.home.from_host(np.asarray(c))
 
 
 class Equation:
@@ -102,7 +120,7 @@ GUARD = Primitive("guard", _no_value, flat=True, archetype="guard")
 def ask(x: Any, convert: Callable | None) -> Any:
     """Answer a guard's question for a value, traced or plain; without `convert` it is the whole array."""
     if convert is None:
-        return np.asarray(outcome(x))
+        return np.asarray(host(outcome(x)))
     return x.trace.concrete(x, convert) if type(x) is Tracer else convert(x)
 
 
@@ -141,7 +159,7 @@ class Graph:
         """
         if len(xs) != len(self.inputs):
             raise TypeError(f"this graph takes {len(self.inputs)} values, but was given {len(xs)}")
-        env: dict[int, Any] = dict(self.constants)
+        env: dict[int, Any] = {i: placed(c, self.types[i]) for i, c in self.constants.items()}
         env.update(zip(self.inputs, xs, strict=True))
         for position, eq in enumerate(self.equations):
             if eq.prim is GUARD:

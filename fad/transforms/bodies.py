@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_on_device, made_like
 from fad.core import effects
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
@@ -67,7 +68,7 @@ class BodyTrace(RecordTrace):
 
     def constant(self, x: Any) -> int:
         # Arrays are inputs, too: whoever records around this body watches them for changes.
-        return self.foreign(x) if isinstance(x, np.ndarray) else super().constant(x)
+        return self.foreign(x) if isinstance(x, np.ndarray) or is_on_device(x) else super().constant(x)
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         first = prim.extra.get("example") if prim.extra else None
@@ -110,7 +111,7 @@ def example(x: Any) -> Any:
         return trace.weak.get(x.info, x.value)
     value = example(x.value)
     if isinstance(trace, _LANES):
-        return value[0] if len(value) else np.zeros(value.shape[1:], value.dtype)[()]
+        return value[0] if len(value) else made_like(np.zeros_like, value, value.shape[1:])[()]
     return value
 
 

@@ -16,7 +16,7 @@ from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.bodies import Body, BodyTrace, Unrecordable, can_record, example, record_body, record_flat
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.partition import reached
@@ -191,7 +191,7 @@ def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[
     given = _marked(tangents, active)
     shown = [
         *map(example, values),
-        *[_kind_of(example(t), example(v)) for t, v in zip(given, _marked(values, active), strict=True)],
+        *[kind_of(example(t), example(v)) for t, v in zip(given, _marked(values, active), strict=True)],
     ]
     graphs = tuple([record_flat(push(g), shown) for g in branches])
     found = list(bind(cond_p, index, *values, *given, branches=graphs))
@@ -201,10 +201,6 @@ def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[
 
 def _marked(items: Any, marks: list[bool]) -> list:
     return [x for x, m in zip(items, marks, strict=True) if m]
-
-
-def _kind_of(t: Any, x: Any) -> Any:
-    return np.asarray(t) if type(x) is np.ndarray else np.asarray(t)[()]
 
 
 def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
-from fad.backends import backend_of
+from fad.backends import backend_of, is_on_device
 from fad.backends.counterparts import explain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
@@ -188,6 +188,13 @@ def root(x: Any) -> Any:
     while type(x) is np.ndarray and x.base is not None:
         x = x.base
     return x
+
+
+def kind_of(t: Any, x: Any) -> Any:
+    """Return a tangent as an array, or as a scalar, as its value is."""
+    if not is_on_device(t):
+        return np.asarray(t) if isinstance(x, np.ndarray) else np.asarray(t)[()]
+    return t
 
 
 def zeros_like(x: Any) -> Any:

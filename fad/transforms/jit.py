@@ -15,14 +15,14 @@ import functools
 import sys
 import threading
 import warnings
-from collections import Counter, namedtuple
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad import tree
-from fad.backends import backend_of
+from fad.backends import DEVICE_ARRAYS
 from fad.compile.lowering import load_compiler
 from fad.compile.passes import optimise
 from fad.core import effects
@@ -69,7 +69,6 @@ class Jitted:
         self._hits = self._misses = 0
         self._crowded = False  # whether a warning has said that there are many signatures
         self._told = False  # whether a warning has said that the function draws random numbers of its own
-        self._elsewhere: Counter[str] = Counter()
         self._plain = not (self._static or self._donated)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -96,6 +95,8 @@ class Jitted:
                     key.append(x.dtype)
                 elif kind is float or kind is np.float64 or kind in _SCALARS or (kind is int and _fits(x)):
                     key.append(kind)
+                elif kind in DEVICE_ARRAYS:
+                    key += (kind, x.shape, x.dtype)
                 else:
                     break
             else:
@@ -127,11 +128,11 @@ class Jitted:
         for x in leaves:
             if is_traceable(x):
                 traced.append(True)
-                key.append((x.shape, x.dtype) if type(x) is np.ndarray else type(x))
+                key.append((*_described(x),))
             elif type(x) is Tracer:
                 return self._under(fun, leaves, in_tree, static)
             elif hasattr(x, "dtype"):
-                return self._uncompiled(x, fun, args, kwargs)
+                return fun(*args, **kwargs)  # an array of Python's objects
             else:
                 traced.append(False)
                 key.append(hashable(x, "an argument that is no array"))
@@ -154,15 +155,8 @@ class Jitted:
             return None
         key: list = []
         for x in leaves:
-            key += [x.shape, x.dtype] if type(x) is np.ndarray else [type(x)]
+            key += _described(x)
         return tuple(key)
-
-    def _uncompiled(self, x: Any, fun: Callable, args: tuple, kwargs: dict) -> Any:
-        """Run a call that holds `x`, which nothing is compiled for: operation by operation."""
-        name = backend_of(x).name
-        if name != "numpy":
-            self._elsewhere[name] += 1
-        return fun(*args, **kwargs)
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
@@ -172,7 +166,7 @@ class Jitted:
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or _closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)
-            return self._uncompiled(next((v for v in values if not is_traceable(v)), None), fun, args, kwargs)
+            return fun(*args, **kwargs)
 
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
@@ -224,9 +218,15 @@ class Jitted:
         lines = [f"jit of {name}: {self.cache_info()}"]
         for signature in list(self._signatures.values()):
             lines += signature.described()
-        for name, calls in self._elsewhere.items():
-            lines.append(f"arrays of {name}: {calls} calls ran operation by operation; compiled for NumPy's alone")
         return "\n".join(lines)
+
+
+def _described(x: Any) -> list:
+    """Return what the key of a signature has of an array or number."""
+    kind = type(x)
+    if kind is np.ndarray:
+        return [x.shape, x.dtype]
+    return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
 
 
 def _fits(n: int) -> bool:

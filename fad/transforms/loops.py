@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import like
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.bodies import Unrecordable, example, record_flat, to_number_p
-from fad.transforms.check import as_value, zeros_like
+from fad.transforms.check import as_value, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.partition import accumulated, halves, pulled, reached, without
@@ -107,7 +108,7 @@ def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
     filled = [_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)]
     given = Parts(filled, **params)
     shown = first_step(parts, params["length"], params["reverse"], params["index"])
-    pushed_in = [_like(example(t), x) for t, x in zip(_step_tangents(filled, params), shown, strict=True)]
+    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(filled, params), shown, strict=True)]
     graph = record_flat(fun, [*shown, *_marked(pushed_in, inputs)])
     c, k = params["consts"], params["consts"] + params["index"] + params["carries"]
     ins, more = graph.inputs[:n], iter(graph.inputs[n:])
@@ -150,11 +151,6 @@ def _step_tangents(filled: list, params: dict) -> list:
     return [*parts.consts, *([0] if params["index"] else []), *parts.carry, *xs]
 
 
-def _like(t: Any, x: Any) -> Any:
-    """Return a tangent of the kind of its value."""
-    return np.asarray(t) if type(x) is np.ndarray else np.asarray(t)[()]
-
-
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
@@ -191,7 +187,7 @@ def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) ->
     shown = first_step(Parts(values, **params), params["length"], params["reverse"], params["index"])
     shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
     types = [body.types[o] for o in body.outputs]
-    cts = [np.zeros(t.shape, t.dtype) if t.kind == "array" else t.dtype.type(0) for t in _marked(types, outputs)]
+    cts = [t.zeros() for t in _marked(types, outputs)]
     joint = pulled(body, inputs, outputs, [*shown, *cts])
     start = params["consts"] + params["index"]
     state = range(start, start + params["carries"])
@@ -398,7 +394,7 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
 def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
     """Run until the last lane is done; a lane that is done keeps its state."""
     c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
-    lanes = np.zeros(size, np.int64) if cond else count
+    lanes = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
 
     def masked(*flat: Any) -> list:
         """consts, [counts], position, [any go, done], carry, xs."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import config, tree
+from fad.backends import is_on_device
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
 from fad.compile.plan import newly_shared
@@ -23,6 +24,10 @@ from fad.transforms.record import may_refuse, unhurried
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or is_on_device(x)
 
 
 class Path:
@@ -98,7 +103,7 @@ class Path:
         outs = self.entry(xs)
         if self.copied:
             for k in self.copied:
-                outs[k] = outs[k].copy() if isinstance(outs[k], np.ndarray) else outs[k]
+                outs[k] = outs[k].copy() if _is_array(outs[k]) else outs[k]
         return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
 
 

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from fad import config, tree
+from fad.backends import host, is_on_device
+from fad.backends.counterparts import explain
 from fad.core import effects
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
@@ -144,7 +146,7 @@ class RecordTrace(Trace):
         return self.guard(x, convert, convert(x.value))
 
     def outcome(self, x: Tracer) -> Any:
-        return self.guard(x, None, np.array(x.value))
+        return self.guard(x, None, np.array(host(x.value)))
 
     def stop(self, x: Tracer) -> Any:
         return x
@@ -283,6 +285,9 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
         inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
         outs, out_tree = tree.flatten(fun(*args, **kwargs))
         outputs = [_output(trace, y) for y in outs]
+    except (TypeError, ValueError) as error:
+        explain(error)
+        raise
     finally:
         _active.reset(token)
         trace.finish()
@@ -338,7 +343,9 @@ def is_traceable(x: Any) -> bool:
     kind = type(x)
     if kind is np.ndarray or isinstance(x, np.generic):
         return x.dtype.kind in "fcbiu"
-    return kind in _NUMBERS and not (kind is int and not -LARGEST < x < LARGEST)
+    if kind in _NUMBERS:
+        return not (kind is int and not -LARGEST < x < LARGEST)
+    return is_on_device(x) and x.dtype.kind in "fcbiu"
 
 
 def make_graph(fun: Callable) -> Callable:

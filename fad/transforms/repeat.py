@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.graph import NUMBER, Equation, Graph, Type, type_of
+from fad.backends import is_on_device
+from fad.core.graph import NUMBER, Equation, Graph, Type, placed, type_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
@@ -190,8 +191,10 @@ def _carried(body: Body, m: int, index: bool) -> tuple[list, list]:
 
 
 def _of_type(x: Any, t: Type) -> Any:
+    if is_on_device(x):
+        return x.astype(t.dtype)
     y = np.asarray(x, t.dtype)
-    return y if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
+    return placed(y, t) if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
 
 
 def _converted(x: Any, t: Type) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import made_like
 from fad.transforms.bodies import example
 
 runner: list[Callable] = []
@@ -35,7 +36,7 @@ def first_step(parts: Parts, length: Any, reverse: bool, index: bool) -> list:
     xs = [example(x) for x in parts.xs]
     at = len(xs[0]) - 1 if reverse and xs else 0
     position = [(length or 1) - 1 if reverse else 0] if index else []
-    steps = [x[at] if len(x) else np.zeros(x.shape[1:], x.dtype)[()] for x in xs]
+    steps = [x[at] if len(x) else made_like(np.zeros_like, x, x.shape[1:])[()] for x in xs]
     return [*map(example, parts.consts), *position, *map(example, parts.carry), *steps]
 
 
@@ -51,7 +52,7 @@ def run_steps(operands: Any, params: dict, body: Callable | None = None) -> tupl
     limit = {"length": length, "count": parts.count, "cond": None}[params["stop"]]
     state = parts.carry
     types = [graph.types[o] for o in graph.outputs[carries:]]
-    stacks = [np.zeros((length, *t.shape), t.dtype) for t in types]
+    stacks = [t.zeros(length) for t in types]
     done = 0
     while state[0] if limit is None else done < limit:
         at = limit - 1 - done if params["reverse"] else done
@@ -89,7 +90,7 @@ def step_by_step(args: Any, params: dict) -> tuple:
         ys.append(outs[carries:])
         done += 1
     ys = ys[::-1] if params["reverse"] else ys
-    empty = [np.zeros(graph.types[o].shape, graph.types[o].dtype) for o in graph.outputs[carries:]]
+    empty = [graph.types[o].zeros() for o in graph.outputs[carries:]]
     ys += [empty] * ((length or 0) - done)
     stacks = [np.stack(column) for column in zip(*ys, strict=True)] if empty else []
     return (*state, *stacks, *((np.int64(done),) if limit is None else ()))

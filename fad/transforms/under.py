@@ -13,7 +13,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import tracer, youngest
-from fad.transforms.check import finished, zeros_like
+from fad.transforms.check import finished, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
@@ -64,14 +64,9 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
     tangents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
     if youngest(tangents) is not None:
         return flat(*leaves)
-    tangents = tuple(_as(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
+    tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
     return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
-
-
-def _as(t: Any, x: Any) -> Any:
-    """Return a tangent as an array, or as a scalar, as its value is."""
-    return np.asarray(t) if isinstance(x, np.ndarray) else np.asarray(t)[()]
 
 
 def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:

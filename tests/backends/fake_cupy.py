@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 from unittest import mock
 
+import c_kernels
 import numpy as np
 import offers
 import standin
@@ -73,6 +74,38 @@ class _Module(types.ModuleType):
         return [n for n in names if "." not in n]
 
 
+class _ElementwiseKernel:
+    """``cupy.ElementwiseKernel``: C statements for each element, run by NumPy."""
+
+    def __init__(self, in_params, out_params, operation, name="kernel", reduce_dims=True, preamble="",
+                 no_return=False, return_tuple=False, *, options=()):  # fmt: skip
+        if not name.isidentifier():
+            raise ValueError(f'Invalid kernel name: "{name}"')
+        self.ins, self.outs = c_kernels.parameters(in_params), c_kernels.parameters(out_params)
+        self.body = c_kernels.Body(operation, self.ins, self.outs)
+        self.return_tuple = return_tuple
+
+    def __call__(self, *args):
+        if len(args) != len(self.ins):
+            raise TypeError("Wrong number of arguments")
+        shape = np.broadcast_shapes(*[x.shape for x in args if type(x) is DeviceArray])
+        given = {name: self._given(x, dtype) for x, (name, dtype) in zip(args, self.ins.items(), strict=True)}
+        found = self.body.run(given)
+        outs = [np.broadcast_to(found[name], shape).copy() for name in self.outs]
+        standin._asked[0] += 1
+        outs = tuple(map(DeviceArray, outs))
+        return outs if self.return_tuple or len(outs) > 1 else outs[0]
+
+    def _given(self, x, dtype):
+        if type(x) is DeviceArray:
+            if x.dtype != dtype:
+                raise TypeError(f"Type is mismatched. {x.dtype} {dtype}")
+            return x._a
+        if isinstance(x, np.ndarray):
+            raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+        return np.asarray(x, dtype)
+
+
 class _Event:
     """An event of a stream: each takes a millisecond from the one before it."""
 
@@ -104,6 +137,7 @@ def _modules():
     cupy.ndarray, cupy.__version__ = DeviceArray, offers.VERSION
     cupy.asarray = cupy.array = _asarray
     cupy.asnumpy = standin.to_host
+    cupy.ElementwiseKernel = _ElementwiseKernel
     cupy.get_default_memory_pool = lambda: _Pool()
     for name in _PLAIN:
         setattr(cupy, name, getattr(np, name))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ import offers
 name = "standin"
 _forbidden = [False]
 _asked = [0]
+_held = [None]
 _HANDLED = (np.ndarray, np.generic, int, float, complex)
 # Functions whose result has a shape that depends on numbers, or that look at numbers on the way: they wait.
 _WAITING = {
@@ -70,6 +72,36 @@ def counted():
 
 
 @contextlib.contextmanager
+def held():
+    """Watch the memory of the device: yields a function that tells the most bytes that were held at once."""
+    before, _held[0] = _held[0], _Held()
+    try:
+        yield functools.partial(getattr, _held[0], "most")
+    finally:
+        _held[0] = before
+
+
+class _Held:
+    """The bytes of the arrays that were made since, by the arrays that own them."""
+
+    def __init__(self):
+        self.owners, self.now, self.most = set(), 0, 0
+
+    def add(self, a):
+        while type(a.base) is np.ndarray:
+            a = a.base
+        if id(a) not in self.owners:
+            self.owners.add(id(a))
+            self.now += a.nbytes
+            self.most = max(self.most, self.now)
+            weakref.finalize(a, self.drop, id(a), a.nbytes)
+
+    def drop(self, owner, nbytes):
+        self.owners.discard(owner)
+        self.now -= nbytes
+
+
+@contextlib.contextmanager
 def no_copies():
     """Forbid copies from the device to the host."""
     before, _forbidden[0] = _forbidden[0], True
@@ -94,6 +126,8 @@ class DeviceArray:
 
     def __init__(self, a):
         self._a = np.asarray(a)
+        if _held[0] is not None:
+            _held[0].add(self._a)
 
     shape = property(lambda self: self._a.shape)
     dtype = property(lambda self: self._a.dtype)
@@ -412,6 +446,19 @@ def timer():
         return 0.25
 
     return lambda: read
+
+
+def empty(shape, dtype):
+    return _wrap(np.empty(shape, dtype))
+
+
+def zeros(shape, dtype):
+    return _wrap(np.zeros(shape, dtype))
+
+
+def elementwise_kernel(ins, outs, body, name):
+    """Return what the file about CuPy makes of a kernel, on a module with CuPy's names."""
+    return _cupy_backend().elementwise_kernel(ins, outs, body, name)
 
 
 def scipy_function(name):

@@ -1,0 +1,76 @@
+"""Fusion in one pass: steps by level.
+
+Every value has a level, and a group of fused operations has one: all that it reads was computed on lower levels, or in
+the group itself. An elementwise operation joins the group of an operand if it has its shape and that stays true.
+Running the steps by level is then a right order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fad.core.graph import Equation, Graph
+
+
+class Step:
+    """One step of a program.
+
+    `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view" or "call".
+    """
+
+    __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")
+
+    def __init__(self, kind: str, level: int, number: int, eq: Equation, shape: tuple = ()):
+        self.kind = kind
+        self.level = level
+        self.number = number
+        self.equations = [eq]
+        self.templates: list[str] = []
+        self.weight = 0
+        self.shape = shape
+        self.members: set[int] = set(eq.outs)
+        self.operands: set[int] = set(eq.ins)
+
+
+def join(graph: Graph, eq: Equation, level: dict, group: dict, more: int, limits: Callable) -> Step | None:
+    """Put an operation into the group of one of its operands if all others come from below; return the group.
+
+    `more` is what it weighs; ``limits(shape)`` are the most weight and the most operands of a group.
+    """
+    shape = graph.types[eq.outs[0]].shape
+    mine = [group[i] for i in eq.ins if i in group and group[i].shape == shape]
+    if not mine:
+        return None
+    best = mine[0] if len(mine) == 1 else max(mine, key=lambda step: step.level)
+    most_weight, most_operands = limits(shape)
+    if best.weight + more > most_weight:
+        return None
+    for other in dict.fromkeys(mine) if len(mine) > 1 else ():  # one group may give several operands
+        if other is not best and other.level == best.level:
+            _merge(best, other, group, most_weight - more, most_operands)
+    for i in eq.ins:
+        if i not in best.members and level[i] >= best.level:
+            return None
+    many = len(best.operands) + len(eq.ins) > most_operands
+    if many and len(best.operands.union(eq.ins) - best.members) > most_operands:
+        return None
+    best.equations.append(eq)
+    best.members.update(eq.outs)
+    best.operands.update(eq.ins)
+    return best
+
+
+def _merge(best: Step, other: Step, group: dict, most_weight: int, most_operands: int) -> None:
+    """Make two groups of one level and shape one: neither reads what the other computes."""
+    operands = best.operands | other.operands
+    outside = len(operands - best.members - other.members)
+    if best.weight + other.weight > most_weight or outside >= most_operands:
+        return
+    best.equations += other.equations
+    best.templates += other.templates
+    best.members |= other.members
+    best.operands = operands
+    best.weight += other.weight
+    for o in other.members:
+        group[o] = best
+    other.equations, other.templates = [], []
