@@ -97,10 +97,11 @@ class _Expansion:
             self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
         elif name == "join":
             self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
-        elif name in _COMBINE and eq.params["axis"] and t.dtype == graph.types[eq.ins[0]].dtype:
+        elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
             self.numbers[o] = self.reduced(eq, arrays[0], t)
         elif name == "matmul" and all(
-            graph.types[i].dtype == t.dtype and a.ndim <= 2 for i, a in zip(eq.ins, arrays, strict=True)
+            graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
+            for i, a in zip(eq.ins, arrays, strict=True)
         ):
             self.numbers[o] = self.product(*arrays, t)
         elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):

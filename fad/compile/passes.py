@@ -258,13 +258,18 @@ def _is(constants: dict, i: int, number: float) -> bool:
 
 
 def _times(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Times one, but not of complex numbers: the imaginary part of one, zero times infinity, is NaN."""
     x, y = eq.ins
+    if types[eq.outs[0]].dtype.kind == "c":
+        return None
     if _is(constants, y, 1.0):
         return x
     return y if _is(constants, x, 1.0) else None
 
 
 def _over(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    if types[eq.outs[0]].dtype.kind == "c":
+        return None
     return eq.ins[0] if _is(constants, eq.ins[1], 1.0) else None
 
 
@@ -289,7 +294,7 @@ def _negative(eq: Equation, types: list, constants: dict, made: dict) -> Any:
 def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     x, y = eq.ins
     kind = types[x].dtype.kind
-    if _is(constants, y, 1.0):
+    if _is(constants, y, 1.0) and kind != "c":
         return x
     same = (types[eq.outs[0]].shape, types[eq.outs[0]].dtype) == (types[x].shape, types[x].dtype)
     if _is(constants, y, 2.0) and kind in "fc" and same:

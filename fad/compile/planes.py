@@ -154,9 +154,15 @@ def _conjugate(work: _Splitter, eq: Equation) -> bool:
 
 
 def _exp(work: _Splitter, eq: Equation) -> bool:
+    """Of real numbers it is real, and what is infinite keeps its size whatever the angle."""
     do, (re, im) = _Real(work, eq), work.parts(eq.ins[0])
+    truth, zero = np.dtype(bool), work.constant(np.zeros(()), Type((), do.dtype, NUMBER))
+    finite = [work.new("isfinite", (part,), do.shape, truth) for part in (re, im)]
+    angle = do("where_select", work.new("logical_or", tuple(finite), do.shape, truth), im, zero)
     size = do("exp", re)
-    return work.keep(eq, do("multiply", size, do("cos", im)), do("multiply", size, do("sin", im)))
+    turned = do("multiply", size, do("sin", angle))
+    is_real = work.new("equal", (im, zero), do.shape, truth)
+    return work.keep(eq, do("multiply", size, do("cos", angle)), do("where_select", is_real, im, turned))
 
 
 def _part(k: int) -> Callable:

@@ -90,3 +90,22 @@ def test_quotients_of_zeros_and_infinities_are_numpys():
         got, wanted = fast(z, w), z / w
     np.testing.assert_allclose(got.real, wanted.real, rtol=1e-14)
     np.testing.assert_allclose(got.imag, wanted.imag, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_exponentials_of_infinities_are_numpys(dtype):
+    ends = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+    z = np.array([complex(a, b) for a in ends for b in ends], dtype)
+    with using("llvm"), np.errstate(all="ignore"):
+        fast = fad.jit(np.exp)
+        fast(z)
+        np.testing.assert_allclose(fast(z), np.exp(z), rtol=1e-6)
+
+
+def test_a_complex_number_times_one_is_numpys():
+    z = np.array([complex(np.inf, 1.0), complex(0.0, np.nan), 2.0 - 3.0j])
+    with using("llvm"), np.errstate(all="ignore"):
+        for f in (lambda z: z * 1.0, lambda z: 1.0 * z, lambda z: z / 1.0):
+            fast = fad.jit(f)
+            fast(z)
+            np.testing.assert_array_equal(fast(z), f(z))

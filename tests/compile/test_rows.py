@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from natively import native
+from natively import compiled, native
 
 import fad
 from fad import control
@@ -122,3 +122,17 @@ def test_a_loop_that_looks_for_extremes_does_not_return_to_python():
         want = np.max(want[:, None] + costs, axis=0) + s
     np.testing.assert_allclose(best, want, rtol=1e-13)
     np.testing.assert_array_equal(back, steps)
+
+
+def test_a_loop_of_few_numbers_may_add_up_nothing():
+    x = np.arange(6.0).reshape(2, 3)
+
+    def f(h, x):
+        def step(h, x):
+            return h * 0.5 + np.sum(x[:0]) + x[:0] @ x[:0] + np.sum(x[:1]), h
+
+        return fad.scan(step, h, x)
+
+    fast = compiled(f, np.float64(1.0), x)
+    for y, want in zip(fast(np.float64(1.0), x), f(np.float64(1.0), x), strict=True):
+        np.testing.assert_array_equal(y, want)
