@@ -75,7 +75,7 @@ def selected(a: Any, where: Any, neutral: Any) -> Any:
 
 
 def converted(a: Any, dtype: Any) -> Any:
-    return a if dtype is None else a.astype(dtype)
+    return a if dtype is None or a.dtype == dtype else a.astype(dtype)
 
 
 def sample_axes(s):
@@ -146,7 +146,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, w
     if out is not None:
         refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 0)
-    y = bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    y = converted(bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y + initial
 
 
@@ -185,7 +185,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, 
     """Multiply over axes; the derivative is exact where there are zeros, to any order."""
     refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 1)
-    y = bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    y = converted(bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y * initial
 
 
@@ -261,7 +261,7 @@ def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
         a = np.where(where, a, initial)
     if not absent(initial) and 0 in [a.shape[i] for i in axes]:
         shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
-        return dropped(np.full_like(a, initial, shape=shape), axes, is_true(keepdims))
+        return as_scalar(dropped(np.full_like(a, initial, shape=shape), axes, is_true(keepdims)))
     y = bind(prim, a, axis=axes, keepdims=is_true(keepdims))
     return y if absent(initial) else ufunc(y, initial)
 

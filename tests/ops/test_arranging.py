@@ -249,3 +249,9 @@ def test_a_range_between_single_precision_numbers_rounds_as_numpys(dtype):
         wanted = np.arange(start, stop, step, dtype=dtype)
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-6 if dtype else 1e-15)
+
+
+def test_a_number_has_no_edges_to_pad():
+    x = np.array(3.0)
+    assert fad.grad(lambda x: np.pad(x, 1) * 2.0)(3.0) == 2.0
+    assert np.shape(fad.vjp(lambda x: np.pad(x, ((1, 2),)), x)[0]) == np.shape(np.pad(x, ((1, 2),))) == ()

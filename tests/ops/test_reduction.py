@@ -98,6 +98,22 @@ def test_ufunc_at_is_refused_with_the_remedy():
         fad.grad(lambda x: np.add.at(x, [0], 1.0))(np.ones(3))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float32, bool])
+def test_sums_and_products_have_the_dtype_that_is_asked_for(dtype):
+    x = np.array([[3.0, 1.0], [0.0, 120.0]])
+    for f in (lambda x: np.sum(x > 1.0, axis=1, dtype=dtype), lambda x: np.prod(x, axis=0, dtype=dtype)):
+        (y,) = fad.make_graph(f)(x)(x)
+        assert y.dtype == f(x).dtype == dtype
+        np.testing.assert_array_equal(y, f(x))
+
+
+def test_the_maximum_of_nothing_with_an_initial_value_is_a_number():
+    traced = []
+    y = fad.vjp(lambda x: traced.append(np.max(x, initial=2.0)) or np.sum(x), np.zeros((0, 2)))[0]
+    assert y == 0.0
+    assert type(traced[0]) is type(np.max(np.zeros(0), initial=2.0))
+
+
 def test_out_is_refused():
     out = np.zeros(())
     with pytest.raises(TracerConversionError, match="out="):
