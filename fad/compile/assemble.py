@@ -19,6 +19,7 @@ from fad.compile.llvm.emit import I64, LLVM_TYPE
 from fad.compile.llvm.fixed import guard_text
 from fad.compile.llvm.interrupts import glance_text, watch
 from fad.compile.llvm.kernels import Node
+from fad.compile.llvm.pool import pool_text
 from fad.compile.lookups import add_lookup
 from fad.compile.passes import share_copies
 from fad.compile.pieces import left_out, outside, with_ellipsis
@@ -38,6 +39,10 @@ _REWRITES = (
     composed, narrow_choices, expand_pools, slice_sooner, lay_examples_last, split_sums, lay_by_rows, gather_scatters,
     split_complex, share_copies, add_products,
 )  # fmt: skip
+# What programs need besides their kernels: the way in, the look at the clock, the pool of threads.
+RUNTIME: dict[str, Callable[[], str]] = {
+    "drive": lambda: entry.TEXT, "glance": glance_text, "pool_run": pool_text,
+}  # fmt: skip
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 
@@ -60,7 +65,7 @@ class Build(Table):
 
     def run(self) -> None:
         self.prepare()
-        found = engine.addresses({**self.kernels, "drive": lambda: entry.TEXT, "glance": glance_text})
+        found = engine.addresses({**self.kernels, **RUNTIME})
         watch().memory[0] = found["glance"]
         self._fill(found)
 

@@ -31,10 +31,12 @@ def has_llvm() -> bool:
 
 @functools.cache
 def load_compiler() -> None:
-    """Import what native programs are made with, which takes longer than to compile a small one."""
+    """Import what native programs are made with, which takes longer than to compile a small one, and what all need."""
     if has_llvm():
         with contextlib.suppress(Exception):  # what is wrong is said where a program is compiled
-            from fad.compile import native  # noqa: F401
+            from fad.compile.native import prepare
+
+            prepare()
 
 
 @contextlib.contextmanager

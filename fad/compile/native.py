@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.assemble import Build
+from fad.compile.assemble import RUNTIME, Build
 from fad.compile.donation import reused
 from fad.compile.exact import Beyond, with_checks
+from fad.compile.llvm import engine
 from fad.compile.llvm.entry import driver, gate
 from fad.compile.llvm.interrupts import watch
 from fad.compile.numpy_program import NumPyProgram
@@ -33,6 +34,11 @@ _HEAD = """def run(xs):
 _FOOT = """    except Beyond: pass
     return in_numpy(xs)"""  # which has the answer, or the error in NumPy's words: an index out of range, say
 _FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
+
+
+def prepare() -> None:
+    """Compile, or load, what every program needs, whatever it computes."""
+    engine.addresses(RUNTIME)
 
 
 class NativeProgram:

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import dis
 import functools
-import random
 import sys
 import threading
 import time
@@ -25,7 +24,6 @@ from fad.places import show_place
 
 _MOST = 100  # objects that are looked at, from the function on
 _LIBRARIES = ("fad", "numpy", "scipy")  # their functions are not read for names, only their closures for functions
-_GLOBAL = random.random.__self__  # type: ignore[attr-defined]
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)
 
 
@@ -85,9 +83,10 @@ def _sources(fun: Callable) -> Iterator[tuple[Any, Callable]]:
     of_numpy = sys.modules.get("numpy.random")
     if of_numpy is not None:
         yield of_numpy.random.__self__, _position(of_numpy.get_bit_generator())
+    of_python = sys.modules.get("random")
     for x in _reached(fun):
-        if x is random or isinstance(x, random.Random):
-            x = _GLOBAL if x is random else x
+        if of_python is not None and (x is of_python or isinstance(x, of_python.Random)):
+            x = of_python.random.__self__ if x is of_python else x
             yield x, x.getstate
         elif of_numpy is None:
             continue
@@ -106,11 +105,11 @@ def _position(bits: Any) -> Callable:
 
 
 def _name(source: Any) -> str:
-    if source is _GLOBAL:
-        return "the module random"
     kind = type(source)
-    found = source is getattr(sys.modules[kind.__module__], "_rand", None)
-    return "numpy.random" if found else f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+    module = sys.modules[kind.__module__]
+    if source is getattr(module, "_inst", None):
+        return "the module random"
+    return "numpy.random" if source is getattr(module, "_rand", None) else f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
 def _reached(fun: Any) -> Iterator[Any]:
