@@ -47,14 +47,6 @@ class DeviceProgram(NumPyProgram):
         return [*found, f"{sum(calls.values())} calls of the array library: {called}" if calls else "no other calls"]
 
 
-def home_of(graph: Graph) -> Any:
-    """Return the backend of the arrays of a program, or None if they all live on the host."""
-    for t in graph.types:
-        if t.home is not None:
-            return t.home
-    return None
-
-
 class _Writer(Writer):
     """Writes a program whose steps are kernels and calls, and lets go of what is not read any more."""
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from fad.compile.device import DeviceProgram, home_of
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.passes import optimise
 from fad.compile.repeated import alone, is_control
+from fad.compile.uses import home_of
 from fad.core.graph import Graph, type_of
 from fad.errors import NativeFallbackWarning
 from fad.transforms.record import is_recording
@@ -93,6 +93,8 @@ def lower(graph: Graph, donated: tuple = ()) -> Any:
     wanted = _lowering.get()
     home = home_of(graph)
     if home is not None:
+        from fad.compile.device import DeviceProgram
+
         return DeviceProgram(graph, home, kernels=wanted != "numpy")
     if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _has_objects(graph):
         return NumPyProgram(graph)

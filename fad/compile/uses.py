@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from typing import Any
 
 from fad.core.graph import Graph
 
@@ -20,3 +21,8 @@ def use_counts(graph: Graph) -> dict[int, int]:
     counts = Counter(itertools.chain.from_iterable([eq.ins for eq in graph.equations]))
     counts.update(set(graph.outputs))
     return counts
+
+
+def home_of(graph: Graph) -> Any:
+    """Return the backend of the arrays of a program, or None if they all live on the host."""
+    return next((t.home for t in graph.types if t.home is not None), None)
