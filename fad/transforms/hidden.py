@@ -109,7 +109,9 @@ def _name(source: Any) -> str:
     module = sys.modules[kind.__module__]
     if source is getattr(module, "_inst", None):
         return "the module random"
-    return "numpy.random" if source is getattr(module, "_rand", None) else f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+    if source is getattr(module, "_rand", None):
+        return "numpy.random"
+    return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
 def _reached(fun: Any) -> Iterator[Any]:
