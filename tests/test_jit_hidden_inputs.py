@@ -1,6 +1,8 @@
 """jit tells at recording that a function drew random numbers, or read a clock, that its program would repeat."""
 
 import random
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -15,6 +17,7 @@ from fad.errors import ImpureFunctionWarning
 X = np.ones(3)
 outside = np.random.default_rng(0)
 from_random = random.Random(0)
+from_system = random.SystemRandom()
 
 
 class Noise:
@@ -105,6 +108,7 @@ def test_a_program_is_told_once():
 
 
 PURE = {
+    "the system's generator, which has no state": lambda x: x + 1.0 if from_system.random() >= 0.0 else x,
     "a key": lambda x: x + fad.random.normal(fad.random.key(0), x.shape),
     "a generator made inside": lambda x: x + np.random.default_rng(0).normal(size=3),
     "a generator not drawn from": lambda x: x + float(outside is not None),
@@ -118,9 +122,6 @@ def test_a_function_without_hidden_draws_is_not_warned_of(function):
 
 
 def test_numpy_random_is_not_imported_for_it():
-    import subprocess
-    import sys
-
     code = "import sys, fad; fad.jit(lambda x: x + 1.0)(1.0); sys.exit('numpy.random' in sys.modules)"
     before = subprocess.run([sys.executable, "-c", "import sys, numpy, fad; sys.exit('numpy.random' in sys.modules)"])
     assert subprocess.run([sys.executable, "-c", code]).returncode == before.returncode

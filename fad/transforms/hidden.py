@@ -8,8 +8,6 @@ for it, never a call of a program. The line is looked for in the code of the fun
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import dis
 import functools
 import sys
 import threading
@@ -80,14 +78,15 @@ def _warn(does: str, instead: str, place: tuple[str, int] | None) -> bool:
 
 def _sources(fun: Callable) -> Iterator[tuple[Any, Callable]]:
     """Give NumPy's global generator, and the generators that the function reaches, with what tells their states."""
-    of_numpy = sys.modules.get("numpy.random")
+    # Modules that nobody has imported so far are left alone: importing them takes longer than importing fad.
+    of_python, of_numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     if of_numpy is not None:
         yield of_numpy.random.__self__, _position(of_numpy.get_bit_generator())
-    of_python = sys.modules.get("random")
-    for x in _reached(fun):
+    for x in _reached(fun) if of_python or of_numpy else ():
         if of_python is not None and (x is of_python or isinstance(x, of_python.Random)):
-            x = of_python.random.__self__ if x is of_python else x
-            yield x, x.getstate
+            x = x.random.__self__ if x is of_python else x
+            if not isinstance(x, of_python.SystemRandom):  # which has no state to ask for
+                yield x, x.getstate
         elif of_numpy is None:
             continue
         elif isinstance(x, of_numpy.RandomState):
@@ -100,17 +99,17 @@ def _position(bits: Any) -> Callable:
     """Return a function that gives the state of a bit generator: of MT19937, which is long, a few words in memory."""
     if type(bits).__name__ != "MT19937":
         return lambda: bits.state
+    import ctypes
+
     words = (ctypes.c_uint32 * 625).from_address(bits.ctypes.state_address)
     return lambda: (words[624], words[0], words[623])
 
 
 def _name(source: Any) -> str:
     kind = type(source)
-    module = sys.modules[kind.__module__]
-    if source is getattr(module, "_inst", None):
-        return "the module random"
-    if source is getattr(module, "_rand", None):
-        return "numpy.random"
+    for module in ("random", "numpy.random"):
+        if module in sys.modules and source is sys.modules[module].random.__self__:
+            return f"the module {module}"
     return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
@@ -193,6 +192,8 @@ def _defaults(fun: types.FunctionType) -> dict[str, Any]:
 
 def _line(code: types.CodeType, known: dict, held: set, reads: Callable[[Any], bool]) -> int | None:
     """Follow names like ``np.random.rand`` through the code; attributes of unknown objects are known by name alone."""
+    import dis  # only where there is something to tell
+
     value: Any = None
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
