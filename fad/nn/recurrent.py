@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, LSTM and GRU, in PyTorch's names, gate order and layouts."""
+"""Recurrent layers, RNN, LSTM and GRU, and their cells, in PyTorch's names, gate order and layouts."""
 
 from __future__ import annotations
 
@@ -194,3 +194,82 @@ class GRU(RNN):
         new = np.tanh(inputs[..., 2 * n :] + r * hidden[..., 2 * n :])
         h = new + z * (state - new)
         return h, h
+
+
+class Cell(Module):
+    """What the cells share: parameters ``weight_ih``, ``weight_hh`` and their biases, and one step of a layer.
+
+    The input has shape (batch, features) or (features,); a state that is not given is zero.
+    """
+
+    gates = 1
+    cell = Recurrent.cell
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, key: Any = None, dtype: Any = None):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        bound = 1.0 / math.sqrt(hidden_size)
+        rows = self.gates * hidden_size
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+        for k, (name, shape) in zip(random.split(init.next_key(key), 4), shapes.items(), strict=False):
+            setattr(self, name, init.uniform(k, shape, -bound, bound, dtype))
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+    def _step(self, x: Any, state: Any) -> Any:
+        of_input, of_state = (getattr(self, name, None) for name in ("bias_ih", "bias_hh"))
+        return self.cell(F.linear(x, self.weight_ih, of_input), state, self.weight_hh, of_state)[0]
+
+    def _zeros(self, x: Any) -> Any:
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__} needs an input of shape (batch, {self.input_size}) or ({self.input_size},), "
+                f"not {x.shape}"
+            )
+        return np.zeros_like(x, shape=(*x.shape[:-1], self.hidden_size))
+
+    def forward(self, x: Any, state: Any = None) -> Any:
+        zeros = self._zeros(x)
+        return self._step(x, zeros if state is None else state)
+
+
+class RNNCell(Cell):
+    """One step of :class:`RNN`: returns the new state.
+
+    >>> RNNCell(3, 5, key=0)(np.ones((2, 3))).shape
+    (2, 5)
+    """
+
+    gates = RNN.gates
+    cell = RNN.cell
+
+
+class GRUCell(Cell):
+    """One step of :class:`GRU`: returns the new state.
+
+    >>> cell = GRUCell(3, 5, key=0)
+    >>> cell(np.ones(3), cell(np.ones(3))).shape
+    (5,)
+    """
+
+    gates = GRU.gates
+    cell = GRU.cell
+
+
+class LSTMCell(Cell):
+    """One step of :class:`LSTM`: returns the new ``(h, c)``.
+
+    >>> h, c = LSTMCell(3, 5, key=0)(np.ones((2, 3)))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
+
+    gates = LSTM.gates
+    cell = LSTM.cell
+
+    def forward(self, x: Any, state: Any = None) -> tuple:
+        zeros = self._zeros(x)
+        return self._step(x, (zeros, zeros) if state is None else state)

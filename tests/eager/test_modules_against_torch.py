@@ -88,6 +88,18 @@ MODULES = {
         (3, 1, 8, 8),
     ),
     "recurrent": (lambda nn: nn.LSTM(3, 4, num_layers=2, batch_first=True, bidirectional=True), (2, 5, 3)),
+    "cell": (lambda nn: nn.GRUCell(3, 4), (2, 3)),
+    "cell with memory": (lambda nn: nn.LSTMCell(3, 4, bias=False), (2, 3)),
+    "upsample": (lambda nn: nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), (2, 3, 4, 5)),
+    "pixel shuffle": (lambda nn: nn.PixelShuffle(upscale_factor=2), (2, 4, 3, 5)),
+    "encoder layer": (lambda nn: nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, dropout=0.0), (5, 3, 8)),
+    "encoder": (
+        lambda nn: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True), 2, nn.LayerNorm(8),
+            enable_nested_tensor=False,
+        ),
+        (3, 5, 8),
+    ),
     "plain recurrent": (lambda nn: nn.RNN(3, 4), (2, 5, 3)),
 }
 
@@ -126,6 +138,15 @@ def test_attention_has_torchs_layout_result_and_mask(batch_first, masked):
     np.testing.assert_allclose(z.detach().numpy(), y.detach().numpy(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(mine_too.detach().numpy(), weights.detach().numpy(), rtol=1e-4, atol=1e-6)
     assert mine(*map(fad.eager.tensor, (q, k, k)), need_weights=False)[1] is None
+
+
+def test_an_encoder_of_torchs_dropout_draws_anew_in_each_call_and_not_when_evaluated():
+    nn = fad.eager.nn
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.5), 2)
+    x = fad.eager.randn(5, 3, 8)
+    assert not fad.eager.equal(encoder(x), encoder(x))
+    encoder.eval()
+    assert fad.eager.equal(encoder(x), encoder(x))
 
 
 LATER = np.triu(np.ones((6, 6), bool), 1)
@@ -508,3 +529,32 @@ def test_lbfgs_with_the_strong_wolfe_search_takes_torchs_steps(name):
             path.append([0.0, *w.detach().tolist()])
         paths.append(path)
     np.testing.assert_allclose(*paths, rtol=1e-12, atol=1e-12)
+
+
+ENCODER_MASKS = {
+    "later ones": {"mask": LATER},
+    "later ones, said so": {"mask": LATER, "is_causal": True},
+    "padding": {"src_key_padding_mask": PADDING},
+    "padding, and later ones": {"mask": LATER, "src_key_padding_mask": PADDING},
+    "numbers": {"mask": real(6, 6).astype("float32")},
+}
+
+
+@pytest.mark.parametrize("masks", ENCODER_MASKS.values(), ids=ENCODER_MASKS)
+@pytest.mark.parametrize("activation", ["relu", "function"])
+def test_an_encoder_takes_torchs_masks(masks, activation):
+    x = real(3, 6, 8).astype("float32")
+
+    def run(face, weights=None):
+        act = face.tanh if activation == "function" else activation
+        layer = face.nn.TransformerEncoderLayer(8, 2, 16, 0.0, act, batch_first=True)
+        encoder = face.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        if weights is not None:
+            encoder.load_state_dict({k: face.tensor(v) for k, v in weights.items()})
+        given = {k: v if type(v) is bool else face.tensor(v) for k, v in masks.items()}
+        return encoder, encoder(face.tensor(x), **given).detach().numpy()
+
+    theirs, expected = run(torch)
+    mine, found = run(fad.eager, weights_of(theirs))
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+    assert list(mine.state_dict()) == list(theirs.state_dict())

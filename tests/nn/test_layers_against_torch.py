@@ -255,6 +255,39 @@ CASES = {
         lambda: t.Sequential(t.Linear(4, 6), t.GELU(), t.Linear(6, 3)),
         (5, 4),
     ),
+    "rnn cell": (lambda: nn.RNNCell(3, 4), lambda: t.RNNCell(3, 4), (5, 3)),
+    "gru cell": (lambda: nn.GRUCell(3, 4), lambda: t.GRUCell(3, 4), (5, 3)),
+    "gru cell of one example, no bias": (lambda: nn.GRUCell(3, 4, False), lambda: t.GRUCell(3, 4, bias=False), (3,)),
+    "lstm cell": (lambda: nn.LSTMCell(3, 4), lambda: t.LSTMCell(3, 4), (5, 3)),
+    "upsample": (lambda: nn.Upsample(scale_factor=2), lambda: t.Upsample(scale_factor=2), (2, 3, 4, 5)),
+    "upsample, linear": (
+        lambda: nn.Upsample(7, mode="linear", align_corners=True),
+        lambda: t.Upsample(7, mode="linear", align_corners=True),
+        (2, 3, 4),
+    ),
+    "upsample, bilinear": (
+        lambda: nn.Upsample((7, 3), mode="bilinear"),
+        lambda: t.Upsample((7, 3), mode="bilinear"),
+        (2, 3, 4, 5),
+    ),
+    "pixel shuffle": (lambda: nn.PixelShuffle(2), lambda: t.PixelShuffle(2), (2, 8, 3, 5)),
+    "encoder layer": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0),
+        lambda: t.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+        (3, 5, 8),
+    ),
+    "encoder layer, norms first, gelu, no bias": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", layer_norm_eps=1e-3, norm_first=True, bias=False),
+        lambda: t.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", 1e-3, True, True, False),
+        (3, 5, 8),
+    ),
+    "encoder of one example": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0), 2, nn.LayerNorm(8)),
+        lambda: t.TransformerEncoder(
+            t.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2, t.LayerNorm(8), enable_nested_tensor=False
+        ),
+        (5, 8),
+    ),
 }
 
 ROUGH = {"Hardsigmoid()": 1e-7}  # PyTorch's derivative is 1/6 rounded to float32
@@ -288,6 +321,38 @@ def test_recurrent_layers_go_on_from_a_given_state_and_return_the_last_one(kind)
     np.testing.assert_allclose(y, ty.detach().numpy(), rtol=1e-10)
     for a, b in zip(ends, tends, strict=True):
         np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell"])
+def test_cells_go_on_from_a_given_state_and_take_the_steps_of_their_layer(kind):
+    mine, theirs = getattr(nn, kind)(3, 4), getattr(t, kind)(3, 4).double()
+    theirs.load_state_dict({k: torch.from_numpy(v) for k, v in mine.state_dict().items()})
+    x, h, c = real(5, 2, 3), real(2, 4), real(2, 4)
+    state = (h, c) if kind == "LSTMCell" else h
+    layer = getattr(nn, kind.removesuffix("Cell"))(3, 4)
+    for name, w in mine.named_parameters():
+        setattr(layer, f"{name}_l0", w)
+    _, whole = layer(x, tuple(s[None] for s in state) if kind == "LSTMCell" else state[None])
+    tstate = fad.tree.map(torch.from_numpy, state)
+    for step in x:
+        state, tstate = mine(step, state), theirs(torch.from_numpy(step), tstate)
+    for a, b, c in zip(*(fad.tree.leaves(s) for s in (state, whole)), fad.tree.leaves(tstate), strict=True):
+        np.testing.assert_allclose(a, b[0], rtol=1e-12)
+        np.testing.assert_allclose(a, c.detach().numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell"])
+def test_cells_refuse_inputs_of_another_width(kind):
+    with pytest.raises(ValueError, match=rf"{kind} needs an input of shape \(batch, 3\)"):
+        getattr(nn, kind)(3, 4)(real(2, 5))
+
+
+def test_each_layer_of_an_encoder_drops_other_elements():
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.5, key=0), 2)
+    first, second = (layer.dropout1(np.ones(100)) for layer in encoder.layers)
+    assert not np.array_equal(first, second)
+    encoder.eval()
+    assert np.array_equal(encoder(X := real(3, 5, 8)), encoder(X))
 
 
 class TorchAttention(t.Module):

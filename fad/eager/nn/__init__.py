@@ -1,6 +1,7 @@
 """Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
 
 from fad.eager.nn import functional, init, utils
+from fad.eager.nn.attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
 from fad.eager.nn.layers import *  # noqa: F403  (the layers of fad.nn, each adapted by one line)
 from fad.eager.nn.layers import __all__ as _layers
 from fad.eager.nn.losses import *  # noqa: F403
@@ -14,8 +15,11 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "Parameter",
     "Sequential",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "functional",
     "init",
     "utils",

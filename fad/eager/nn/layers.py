@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -94,10 +93,11 @@ def _adapted(title: str) -> type:
     return type(title, (Layer,), {"core_class": core, "__doc__": core.__doc__ and core.__doc__.split("\n\n")[0]})
 
 
-# All layers of fad.nn but containers, which hold modules of one face or the other.
+# All layers of fad.nn but containers, which hold modules of one face or the other, and those that `attention` has.
+_NOT_HERE = ("Module", "MultiheadAttention", "Sequential", "TransformerEncoder", "TransformerEncoderLayer")
 _MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
 _MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
-__all__ = [name for name in _MADE if name not in ("Module", "Sequential")]
+__all__ = [name for name in _MADE if name not in _NOT_HERE]
 for _title in __all__:
     globals()[_title] = _adapted(_title)
 
@@ -106,47 +106,3 @@ Linear = globals()["Linear"]
 Linear.forward = lambda self, input: F.linear(input, self.weight, self._parameters.get("bias"))
 globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
-
-
-class MultiheadAttention(Layer):
-    """Attention of several heads; with PyTorch's defaults: (length, batch, width) unless `batch_first`, and what
-    is returned is (result, weights)."""
-
-    core_class = fad.nn.MultiheadAttention
-
-    def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
-    ):
-        super().__init__(embed_dim, num_heads, dropout, bias)
-        self.batch_first = batch_first
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple:  # fmt: skip
-        """Return the result, and the weights, the mean over heads unless told otherwise, or None.
-
-        True in a boolean mask is what may *not* be seen, as in PyTorch's module: `key_padding_mask` (batch, S),
-        `attn_mask` (L, S) or (batch * heads, L, S).
-        """
-        turn = query.ndim == 3 and not self.batch_first
-        if turn:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        mask = self._mask(attn_mask, key_padding_mask)
-        y, weights = self._run(lambda core, *xs: core.attend(*xs, is_causal=is_causal), query, key, value, mask)
-        if average_attn_weights:
-            weights = weights.mean(-3)
-        return (y.transpose(0, 1) if turn else y), (weights if need_weights else None)
-
-    def _mask(self, attn_mask: Tensor | None, padding: Tensor | None) -> Any:
-        """Return one mask in the form of `fad.nn`: true for what may be seen, or numbers to add to the scores."""
-        masks = []
-        if attn_mask is not None:
-            x = attn_mask.value
-            masks.append(x.reshape(-1, self.core.num_heads, *x.shape[1:]) if x.ndim == 3 else x)
-        if padding is not None:
-            masks.append(padding.value[..., None, None, :])
-        if all(x.dtype == bool for x in masks):
-            return ~functools.reduce(np.logical_or, masks) if masks else None
-        return sum(np.where(x, np.float32(-np.inf), np.float32(0.0)) if x.dtype == bool else x for x in masks)

@@ -32,7 +32,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **options: Any
 ) -> Any:
-    """Run functions, or the parts of a ``Sequential``, one after another in `segments` checkpoints; the last is kept."""
+    """Run functions, or parts of a ``Sequential``, one after another in `segments`, all but the last checkpointed."""
     parts = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 0 < segments <= len(parts):
         raise ValueError(f"segments must be between 1 and the number of functions, {len(parts)}, not {segments}")
