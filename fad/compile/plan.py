@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,25 +24,22 @@ def is_fresh(eq: Equation) -> bool:
     return eq.prim.name in FRESH or is_ufunc(eq)
 
 
-def owners(graph: Graph) -> dict[int, int]:
-    """Return for each value the one whose memory it may be a view of; values that may share memory have one owner."""
+def owner_of(graph: Graph) -> Callable[[int], int]:
+    """Return a function that finds the value whose memory a value may be a view of: one for all that may share it."""
     parent: dict[int, int] = {}
 
     def find(i: int) -> int:
-        while parent.get(i, i) != i:
-            parent[i] = parent.get(parent[i], parent[i])
-            i = parent[i]
+        while (above := parent.get(i, i)) != i:
+            i = parent[i] = parent.get(above, above)
         return i
 
     for eq in graph.equations:
         if is_fresh(eq):
             continue
-        roots = [find(i) for i in eq.ins if graph.types[i].kind == ARRAY]
-        for o in eq.outs:
-            roots.append(find(o))
+        roots = [find(i) for i in eq.ins if graph.types[i].kind == ARRAY] + [find(o) for o in eq.outs]
         for r in roots[1:]:
             parent[r] = roots[0]
-    return {i: find(i) for eq in graph.equations for i in (*eq.ins, *eq.outs)}
+    return find
 
 
 def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
@@ -50,14 +48,14 @@ def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
     ``x * 1.0`` has become x itself, and two equal expressions are one. Whoever writes into such a result must not write
     into an argument, or into another result; so an output that is one twice is told, too.
     """
-    before, after = owners(recorded), owners(graph)
+    before, after = owner_of(recorded), owner_of(graph)
     known: dict[int, set[int]] = {}
     for i, j in zip(recorded.inputs, graph.inputs, strict=True):
-        known.setdefault(after.get(j, j), set()).add(before.get(i, i))
+        known.setdefault(after(j), set()).add(before(i))
     found = []
     for k, (i, j) in enumerate(zip(recorded.outputs, graph.outputs, strict=True)):
-        mine = before.get(i, i)
-        others = known.setdefault(after.get(j, j), set())
+        mine = before(i)
+        others = known.setdefault(after(j), set())
         if others - {mine} or j in graph.outputs[:k]:
             found.append(k)
         others.add(mine)
@@ -76,10 +74,10 @@ class Plan:
 
 def plan_memory(graph: Graph, wanted: Any = None) -> Plan:
     """Give each intermediate array a buffer, and a buffer that is free again to the next that fits."""
-    owner = owners(graph)
+    owner = owner_of(graph)
     last: dict[int, int] = {}
     for i, k in last_uses(graph).items():
-        o = owner.get(i, i)
+        o = owner(i)
         last[o] = max(last.get(o, -1), k)
     plan = Plan()
     free: dict[tuple, list[int]] = {}
@@ -89,7 +87,7 @@ def plan_memory(graph: Graph, wanted: Any = None) -> Plan:
         if is_ufunc(eq):
             out = eq.outs[0]
             t = graph.types[out]
-            until = last.get(owner.get(out, out), -1)
+            until = last.get(owner(out), -1)
             if t.kind == ARRAY and t.shape and until < end and (wanted is None or wanted(eq)):
                 spec = (t.shape, t.dtype)
                 waiting = free.get(spec)
