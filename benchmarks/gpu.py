@@ -1,4 +1,4 @@
-"""fad on a GPU beside fad on the CPU, and beside PyTorch and JAX on the same GPU, where they are installed.
+"""fad on a GPU, with and without jit, beside fad on the CPU, and PyTorch and JAX on the same GPU, where they are there.
 
     python benchmarks/gpu.py            # --small for a first try
 
@@ -6,8 +6,9 @@ Gradients of an elementwise chain, an MLP, attention and a CNN, in float32, with
 columns are milliseconds per gradient, after a warm-up, the GPU waited for at the end only; the number of kernels as
 NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, from a process of its own
 that computes the gradient once, the peak of the library's memory pool, and by how much the memory in use that
-nvidia-smi shows grows, libraries included. Without CuPy or a GPU it says so, and counts the array operations that fad
-asks of a device, on the stand-in of the tests: that needs neither.
+nvidia-smi shows grows, libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the tests,
+which needs neither, the array operations and kernels that fad asks of a device, and the most memory that it holds,
+operands left out.
 """
 
 from __future__ import annotations
@@ -120,6 +121,12 @@ def fad_side(name, args):
     return run, lambda out: backends.get("cupy").synchronize()
 
 
+def fad_jit_side(name, args):
+    run = functools.partial(fad.jit(of_fad(name)), *fad.device_put(args, "cupy"))
+    run()  # recorded; the next call compiles
+    return run, lambda out: backends.get("cupy").synchronize()
+
+
 def torch_side(name, args):
     torch = _torch()
     return of_torch(torch, name, args), lambda out: torch.cuda.synchronize()
@@ -130,12 +137,12 @@ def jax_side(name, args):
     return of_jax(jax, name, args), jax.block_until_ready
 
 
-SIDES = {"fad, GPU": fad_side, "PyTorch": torch_side, "JAX, jit": jax_side}
+SIDES = {"fad, GPU": fad_side, "fad, GPU, jit": fad_jit_side, "PyTorch": torch_side, "JAX, jit": jax_side}
 
 
 def sides():
     """Return the names of the libraries that are installed and find the GPU."""
-    found = ["fad, GPU"]
+    found = ["fad, GPU", "fad, GPU, jit"]
     if _torch() and _torch().cuda.is_available():
         found.append("PyTorch")
     if importlib.util.find_spec("jax") and importlib.import_module("jax").default_backend() == "gpu":
@@ -171,7 +178,7 @@ def kernels(torch, run, wait):
 
 def pool_peak(library):
     """Return how many MiB a library's pool of device memory has held at most in this process."""
-    if library == "fad, GPU":
+    if library.startswith("fad"):
         return importlib.import_module("cupy").get_default_memory_pool().total_bytes() / 2**20
     if library == "PyTorch":
         return _torch().cuda.max_memory_reserved() / 2**20
@@ -239,7 +246,8 @@ def on_gpu(cupy, small):
             row(name, library, *cells)
         row(name, "GPU : CPU", ratio(found["fad, GPU"][0], on_cpu), "", "", "")
         for library in there[1:]:
-            ratios = [ratio(*pair) for pair in zip(found["fad, GPU"], found[library], strict=True)]
+            ours = found["fad, GPU, jit" if library == "JAX, jit" else "fad, GPU"]  # compiled beside compiled
+            ratios = [ratio(*pair) for pair in zip(ours, found[library], strict=True)]
             row(name, f"fad : {library}", *ratios)
             if (name, library) == ("mlp", "PyTorch"):
                 kept = {True: "held", False: "missed", None: "not known"}
@@ -251,12 +259,17 @@ def on_stand_in():
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "backends"))
     standin = importlib.import_module("standin")
     backends.register(standin)
-    row("gradient", "operations asked")
+    row("gradient", "operations", "with jit", "MiB held", "with jit")
     for name, args in draw().items():
-        placed = fad.device_put(args, "standin")
-        with standin.no_copies(), standin.counted() as asked:
-            of_fad(name)(*placed)
-        row(name, str(asked()))
+        placed, fast = fad.device_put(args, "standin"), fad.jit(of_fad(name))
+        fast(*placed)
+        fast(*placed)  # recorded, then compiled
+        found = []
+        for gradient in (of_fad(name), fast):
+            with standin.no_copies(), standin.counted() as asked, standin.held() as most:
+                gradient(*placed)
+            found.append((asked(), most() / 2**20))
+        row(name, *(str(n) for n, _ in found), *(f"{m:.1f}" for _, m in found))
 
 
 def main():

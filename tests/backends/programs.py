@@ -125,3 +125,29 @@ OPTIMISERS = {
     "adam": lambda m: optim.Adam(m, lr=0.01),
     "adamw": lambda m: optim.AdamW(m, lr=0.01),
 }
+
+
+# --- functions in kernels ------------------------------------------------------------------------------------------
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.7, 1e-3, np.inf, -np.inf, np.nan, 1e30, 700.0, -0.3, 1e-40]
+UNARY = [
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.sinh,
+    np.cosh, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil,
+    np.trunc, np.rint, np.fabs, np.abs, np.sign, np.isnan, np.isinf, np.isfinite, np.signbit, np.negative, np.square,
+    np.reciprocal, np.deg2rad, np.logical_not,
+]  # fmt: skip
+BINARY = [
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.maximum, np.minimum, np.fmax, np.fmin, np.arctan2,
+    np.hypot, np.copysign, np.heaviside, np.logaddexp2, np.less, np.less_equal, np.greater, np.greater_equal, np.equal,
+    np.not_equal, np.logical_and, np.logical_or, np.logical_xor,
+]  # fmt: skip
+
+
+def fused(f):
+    """Return a function that computes `f` in a group of two operations, which jit makes a kernel of."""
+
+    def both(*xs):
+        y = f(*xs)
+        return y, y == y
+
+    return both

@@ -13,7 +13,20 @@ import offers
 import pytest
 import scipy.special
 from device_contract import DTYPES, NAMES, judge
-from programs import MODELS, OPTIMISERS, cnn, loop, mlp, model, recurrent, train
+from programs import (
+    BINARY,
+    MODELS,
+    OPTIMISERS,
+    SPECIAL,
+    UNARY,
+    cnn,
+    fused,
+    loop,
+    mlp,
+    model,
+    recurrent,
+    train,
+)  # fmt: skip
 
 import fad
 from fad import backends, nn
@@ -101,6 +114,40 @@ def test_training_on_the_gpu_gives_the_numbers_of_the_host(name):
     train(host, x, labels, OPTIMISERS[name])
     train(device, *fad.device_put((x, labels), "cupy"), OPTIMISERS[name])
     assert_close(device.state_dict(), host.state_dict(), rtol=1e-7, atol=1e-10)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("function", [*UNARY, *BINARY], ids=lambda f: f.__name__)
+def test_a_function_in_a_kernel_gives_what_cupys_own_does(function, dtype):
+    x = fad.device_put(np.array(SPECIAL).astype(dtype), "cupy")
+    args = (x,) if function in UNARY else (x[:, None], x[None, :])
+    f = fad.jit(fused(function))
+    f(*args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that a kernel did not compile, above all
+        found = f(*args)
+    assert "1 kernels compute" in f.explain()
+    for y, wanted in zip(found, fused(function)(*args), strict=True):
+        assert y.dtype == wanted.dtype
+        np.testing.assert_allclose(fad.device_get(y), fad.device_get(wanted), rtol=4 * np.finfo(dtype).eps)
+
+
+@on_a_gpu
+def test_a_chain_with_its_reverse_pass_is_one_kernel_of_the_same_numbers():
+    def chain(x):
+        for _ in range(20):
+            x = np.tanh(x) * x + 0.5
+        return np.sum(x)
+
+    x = fad.device_put(np.random.default_rng(0).normal(size=1000), "cupy")
+    g, wanted = fad.jit(fad.grad(chain)), fad.device_get(fad.grad(chain)(x))
+    for _ in range(3):
+        with no_copies():
+            found = g(x)
+        np.testing.assert_array_equal(fad.device_get(found), wanted)
+    assert "1 kernels compute" in g.explain()
+    assert "no other calls" in g.explain()
 
 
 @on_a_gpu

@@ -40,4 +40,5 @@ def test_the_benchmark_for_a_gpu_runs_on_a_module_with_cupys_names():
     for name in ("chain", "mlp", "attention", "cnn"):
         assert f"{name}  " in done.stdout
     assert "fad, GPU" in done.stdout
+    assert "fad, GPU, jit" in done.stdout
     assert "GPU : CPU" in done.stdout

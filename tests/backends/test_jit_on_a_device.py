@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import standin
+from programs import BINARY, MODELS, OPTIMISERS, SPECIAL, UNARY, fused
 from standin import DeviceArray, counted, no_copies
 
 import fad
-from fad import backends
+from fad import backends, nn
 from fad.compile import kernels
 from fad.compile.lowering import using
 from fad.errors import BackendMismatchError, NativeFallbackWarning
@@ -182,29 +183,6 @@ def test_the_memory_of_a_gradient_is_not_above_that_without_jit():
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
-
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.7, 1e-3, np.inf, -np.inf, np.nan, 1e30, 700.0, -0.3, 1e-40]
-UNARY = [
-    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.sin, np.cos, np.tan, np.sinh,
-    np.cosh, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.floor, np.ceil,
-    np.trunc, np.rint, np.fabs, np.abs, np.sign, np.isnan, np.isinf, np.isfinite, np.signbit, np.negative, np.square,
-    np.reciprocal, np.deg2rad, np.logical_not,
-]  # fmt: skip
-BINARY = [
-    np.add, np.subtract, np.multiply, np.divide, np.power, np.maximum, np.minimum, np.fmax, np.fmin, np.arctan2,
-    np.hypot, np.copysign, np.heaviside, np.logaddexp2, np.less, np.less_equal, np.greater, np.greater_equal, np.equal,
-    np.not_equal, np.logical_and, np.logical_or, np.logical_xor,
-]  # fmt: skip
-
-
-def fused(f):
-    """Return a function that computes `f` within a group."""
-
-    def both(*xs):
-        y = f(*xs)
-        return y, y == y
-
-    return both
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -404,3 +382,23 @@ def test_an_error_of_an_operation_names_it():
     with pytest.raises(np.linalg.LinAlgError) as error:
         f(on_device(-good))
     assert "cholesky" in "".join(error.value.__notes__)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_jitted_steps_of_training_give_the_numbers_of_the_host_and_wait_for_nothing(name):
+    def steps(net, x, labels, wrap):
+        slope = wrap(fad.value_and_grad(lambda m, x, labels: nn.functional.cross_entropy(m(x), labels)))
+        optimiser = OPTIMISERS["adam"](net)
+        for _ in range(3):
+            loss, grads = slope(net, x, labels)
+            optimiser.step(grads)
+        return loss
+
+    make, data = MODELS[name]
+    host, device, batch = make(), make().to("standin"), data(np.random.default_rng(2))
+    wanted = steps(host, *batch, lambda f: f)
+    placed = on_device(batch)
+    with no_copies():
+        found = steps(device, *placed, fad.jit)
+    assert_same(found, wanted, 1e-9)
+    assert_same(device.state_dict(), host.state_dict(), 1e-7)
