@@ -40,9 +40,7 @@ _REWRITES = (
     split_complex, share_copies, add_products,
 )  # fmt: skip
 # What programs need besides their kernels: the way in, the look at the clock, the pool of threads.
-RUNTIME: dict[str, Callable[[], str]] = {
-    "drive": lambda: entry.TEXT, "glance": glance_text, "pool_run": pool_text,
-}  # fmt: skip
+RUNTIME: dict[str, Callable[[], str]] = {**entry.RUNTIME, "glance": glance_text, "pool_run": pool_text}
 _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 
 

@@ -17,14 +17,15 @@ from fad.compile.assemble import RUNTIME, Build
 from fad.compile.donation import reused
 from fad.compile.exact import Beyond, with_checks
 from fad.compile.llvm import engine
-from fad.compile.llvm.entry import driver, gate
+from fad.compile.llvm.entry import builtin, gate
 from fad.compile.llvm.interrupts import watch
 from fad.compile.numpy_program import NumPyProgram
-from fad.compile.pieces import data_address, view_of
+from fad.compile.pieces import view_of
 from fad.compile.running import EQUATIONS, FILE
 from fad.compile.strict import calm, is_strict, state
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
+_FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call
 # The memory is that of one call at a time.
 _HEAD = """def run(xs):
@@ -84,7 +85,7 @@ def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callabl
     result i takes over the memory, if it is large and donated.
     """
     graph = build.graph
-    space: dict[str, Any] = {"drive": driver(), "at": build.at, "fail": _failer(build)}
+    space: dict[str, Any] = {"drive": builtin("drive"), "at": build.at, "fail": _failer(build)}
     space["gate"] = gate()
     space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(program), Beyond=Beyond)
     lines = []
@@ -161,14 +162,20 @@ def _failer(build: Build) -> Callable:
 
 def _mover(build: Build, i: int) -> Callable:
     """Return a function that lets a value that lives outside be another array from now on."""
-    place = build.places[i]
-    words = np.array([w for w, _ in place.slots], np.intp)
-    offsets = np.array([o for _, o in place.slots], np.int64)
-    arguments, at = build.arguments, build.at
-    views = _views_of(build, i)
+    arguments, at, address = build.arguments, build.at, builtin("address")
+    slots, views = build.places[i].slots, _views_of(build, i)
+    many = len(slots) > _FEW
+    few = [] if many else slots
+    words = np.array([word for word, _ in slots], np.intp)
+    offsets = np.array([offset for _, offset in slots], np.int64)
+    numbers = memoryview(arguments)
 
     def move(x: np.ndarray) -> None:
-        arguments[words] = offsets + data_address(x)
+        start = address(x)
+        for word, offset in few:
+            numbers[word] = start + offset
+        if many:
+            arguments[words] = offsets + start
         at[i] = x
         for eq, o in views:
             at[o] = view_of(eq, at[eq.ins[0]])
@@ -177,7 +184,15 @@ def _mover(build: Build, i: int) -> Callable:
 
 
 def _views_of(build: Build, i: int) -> list:
-    return [(eq, o) for eq, o in build.views if build.base[o] == i]
+    """Return the views of a value that Python reads: any, if the program calls NumPy or asks for values."""
+    read = set(build.graph.outputs)
+    everything = any(row is None for row, *_ in build.runs) or bool(build.guards)
+    found = []
+    for eq, o in reversed(build.views):
+        if build.base[o] == i and (everything or o in read):
+            read.update(eq.ins)
+            found.append((eq, o))
+    return found[::-1]
 
 
 def _pointer(build: Build, i: int) -> Callable:

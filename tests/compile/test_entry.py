@@ -11,7 +11,7 @@ import fad
 pytest.importorskip("llvmlite")
 from natively import compiled
 
-from fad.compile.llvm.entry import driver, gate
+from fad.compile.llvm.entry import builtin, gate
 
 
 def test_one_thread_at_a_time_is_within_a_gate():
@@ -45,10 +45,33 @@ def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
 
 
 def test_the_driver_is_a_function_like_those_of_python():
-    assert type(driver()) is type(len)
-    assert driver().__name__ == "drive"
+    assert type(builtin("drive")) is type(len)
+    assert builtin("drive").__name__ == "drive"
     with pytest.raises(TypeError):
-        driver()()
+        builtin("drive")()
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float32, np.float64, np.complex128])
+def test_the_address_of_an_array_is_where_its_first_element_lies(dtype):
+    a = np.zeros((3, 4, 5), dtype)
+    for x in (a, a[1:], a[1, 2], a[2, 3, 1:], a.reshape(-1)[:0]):
+        assert builtin("address")(x) == x.ctypes.data
+    a.setflags(write=False)
+    assert builtin("address")(a) == a.ctypes.data
+    with pytest.raises((BufferError, ValueError)):
+        builtin("address")(a.T)
+
+
+def test_a_weight_that_hundreds_of_steps_read_is_found_wherever_it_lies():
+    def f(w, x):
+        for k in range(30):
+            x = np.tanh(w[k] + x) * w[0, 0]
+        return x
+
+    w = np.random.default_rng(0).normal(size=(30, 200))
+    fast = compiled(f, w, np.ones(200))
+    for k in range(3):
+        np.testing.assert_allclose(fast(w + k, np.ones(200)), f(w + k, np.ones(200)), rtol=1e-13)
 
 
 def test_other_threads_of_python_run_while_native_code_does():

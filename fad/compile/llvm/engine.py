@@ -16,7 +16,10 @@ from fad.compile.llvm.vectors import CONTROL, SCALAR
 
 _FORMAT = 3  # of what is kept on disk
 _OUTSIDE = ("sin", "cos", "tan", "fmod")
-_OF_PYTHON = ("PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread")
+_OF_PYTHON = (
+    "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
+    "PyBuffer_Release",
+)  # fmt: skip
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
