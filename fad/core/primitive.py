@@ -41,7 +41,8 @@ class Primitive:
         the same operation over a leading batch axis of the operands for which ``batched`` is true; the result
         carries the batch axis in front.
     ``saves``
-        ``"all"``: the rules get operands and results; ``"none"``: only their ShapeDtypeStructs (linear operations).
+        ``"all"``: the rules get operands and results; ``"operands"``: VJPs get None for the result, which is then not
+        kept for them; ``"none"``: of the operands, too, only their ShapeDtypeStructs (linear operations).
     ``extra["differentiated"]``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     ``extra["text"]``

@@ -156,7 +156,7 @@ def _record(prim: Any, values: list, nodes: list, params: dict, y: Any) -> tuple
         return y, [GENERAL, next(births), *head, nodes, None, tuple([spec_of(v) for v in values]), params]
     if prim.archetype == "elementwise" and len(prim.keep) > len(values):
         return y, [GENERAL, next(births), *head, nodes, *_read_by_rules(prim, nodes, y, values), params]
-    return y, [GENERAL, next(births), *head, nodes, y, tuple(values), params]
+    return y, [GENERAL, next(births), *head, nodes, y if prim.saves == "all" else None, tuple(values), params]
 
 
 def _read_by_rules(prim: Any, nodes: list, y: Any, values: list) -> tuple:

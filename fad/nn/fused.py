@@ -70,7 +70,7 @@ def _affine_batch(size, batched, xs, params):
 
 affine = register(
     Primitive(
-        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch,
+        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands",
         samples=lambda s: [
             call(s.real(3, 4), s.real(2, 4), s.real(2)),
             call(s.real(4), s.real(2, 4), s.real(2)),

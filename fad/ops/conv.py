@@ -201,6 +201,7 @@ conv_p = register(
         ),
         batch=_batch(lambda: conv_p, (1, 0), 1),
         archetype="bilinear",
+        saves="operands",
         samples=lambda s: [
             call(s.real(2, 3, 6), s.real(4, 3, 3), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 3, 2), **_PLANE),
@@ -218,6 +219,7 @@ conv_input_p = register(
         ),
         batch=_batch(lambda: conv_input_p, (1, 0), 1),
         archetype="bilinear",
+        saves="operands",
         samples=lambda s: [
             call(s.real(2, 4, 4), s.real(4, 3, 3), size=(6,), **_settings()),
             call(s.real(2, 2, 2, 6), s.real(2, 2, 3, 2), size=(5, 6), **_PLANE),
@@ -235,6 +237,7 @@ conv_kernel_p = register(
         ),
         batch=_batch(lambda: conv_kernel_p, (1, 1), 0),
         archetype="bilinear",
+        saves="operands",
         samples=lambda s: [
             call(s.real(2, 3, 6), s.real(2, 4, 4), kernel=(3,), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 2, 6), kernel=(3, 2), **_PLANE),

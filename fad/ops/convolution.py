@@ -56,6 +56,7 @@ convolve_p = register(
         vjp=(_left, _right),
         batch=_batch,
         archetype="bilinear",
+        saves="operands",
         samples=lambda s: [
             call(s.real(5), s.real(3), mode="full"),
             call(s.real(5), s.real(3), mode="valid"),

@@ -102,6 +102,7 @@ contract_p = register(
         ),
         batch=_contract_batch,
         archetype="bilinear",
+        saves="operands",
         extra={"text": lambda x, y, a, b, result: f"np.einsum('{a},{b}->{result}', {x}, {y})"},
         samples=lambda s: [
             call(s.real(3, 4), s.real(4, 2), a="ij", b="jk", result="ik"),

@@ -167,7 +167,7 @@ def _chosen(z, x, y):
     # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
     mine = (x == z) | (np.isnan(x) & np.isnan(z))
     both = mine & (y == z)
-    return np.where(both, 0.5, np.where(mine, 1.0, 0.0)).astype(z.dtype)
+    return np.where(both, 0.5, mine.astype(z.dtype))
 
 
 # NumPy orders complex numbers by their real parts first.

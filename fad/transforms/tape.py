@@ -232,7 +232,8 @@ class Recorder(Trace):
         if prim.saves == "none":
             tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
         else:
-            tape.append((GENERAL, parents, prim, y, self._keep(values, parents), params))
+            kept = y if prim.saves == "all" else None
+            tape.append((GENERAL, parents, prim, kept, self._keep(values, parents), params))
         return tracer(y, self, position)
 
     def _keep(self, values: list, parents: list) -> tuple:

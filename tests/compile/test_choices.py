@@ -12,10 +12,10 @@ pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
 
 
-def test_the_derivative_of_a_maximum_in_single_precision_takes_no_double():
+def test_the_derivative_of_a_copied_sign_in_single_precision_takes_no_double():
     x = rng.normal(size=50).astype(np.float32)
     x[:2] = 0.0, np.nan
-    f = fad.grad(lambda x: np.sum(np.maximum(x, 0.0) * np.arange(50, dtype=np.float32)))
+    f = fad.grad(lambda x: np.sum(np.copysign(x, -1.0) * np.arange(50, dtype=np.float32)))
     graph = optimise(fad.make_graph(f)(x))
     narrow = narrow_choices(graph)
     check_types(narrow)

@@ -1,11 +1,14 @@
 """grad, value_and_grad, vjp and jvp: trees, aux, argument choice, many calls, and programs as people write them."""
 
 import functools
+import weakref
 
 import numpy as np
 import pytest
 
 import fad
+import fad.nn
+import fad.ops.conv
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -163,3 +166,31 @@ def test_dtypes_of_gradients(dtype):
     g = fad.grad(lambda z: np.sum(np.abs(z) ** 2))(z)
     assert g.dtype == dtype
     np.testing.assert_allclose(g, 2 * np.conj(z), rtol=1e-6)
+
+
+PRODUCTS = {
+    "linear": (fad.nn.functional.linear, (3, 4), (2, 4), (2,)),
+    "conv": (functools.partial(fad.ops.conv.conv, padding=1), (2, 3, 6), (4, 3, 3)),
+    "einsum": (functools.partial(np.einsum, "ij,kj->ik"), (3, 4), (2, 4)),
+    "matmul": (np.matmul, (3, 4), (4, 2)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_result_of_a_product_is_not_kept_for_the_way_back_which_does_not_read_it(name):
+    product, *shapes = PRODUCTS[name]
+    made = []
+
+    def loss(*xs):
+        y = product(*xs)
+        made.append(weakref.ref(y.value if y.value.base is None else y.value.base))
+        return np.sum(fad.nn.functional.relu(y))  # which keeps its own result
+
+    _, pullback = fad.vjp(loss, *[np.ones(s) for s in shapes])
+    assert made[0]() is None
+    assert pullback(1.0)[0].shape == shapes[0]
+
+
+def test_the_derivative_of_a_maximum_in_single_precision_makes_nothing_of_double():
+    graph = fad.make_graph(fad.grad(lambda x: np.sum(np.maximum(x, 0.0))))(np.ones(3, np.float32))
+    assert "f64" not in str(graph)
