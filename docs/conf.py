@@ -19,7 +19,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 exclude_patterns = ["_build", "generated/README.md"]
 # The design notes quote shapes of code, not cross-references.
-suppress_warnings = ["myst.xref_missing", "docutils"]
+suppress_warnings = ["myst.xref_missing"]
 
 
 def _write_operations():

@@ -30,6 +30,8 @@ class batches:
     ShapeMismatchError
         if the arrays differ in length.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> for x, y in batches((np.arange(3), np.arange(3) ** 2), 2):
     ...     print(x, y)

@@ -57,6 +57,8 @@ def nans() -> Iterator[None]:
     NaNGradientError
         naming the operation, the user's line, and shapes and ranges of what the rule saw.
 
+    Examples
+    --------
     >>> import fad, numpy as np
     >>> with nans(), np.errstate(all="ignore"):
     ...     fad.grad(lambda x: np.sqrt(x) * 0.0)(0.0)

@@ -63,6 +63,8 @@ def save(path: Any, value: Any) -> None:
     TypeError
         for anything else in the tree, before anything is written.
 
+    Examples
+    --------
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "x.safetensors")
     >>> save(path, {"w": np.ones(2), "epoch": 3})

@@ -263,7 +263,7 @@ def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtyp
 
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return normal vectors of a mean (n,) and covariance (n, n): shape (*shape, n); differentiable in both.
+    """Return normal vectors of a mean (n,) and covariance (n, n): shape ``(*shape, n)``; differentiable in both.
 
     >>> multivariate_normal(key(0), np.zeros(2), np.eye(2), (5,)).shape
     (5, 2)
@@ -403,7 +403,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return probability vectors of the Dirichlet distribution: (*shape, n); differentiable in alpha (needs SciPy)."""
+    """Return probability vectors of the Dirichlet distribution, ``(*shape, n)``; differentiable in alpha; by SciPy."""
     x = gamma(key, alpha, (*_shape(shape), *np.shape(alpha)), dtype)
     return x / np.sum(x, axis=-1, keepdims=True)
 

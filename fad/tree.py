@@ -238,7 +238,7 @@ def scale(factor: Any, tree: PyTree) -> PyTree:
 
 
 def vdot(a: PyTree, b: PyTree) -> Any:
-    """Return the inner product of two trees, the first conjugated as in :func:`numpy.vdot`.
+    """Return the inner product of two trees, the first conjugated as in ``numpy.vdot``.
 
     >>> vdot([np.ones(2), 1.0], [np.ones(2), 3.0])
     np.float64(5.0)

@@ -84,7 +84,7 @@ class Softplus(Activation):
 
 
 class Softsign(Activation):
-    """x / (1 + |x|)."""
+    """``x / (1 + |x|)``."""
 
     function = staticmethod(F.softsign)
 

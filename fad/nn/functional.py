@@ -106,7 +106,7 @@ logsigmoid = log_sigmoid  # PyTorch's name
 
 
 def softsign(x: Any) -> Any:
-    """Return x / (1 + |x|)."""
+    """Return ``x / (1 + |x|)``."""
     return x / (1.0 + np.abs(x))
 
 
@@ -126,7 +126,7 @@ def hardsigmoid(x: Any) -> Any:
 
 
 def hardswish(x: Any) -> Any:
-    """Return x times :func:`hardsigmoid` of x."""
+    """Return x times ``hardsigmoid`` of x."""
     return x * hardsigmoid(x)
 
 
@@ -190,7 +190,7 @@ def softmin(x: Any, axis: int = -1) -> Any:
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
-    """Return the logarithm of :func:`softmax`, accurate where that underflows.
+    """Return the logarithm of ``softmax``, accurate where that underflows.
 
     >>> log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])
@@ -254,7 +254,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """Return the rows of `weight` at whole numbers: shape (*indices.shape, width).
+    """Return the rows of `weight` at whole numbers: shape ``(*indices.shape, width)``.
 
     The row `padding_idx` gets no gradient.
     """

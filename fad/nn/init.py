@@ -43,7 +43,7 @@ def next_key(key: Any = None) -> Any:
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return (fan_in, fan_out) of a weight of shape (out, in, *kernel).
+    """Return (fan_in, fan_out) of a weight of shape ``(out, in, *kernel)``.
 
     >>> fans((8, 3, 5, 5))
     (75, 200)
@@ -92,7 +92,7 @@ def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
 
 
 def dirac(shape: tuple[int, ...], groups: int = 1, dtype: Any = None) -> Any:
-    """Return a kernel (out, in / groups, *kernel) with which a convolution starts as the identity, channel by channel.
+    """Return a kernel ``(out, in / groups, *kernel)`` with which a convolution starts as the identity in each channel.
 
     >>> dirac((2, 2, 3))[1]
     array([[0., 0., 0.],

@@ -13,7 +13,7 @@ from fad.nn.module import Buffer, Module
 
 
 class Embedding(Module):
-    """A table of vectors: whole numbers of any shape in, (*shape, embedding_dim) out; weight (num, dim) ~ N(0, 1).
+    """A table of vectors: whole numbers of any shape in, ``(*shape, embedding_dim)`` out; weight (num, dim) ~ N(0, 1).
 
     The row `padding_idx` starts at zero and gets no gradient.
 

@@ -72,6 +72,8 @@ def cross_entropy(
     ------
     LabelError, ShapeMismatchError
 
+    Examples
+    --------
     >>> cross_entropy(np.zeros((2, 4)), np.array([0, 3]))
     np.float64(1.3862943611198906)
     """
@@ -145,7 +147,7 @@ def nll_loss(
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, *, pos_weight: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Return -t log σ(x) - (1 - t) log(1 - σ(x)), exact for large |x|; `pos_weight` multiplies the first term.
+    """Return -t log σ(x) - (1 - t) log(1 - σ(x)), exact for large ``|x|``; `pos_weight` multiplies the first term.
 
     >>> binary_cross_entropy_with_logits(np.array([0.0, 800.0]), np.array([0.0, 1.0]))
     np.float64(0.34657359027997264)

@@ -9,7 +9,7 @@ from fad.nn.module import Module
 
 
 class Upsample(Module):
-    """(N, C, *spatial) resized to `size`, or by `scale_factor`, as :func:`fad.nn.functional.interpolate` does.
+    """``(N, C, *spatial)`` resized to `size`, or by `scale_factor`, as :func:`fad.nn.functional.interpolate` does.
 
     >>> import numpy as np
     >>> Upsample(scale_factor=2)(np.array([[[1.0, 2.0]]]))

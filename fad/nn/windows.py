@@ -165,7 +165,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
 def interpolate(
     x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
 ) -> Any:
-    """Return (N, C, *spatial) resized to `size`, or by `scale_factor`, along each spatial axis.
+    """Return ``(N, C, *spatial)`` resized to `size`, or by `scale_factor`, along each spatial axis.
 
     `mode` is ``"nearest"``, or ``"linear"`` (of images ``"bilinear"``), between neighbours; `align_corners` puts the
     first and last places on each other instead of the edges of the pixels.

@@ -320,8 +320,8 @@ def conv(x, w, bias=None, stride=1, padding="valid", dilation=1, groups=1):
 
     Parameters
     ----------
-    x : array (N, C, *spatial), or (C, *spatial) for a single example
-    w : array (O, C / groups, *kernel)
+    x : array ``(N, C, *spatial)``, or ``(C, *spatial)`` for a single example
+    w : array ``(O, C / groups, *kernel)``
     bias : array (O,), optional
     stride, dilation : int, or one per spatial axis
     padding : "valid", "same", int, one int per spatial axis, or one pair (before, after) per spatial axis
@@ -331,7 +331,7 @@ def conv(x, w, bias=None, stride=1, padding="valid", dilation=1, groups=1):
 
     Returns
     -------
-    array (N, O, *spatial)
+    array ``(N, O, *spatial)``
 
     Raises
     ------
@@ -369,8 +369,8 @@ def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, dilat
 
     Parameters
     ----------
-    x : array (N, C, *spatial), or (C, *spatial) for a single example
-    w : array (C, O / groups, *kernel)
+    x : array ``(N, C, *spatial)``, or ``(C, *spatial)`` for a single example
+    w : array ``(C, O / groups, *kernel)``
     bias : array (O,), optional
     stride, dilation : int, or one per spatial axis
     padding : int, one int or one pair per spatial axis
@@ -380,7 +380,7 @@ def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, dilat
 
     Returns
     -------
-    array (N, O, *spatial)
+    array ``(N, O, *spatial)``
         Of size ``(n - 1) * stride - padding before - after + dilation * (k - 1) + 1 + output_padding`` along each axis.
 
     Raises

@@ -196,7 +196,7 @@ def max_pool(x, window, stride=None, padding=0, dilation=1):
 
     Parameters
     ----------
-    x : array (..., *spatial)
+    x : array ``(..., *spatial)``
     window : int or tuple of int
         The size of the window along each spatial axis; an int is for all axes behind the first two (N, C).
     stride : int or tuple of int, optional
@@ -208,7 +208,7 @@ def max_pool(x, window, stride=None, padding=0, dilation=1):
 
     Returns
     -------
-    array (..., *spatial)
+    array ``(..., *spatial)``
 
     Raises
     ------
@@ -230,7 +230,7 @@ def avg_pool(x, window, stride=None, padding=0, count_include_pad=True):
 
     Parameters
     ----------
-    x : array (..., *spatial)
+    x : array ``(..., *spatial)``
     window, stride, padding
         As in :func:`max_pool`; zeros are put around the input.
     count_include_pad : bool
@@ -238,7 +238,7 @@ def avg_pool(x, window, stride=None, padding=0, count_include_pad=True):
 
     Returns
     -------
-    array (..., *spatial)
+    array ``(..., *spatial)``
 
     Raises
     ------

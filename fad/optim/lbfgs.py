@@ -120,7 +120,7 @@ class LBFGS(Optimizer):
         """Go along a direction, in place, to a point that fulfils the strong Wolfe conditions, and return it.
 
         ``evaluate()`` returns the loss and its gradient vector at the present parameters. `length` is what is tried
-        first, and `most` how many points after that; see :func:`fad.optim.wolfe.strong_wolfe`.
+        first, and `most` how many points after that; see ``fad.optim.wolfe.strong_wolfe``.
         """
         arrays = _arrays(self.params)
         before = [x.copy() for x in arrays]

@@ -32,6 +32,8 @@ def check_grads(f: Callable, x: Any, modes: Any = None, order: int = 2) -> None:
     order : int
         Up to which derivative to check.
 
+    Examples
+    --------
     >>> check_grads(np.sin, order=2)(0.3)
     """
     _check(f, x, ("fwd", "rev") if modes is None else tuple(modes), order)

@@ -64,6 +64,8 @@ def grad(
     BackwardError
         For an input that does not require grad, or that is not used.
 
+    Examples
+    --------
     >>> import fad.eager as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
     >>> (g,) = grad(x**3, x, create_graph=True)

@@ -29,6 +29,8 @@ def fixed_point(f: Callable, a: Any, x0: Any, distance: Callable, tol: float) ->
         ``distance(x, previous)``, a number; the iteration ends when it is at most `tol`.
     tol : float
 
+    Examples
+    --------
     >>> from fad.compat.autograd import grad
     >>> def root(a):
     ...     return fixed_point(lambda a: lambda x: 0.5 * (x + a / x), a, 1.0, lambda x, y: np.abs(x - y), 1e-12)

@@ -21,6 +21,8 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         The axes to sum over.
     mode : "full", "valid", or "same": the middle of the full result, in the size of `A`
 
+    Examples
+    --------
     >>> convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([1., 3., 2.])
     """
