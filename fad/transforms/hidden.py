@@ -203,8 +203,11 @@ def _line(code: types.CodeType, known: dict, held: set, reads: Callable[[Any], b
             if not module and step.argval in held:
                 return line
             value = getattr(value, step.argval, None) if module else None
-        elif step.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST")):
-            value = known.get(step.argval) if type(step.argval) is str else None
+        elif step.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD")):
+            names = step.argval if type(step.argval) is tuple else (step.argval,)  # since Python 3.13 two at once
+            if any(reads(known.get(name)) for name in names):
+                return line
+            value = known.get(names[-1])
         else:
             continue
         if reads(value):
