@@ -17,6 +17,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
 exclude_patterns = ["_build", "generated/README.md"]
 # The design notes quote shapes of code, not cross-references.
 suppress_warnings = ["myst.xref_missing"]
