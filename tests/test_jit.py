@@ -105,13 +105,16 @@ def test_results_share_memory_only_where_those_of_the_function_do(size, lowering
     def f(x):
         half = lambda x: np.sum(x * x) / 2  # whose gradient is x
         y = x + 1.0
-        return x * 1.0, x + 1.0, y, np.zeros_like(x), np.zeros_like(x), fad.grad(half)(x), (x * 1.0).reshape(-1, 1)
+        spread = fad.grad(np.sum)(x), np.repeat(x[:1] * 2.0, 3)[::-1]
+        zeros = np.zeros_like(x), np.zeros_like(x)
+        return x.copy(), x * 1.0, x + 1.0, y, y[:, None] * 1.0, fad.grad(half)(x), *zeros, *spread
 
     x = np.arange(float(size))
     with using(lowering):
         fast = fad.jit(f)
+        first = fast(x)[0]
         fast(x)
-        results = [x, *fast(x), *fast(x)]
+        results = [x, first, *fast(x), *fast(x)]
     for k, y in enumerate(results):
         assert y.flags.writeable
         assert not any(np.shares_memory(y, other) for other in results[:k])

@@ -37,6 +37,19 @@ def test_results_take_over_the_memory_of_donated_arguments():
     assert "memory of donated arguments" in f.explain()
 
 
+@pytest.mark.parametrize("size", [5, 9000])
+def test_an_argument_that_is_returned_as_it_is_may_be_donated_again(size):
+    f = fad.jit(lambda frozen, p: (frozen, p + frozen, frozen * 1.0), donate_argnums=(0, 1))
+    frozen, p, want = np.ones(size), np.zeros(size), 0.0
+    for n in range(5):
+        before, want = address(frozen), want + 1.0
+        frozen, p, again = f(frozen, p)
+        assert (address(frozen) == before) is (n > 0)
+        assert not np.shares_memory(frozen, again)
+        for x, value in ((frozen, 1.0), (p, want), (again, 1.0)):
+            np.testing.assert_array_equal(x, np.full(size, value))
+
+
 def test_a_whole_tree_may_be_donated_and_each_array_serves_one_result():
     @functools.partial(fad.jit, donate_argnums=(0, 1))
     def step(params, moments, x):

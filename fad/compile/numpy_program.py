@@ -16,6 +16,7 @@ from fad.compile.running import EQUATIONS, FILE
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
 _MARK = "  # "
+_VIEWS = ("reshape_to", "permute", "getitem", "real_part", "imag_part")
 
 
 class NumPyProgram:
@@ -76,7 +77,7 @@ class Writer:
 
     def results(self, graph: Graph, names: dict[int, str]) -> list[str]:
         """Return what is handed out: no array that the program keeps as a constant."""
-        kept = {i for i in graph.constants if graph.types[i].kind == ARRAY}
+        kept = _kept(graph)
         return [names[i] + (".copy()" if i in kept else "") for i in graph.outputs]
 
     def equations(self, text: str) -> dict[int, Equation]:
@@ -196,6 +197,16 @@ class Writer:
                 head = "if True:"
             found += [head, *[f"    {line}" for line in steps or ["pass"]]]
         return found
+
+
+def _kept(graph: Graph) -> set[int]:
+    """Return the values that are handed out as copies: constants, and broadcast arrays, which nobody may write into."""
+    found = {i for i in graph.constants if graph.types[i].kind == ARRAY}
+    spread: set[int] = set()
+    for eq in graph.equations:
+        if eq.prim.name == "broadcast" or (eq.prim.name in _VIEWS and eq.ins[0] in spread):
+            spread.update(i for i in eq.outs if graph.types[i].kind == ARRAY)
+    return found | spread
 
 
 def _fresh(y: Any, x: Any) -> Any:

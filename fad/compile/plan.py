@@ -46,7 +46,8 @@ def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
     """Return which outputs of an optimised program may lie in memory of others, which they did not as recorded.
 
     ``x * 1.0`` has become x itself, and two equal expressions are one. Whoever writes into such a result must not write
-    into an argument, or into another result; so an output that is one twice is told, too.
+    into an argument, or into another result. So an output that is an argument, as ``x.copy()`` of a traced x is, and
+    one that is there twice are told, too.
     """
     before, after = owner_of(recorded), owner_of(graph)
     known: dict[int, set[int]] = {}
@@ -56,7 +57,7 @@ def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
     for k, (i, j) in enumerate(zip(recorded.outputs, graph.outputs, strict=True)):
         mine = before(i)
         others = known.setdefault(after(j), set())
-        if others - {mine} or j in graph.outputs[:k]:
+        if others - {mine} or j in graph.outputs[:k] or j in graph.inputs:
             found.append(k)
         others.add(mine)
     return found

@@ -39,6 +39,7 @@ class Path:
         "answers",
         "captured",
         "copied",
+        "handed",
         "program",
         "entry",
         "numbers",
@@ -57,6 +58,7 @@ class Path:
         self.entry: Any = None  # what runs the program, with one Python call less
         self.numbers: dict[int, int] = {}
         self.copied: list[int] = []  # the outputs that may lie in memory of others
+        self.handed: list[int] = []  # those that are donated arguments as they were given
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
 
@@ -69,8 +71,11 @@ class Path:
         guards = [k for k, eq in enumerate(graph.equations) if eq.prim is GUARD]
         self.numbers = {position: n for n, position in enumerate(guards)}
         program = lower(graph, self.donated)
-        self.copied = newly_shared(self.graph, graph)
-        self.simple = self.single and not self.copied
+        given = {graph.inputs[n] for n in self.donated}
+        shared, outs = newly_shared(self.graph, graph), graph.outputs
+        self.handed = [k for k in shared if outs[k] in given and outs[k] not in outs[:k]]
+        self.copied = [k for k in shared if k not in self.handed]
+        self.simple = self.single and not shared
         self.entry = getattr(program, "run", program)
         self.program = program
 
@@ -101,9 +106,10 @@ class Path:
 
     def run(self, xs: Any) -> Any:
         outs = self.entry(xs)
-        if self.copied:
-            for k in self.copied:
-                outs[k] = outs[k].copy() if _is_array(outs[k]) else outs[k]
+        for k in self.copied:
+            outs[k] = outs[k].copy() if _is_array(outs[k]) else outs[k]
+        for k in self.handed:
+            outs[k] = outs[k][...]  # an array of its own, for the one that was given may not be passed again
         return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
 
 

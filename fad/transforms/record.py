@@ -292,7 +292,9 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
         _active.reset(token)
         trace.finish()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    result = tree.unflatten(out_tree, [trace.lower(y) for y in outs])
+    mine = {id(x) for x, t in zip(leaves, traced, strict=True) if t and hasattr(x, "shape")}
+    values = [trace.lower(y) for y in outs]
+    result = tree.unflatten(out_tree, [y.copy() if id(y) in mine else y for y in values])  # as a replay gives it
     trace.seen.clear()
     return Recording(graph, out_tree, result, _captured(trace, outs))
 
