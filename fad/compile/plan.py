@@ -30,7 +30,8 @@ def owner_of(graph: Graph) -> Callable[[int], int]:
 
     def find(i: int) -> int:
         while (above := parent.get(i, i)) != i:
-            i = parent[i] = parent.get(above, above)
+            parent[i] = above = parent.get(above, above)
+            i = above
         return i
 
     for eq in graph.equations:

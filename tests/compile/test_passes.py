@@ -19,7 +19,7 @@ from fad.compile.passes import (
     simplify,
     take_apart,
 )
-from fad.compile.plan import plan_memory
+from fad.compile.plan import owner_of, plan_memory
 from fad.compile.sums import leave_loops
 from fad.compile.unrolled import merge_steps
 from fad.core.graph import GUARD
@@ -278,6 +278,21 @@ def test_products_leave_their_loop_and_what_is_not_needed_is_not_computed():
     bodies = [eq.params["body"] for eq in found.equations if eq.prim.name == "scan"]
     assert [names(body).count("matmul") for body in bodies] == [1, 1]
     assert not any("exp" in names(body) for body in bodies)
+
+
+def test_values_that_may_share_memory_have_one_owner_however_often_they_are_asked_for():
+    def f(x):  # a selection is no ufunc, and may be a view for all that is known
+        y = np.sin(x)
+        for k in range(6):
+            y = np.where(x > k, np.cos(x + k), y)
+        return y, y.T, np.exp(x)
+
+    graph = record(f, X)
+    owner = owner_of(graph)
+    shared = [o for eq in graph.equations for o in eq.outs if eq.prim.name in ("sin", "cos", "where_select", "permute")]
+    for _ in range(3):
+        assert len({owner(i) for i in shared}) == 1
+    assert owner(graph.outputs[2]) != owner(graph.outputs[0])
 
 
 def test_a_transposed_array_is_copied_once_for_all_its_shapes():
