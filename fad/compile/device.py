@@ -41,10 +41,10 @@ class DeviceProgram(NumPyProgram):
     def notes(self) -> list[str]:
         kernels, calls = self.writer.kernels, self.writer.calls
         fused = sum(len(k.equations) for k in kernels)
-        found = [f"{len(kernels)} kernels compute {fused} operations"]
+        found = [f"kernels: {len(kernels)}, which compute {fused} operations"]
         found += [f"  {k.name}: {len(k.equations)} operations" for k in kernels]
         called = ", ".join(f"{n} {name}" for name, n in sorted(calls.items()))
-        return [*found, f"{sum(calls.values())} calls of the array library: {called}" if calls else "no other calls"]
+        return [*found, f"calls of the array library: {called or 'none'}"]
 
 
 class _Writer(Writer):
@@ -65,8 +65,8 @@ class _Writer(Writer):
         number = as_uniform(c) if t.home is not None and t.size > 1 else None
         return placed(c, t) if number is None else np.broadcast_to(placed(np.asarray(number, t.dtype), t), t.shape)
 
-    def maker(self, name: str, t: Type) -> str:
-        return name if t.home is None else f"device_{name}"
+    def maker(self, name: str, body: Graph, v: int) -> str:
+        return f"device_{name}" if v in _homes(body) else name
 
     def lines(self, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
         found: list[str] = []
@@ -223,8 +223,8 @@ def _in_order(steps: list[Step]) -> list[Step]:
     guard = None
     for step in sorted(steps, key=lambda s: s.number):
         wanted = {id(makers[i]): makers[i] for eq in step.equations for i in eq.ins if i in makers}
-        if step.kind == "call" and guard is not None:
-            wanted[id(guard)] = guard
+        if step.kind in ("call", "guard") and guard is not None:
+            wanted[id(guard)] = guard  # a guard's answer holds for what comes after it alone
         wanted.pop(id(step), None)
         missing[id(step)] = len(wanted)
         for key in wanted:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import warnings
 from typing import Any
 
@@ -122,7 +123,7 @@ def fits(graph: Graph, equations: list[Equation], outs: Any) -> bool:
 
 def _named(equations: list[Equation], body: str) -> str:
     """Return a name that says what a kernel does, for the profilers of the device."""
-    said = "_".join(dict.fromkeys(eq.prim.name.replace(".", "_") for eq in equations))[:60]
+    said = "_".join(dict.fromkeys(re.sub(r"\W", "_", eq.prim.name) for eq in equations))[:60]
     return f"fad_{said}_{hashlib.sha256(body.encode()).hexdigest()[:8]}"
 
 

@@ -116,8 +116,8 @@ class Writer:
         self.space[name] = value
         return name
 
-    def maker(self, name: str, t: Type) -> str:
-        """Return the name of the function that makes an array where values of this type are."""
+    def maker(self, name: str, body: Graph, v: int) -> str:
+        """Return the name of the function that makes the array in which a loop stacks a value of its body."""
         return name
 
     def lines(self, graph: Graph, names: dict[int, str], plan: Plan) -> list[str]:
@@ -154,7 +154,7 @@ class Writer:
         stacks = outs[len(loop.carry) : len(body.outputs)]
         for name, v in zip(stacks, loop.ys, strict=True):
             t = body.types[v]
-            make = self.maker("empty" if loop.stop == "length" else "zeros", t)
+            make = self.maker("empty" if loop.stop == "length" else "zeros", body, v)
             before.append(f"{name} = {make}({(loop.length, *t.shape)}, {self.hold(t.dtype)})")
         at = f"t{self.bodies}"
         if loop.indexed:

@@ -394,6 +394,7 @@ def jit(
     callable
         With ``.cache_info()``, ``.clear_cache()`` and ``.explain()``.
         Python's ``if``, ``while`` and ``int(x)`` work on its values: each answer is checked on replay.
+        Arrays of a device have programs of their own, in which groups of elementwise operations are kernels.
         Native programs give no floating point warnings; under ``np.errstate(all="raise")`` calls run in NumPy.
 
     Raises
