@@ -41,8 +41,9 @@ class Kernel:
         self.name = _named(equations, self.body)
         self.run: Any = self._first
 
-    def __call__(self, *xs: Any) -> tuple:
-        return self.run(*xs)
+    def described(self) -> str:
+        how = "" if self.run != self._one_by_one else ", one by one: it did not compile"
+        return f"{self.name}: {len(self.equations)} operations{how}"
 
     def _first(self, *xs: Any) -> tuple:
         """Compile, which the first call does, and run; what does not compile runs operation by operation."""

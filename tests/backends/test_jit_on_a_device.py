@@ -364,6 +364,7 @@ def test_a_kernel_that_does_not_compile_runs_operation_by_operation_with_one_war
         found = f(on_device(X))
     np.testing.assert_allclose(fad.device_get(found), np.sin(X) * 2.0 @ W + np.cos(X) * 3.0 + 0.77)
     f(on_device(X))  # no second warning, which would be an error here
+    assert "one by one: it did not compile" in f.explain()
     kernels._compiled.cache_clear()
 
 
