@@ -7,6 +7,7 @@ key gives the same numbers, so each use needs its own key.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -31,6 +32,8 @@ def philox(key: Any, counter: tuple, rounds: int = 10) -> tuple:
     """
     k0 = key[..., 0].astype(np.uint64)[..., None]
     k1 = key[..., 1].astype(np.uint64)[..., None]
+    if type(key) is not np.ndarray:
+        return _philox_kernel(backends.backend_of(key), rounds)(k0, k1, *counter)
     c0, c1, c2, c3 = counter
     for i in range(rounds):
         p0, p1 = c0 * _M0, c2 * _M1
@@ -38,6 +41,21 @@ def philox(key: Any, counter: tuple, rounds: int = 10) -> tuple:
         r1 = (k1 + np.uint64(i * _W1 & 0xFFFFFFFF)) & _LOW
         c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ r0, p1 & _LOW, (p0 >> _SHIFT) ^ c3 ^ r1, p0 & _LOW
     return c0, c1, c2, c3
+
+
+@functools.cache
+def _philox_kernel(backend, rounds):
+    """Return the same as one kernel of a device, which would launch a hundred otherwise."""
+    kind, (c0, c1, c2, c3), lines = "unsigned long long", ("c0", "c1", "c2", "c3"), []
+    for i in range(rounds):
+        r0, r1 = (f"((k{k} + {i * w & 0xFFFFFFFF}ULL) & {_LOW}ULL)" for k, w in enumerate((_W0, _W1)))
+        lines += [f"{kind} p{i} = {c0} * {_M0}ULL;", f"{kind} q{i} = {c2} * {_M1}ULL;"]
+        lines += [f"{kind} a{i} = ((q{i} >> 32ULL) ^ {c1}) ^ {r0};", f"{kind} b{i} = q{i} & {_LOW}ULL;"]
+        lines += [f"{kind} d{i} = ((p{i} >> 32ULL) ^ {c3}) ^ {r1};", f"{kind} e{i} = p{i} & {_LOW}ULL;"]
+        c0, c1, c2, c3 = f"a{i}", f"b{i}", f"d{i}", f"e{i}"
+    lines += [f"y{k} = {c};" for k, c in enumerate((c0, c1, c2, c3))]
+    ins = tuple(("uint64", name) for name in ("k0", "k1", "c0", "c1", "c2", "c3"))
+    return backend.elementwise_kernel(ins, tuple(("uint64", f"y{k}") for k in range(4)), "\n".join(lines), "fad_philox")
 
 
 def _words(key, *, n, purpose):

@@ -25,14 +25,16 @@ _FUNCTIONS = {
     "atan2": np.arctan2, "pow": np.power, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
     "normcdf": scipy.special.ndtr,
 }  # fmt: skip
-_LEVELS = [("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/")]
+_LEVELS = [
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), (">>",), ("+", "-"), ("*", "/"),
+]  # fmt: skip
 _RUN = {
     "||": np.logical_or, "&&": np.logical_and, "|": np.bitwise_or, "^": np.bitwise_xor, "&": np.bitwise_and,
     "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
+    "+": np.add, "-": np.subtract, ">>": np.right_shift, "*": np.multiply, "/": np.divide,
 }  # fmt: skip
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.?\d*(?:e[+-]?\d+)?(?:LL|f)?)|(?P<name>[A-Za-z_]\w*)|(?P<symbol>\|\||&&|[<>=!]=|[-+*/&|^<>?:!=();,]))"
+    r"\s*(?:(?P<number>\d+\.?\d*(?:e[+-]?\d+)?(?:U?LL|f)?)|(?P<name>[A-Za-z_]\w*)|(?P<symbol>\|\||&&|>>|[<>=!]=|[-+*/&|^<>?:!=();,]))"
 )
 _TYPE = re.compile(r"(unsigned long long|unsigned int|long long|bool|int|float|double)\b")
 
@@ -125,6 +127,8 @@ class Body:
                 raise CError(f"{value.dtype} {symbol} {other.dtype}")
             if (symbol in ("||", "&&") and value.dtype != np.bool_) or (symbol in "+-*/" and value.dtype == np.bool_):
                 raise CError(f"{value.dtype} {symbol} {other.dtype}")
+            if symbol == ">>" and value.dtype.kind != "u":
+                raise CError("a shift of numbers with a sign")
             if symbol == "/" and value.dtype.kind != "f":
                 raise CError("a division of whole numbers")
             if symbol in "+-*" and value.dtype.kind not in "fu":
@@ -160,6 +164,8 @@ class Body:
         return value
 
     def _literal(self, text):
+        if text.endswith("ULL"):
+            return np.asarray(int(text[:-3]), np.uint64)
         if text.endswith("LL"):
             return np.asarray(int(text[:-2]), np.int64)
         if "." in text or "e" in text:

@@ -419,3 +419,16 @@ def test_questions_are_asked_in_their_order_although_kernels_run_late():
             assert_same(g(*on_device((x, row))), f(x, row))
     assert g.cache_info().paths == len({(np.sum(np.sin(s * X)) > 0, np.sum(np.cos(X[0] + d)) > 0)
                                         for s in (1, -1) for d in (0, 3)})  # fmt: skip
+
+
+def test_random_bits_are_one_launch_and_those_of_the_host():
+    key = fad.random.key(5)
+    zero = np.zeros(6, np.uint64)
+    counter = (np.arange(6).astype(np.uint64), zero, zero, zero + np.uint64(2))
+    placed = on_device((key, counter))
+    fad.random.philox(*placed)
+    with no_copies(), counted() as asked:
+        found = fad.random.philox(*placed)
+    assert asked() <= 7  # the kernel, and the two halves of the key as they are wanted
+    assert_same(found, fad.random.philox(key, counter))
+    check(lambda k: fad.random.normal(k, (3, 4)), key)
