@@ -7,7 +7,6 @@ for it, never a call of a program. The line is looked for in the code of the fun
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 
 from fad.errors import ImpureFunctionWarning
 from fad.places import show_place
+from fad.transforms.static import StaticArguments
 
 _MOST = 100  # objects that are looked at, from the function on
 _LIBRARIES = ("fad", "numpy", "scipy")  # their functions are not read for names, only their closures for functions
@@ -53,7 +53,12 @@ class Hidden:
 
 def _draws(source: Any, x: Any) -> bool:
     """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
-    return x is source or (x is not None and getattr(x, "__self__", None) is source)
+    if x is source:
+        return True
+    try:
+        return x is not None and getattr(x, "__self__", None) is source
+    except Exception:  # of an object that stands in for another
+        return False
 
 
 def _is_clock(x: Any) -> bool:
@@ -83,15 +88,16 @@ def _sources(fun: Callable) -> Iterator[tuple[Any, Callable]]:
     if of_numpy is not None:
         yield of_numpy.random.__self__, _position(of_numpy.get_bit_generator())
     for x in _reached(fun) if of_python or of_numpy else ():
-        if of_python is not None and (x is of_python or isinstance(x, of_python.Random)):
+        kind = type(x)
+        if of_python is not None and (x is of_python or issubclass(kind, of_python.Random)):
             x = x.random.__self__ if x is of_python else x
-            if not isinstance(x, of_python.SystemRandom):  # which has no state to ask for
+            if not issubclass(kind, of_python.SystemRandom):  # which has no state to ask for
                 yield x, x.getstate
         elif of_numpy is None:
             continue
-        elif isinstance(x, of_numpy.RandomState):
+        elif issubclass(kind, of_numpy.RandomState):
             yield x, _position(x._bit_generator)
-        elif isinstance(x, of_numpy.Generator):
+        elif issubclass(kind, of_numpy.Generator):
             yield x, _position(x.bit_generator)
 
 
@@ -127,25 +133,40 @@ def _reached(fun: Any) -> Iterator[Any]:
 
 
 def _neighbours(x: Any) -> list:
-    """Return what an object is known to use: a function its names, an object what it holds."""
-    if isinstance(x, types.MethodType):
+    """Return what an object is known to use: a function its names, an object what it holds.
+
+    Objects are asked for their types alone: others may stand in for them, and raise when they are looked at.
+    """
+    kind = type(x)
+    if kind is types.MethodType:
         return [x.__self__, x.__func__]
-    if isinstance(x, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
-    if isinstance(x, types.BuiltinFunctionType):
+    if kind is types.BuiltinFunctionType:
         return [x.__self__]
-    held = getattr(x, "__dict__", None)
-    if isinstance(x, types.FunctionType):
-        found = [*_cells(x).values(), *x.__dict__.values()]
+    if kind is StaticArguments:
+        return [x.fun]
+    if issubclass(kind, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    found = list(_held(x).values())
+    if kind is types.FunctionType:
+        found += _cells(x).values()
         if _is_users(x):
             known = x.__globals__
             found += x.__defaults__ or ()
             found += [known[name] for code in _codes(x.__code__) for name in code.co_names if name in known]
-        return found
-    if type(held) is not dict or isinstance(x, (type, types.ModuleType)):
-        return []
-    call = type(x).__call__ if callable(x) else None
-    return [*held.values(), *([call] if isinstance(call, types.FunctionType) else ())]
+    elif type(call := getattr(kind, "__call__", None)) is types.FunctionType:  # noqa: B004 (the type is asked)
+        found.append(call)
+    return found
+
+
+def _held(x: Any) -> dict[str, Any]:
+    """Return the attributes of an object that is no module and no class."""
+    if issubclass(type(x), (type, types.ModuleType)):
+        return {}
+    try:
+        held = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+    return held if type(held) is dict else {}
 
 
 def _is_users(fun: types.FunctionType) -> bool:
@@ -155,8 +176,10 @@ def _is_users(fun: types.FunctionType) -> bool:
 def _cells(fun: types.FunctionType) -> dict[str, Any]:
     found = {}
     for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=False):
-        with contextlib.suppress(ValueError):  # a cell that is still empty
+        try:
             found[name] = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
     return found
 
 
@@ -174,9 +197,9 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
 def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     """Return the first line, in the user's functions, that names something that `reads`."""
     reached = list(_reached(fun))
-    held = {name for x in reached for name, value in getattr(x, "__dict__", {}).items() if reads(value)}
+    held = {name for x in reached for name, value in _held(x).items() if reads(value)}
     for f in reached:
-        if isinstance(f, types.FunctionType) and _is_users(f):
+        if type(f) is types.FunctionType and _is_users(f):
             for code in _codes(f.__code__):
                 line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)
                 if line is not None:
