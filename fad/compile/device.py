@@ -35,7 +35,7 @@ class DeviceProgram(NumPyProgram):
     def __init__(self, graph: Graph, backend: Any, kernels: bool = True):
         self.lowering = f"kernels for {backend.name}"
         self.backend = backend
-        self.writer = _Writer(backend, kernels and hasattr(backend, "elementwise_kernel"))
+        self.writer = _Writer(backend, kernels)
         super().__init__(graph, self.writer)
 
     def notes(self) -> list[str]:
