@@ -6,6 +6,7 @@ Python's ``for`` and ``while``, and branches its ``if``.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fad.compile.running import EQUATIONS, FILE
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
 _MARK = "  # "
-_VIEWS = ("reshape_to", "permute", "getitem", "real_part", "imag_part")
+_VIEWS = ("reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part")
 
 
 class NumPyProgram:
@@ -76,9 +77,9 @@ class Writer:
         return "\n".join([*head, *[f"    {line}" for line in lines], out])
 
     def results(self, graph: Graph, names: dict[int, str]) -> list[str]:
-        """Return what is handed out: no array that the program keeps as a constant."""
-        kept = _kept(graph)
-        return [names[i] + (".copy()" if i in kept else "") for i in graph.outputs]
+        """Return what is handed out."""
+        copied = _copied(graph)
+        return [names[i] + (".copy()" if i in copied else "") for i in graph.outputs]
 
     def equations(self, text: str) -> dict[int, Equation]:
         """Return the operation that each line of the text calls, by the line's number."""
@@ -199,14 +200,21 @@ class Writer:
         return found
 
 
-def _kept(graph: Graph) -> set[int]:
-    """Return the values that are handed out as copies: constants, and broadcast arrays, which nobody may write into."""
-    found = {i for i in graph.constants if graph.types[i].kind == ARRAY}
-    spread: set[int] = set()
+def _copied(graph: Graph) -> set[int]:
+    """Return the outputs that are handed out as copies, so that each may be written into and none is another's memory.
+
+    They are constants, and views: of arguments, of constants, of broadcast arrays, and of other outputs.
+    """
+    viewed: dict[int, int] = {}  # view -> the array
+    shared = {*graph.inputs, *graph.constants}
     for eq in graph.equations:
-        if eq.prim.name == "broadcast" or (eq.prim.name in _VIEWS and eq.ins[0] in spread):
-            spread.update(i for i in eq.outs if graph.types[i].kind == ARRAY)
-    return found | spread
+        if eq.prim.name in _VIEWS and len(eq.ins) == 1 and graph.types[eq.outs[0]].kind == ARRAY:
+            viewed[eq.outs[0]] = viewed.get(eq.ins[0], eq.ins[0])
+            if eq.prim.name == "broadcast":
+                shared.add(viewed[eq.outs[0]])
+    roots = Counter(viewed.get(i, i) for i in set(graph.outputs))
+    views = {i for i in graph.outputs if i in viewed and (viewed[i] in shared or roots[viewed[i]] > 1)}
+    return views | {i for i in graph.constants if graph.types[i].kind == ARRAY}
 
 
 def _fresh(y: Any, x: Any) -> Any:
