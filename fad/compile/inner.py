@@ -6,7 +6,7 @@ before the loop for what stays, before each step for what moves. The state has t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,9 +98,7 @@ def native_loop(build: Any, eq: Equation) -> bool:
         return False
     small = registers.fits(loop)
     if small is not None:
-        consts = [build.contiguous(i) for i in loop.consts]
-        carry = [build.contiguous(i) for i in loop.carry]
-        xs = [build.contiguous(i, rows=True) for i in loop.xs]
+        consts, carry, xs = _operands(build, loop)
         name, text = registers.function(loop, small, [build.at[i].strides[0] for i in xs])
         build._function(name, text)
         registers.words(build, loop, eq, [*consts, *carry, *xs], _FOREVER)
@@ -108,26 +106,54 @@ def native_loop(build: Any, eq: Equation) -> bool:
     body = build.inner(apart(loop.body), loop.index_input)
     if body is None:
         return False
-    graph = body.graph
-    consts = [build.contiguous(i) for i in loop.consts]
-    carry = [build.contiguous(i) for i in loop.carry]
-    xs = [build.contiguous(i, rows=True) for i in loop.xs]
+    consts, carry, xs = _operands(build, loop)
     if body.fails:
         build.failing(eq)
     build._function("loop", loop_text)
-    row = Row(build, LOOP)
-    m = len(carry)
-    outs = eq.outs
+    row, outs = Row(build, LOOP), eq.outs
     pairs = []  # the two places of each part of the state lie beside each other in the row
-    for k in range(m):
-        a = row.operand(outs[k])
-        pairs.append((a, row.spare(graph_bytes(build.graph, outs[k]))))
-    carries = [
-        (row.operand(i), a, b, graph_bytes(build.graph, o)) for i, (a, b), o in zip(carry, pairs, outs, strict=False)
-    ]
-    const_numbers = [row.operand(i) for i in consts]
-    x_numbers = [(row.operand(i), build.at[i]) for i in xs]
-    stacks = [row.operand(o) for o in outs[m : len(graph.outputs)]]
+    for o in outs[: len(carry)]:
+        a = row.operand(o)
+        pairs.append((a, row.spare(graph_bytes(build.graph, o))))
+    places = _Places(
+        carries=[
+            (row.operand(i), a, b, graph_bytes(build.graph, o))
+            for i, (a, b), o in zip(carry, pairs, outs, strict=False)
+        ],
+        pairs=pairs,
+        consts=[row.operand(i) for i in consts],
+        xs=[(row.operand(i), build.at[i].strides[0]) for i in xs],
+        stacks=[row.operand(o) for o in outs[len(carry) : len(body.graph.outputs)]],
+    )
+    _set_head(build, row, loop, eq, pairs)
+
+    def fill(found: dict) -> None:
+        body._fill(found)
+        _fill_row(row, loop, body, places)
+
+    build.inners.append((fill, body, row))
+    return True
+
+
+class _Places(NamedTuple):
+    """The numbers of addresses in a loop's row: the state and its two places, what stays, what moves with its stride."""
+
+    carries: list[tuple]
+    pairs: list[tuple[int, int]]
+    consts: list[int]
+    xs: list[tuple[int, int]]
+    stacks: list[int]
+
+
+def _operands(build: Any, loop: Loop) -> tuple[list[int], list[int], list[int]]:
+    """Return the values that a loop reads, without gaps in memory; rows of what it runs along may lie apart."""
+    consts = [build.contiguous(i) for i in loop.consts]
+    carry = [build.contiguous(i) for i in loop.carry]
+    return consts, carry, [build.contiguous(i, rows=True) for i in loop.xs]
+
+
+def _set_head(build: Any, row: Row, loop: Loop, eq: Equation, pairs: list) -> None:
+    """Write how often a loop runs, and what tells it to stop."""
     row.set("watch", watch().address)
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
@@ -135,35 +161,32 @@ def native_loop(build: Any, eq: Equation) -> bool:
     row.set("until", pairs[0][0] if loop.stop == "cond" else -1)
     row.set("reverse", int(loop.reverse))
     if loop.stop == "cond":
-        row.set_address("done", outs[-1])
+        row.set_address("done", eq.outs[-1])
 
-    def fill(found: dict) -> None:
-        body._fill(found)
-        once = [p for i, k in zip(graph.inputs, const_numbers, strict=False) for p in patches(body, i, k, k)]
-        moving: list = []
-        start = len(consts) + loop.indexed
-        for k, (a, b) in enumerate(pairs):
-            moving += patches(body, graph.inputs[start + k], a, b)
-            moving += patches(body, graph.outputs[k], b, a)
-        for i, (k, x) in zip(graph.inputs[start + m :], x_numbers, strict=True):
-            moving += patches(body, i, k, k, 0, x.strides[0])
-        for v, k in zip(graph.outputs[m:], stacks, strict=True):
-            size = graph_bytes(graph, v)
-            moving += patches(body, v, k, k, 0, size, loop.length - 1)
-        row.set("functions", data_address(body.functions))
-        row.set("arguments", data_address(body.pointers))
-        row.set("rows", len(body.table))
-        if loop.indexed:
-            row.set("index", body.addresses[graph.inputs[len(consts)]])
-        row.set("once", row.table(once))
-        row.set("onces", len(once))
-        row.set("patches", row.table(moving))
-        row.set("patched", len(moving))
-        row.set("carries", row.table(carries))
-        row.set("carried", len(carries))
 
-    build.inners.append((fill, body, row))
-    return True
+def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
+    """Write where a body's table is, and how its words are written before the loop and before each step."""
+    graph, m = body.graph, len(places.pairs)
+    once = [p for i, k in zip(graph.inputs, places.consts, strict=False) for p in patches(body, i, k, k)]
+    moving: list = []
+    start = len(places.consts) + loop.indexed
+    for k, (a, b) in enumerate(places.pairs):
+        moving += patches(body, graph.inputs[start + k], a, b)
+        moving += patches(body, graph.outputs[k], b, a)
+    for i, (k, stride) in zip(graph.inputs[start + m :], places.xs, strict=True):
+        moving += patches(body, i, k, k, 0, stride)
+    for v, k in zip(graph.outputs[m:], places.stacks, strict=True):
+        moving += patches(body, v, k, k, 0, graph_bytes(graph, v), loop.length - 1)
+    row.set("functions", data_address(body.functions))
+    row.set("arguments", data_address(body.pointers))
+    row.set("rows", len(body.table))
+    if loop.indexed:
+        row.set("index", body.addresses[graph.inputs[len(places.consts)]])
+    for name, count, rows in (
+        ("once", "onces", once), ("patches", "patched", moving), ("carries", "carried", places.carries),
+    ):  # fmt: skip
+        row.set(name, row.table(rows))
+        row.set(count, len(rows))
 
 
 def native_branch(build: Any, eq: Equation) -> bool:
