@@ -136,7 +136,7 @@ def native_loop(build: Any, eq: Equation) -> bool:
 
 
 class _Places(NamedTuple):
-    """The numbers of addresses in a loop's row: the state and its two places, what stays, what moves with its stride."""
+    """Numbers of addresses in a loop's row: the state and its two places, what stays, what moves with its stride."""
 
     carries: list[tuple]
     pairs: list[tuple[int, int]]
