@@ -542,3 +542,19 @@ def test_a_branch_within_a_body_may_give_a_python_number():
         assert ("guard" in names(f, x, xs.astype(dtype))) == (dtype is np.float32)  # where the dtype would depend on it
         same(f, x, xs.astype(dtype), rtol=1e-6)
         same(fad.grad(f), x, xs.astype(dtype), rtol=1e-5)
+
+
+def test_what_loops_and_branches_give_may_be_written_into():
+    def forgets(h, x):
+        return control.scan(lambda h, x: (np.tanh(x), x * 0.5), h, x)[0]
+
+    def f(h, x):
+        chosen = control.cond(np.sum(x) > 0, lambda: np.ones(3) * 3.0, lambda: np.zeros(3))
+        return chosen, fad.grad(lambda h: np.sum(forgets(h, x)))(h)
+
+    h, x = np.ones(3), np.ones((9, 3))
+    fast = fad.jit(f)
+    for _ in range(4):
+        for y, want in zip(fast(h, x), (3.0, 0.0), strict=True):
+            np.testing.assert_array_equal(y, np.full(3, want))
+            y += 5.0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.plan import Plan, plan_memory
-from fad.compile.repeated import Loop
+from fad.compile.repeated import Loop, is_control
 from fad.compile.running import EQUATIONS, FILE
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, same_outcome
 
@@ -203,10 +203,13 @@ class Writer:
 def _copied(graph: Graph) -> set[int]:
     """Return the outputs that are handed out as copies, so that each may be written into and none is another's memory.
 
-    They are constants, and views: of arguments, of constants, of broadcast arrays, and of other outputs.
+    They are constants, results of loops and branches, whose bodies may have constants, and views: of arguments, of all
+    these, of broadcast arrays, and of other outputs.
     """
     viewed: dict[int, int] = {}  # view -> the array
-    shared = {*graph.inputs, *graph.constants}
+    held = {i for i in graph.constants if graph.types[i].kind == ARRAY}
+    held.update(o for eq in graph.equations if is_control(eq) for o in eq.outs if graph.types[o].kind == ARRAY)
+    shared = {*graph.inputs, *held}
     for eq in graph.equations:
         if eq.prim.name in _VIEWS and len(eq.ins) == 1 and graph.types[eq.outs[0]].kind == ARRAY:
             viewed[eq.outs[0]] = viewed.get(eq.ins[0], eq.ins[0])
@@ -214,7 +217,7 @@ def _copied(graph: Graph) -> set[int]:
                 shared.add(viewed[eq.outs[0]])
     roots = Counter(viewed.get(i, i) for i in set(graph.outputs))
     views = {i for i in graph.outputs if i in viewed and (viewed[i] in shared or roots[viewed[i]] > 1)}
-    return views | {i for i in graph.constants if graph.types[i].kind == ARRAY}
+    return views | held
 
 
 def _fresh(y: Any, x: Any) -> Any:
