@@ -28,10 +28,10 @@ name = "cupy"
 array_type: type = cupy.ndarray
 # Functions that are computed by fad's own formulas although NumPy's protocols lead to CuPy. Most of CuPy's copy numbers
 # to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like` and its kin
-# take an empty shape for none; `polyfit` multiplies the caller's values by the weights, in place; and where CuPy lacks
-# a ufunc, NumPy's error would print, and so copy, its operands.
+# take an empty shape for none; `polyfit` multiplies the caller's values by the weights, in place; `histogram` adds up
+# weights in double precision alone; and where CuPy lacks a ufunc, NumPy's error would print, and so copy, its operands.
 avoided = frozenset({
-    "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "repeat",
+    "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "repeat", "histogram",
     "sliding_window_view", "argpartition", "polymul", "poly", "polyfit", "pinv", "cond", "lstsq", "eig", "eigvals",
     "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat",
 })  # fmt: skip

@@ -301,12 +301,17 @@ def _complex(x):
     return x if x.dtype.kind == "c" else x.astype(np.result_type(x, np.complex64))
 
 
-# Functions that give complex numbers where NumPy gives real ones.
+def _double(x):
+    return x.astype(np.result_type(x, np.float64)) if x.dtype.kind in "fc" else x
+
+
+# Functions that give complex numbers where NumPy gives real ones, or double precision where NumPy gives single.
 _COMPLEX = {
     "linalg.eig": lambda out, args: tuple(_complex(x) for x in out),
     "linalg.eigvals": lambda out, args: _complex(out),
     "linalg.cond": lambda out, args: out + 0 * args[0].ravel()[0] if args[1:] not in ((), (2,), (-2,)) else out,
     "linalg.lstsq": lambda out, args: (out[0], out[1].astype(out[0].dtype), *out[2:]),
+    "histogram": lambda out, args: (_double(out[0]), out[1]),
 }
 
 
