@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint types test-matrix test-gpu bench bench-gpu docs clean
+.PHONY: demo test lint types test-matrix test-gpu test-emulated bench bench-gpu docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m fad.demo
@@ -25,6 +25,11 @@ test-gpu: .venv-gpu/.test
 	.venv-gpu/bin/python -c "import cupy; cupy.show_config()"
 	FAD_GPU=required .venv-gpu/bin/python -m pytest -n $(GPU_WORKERS) -m gpu tests/backends; found=$$?; \
 	.venv-gpu/bin/python benchmarks/gpu.py && exit $$found
+
+# The same tests without a GPU: CuPy's own code, whose kernels g++ compiles for the CPU (docs/design/gpu.md). It takes most
+# of an hour the first time; what was compiled is kept in ~/.cache/emulated-gpu.
+test-emulated: .venv-gpu/.test
+	FAD_GPU=required .venv-gpu/bin/python tests/backends/emulated/gpu.py -m pytest -n 0 -m gpu tests/backends
 
 # fad beside PyTorch and JAX on the same GPU.
 bench-gpu: .venv-gpu-bench/.bench
