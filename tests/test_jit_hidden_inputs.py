@@ -104,6 +104,14 @@ def test_a_draw_in_a_library_is_told_without_its_line():
         fad.jit(lambda x: x + scipy.stats.norm.rvs(size=3))(X)
 
 
+def test_an_operation_that_draws_for_ends_of_its_own_is_not_told():
+    a = np.diag([1.0, 2.0, 3.0]) + 0.1
+    for f in (fad.scipy.linalg.logm, lambda a: fad.scipy.linalg.fractional_matrix_power(a, 0.3)):
+        np.testing.assert_array_equal(fad.jit(f)(a), f(a))
+    looped = fad.jit(lambda a: fad.fori_loop(0, 2, lambda i, x: fad.scipy.linalg.logm(x) + a, a))
+    assert looped(a).shape == (3, 3)
+
+
 def test_a_draw_in_another_thread_is_not_taken_for_the_functions():
     started, done = threading.Event(), threading.Event()
 

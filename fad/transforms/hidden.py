@@ -13,9 +13,10 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from fad.core.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.places import show_place
 from fad.transforms.static import StaticArguments
@@ -36,19 +37,28 @@ class Hidden:
         self.alone = threading.active_count() == 1  # another thread may draw from the global ones meanwhile
         self.begun = [clock() for clock in _CLOCKS]
 
-    def warn(self, constants: Iterable) -> bool:
+    def warn(self, graph: Graph) -> bool:
         """Warn of the first source that changed, or of a clock's time among the constants; tell if there is one."""
         ended = [clock() for clock in _CLOCKS]
         for source, ask, before in self.states:
             if ask() != before:
                 place = _place(self.fun, functools.partial(_draws, source))
-                if place or self.alone:
+                if place or (self.alone and not _may_draw(graph)):
                     return _warn(f"draws random numbers from {_name(source)}", "a key of fad.random", place)
         spans = list(zip(self.begun, ended, strict=True))
-        if any(type(x) is float and any(a <= x <= b for a, b in spans) for x in constants):
+        if any(type(x) is float and any(a <= x <= b for a, b in spans) for x in graph.constants.values()):
             place = _place(self.fun, _is_clock)
             return place is not None and _warn("reads a clock", "the time", place)
         return False
+
+
+def _may_draw(graph: Graph) -> bool:
+    """Tell whether an operation of a program, or of the bodies of its loops and branches, draws for ends of its own."""
+    for eq in graph.equations:
+        bodies = [x for v in eq.params.values() for x in (v if type(v) is tuple else (v,)) if type(x) is Graph]
+        if eq.prim.extra.get("draws") or any(map(_may_draw, bodies)):
+            return True
+    return False
 
 
 def _draws(source: Any, x: Any) -> bool:

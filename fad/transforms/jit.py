@@ -315,7 +315,7 @@ class _Call:
             return self.eager()
         path = Path(recording, self.donated)
         check_pure(path, expected)
-        jitted._told = hidden is None or hidden.warn(path.graph.constants.values())
+        jitted._told = hidden is None or hidden.warn(path.graph)
         with jitted._lock:
             jitted._misses += 1
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:

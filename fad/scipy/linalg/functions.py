@@ -33,7 +33,7 @@ def _directional(prim: Primitive, a: Any, e: Any, params: dict, dtype: Any) -> A
     return cast(bind(prim, _block(a, e), **params)[..., :n, n:], dtype)
 
 
-def matrix_function(name: str, forward: Any) -> Primitive:
+def matrix_function(name: str, forward: Any, **extra: Any) -> Primitive:
     """Make a primitive of a function of matrices, from its values alone."""
     prim = Primitive(
         name,
@@ -41,6 +41,7 @@ def matrix_function(name: str, forward: Any) -> Primitive:
         jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
         vjp=(lambda ct, y, a, **params: cast(t(_directional(prim, a, t(ct), params, _wide(ct, a))), a.dtype),),
         batch=stacked(lambda: prim),
+        extra=extra,
     )
     return prim
 
@@ -59,8 +60,8 @@ def _quietly(function):
 
 
 _expm_p = matrix_function("matrix_exponential", sl.expm)
-_logm_p = matrix_function("matrix_logarithm", _quietly(sl.logm))
-_power_p = matrix_function("matrix_real_power", lambda a, *, power: sl.fractional_matrix_power(a, power))
+_logm_p = matrix_function("matrix_logarithm", _quietly(sl.logm), draws=True)
+_power_p = matrix_function("matrix_real_power", lambda a, *, power: sl.fractional_matrix_power(a, power), draws=True)
 
 
 def _square(a: Any, name: str) -> Any:
