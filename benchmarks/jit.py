@@ -205,7 +205,7 @@ INTRODUCTION = """# Benchmarks of jit
 Each library runs each workload in a process of its own, with empty caches on disk
 (`torch.compile` keeps its compiled headers between workloads).
 The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
-compiler when it is imported, fad when `fad.jit` is given a function; it then compiles what every program needs, too (some
+compiler when it is imported, fad when `fad.jit` is given a function; it then compiles what every program needs (some
 40 ms, and a fifth of that once it is on disk).
 For run times the processes take turns, a burst each, of which the medians are shown; those that wait are stopped.
 A library that does not get through two calls within the limit is stopped; `torch.compile` may take twice as long.
