@@ -75,5 +75,7 @@ def _scaled(graph: Graph, total: Equation, i: int, large: dict, counts: Any, mad
         factor *= float(graph.constants[numbers[0]]) if numbers else -1.0
         (i,) = (k for k in eq.ins if k not in numbers)
     same = all(graph.types[k].dtype == dtype for k in (i, *large[i].ins))
+    with np.errstate(over="ignore", under="ignore"):
+        factor = float(dtype.type(factor))
     known = factor != 0 and np.isfinite(factor)  # BLAS takes no notice of what is times 0
     return (large[i], factor) if same and known and counts[i] == 1 else None

@@ -45,7 +45,7 @@ def cut(kernel: Kernel, extents: tuple, strides: tuple = ()) -> tuple[int, list[
         step = -(-step // aligned) * aligned
     elif kernel.summed > axis:  # sums are added up in memory, where two threads should not write to one cache line
         for place in strides[len(kernel.modes) + kernel.stored :]:
-            aligned = math.lcm(place[axis], _LINE) // abs(place[axis] or _LINE)
+            aligned = _LINE // math.gcd(place[axis], _LINE)
             step = -(-step // aligned) * aligned
     bounds = [(a, min(a + step, n)) for a in range(0, n, step)]
     return (axis, bounds) if len(bounds) > 1 else None

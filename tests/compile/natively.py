@@ -1,5 +1,7 @@
 """What tests of compiled programs share."""
 
+import threading
+
 import numpy as np
 
 import fad
@@ -43,3 +45,12 @@ def with_pullback(case):
 def alone(case):
     """Return a case of the contract as a function of its operands that gives its value."""
     return lambda *xs: case.call(case.function, *xs)
+
+
+def in_threads(work, count=4):
+    """Run ``work(k)`` in a thread each, and wait for all."""
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()

@@ -69,6 +69,18 @@ def test_a_factor_of_zero_keeps_what_is_not_finite():
     np.testing.assert_array_equal(np.isnan(native(f, x, D, W)), np.isnan(f(x, D, W)))
 
 
+@pytest.mark.parametrize("number", [1e300, 1e30, 1e-30])
+def test_a_factor_that_single_precision_does_not_hold_leaves_the_sum_as_it_is(number):
+    x, d, w = (a.astype(np.float32) for a in (X, D, W))
+    x[3, 4] = np.nan
+
+    def f(x, d, w):
+        return w - (x.T @ d) * number * number
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_array_equal(native(f, x, d, w), f(x, d, w))
+
+
 def test_a_product_of_single_precision_is_not_added_to_double_precision():
     x, d = X.astype(np.float32), D.astype(np.float32)
     f = lambda x, d, w: w - x.T @ d

@@ -9,7 +9,7 @@ import pytest
 import fad
 
 pytest.importorskip("llvmlite")
-from natively import compiled
+from natively import compiled, in_threads
 
 from fad.compile.llvm.entry import builtin, gate
 
@@ -17,7 +17,7 @@ from fad.compile.llvm.entry import builtin, gate
 def test_one_thread_at_a_time_is_within_a_gate():
     door, inside, seen = gate(), [], []
 
-    def work():
+    def work(k):
         for _ in range(200):
             with door:
                 inside.append(None)
@@ -25,11 +25,7 @@ def test_one_thread_at_a_time_is_within_a_gate():
                 seen.append(len(inside))
                 inside.pop()
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work)
     assert seen == [1] * 800
 
 
@@ -100,9 +96,5 @@ def test_threads_that_call_one_program_get_their_own_results():
             if float(f(np.arange(50.0) + k)) != wanted[k]:
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work)
     assert wrong == []

@@ -4,11 +4,10 @@ import itertools
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
-from natively import compiled
+from natively import compiled, in_threads
 
 import fad
 
@@ -148,11 +147,7 @@ def test_several_python_threads_may_run_large_loops_at_once(threads):
             if float(programs[k](x)) != wanted[k]:
                 wrong.append(k)
 
-    running = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in running:
-        t.start()
-    for t in running:
-        t.join()
+    in_threads(work)
     assert wrong == []
 
 
