@@ -13,6 +13,7 @@ from typing import Any
 
 from fad.compile.convolutions import FORWARD, INPUT, KERNEL, can_lay, is_real, margins
 from fad.compile.llvm.templates import template
+from fad.compile.pieces import as_slices
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 
@@ -252,17 +253,9 @@ def _reduction(work: _Layer, eq: Equation) -> bool:
     return work.result(eq, eq.prim, ins, {"axis": gone, "keepdims": False}, rest)
 
 
-def _slices(index: Any, rank: int) -> tuple | None:
-    """Return an index as a slice for each axis; None if it is another one."""
-    index = index if type(index) is tuple else (index,)
-    if len(index) > rank or any(type(part) is not slice for part in index):
-        return None
-    return index + (slice(None),) * (rank - len(index))
-
-
 def _getitem(work: _Layer, eq: Equation) -> bool:
     axes = work.axes(eq.ins[0])
-    index = _slices(eq.params["template"], len(axes))
+    index = as_slices(eq.params["template"], len(axes))
     if index is None or len(eq.ins) > 1:
         return False
     return work.result(eq, eq.prim, (work.like(eq.ins[0], axes),), {"template": _turn(index, axes)}, axes)
@@ -271,7 +264,7 @@ def _getitem(work: _Layer, eq: Equation) -> bool:
 def _scatter(work: _Layer, eq: Equation) -> bool:
     axes = next(work.axes(i) for i in eq.ins if i in work.turned)
     shape = eq.params["shape"]
-    indices = [_slices(index, len(shape)) for index in eq.params["indices"]]
+    indices = [as_slices(index, len(shape)) for index in eq.params["indices"]]
     if len(axes) != len(shape) or None in indices or any(len(work.types[i].shape) != len(shape) for i in eq.ins):
         return False
     params = {**eq.params, "shape": _turn(shape, axes), "indices": tuple([_turn(index, axes) for index in indices])}

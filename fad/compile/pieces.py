@@ -116,6 +116,14 @@ def with_ellipsis(index: Any) -> tuple:
     return index if any(p is Ellipsis for p in index) else (*index, ...)
 
 
+def as_slices(index: Any, rank: int) -> tuple | None:
+    """Return an index as a slice for each axis; None if it is another one."""
+    index = index if type(index) is tuple else (index,)
+    if len(index) > rank or any(type(part) is not slice for part in index):
+        return None
+    return index + (slice(None),) * (rank - len(index))
+
+
 def data_address(array: Any) -> int:
     return array.__array_interface__["data"][0]
 

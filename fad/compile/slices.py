@@ -14,7 +14,7 @@ import numpy as np
 from fad.compile.groups import VIEWS
 from fad.compile.llvm.templates import is_heavy, template
 from fad.compile.passes import as_uniform, drop_dead
-from fad.compile.pieces import left_out
+from fad.compile.pieces import as_slices, left_out
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
 from fad.core.primitive import REGISTRY
 
@@ -38,14 +38,6 @@ def slice_sooner(graph: Graph) -> Graph:
     return graph
 
 
-def _index(index: Any, rank: int) -> tuple | None:
-    """Return an index as a slice for each axis; None if it is another one."""
-    index = index if type(index) is tuple else (index,)
-    if len(index) > rank or any(type(part) is not slice for part in index):
-        return None
-    return index + (slice(None),) * (rank - len(index))
-
-
 def _apart(indices: list, shape: tuple) -> bool:
     """Tell whether slices are strided and do not overlap."""
     strided = all(any((part.step or 1) > 1 for part in index) for index in indices)
@@ -61,7 +53,7 @@ def _sliced_values(graph: Graph) -> dict[int, set]:
     found: dict[int, list] = {}
     for eq in graph.equations:
         if eq.prim.name == "getitem" and eq.ins[0] in cheap and len(eq.ins) == 1:
-            index = _index(eq.params["template"], len(graph.types[eq.ins[0]].shape))
+            index = as_slices(eq.params["template"], len(graph.types[eq.ins[0]].shape))
             if index is not None and index not in found.setdefault(eq.ins[0], []):
                 found[eq.ins[0]].append(index)
     return {i: set(map(hashable, s)) for i, s in found.items() if _apart(s, graph.types[i].shape)}
@@ -77,7 +69,7 @@ def _is_apart(graph: Graph, eq: Equation) -> bool:
     if eq.prim.name != "scatter" or graph.types[eq.outs[0]].size < SMALLEST:
         return False
     shape = graph.types[eq.outs[0]].shape
-    indices = [_index(index, len(shape)) for index in eq.params["indices"]]
+    indices = [as_slices(index, len(shape)) for index in eq.params["indices"]]
     same = len({graph.types[i].shape for i in eq.ins}) == 1
     return same and None not in indices and _apart(indices, shape)  # type: ignore[arg-type]
 
@@ -131,7 +123,7 @@ class _Rewriter:
                 self.equations.append(eq)
             if _is_apart(self.graph, eq):
                 shape = self.types[eq.outs[0]].shape
-                self.scattered[eq.outs[0]] = ([_index(p, len(shape)) for p in eq.params["indices"]], eq.ins)
+                self.scattered[eq.outs[0]] = ([as_slices(p, len(shape)) for p in eq.params["indices"]], eq.ins)
         outputs = [self.alias.get(i, i) for i in self.graph.outputs]
         return Graph(self.types, self.graph.inputs, self.constants, self.equations, outputs)
 
@@ -146,7 +138,7 @@ class _Rewriter:
     def slice_of(self, eq: Equation) -> bool:
         if eq.prim.name != "getitem" or eq.ins[0] not in self.read:
             return False
-        index = _index(eq.params["template"], len(self.types[eq.ins[0]].shape))
+        index = as_slices(eq.params["template"], len(self.types[eq.ins[0]].shape))
         if index is None or hashable(index) not in self.read[eq.ins[0]]:
             return False
         self.alias[eq.outs[0]] = self.slice(eq.ins[0], index, [MOST_AGAIN])
