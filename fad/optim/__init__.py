@@ -4,10 +4,24 @@ from fad.optim import schedules
 from fad.optim.gradients import EMA, clip_by_global_norm, clip_by_value, global_norm
 from fad.optim.lbfgs import LBFGS
 from fad.optim.optimizer import Optimizer
-from fad.optim.rules import SGD, Adagrad, Adam, AdamW, Lion, RMSProp
+from fad.optim.rules import (
+    ASGD,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Lion,
+    NAdam,
+    RAdam,
+    RMSProp,
+    Rprop,
+)
 from fad.optim.training import History, NonFiniteLossError, check_finite, fit
 
 __all__ = [
-    "EMA", "LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "History", "Lion", "NonFiniteLossError", "Optimizer", "RMSProp",
-    "check_finite", "clip_by_global_norm", "clip_by_value", "fit", "global_norm", "schedules",
+    "ASGD", "EMA", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "History", "Lion", "NAdam",
+    "NonFiniteLossError", "Optimizer", "RAdam", "RMSProp", "Rprop", "check_finite", "clip_by_global_norm",
+    "clip_by_value", "fit", "global_norm", "schedules",
 ]  # fmt: skip

@@ -138,6 +138,182 @@ class Adagrad(Optimizer):
         return (lr / (1.0 + (t - 1) * self.lr_decay)) * g / (np.sqrt(total + start) + self.eps), (total,)
 
 
+class Adadelta(Optimizer):
+    """The gradient times the ratio of the roots of running means, of the steps so far and of g² (M. Zeiler, 2012).
+
+    >>> w = np.array([1.0])
+    >>> Adadelta(w, eps=1.0).step(np.array([2.0])); w.round(4)
+    array([-0.6903])
+    """
+
+    slots = 2
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, *,
+        maximize: bool = False,
+    ):  # fmt: skip
+        if not 0 <= rho <= 1:
+            raise ValueError(f"rho must lie in [0, 1], not {rho}")
+        self.rho = rho
+        self.eps = eps
+        super().__init__(params, lr, weight_decay, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        v = self.rho * slots[0] + (1.0 - self.rho) * (g * g)
+        step = np.sqrt(slots[1] + self.eps) / np.sqrt(v + self.eps) * g
+        return lr * step, (v, self.rho * slots[1] + (1.0 - self.rho) * (step * step))
+
+
+class Adamax(Optimizer):
+    """Adam with a decaying maximum of the size of g in place of the root of v (D. Kingma and J. Ba, ICLR 2015).
+
+    >>> w = np.array([1.0])
+    >>> Adamax(w, lr=0.1).step(np.array([2.0])); w
+    array([0.9])
+    """
+
+    slots = 2
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, *, maximize: bool = False,
+    ):  # fmt: skip
+        self.betas = _checked(betas)
+        self.eps = eps
+        super().__init__(params, lr, weight_decay, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        a, b = self.betas
+        m = a * slots[0] + (1.0 - a) * g
+        largest = np.maximum(b * slots[1], np.abs(g) + self.eps)
+        return (lr / (1.0 - a**t)) * m / largest, (m, largest)
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov's look ahead, whose momentum grows with the steps (T. Dozat, ICLR workshop 2016).
+
+    >>> w = np.array([1.0])
+    >>> NAdam(w, lr=0.1).step(np.array([2.0])); w.round(3)
+    array([0.894])
+    """
+
+    slots = 3  # m, v, and 1 - μ₁ ... μ_t, which starts at zero as slots do
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        maximize: bool = False,
+    ):  # fmt: skip
+        self.betas = _checked(betas)
+        self.eps = eps
+        self.momentum_decay = momentum_decay
+        self.decoupled = self.decoupled_weight_decay = decoupled_weight_decay
+        super().__init__(params, lr, weight_decay, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        a, b = self.betas
+        mu, ahead = (a * (1.0 - 0.5 * 0.96 ** (n * self.momentum_decay)) for n in (t, t + 1))
+        m = a * slots[0] + (1.0 - a) * g
+        v = b * slots[1] + (1.0 - b) * (g * g)
+        rest = mu * slots[2] + (1.0 - mu)
+        step = g * ((1.0 - mu) / rest) + m * (ahead / (ahead * rest + (1.0 - ahead)))
+        return lr * step / (np.sqrt(v) * (1.0 - b**t) ** -0.5 + self.eps), (m, v, rest)
+
+
+class RAdam(Optimizer):
+    """Adam that follows the mean alone until enough is known of the variance (L. Liu et al., ICLR 2020).
+
+    >>> w = np.array([1.0])
+    >>> RAdam(w, lr=0.1).step(np.array([2.0])); w
+    array([0.8])
+    """
+
+    slots = 2
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
+    ):  # fmt: skip
+        self.betas = _checked(betas)
+        self.eps = eps
+        self.decoupled = self.decoupled_weight_decay = decoupled_weight_decay
+        super().__init__(params, lr, weight_decay, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        a, b = self.betas
+        m = a * slots[0] + (1.0 - a) * g
+        v = b * slots[1] + (1.0 - b) * (g * g)
+        most = 2.0 / (1.0 - b) - 1.0
+        known = most - 2.0 * t * b**t / (1.0 - b**t)  # of how many gradients v is a mean, as it were
+        step = (lr / (1.0 - a**t)) * m
+        if known > 5.0:
+            variance = (known - 4.0) * (known - 2.0) * most / ((most - 4.0) * (most - 2.0) * known)
+            step = (variance * (1.0 - b**t)) ** 0.5 * step / (np.sqrt(v) + self.eps)
+        return step, (m, v)
+
+
+class Rprop(Optimizer):
+    """Steps of sizes of their own, which grow while the sign of the gradient stays (M. Riedmiller and H. Braun, 1993).
+
+    For gradients of the whole data; the first steps have size `lr`. A size is multiplied by ``etas[1]``, or by
+    ``etas[0]`` where the sign changed, within `step_sizes`; there the gradient counts as zero.
+
+    >>> w = np.array([1.0])
+    >>> Rprop(w, lr=0.1).step(np.array([2.0])); w
+    array([0.9])
+    """
+
+    slots = 2  # the gradient, and the size of the step, of which zero is none yet
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False,
+    ):  # fmt: skip
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ValueError(f"etas must be one number in (0, 1) and one above 1, not {etas}")
+        self.etas = etas
+        self.step_sizes = step_sizes
+        super().__init__(params, lr, 0.0, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        before, size = slots
+        size = np.where(size == 0.0, lr, size)
+        agreement = g * before
+        factor = np.where(agreement > 0.0, self.etas[1], np.where(agreement < 0.0, self.etas[0], 1.0))
+        size = np.clip(size * factor, *self.step_sizes).astype(g.dtype)
+        g = np.where(agreement < 0.0, 0.0, g)
+        return np.sign(g) * size, (g, size)
+
+
+class ASGD(Optimizer):
+    """Gradient descent with a mean of the parameters, from step `t0` on (B. Polyak and A. Juditsky, 1992).
+
+    ``p -= η (g + lambd p)`` with ``η = lr / (1 + lambd lr (t - 1))^alpha``. The mean is in the first slot of the state.
+
+    >>> w = np.array([1.0])
+    >>> ASGD(w, lr=0.1, lambd=0.0).step(np.array([2.0])); w
+    array([0.8])
+    """
+
+    slots = 1
+    reads_parameters = True
+
+    def __init__(
+        self, params: Any = None, lr: Schedule = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        weight_decay: float = 0.0, *, maximize: bool = False,
+    ):  # fmt: skip
+        self.lambd = lambd
+        self.alpha = alpha
+        self.t0 = t0
+        super().__init__(params, lr, weight_decay, maximize)
+
+    def rule(self, g, p, slots, t, lr):
+        eta = lr / (1.0 + self.lambd * lr * (t - 1)) ** self.alpha
+        step = eta * g + (eta * self.lambd) * p
+        share = 1.0 / max(1.0, t - 1 - self.t0)
+        return step, (slots[0] + share * (p - step - slots[0]),)
+
+
 class Lion(Optimizer):
     """The sign of a running mean of the gradient, with decoupled weight decay (X. Chen et al., NeurIPS 2023).
 

@@ -23,6 +23,15 @@ SCHEDULERS = {
     "one straight cycle": (
         "OneCycleLR", {"max_lr": [0.4, 0.2], "epochs": 4, "steps_per_epoch": 3, "anneal_strategy": "linear"}
     ),
+    "polynomial": ("PolynomialLR", {"total_iters": 6, "power": 2.0}),
+    "multiplied": ("MultiplicativeLR", {"lr_lambda": lambda n: 0.9 + 0.01 * n}),
+    "up and down": ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 3, "step_size_down": 2}),
+    "up and down, lower": (
+        "CyclicLR", {"base_lr": [0.01, 0.02], "max_lr": [0.3, 0.2], "step_size_up": 2, "mode": "triangular2"}
+    ),
+    "up and down, each step lower": (
+        "CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 2, "mode": "exp_range", "gamma": 0.9}
+    ),
     "lambda": ("LambdaLR", {"lr_lambda": lambda n: 1.0 / (n + 1)}),
     "lambda for each": ("LambdaLR", {"lr_lambda": [lambda n: 1.0 / (n + 1), lambda n: 0.9**n]}),
 }  # fmt: skip
@@ -50,6 +59,51 @@ def test_training_under_each_schedule_follows_torch(name, rule):
     kind, options = SCHEDULERS[name]
     paths = [trained(face, rule, lambda s, opt: getattr(s, kind)(opt, **options)) for face in FACES]
     np.testing.assert_allclose(*paths, rtol=2e-6, atol=1e-7)
+
+
+TOGETHER = {
+    "warm-up and decay": lambda s, o: [s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.9)],
+    "decay and milestones": lambda s, o: [s.ExponentialLR(o, 0.9), s.MultiStepLR(o, [3, 6], 0.1)],
+    "cosine and steps": lambda s, o: [s.CosineAnnealingLR(o, 20, 0.01), s.StepLR(o, 4, 0.5)],
+    "line and power": lambda s, o: [s.LinearLR(o, 0.2, 1.0, 4), s.PolynomialLR(o, 20)],
+}
+
+
+class InTurn:
+    """Schedulers that a program steps itself."""
+
+    def __init__(self, schedulers):
+        self.schedulers = schedulers
+
+    def step(self):
+        for scheduler in self.schedulers:
+            scheduler.step()
+
+    def get_last_lr(self):
+        return self.schedulers[-1].get_last_lr()
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_schedules_of_one_optimiser_act_together_as_in_torch(name):
+    chained = [trained(f, "SGD", lambda s, opt: s.ChainedScheduler(TOGETHER[name](s, opt))) for f in FACES]
+    np.testing.assert_allclose(*chained, rtol=2e-6, atol=1e-7)
+    in_turn = trained(fad.eager, "SGD", lambda s, opt: InTurn(TOGETHER[name](s, opt)))
+    np.testing.assert_allclose(in_turn, chained[0], rtol=1e-12)
+
+
+def test_a_rate_that_the_program_changed_is_kept_by_the_schedule_as_in_torch():
+    paths = []
+    for face in FACES:
+        opt = face.optim.SGD([face.zeros(1, requires_grad=True)], lr=1.0)
+        scheduler = face.optim.lr_scheduler.StepLR(opt, 2, 0.5)
+        paths.append([])
+        for i in range(6):
+            if i == 3:
+                opt.param_groups[0]["lr"] = 0.01
+            opt.step()
+            scheduler.step()
+            paths[-1].append(opt.param_groups[0]["lr"])
+    np.testing.assert_allclose(*paths, rtol=1e-12)
 
 
 def test_schedules_one_after_another_follow_torch():

@@ -18,6 +18,12 @@ ALL = {
     "adagrad": lambda p=None: optim.Adagrad(p, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.5),
     "amsgrad": lambda p=None: optim.Adam(p, lr=0.1, amsgrad=True),
     "lion": lambda p=None: optim.Lion(p, lr=0.1, weight_decay=0.1),
+    "adadelta": lambda p=None: optim.Adadelta(p, eps=0.1),
+    "adamax": lambda p=None: optim.Adamax(p, lr=0.1),
+    "nadam": lambda p=None: optim.NAdam(p, lr=0.1, momentum_decay=0.1),
+    "radam": lambda p=None: optim.RAdam(p, lr=0.1, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True),
+    "rprop": lambda p=None: optim.Rprop(p, lr=0.1),
+    "asgd": lambda p=None: optim.ASGD(p, lr=0.1, lambd=0.1, t0=2, weight_decay=0.1),
     "lbfgs": lambda p=None: optim.LBFGS(p, lr=0.3, history_size=3),
 }
 
@@ -52,7 +58,10 @@ def test_the_pure_form_equals_the_stateful_one(name):
         np.testing.assert_allclose(x, y, rtol=1e-5 if x.dtype == np.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("name", ["momentum", "nesterov", "adam", "rmsprop", "adagrad", "lbfgs"])
+SMOOTH = ["momentum", "nesterov", "adam", "rmsprop", "adagrad", "adadelta", "nadam", "asgd", "lbfgs"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
 def test_the_pure_form_is_differentiable(name):
     opt = ALL[name]()
     target = np.array([1.0, -1.0, 2.0])
@@ -127,6 +136,10 @@ def test_wrong_settings_are_refused():
         optim.SGD(np.ones(2), nesterov=True)
     with pytest.raises(ValueError, match="betas"):
         optim.Adam(np.ones(2), betas=(0.9, 1.0))
+    with pytest.raises(ValueError, match="rho must lie"):
+        optim.Adadelta(np.ones(2), rho=1.5)
+    with pytest.raises(ValueError, match="etas must be"):
+        optim.Rprop(np.ones(2), etas=(1.2, 0.5))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -238,6 +251,56 @@ def test_lion_follows_the_formula_of_its_paper():
         m = b2 * m + (1 - b2) * row
         opt.step(row)
         np.testing.assert_allclose(w, theta, rtol=1e-14)
+
+
+def _nadam(g, lr=0.1, b1=0.9, b2=0.999, decay=4e-3):
+    x, m, v, product = 1.0, 0.0, 0.0, 1.0
+    for t, row in enumerate(g, 1):
+        mu, after = (b1 * (1 - 0.5 * 0.96 ** (n * decay)) for n in (t, t + 1))
+        product *= mu
+        m, v = b1 * m + (1 - b1) * row, b2 * v + (1 - b2) * row**2
+        ahead = after * m / (1 - product * after) + (1 - mu) * row / (1 - product)
+        x -= lr * ahead / (np.sqrt(v / (1 - b2**t)) + 1e-8)
+        yield x
+
+
+def _radam(g, lr=0.1, b1=0.9, b2=0.999):
+    x, m, v, end = 1.0, 0.0, 0.0, 2 / (1 - b2) - 1
+    for t, row in enumerate(g, 1):
+        m, v = b1 * m + (1 - b1) * row, b2 * v + (1 - b2) * row**2
+        length, mean = end - 2 * t * b2**t / (1 - b2**t), m / (1 - b1**t)
+        if length > 5:
+            r = np.sqrt((length - 4) * (length - 2) * end / ((end - 4) * (end - 2) * length))
+            mean *= r * np.sqrt(1 - b2**t) / (np.sqrt(v) + 1e-8)
+        x -= lr * mean
+        yield x
+
+
+def _rprop(g, lr=0.1):
+    x, before, size = 1.0, 0.0, lr
+    for row in g:
+        size = min(max(size * (1.2 if row * before > 0 else 0.5 if row * before < 0 else 1.0), 1e-6), 50.0)
+        row = 0.0 if row * before < 0 else row
+        x, before = x - np.sign(row) * size, row
+        yield x
+
+
+@pytest.mark.parametrize("name", ["NAdam", "RAdam", "Rprop"])
+def test_a_path_follows_the_formula_of_its_paper(name):
+    g, w = np.random.default_rng(0).standard_normal(30), np.ones(1)
+    opt = getattr(optim, name)(w, lr=0.1)
+    for row, expected in zip(g, {"NAdam": _nadam, "RAdam": _radam, "Rprop": _rprop}[name](g), strict=True):
+        opt.step(np.array([row]))
+        np.testing.assert_allclose(w, expected, rtol=1e-12)
+
+
+def test_asgd_keeps_the_mean_of_the_parameters_that_came_after_its_start():
+    w, path = np.array([1.0]), []
+    opt = optim.ASGD(w, lr=0.1, lambd=0.0, t0=2)
+    for _ in range(8):
+        opt.step(2 * w)
+        path.append(w.copy())
+    np.testing.assert_allclose(opt.state_dict()["slots"][0][0], np.mean(path[3:], axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)

@@ -10,6 +10,15 @@ torch = pytest.importorskip("torch", reason="PyTorch, the oracle of these tests,
 
 pytestmark = pytest.mark.oracle
 
+
+
+@pytest.fixture(autouse=True)
+def _state_in_double():  # the numbers that PyTorch's optimisers keep for themselves have its default dtype
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 CASES = {
     "sgd": ("SGD", "SGD", dict(lr=0.1)),
     "sgd with decay": ("SGD", "SGD", dict(lr=0.1, weight_decay=0.1)),
@@ -29,6 +38,17 @@ CASES = {
     "rmsprop, uphill": ("RMSProp", "RMSprop", dict(lr=0.01, centered=True, maximize=True)),
     "adagrad": ("Adagrad", "Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)),
     "adagrad, uphill": ("Adagrad", "Adagrad", dict(lr=0.01, eps=1e-4, maximize=True)),
+    "adadelta": ("Adadelta", "Adadelta", dict(lr=0.5, eps=1e-3, weight_decay=0.01)),
+    "adadelta, uphill": ("Adadelta", "Adadelta", dict(rho=0.8, maximize=True)),
+    "adamax": ("Adamax", "Adamax", dict(lr=0.05, betas=(0.8, 0.9), weight_decay=0.01)),
+    "nadam": ("NAdam", "NAdam", dict(lr=0.05, momentum_decay=0.1, weight_decay=0.01)),
+    "nadam, decoupled": ("NAdam", "NAdam", dict(lr=0.05, weight_decay=0.1, decoupled_weight_decay=True)),
+    "radam": ("RAdam", "RAdam", dict(lr=0.05, weight_decay=0.01)),
+    "radam, decoupled": (
+        "RAdam", "RAdam", dict(lr=0.05, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True)
+    ),
+    "rprop": ("Rprop", "Rprop", dict(lr=0.02, etas=(0.4, 1.3), step_sizes=(1e-3, 0.05))),
+    "asgd": ("ASGD", "ASGD", dict(lr=0.1, lambd=0.1, alpha=0.5, t0=5, weight_decay=0.01)),
     "lbfgs": ("LBFGS", "LBFGS", dict(lr=0.5, history_size=5)),
     "lbfgs, long memory": ("LBFGS", "LBFGS", dict(lr=0.3, history_size=100)),
 }
@@ -108,7 +128,11 @@ def test_each_schedule_agrees_with_torch(name):
         schedule.step()
 
 
-@pytest.mark.parametrize("name", ["nesterov", "adam", "amsgrad", "adamw", "rmsprop, centred", "adagrad"])
+COMPLEX = ["nesterov", "adam", "amsgrad", "adamw", "rmsprop, centred", "adagrad"]
+COMPLEX += ["adadelta", "adamax", "nadam", "radam", "rprop"]
+
+
+@pytest.mark.parametrize("name", COMPLEX)
 def test_complex_parameters_agree_with_torch(name):
     mine, theirs, options = CASES[name]
     if name == "adagrad":

@@ -1,6 +1,7 @@
 """``torch.optim``: the optimisers of `fad.optim`, stepping on the ``.grad`` of tensors, and their schedules."""
 
 from fad.eager.optim import lr_scheduler
-from fad.eager.optim.optimizers import LBFGS, SGD, Adagrad, Adam, AdamW, Lion, Optimizer, RMSprop
+from fad.eager.optim.optimizers import *  # noqa: F403
+from fad.eager.optim.optimizers import __all__ as _optimizers
 
-__all__ = ["LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [*_optimizers, "lr_scheduler"]

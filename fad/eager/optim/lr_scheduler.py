@@ -13,14 +13,25 @@ from fad.optim import schedules
 
 
 class LRScheduler:
-    """Sets each group's rate to ``rate(its first rate, number of steps done)``; subclasses give `rate`."""
+    """Sets each group's rate to ``rate(its first rate, number of steps done)``; subclasses give `rate`.
+
+    A rate that something else changed meanwhile, a program or another scheduler, is changed on from there where the
+    class says `chained`: by the factor by which `rate` changes, measured from `eta_min`.
+    """
+
+    chained = False
+    eta_min = 0.0
 
     def __init__(self, optimizer: Any, last_epoch: int = -1):
+        if not hasattr(optimizer, "param_groups"):
+            raise TypeError(f"a scheduler is made for an optimiser, not for a {type(optimizer).__name__}")
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self._own = list(self.base_lrs)  # the rates by the rule, which others may have changed
         self.last_epoch = last_epoch
+        self._step_count = 0
         self.step()
 
     def rate(self, start: float, done: int) -> float:
@@ -38,8 +49,14 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step, or to the step named, and set the rates."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        self._step_count += 1
+        own = [float(lr) for lr in self.get_lr()]
+        for i, (group, lr) in enumerate(zip(self.optimizer.param_groups, own, strict=True)):
+            before, low = self._own[i], self.eta_min
+            if self.chained and epoch is None and group["lr"] != before != low:
+                lr = low + (group["lr"] - low) * (lr - low) / (before - low)
             group["lr"] = lr
+        self._own = own
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is needed to go on: everything but the optimiser and functions."""
@@ -71,6 +88,8 @@ class LambdaLR(LRScheduler):
 class StepLR(LRScheduler):
     """The rate is multiplied by `gamma` after each `step_size` steps."""
 
+    chained = True
+
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
@@ -81,6 +100,8 @@ class StepLR(LRScheduler):
 
 class MultiStepLR(LRScheduler):
     """The rate is multiplied by `gamma` at each of the milestones."""
+
+    chained = True
 
     def __init__(self, optimizer: Any, milestones: Any, gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = sorted(milestones), gamma
@@ -93,6 +114,8 @@ class MultiStepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """The rate is multiplied by `gamma` after each step."""
 
+    chained = True
+
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -104,6 +127,8 @@ class ExponentialLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """The rate times `factor` for the first `total_iters` steps, then the rate itself."""
 
+    chained = True
+
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
@@ -114,6 +139,8 @@ class ConstantLR(LRScheduler):
 
 class LinearLR(LRScheduler):
     """The rate times a factor that goes from one number to another in a straight line over `total_iters` steps."""
+
+    chained = True
 
     def __init__(
         self, optimizer: Any, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -128,6 +155,8 @@ class LinearLR(LRScheduler):
 
 class CosineAnnealingLR(LRScheduler):
     """The rate falls to `eta_min` along half a cosine in `T_max` steps, and rises again in as many."""
+
+    chained = True
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max, self.eta_min = T_max, eta_min
@@ -172,9 +201,7 @@ class OneCycleLR(LRScheduler):
         peaks = max_lr if isinstance(max_lr, (list, tuple)) else [max_lr] * len(optimizer.param_groups)
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["initial_lr"] = peak
-        for group in optimizer.param_groups if cycle_momentum else ():
-            if "betas" not in group and not group.get("momentum"):
-                raise ValueError("this optimiser has no momentum that could go up and down: give cycle_momentum=False")
+        _check_momentum(optimizer, cycle_momentum)
         super().__init__(optimizer, last_epoch)
 
     def _between(self, low: float, high: float, lowest: float, done: int) -> float:
@@ -194,12 +221,118 @@ class OneCycleLR(LRScheduler):
         super().step(epoch)
         if self.momenta is not None:
             high, low = self.momenta
-            momentum = self._between(high, low, high, self.last_epoch)
-            for group in self.optimizer.param_groups:
-                if "betas" in group:
-                    group["betas"] = (momentum, group["betas"][1])
-                else:
-                    group["momentum"] = momentum
+            _set_momentum(self.optimizer, self._between(high, low, high, self.last_epoch))
+
+
+class MultiplicativeLR(LRScheduler):
+    """The rate times ``lr_lambda(steps done)`` in each step; one function for all groups, or one for each."""
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
+        n = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        if len(self.lr_lambdas) != n:
+            raise ValueError(f"the optimiser has {n} groups, and there are {len(self.lr_lambdas)} functions")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch <= 0:
+            return self.get_last_lr()
+        return [lr * f(self.last_epoch) for lr, f in zip(self.get_last_lr(), self.lr_lambdas, strict=True)]
+
+
+class PolynomialLR(LRScheduler):
+    """The rate falls to zero in `total_iters` steps, as a power of how many of them are left."""
+
+    chained = True
+
+    def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, start: float, done: int) -> float:
+        return start * (1.0 - min(done, self.total_iters) / self.total_iters) ** self.power
+
+
+class CyclicLR(LRScheduler):
+    """Straight lines up from `base_lr` to `max_lr` and down again (L. Smith, WACV 2017).
+
+    The momentum goes the other way, unless not `cycle_momentum`. `mode` "triangular2" halves the height with each cycle, "exp_range" multiplies it by
+    `gamma` with each step, and ``scale_fn(cycle)`` (or of the step, with ``scale_mode="iterations"``) is any factor.
+    """
+
+    def __init__(
+        self, optimizer: Any, base_lr: Any, max_lr: Any, step_size_up: int = 2000, step_size_down: int | None = None,
+        mode: str = "triangular", gamma: float = 1.0, scale_fn: Any = None, scale_mode: str = "cycle",
+        cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
+    ):  # fmt: skip
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError(f"mode must be 'triangular', 'triangular2' or 'exp_range', not {mode!r}")
+        self.up = float(step_size_up)
+        self.length = self.up + (self.up if step_size_down is None else float(step_size_down))
+        self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, gamma, scale_fn, scale_mode
+        self.momenta = (base_momentum, max_momentum) if cycle_momentum else None
+        n = len(optimizer.param_groups)
+        lows, self.max_lrs = (x if isinstance(x, (list, tuple)) else [x] * n for x in (base_lr, max_lr))
+        for group, low in zip(optimizer.param_groups, lows, strict=True):
+            group["initial_lr"] = low
+        _check_momentum(optimizer, cycle_momentum)
+        super().__init__(optimizer, last_epoch)
+
+    def _height(self, done: int) -> float:
+        """Return where between low and high a step lies, from 0 to 1."""
+        cycle = math.floor(1 + done / self.length)
+        x = done - (cycle - 1) * self.length
+        height = x / self.up if x <= self.up else (self.length - x) / (self.length - self.up)
+        if self.scale_fn is not None:
+            return height * self.scale_fn(cycle if self.scale_mode == "cycle" else done)
+        return height * {"triangular": 1.0, "triangular2": 0.5 ** (cycle - 1), "exp_range": self.gamma**done}[self.mode]
+
+    def get_lr(self) -> list[float]:
+        height = self._height(self.last_epoch)
+        if self.momenta is not None:
+            low, high = self.momenta
+            _set_momentum(self.optimizer, high - (high - low) * height)
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+
+
+def _check_momentum(optimizer: Any, wanted: bool) -> None:
+    for group in optimizer.param_groups if wanted else ():
+        if "betas" not in group and not group.get("momentum"):
+            raise ValueError("this optimiser has no momentum that could go up and down: give cycle_momentum=False")
+
+
+def _set_momentum(optimizer: Any, momentum: float) -> None:
+    for group in optimizer.param_groups:
+        if "betas" in group:
+            group["betas"] = (momentum, group["betas"][1])
+        else:
+            group["momentum"] = momentum
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers of one optimiser, each of which steps on the rates that the one before it left."""
+
+    def __init__(self, schedulers: Any, optimizer: Any = None):
+        self.schedulers = list(schedulers)
+        if not self.schedulers:
+            raise ValueError("a ChainedScheduler needs at least one scheduler")
+        self.optimizer = self.schedulers[0].optimizer if optimizer is None else optimizer
+        if any(s.optimizer is not self.optimizer for s in self.schedulers):
+            raise ValueError("the schedulers of a ChainedScheduler belong to one optimiser")
+        self.last_epoch = self.schedulers[-1].last_epoch
+
+    def step(self, epoch: int | None = None) -> None:
+        for scheduler in self.schedulers:
+            scheduler.step(epoch)
+        self.last_epoch = self.schedulers[-1].last_epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"last_epoch": self.last_epoch, "schedulers": [s.state_dict() for s in self.schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.last_epoch = state_dict["last_epoch"]
+        for scheduler, state in zip(self.schedulers, state_dict["schedulers"], strict=True):
+            scheduler.load_state_dict(state)
 
 
 class SequentialLR(LRScheduler):
@@ -270,7 +403,10 @@ class ReduceLROnPlateau(LRScheduler):
                 group["lr"] = new
 
 
+_LRScheduler = LRScheduler  # its name of old, which programs still derive from
+
 __all__ = [
-    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR",
-    "LinearLR", "MultiStepLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip

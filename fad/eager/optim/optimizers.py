@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import copy
+import functools
 import inspect
 from typing import Any
 
@@ -16,31 +19,115 @@ from fad.eager.tensor import Tensor
 from fad.optim.lbfgs import as_vector
 from fad.optim.wolfe import Point
 
+_HINTS = ("foreach", "fused", "capturable", "differentiable")  # how PyTorch is to compute it
+
 
 class Optimizer:
-    """Steps over the parameters that have a gradient; `params` is an iterable of tensors, or of groups
-    ``{"params": [...], "lr": ...}``. ``param_groups`` holds the learning rates and other settings, which may be changed
-    between steps."""
+    """The base of all optimisers, for those that programs write themselves: a subclass gives `step`, which goes through
+    ``param_groups`` and keeps what it likes in ``state[p]``.
+
+    `params` is an iterable of tensors, or of groups ``{"params": [...], "lr": ...}``. ``param_groups`` holds the
+    learning rates and other settings, which may be changed between steps.
+
+    >>> import fad.eager as torch
+    >>> class Descent(Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p.sub_(p.grad, alpha=group["lr"])
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> Descent([x], lr=0.5).step()
+    >>> x
+    tensor([0.], requires_grad=True)
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any]):
+        given = [params] if isinstance(params, Tensor) else list(params)
+        given = [p[1] if isinstance(p, tuple) else p for p in given]  # as named_parameters() gives them
+        if not given:
+            raise ValueError("the optimiser got an empty list of parameters")
+        self.defaults = defaults
+        self.state: Any = collections.defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Step on some more parameters, with settings of their own: ``{"params": [...], "lr": ...}``."""
+        group = {**self.defaults, **param_group, "params": _tensors(param_group["params"])}
+        present = {id(p) for g in self.param_groups for p in g["params"]}
+        if any(id(p) in present for p in group["params"]):
+            raise ValueError("a parameter is in two groups of the optimiser, which would step on it twice")
+        self.param_groups.append(group)
+
+    def step(self, closure: Any = None) -> Any:
+        """Change every parameter that has a gradient."""
+        raise NotImplementedError(f"{type(self).__name__} does not define step")
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Set all gradients to zeros, or forget them."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                clear_grad(p, set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state by the parameters' numbers, and the groups' settings."""
+        everything = [p for g in self.param_groups for p in g["params"]]
+        return {
+            "state": {str(i): self.state[p] for i, p in enumerate(everything) if p in self.state},
+            "param_groups": [{k: v for k, v in g.items() if k != "params"} for g in self.param_groups],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state of :meth:`state_dict`."""
+        if len(state_dict["param_groups"]) != len(self.param_groups):
+            raise ValueError(
+                f"this state has {len(state_dict['param_groups'])} groups, the optimiser {len(self.param_groups)}"
+            )
+        everything = [p for g in self.param_groups for p in g["params"]]
+        self.state = collections.defaultdict(dict)
+        self.state.update({everything[int(i)]: copy.deepcopy(s) for i, s in state_dict["state"].items()})
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            group.update({k: v for k, v in saved.items() if k != "params"})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.defaults.items())})"
+
+
+class Ruled(Optimizer):
+    """An optimiser of `fad.optim` that steps on the gradients of tensors."""
 
     rule: type
 
-    def __init__(self, params: Any, lr: float | None = None, **options: Any):
-        given = list(params)
-        if not given:
-            raise ValueError("the optimiser got an empty list of parameters")
-        groups = given if isinstance(given[0], dict) else [{"params": given}]
-        for hint in ("foreach", "fused"):  # how PyTorch is to compute it
+    def __init__(self, params: Any, *settings: Any, **options: Any):
+        for hint in _HINTS:
             options.pop(hint, None)
-        self.defaults = {**_usual(self.rule), **({} if lr is None else {"lr": lr}), **options}
-        self.param_groups = [{**self.defaults, **g, "params": _tensors(g["params"])} for g in groups]
+        usual = _usual(self.rule)
+        unknown = [name for name in options if name not in usual]
+        if unknown or len(settings) > len(usual):
+            raise TypeError(f"{type(self).__name__} has no setting {unknown}: its settings are {', '.join(usual)}")
         # for each group, optimisers of fad.optim with the numbers of the parameters that they step on
-        self._cores: list[list[tuple[Any, list[int]]]] = [[] for _ in groups]
+        self._cores: list[list[tuple[Any, list[int]]]] = []
+        super().__init__(params, {**usual, **dict(zip(usual, settings, strict=False)), **options})
+        for i in range(len(self.param_groups)):
+            self._made(i, [])  # so that a wrong setting is an error here and not in the first step
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        self._cores.append([])
 
     def _made(self, i: int, members: list[int]) -> Any:
         """Return an optimiser of `fad.optim` for some parameters of a group."""
         group = self.param_groups[i]
-        options = _settings(group)
-        return self.rule([_array(group["params"][k]) for k in members], **options)
+        return self.rule([_array(group["params"][k]) for k in members], **self._settings(group))
+
+    def _settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        """Return what a group says of its optimiser, without what schedulers and programs note there."""
+        return {k: group[k] for k in _usual(self.rule)}
 
     def _agreeing(self, i: int, ready: list[int]) -> list[tuple[Any, list[int]]]:
         """Return the optimisers of a group for the parameters that have a gradient now.
@@ -69,7 +156,7 @@ class Optimizer:
         for i, group in enumerate(self.param_groups):
             params = group["params"]
             ready = [k for k, p in enumerate(params) if getattr(p, "_grad", None) is not None]
-            settings = _settings(group)
+            settings = self._settings(group)
             for core, members in self._agreeing(i, ready):
                 moved = [params[k] for k in members]
                 core.__dict__.update(settings)
@@ -79,12 +166,6 @@ class Optimizer:
                 for p in moved:
                     note_change(p.value)
         return loss
-
-    def zero_grad(self, set_to_none: bool = False) -> None:
-        """Set all gradients to zeros, or forget them."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                clear_grad(p, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the optimiser as a tree of arrays, with the groups' settings."""
@@ -114,18 +195,11 @@ class Optimizer:
         for group, saved in zip(self.param_groups, state.get("param_groups", self.param_groups), strict=True):
             group.update({k: v for k, v in saved.items() if k != "params"})
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self.defaults.items())})"
 
-
+@functools.cache
 def _usual(rule: type) -> dict[str, Any]:
     """Return the settings of an optimiser that nobody chose."""
     return {n: p.default for n, p in inspect.signature(rule).parameters.items() if n != "params"}
-
-
-def _settings(group: dict[str, Any]) -> dict[str, Any]:
-    """Return what a group says of its optimiser, without what schedulers note there."""
-    return {k: v for k, v in group.items() if k not in ("params", "initial_lr")}
 
 
 def _tensors(params: Any) -> list:
@@ -146,14 +220,15 @@ def _array(p: Tensor) -> np.ndarray:
 
 def _adapted(title: str) -> type:
     rule = getattr(fad.optim, title)
-    return type(title, (Optimizer,), {"rule": rule, "__doc__": rule.__doc__.split("\n\n")[0]})
+    return type(title, (Ruled,), {"rule": rule, "__doc__": rule.__doc__.split("\n\n")[0]})
 
 
 SGD, Adam, AdamW, Adagrad, Lion = map(_adapted, ("SGD", "Adam", "AdamW", "Adagrad", "Lion"))
+Adadelta, Adamax, ASGD, NAdam, RAdam, Rprop = map(_adapted, ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "Rprop"))
 RMSprop = _adapted("RMSProp")
 
 
-class LBFGS(Optimizer):
+class LBFGS(Ruled):
     """L-BFGS: ``step(closure)`` takes up to `max_iter` steps of length `lr`, the first shortened; or, with
     ``line_search_fn="strong_wolfe"``, steps along whose direction the loss is low and flat enough.
 
@@ -167,7 +242,7 @@ class LBFGS(Optimizer):
         tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
         line_search_fn: str | None = None,
     ):  # fmt: skip
-        super().__init__(params, lr, history_size=history_size)
+        super().__init__(params, lr=lr, history_size=history_size)
         if len(self.param_groups) != 1:
             raise ValueError("L-BFGS works on all parameters together, so there is one group of them")
         if line_search_fn not in (None, "strong_wolfe"):
@@ -225,4 +300,7 @@ class LBFGS(Optimizer):
         return first
 
 
-__all__ = ["LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop"]
+__all__ = [
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "NAdam", "Optimizer", "RAdam",
+    "RMSprop", "Rprop",
+]  # fmt: skip
