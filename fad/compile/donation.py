@@ -9,7 +9,7 @@ from fad.compile.added import ADDED_PRODUCT
 from fad.compile.groups import Step
 from fad.compile.llvm.templates import is_heavy
 from fad.core.graph import GUARD
-from fad.transforms.record import may_refuse
+from fad.transforms.refusals import may_refuse
 
 _MOST_AXES = 4  # of a loop that is surely one kernel
 

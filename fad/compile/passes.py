@@ -19,6 +19,7 @@ from fad.core.cotangent import is_basic
 from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import REGISTRY
 from fad.transforms.bodies import inlined
+from fad.transforms.refusals import unread
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 
@@ -136,8 +137,8 @@ def share(graph: Graph) -> Graph:
 
 
 def drop_dead(graph: Graph) -> Graph:
-    """Drop what no output, guard or check needs."""
-    alive = set(graph.outputs)
+    """Drop what no output, guard or check needs, and what raises for no values."""
+    alive = {*graph.outputs, *unread(graph, graph.outputs)}
     kept = []
     for eq in reversed(graph.equations):
         if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":

@@ -14,6 +14,7 @@ import numpy as np
 from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
 from fad.transforms.loops import scan_p, while_p
 from fad.transforms.partition import needed
+from fad.transforms.refusals import unread, unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
 
@@ -59,7 +60,7 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
     """Optimise the bodies of all loops and branches, after dropping what no result needs."""
     if not any(map(is_control, graph.equations)):
         return graph
-    alive = set(graph.outputs)
+    alive = {*graph.outputs, *unread(graph, graph.outputs)}
     kept: list[Equation] = []
     alias: dict[int, int] = {}
     for eq in reversed(graph.equations):
@@ -104,7 +105,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     ys = [k for k, o in enumerate(stacked) if o in alive]
     while True:
         outputs = [body.outputs[k] for k in range(m) if wanted[k]] + [body.outputs[m + k] for k in ys]
-        equations = needed(body.equations, outputs)
+        equations = needed(body.equations, [*outputs, *unread_in_body(body, outputs)])
         used = {i for e in equations for i in e.ins} | set(outputs)
         more = [w or body.inputs[start + k] in used for k, w in enumerate(wanted)]
         if more == wanted:
@@ -186,7 +187,7 @@ def _spread(graph: Graph, body: Graph, k: int, operand: int, constants: dict) ->
 def _trim_branches(graph: Graph, eq: Equation, alive: set, optimise: Callable) -> Equation:
     keep = [k for k, o in enumerate(eq.outs) if o in alive]
     graphs = [g.replace(outputs=[g.outputs[k] for k in keep]) for g in eq.params["branches"]]
-    graphs = [g.replace(equations=needed(g.equations, g.outputs)) for g in graphs]
+    graphs = [g.replace(equations=needed(g.equations, [*g.outputs, *unread_in_body(g, g.outputs)])) for g in graphs]
     operands = eq.ins[1:]
     used = [{i for e in g.equations for i in e.ins} | set(g.outputs) for g in graphs]
     constants: list[dict] = [dict(g.constants) for g in graphs]

@@ -13,6 +13,7 @@ from fad.compile.repeated import Loop
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.transforms.partition import needed
+from fad.transforms.refusals import unread_in_body
 
 FEWEST = 8  # steps below which nothing is gained
 MOST = 1 << 26  # bytes of the stacks that one loop may get
@@ -117,7 +118,7 @@ class _Inputs(_Work):
         if not self.replaced:
             return self.eq, []
         equations = [e for e in self.body.equations if e.outs[0] not in self.replaced]
-        equations = needed(equations, self.body.outputs)
+        equations = needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
         c = [k for k, i in enumerate(self.loop.const_inputs) if i in used]
         xs = [k for k, i in enumerate(self.loop.x_inputs) if i in used]
@@ -194,7 +195,7 @@ class _Sums(_Work):
             *loop.const_inputs, *([loop.index_input] if loop.indexed else []), *[loop.carry_inputs[k] for k in kept],
             *loop.x_inputs,
         ]  # fmt: skip
-        equations = needed(self.body.equations, outputs)
+        equations = needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
         body = self.body.replace(inputs=inputs, outputs=outputs, equations=equations)
         ins = (*loop.consts, *[loop.carry[k] for k in kept], *loop.xs)
         params = {**eq.params, "body": body, "carries": len(kept)}

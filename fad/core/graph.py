@@ -118,16 +118,24 @@ GUARD = Primitive("guard", _no_value, flat=True, archetype="guard")
 
 
 def ask(x: Any, convert: Callable | None) -> Any:
-    """Answer a guard's question for a value, traced or plain; without `convert` it is the whole array."""
+    """Answer a guard's question for a value, traced or plain; without `convert` it is the whole array.
+
+    What the question raises for a plain value, as ``int()`` of NaN does, is an answer that no recording has.
+    """
     if convert is None:
         return np.asarray(host(outcome(x)))
-    return x.trace.concrete(x, convert) if type(x) is Tracer else convert(x)
+    if type(x) is Tracer:
+        return x.trace.concrete(x, convert)
+    try:
+        return convert(x)
+    except (ValueError, OverflowError) as error:
+        return error
 
 
 def same_outcome(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
         return a.shape == b.shape and a.tobytes() == b.tobytes()
-    return a == b or (a != a and b != b)
+    return repr(a) == repr(b) if type(a) in (float, complex) else a == b  # tells 0.0 from -0.0, and NaN equals NaN
 
 
 class Graph:

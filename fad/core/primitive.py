@@ -47,6 +47,8 @@ class Primitive:
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     ``extra["text"]``
         ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
+    ``extra["refuses"]``
+        which matrices it raises for, in a word: a program of `jit` runs it then, even if nobody reads the result.
     ``extra["draws"]``
         whether the forward function draws from NumPy's global generator for ends of its own: SciPy estimates norms so.
     """

@@ -26,6 +26,7 @@ from fad.transforms.custom import _RULES, Call, _batched
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.record import RecordTrace, _output, is_recording, is_traceable, recording_body
+from fad.transforms.refusals import stand_in
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
@@ -73,6 +74,12 @@ class BodyTrace(RecordTrace):
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         first = prim.extra.get("example") if prim.extra else None
         return prim.forward(*values, **params) if first is None else first(*values, **params)
+
+    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+        y = stand_in(prim, values, params)
+        if y is None:
+            raise Unrecordable(self, f"its operation {prim.name} raises for values that it may never see: {error}")
+        return y
 
     def guard(self, x: Tracer, convert: Callable | None, outcome: Any) -> Any:
         self.check_alive()

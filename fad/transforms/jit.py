@@ -46,6 +46,7 @@ from fad.transforms.paths import (
     why_so_many,
 )
 from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.refusals import Refused
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
 
@@ -252,16 +253,17 @@ class _Call:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
         if signature is None:
-            return self.record(key, quick, None)
+            return self.record(key, None)
         path: Path | None = signature.paths[0] if signature.paths else None
         expected: list | None = None
+        last: Path | None = None  # the one that gave these answers
         while path is not None:
             if path.captured and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
                     signature.paths = [p for p in signature.paths if not p.is_stale()]
                     signature.full = False
-                return self.record(key, quick, None)
+                return self.record(key, None)
             if path.program is None:
                 with jitted._lock:
                     if path.program is None:
@@ -272,7 +274,7 @@ class _Call:
             except GuardFailed as failed:  # a program with guards takes over nothing
                 n = path.numbers[failed.position]
                 expected = [*path.answers[:n], failed.found]
-                path = signature.matching(path, n, failed.found)
+                last, path = path, signature.matching(path, n, failed.found)
                 continue
             except Exception as error:
                 note_operation(error)
@@ -284,7 +286,7 @@ class _Call:
             signature.used = True
             self.promote(signature, path, quick)
             return out
-        return self.record(key, quick, expected)
+        return self.record(key, expected, last)
 
     def promote(self, signature: Signature, path: Path, quick: Any) -> None:
         """Try this path first next time."""
@@ -300,7 +302,7 @@ class _Call:
         args, kwargs = tree.unflatten(self.in_tree, self.leaves)
         return self.fun(*args, **kwargs)
 
-    def record(self, key: Any, quick: Any, expected: list | None) -> Any:
+    def record(self, key: Any, expected: list | None, replayed: Path | None = None) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
@@ -313,15 +315,21 @@ class _Call:
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced)
         except Foreign:
             return self.eager()
+        except Refused as why:
+            if not why.trace.dead:  # of a recording around this one
+                raise
+            return again(why.error, self.eager)
         path = Path(recording, self.donated)
-        check_pure(path, expected)
+        check_pure(path, expected, replayed, self.xs)
         jitted._told = hidden is None or hidden.warn(path.graph)
         with jitted._lock:
             jitted._misses += 1
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
                 self.make_room(key)
             signature = jitted._signatures.setdefault(key, Signature())
-            if len(signature.paths) >= MAX_PATHS:
+            if expected is not None and signature.has(path):
+                pass  # but the program of that path rounds so that it takes these values for another's
+            elif len(signature.paths) >= MAX_PATHS:
                 signature.full = True
                 warnings.warn(
                     f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs others without jit: "

@@ -10,6 +10,7 @@ from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.transforms.bodies import record_flat, to_number_p
 from fad.transforms.check import zeros_like
+from fad.transforms.refusals import unread_in_body
 from fad.transforms.vjp import vjp
 
 # Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
@@ -113,10 +114,11 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
             chosen.add(id(eq))
             waiting += eq.ins
     kept.sort()
+    unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
         outputs=[*joint.outputs[:outputs], *kept],
-        equations=needed(joint.equations, [*joint.outputs[:outputs], *kept]),
+        equations=needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
     )
     types = list(joint.types)
     equations = [e for e in joint.equations if id(e) in chosen]

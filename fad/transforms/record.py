@@ -32,6 +32,7 @@ from fad.errors import NonArrayOutputError, user_line
 from fad.places import user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import fingerprint
+from fad.transforms.refusals import Refused, may_refuse, refuses
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
@@ -115,15 +116,25 @@ class RecordTrace(Trace):
             ins.append(self.constant(x))
         if numbers and prim.name in _ARITHMETIC and not params and _is_operator():
             prim = _on_numbers(prim)
-        return self._write(prim, ins, params, self.compute(prim, values, params))
+        try:
+            y = self.compute(prim, values, params)
+        except Exception as error:
+            if not refuses(prim, ins, error):
+                raise
+            y = self.refused(prim, values, params, error)
+        return self._write(prim, ins, params, y)
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return prim.forward(*values, **params)
 
+    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+        """Give up: what a caller that catches the error does then is right for these values alone."""
+        raise Refused(self, error) from error
+
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         ys = tuple(y) if prim.multi else (y,)
         outs = tuple([self.new(v) for v in ys])
-        noted = self.places or (prim.archetype not in _TAKES_ALL and may_refuse(prim, ins))
+        noted = self.places or (prim.archetype != "elementwise" and may_refuse(prim, ins))
         place = user_place() if noted else None
         self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs]), place))
         return outs if prim.multi else outs[0]
@@ -140,10 +151,15 @@ class RecordTrace(Trace):
         return outcome
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
-        return self.guard(x, convert, convert(x.value))
+        try:
+            answer = convert(x.value)
+        except (ValueError, OverflowError) as error:
+            if x.size != 1:
+                raise
+            raise Refused(self, error) from error  # int() of NaN
+        return self.guard(x, convert, answer)
 
-    def number(self, x: Tracer, convert: Callable) -> Any:
-        return self.guard(x, convert, convert(x.value))
+    number = concrete
 
     def outcome(self, x: Tracer) -> Any:
         return self.guard(x, None, np.array(host(x.value)))
@@ -159,18 +175,6 @@ class RecordTrace(Trace):
         if type(x) is Tracer and x.trace is self:
             return self.weak.get(x.info, x.value)
         return x
-
-
-# What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
-_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection"})
-_INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
-
-
-def may_refuse(prim: Primitive, ins: Any) -> bool:
-    """Tell whether an operation raises for some values of its operands."""
-    if prim.archetype == "linear":
-        return len(ins) > _INDEXED.get(prim.name, len(ins))
-    return prim.archetype not in _TAKES_ALL or prim.name == "power"  # of integers, where the exponent is negative
 
 
 # A Python number becomes a NumPy scalar, whose dtype counts in promotion.
@@ -382,6 +386,9 @@ def make_graph(fun: Callable) -> Callable:
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         program = effects.with_changes(fun) if state else fun
         with effects.compiling():
-            return record(program, in_tree, leaves, [is_traceable(x) for x in leaves], places=True).graph
+            try:
+                return record(program, in_tree, leaves, [is_traceable(x) for x in leaves], places=True).graph
+            except Refused as why:
+                raise why.error from None
 
     return recorded

@@ -23,6 +23,7 @@ from fad.transforms.check import as_value
 from fad.transforms.loops import scan_p, while_p
 from fad.transforms.partition import needed
 from fad.transforms.record import is_recording
+from fad.transforms.refusals import unread_in_body
 
 _MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
@@ -138,7 +139,8 @@ def _rows(body: Body, n: int) -> list:
                 eq = Equation(eq.prim, (len(types) - 1,), {"template": template[1:]}, eq.outs, eq.place)
         equations.append(eq)
     if items:
-        equations = needed(equations, graph.outputs)
+        read = graph.replace(types=types, equations=equations)
+        equations = needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
         used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
         kept = [j for j in range(k) if inputs[j] in used]
         body.captured = [body.captured[j] for j in kept]

@@ -53,6 +53,7 @@ _cholesky_rule_p = Primitive(
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
+    extra={"refuses": "indefinite"},
 )
 # The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
@@ -60,7 +61,7 @@ cholesky_p = Primitive(
     np.linalg.cholesky,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
-    extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a))},
+    extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a)), "refuses": "indefinite"},
 )
 
 

@@ -205,7 +205,7 @@ def general(name: str, decompose: Callable) -> Primitive:
         jvp=_eig_direct_jvp,
         batch=stacked(lambda: prim),
         multi=True,
-        extra={"differentiated": lambda a: _vectors_followed(a, *bind(known_p, a))},
+        extra={"differentiated": lambda a: _vectors_followed(a, *bind(known_p, a)), "refuses": "infinite"},
     )
     return prim
 

@@ -122,7 +122,7 @@ svd_p = Primitive(
     jvp=_svd_direct_jvp,
     batch=stacked(lambda: svd_p),
     multi=True,
-    extra={"differentiated": _svd_differentiated},
+    extra={"differentiated": _svd_differentiated, "refuses": "infinite"},
 )
 
 # --- svd and svdvals -----------------------------------------------------------------------------------------------
@@ -213,7 +213,9 @@ def _pinv(a, cutoff):
 
 _pinv.host = np.linalg.pinv
 
-pinv_p = Primitive("pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch)
+pinv_p = Primitive(
+    "pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, extra={"refuses": "infinite"}
+)
 
 
 def _near_rank(s, m, n):

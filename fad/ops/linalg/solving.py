@@ -68,7 +68,8 @@ def _solve_batch(size, batched, xs, params):
 
 # Right-hand sides are matrices here, always.
 solve_p = Primitive(
-    "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch
+    "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch,
+    extra={"refuses": "singular"},
 )
 
 
@@ -107,6 +108,7 @@ inv_p = Primitive(
     jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
     vjp=(lambda ct, y, a: -(t(y) @ ct @ t(y)),),
     batch=lambda size, batched, xs, params: bind(inv_p, xs[0]),
+    extra={"refuses": "singular"},
 )
 
 

@@ -93,7 +93,7 @@ _eigh_p = Primitive(
     jvp=_direct_jvp,
     batch=stacked(lambda: _eigh_p),
     multi=True,
-    extra={"differentiated": _eigh_differentiated},
+    extra={"differentiated": _eigh_differentiated, "refuses": "indefinite"},
 )
 
 

@@ -124,6 +124,7 @@ sparse_solve_p = register(
             lambda *ops: bind(sparse_solve_p, *ops, **params), size, batched, xs
         ),
         samples=_samples,
+        extra={"refuses": "singular"},
     )
 )
 
