@@ -177,6 +177,54 @@ class GLU(Softmax):
     function = staticmethod(F.glu)
 
 
+class Softmin(Softmax):
+    """`Softmax` of -x."""
+
+    function = staticmethod(F.softmin)
+
+
+class Softmax2d(Activation):
+    """`Softmax` over the channels of images, (batch, channels, height, width) or one without the batch."""
+
+    def forward(self, x: Any) -> Any:
+        if x.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d needs images, of shape (batch, channels, height, width), not {x.shape}")
+        return F.softmax(x, -3)
+
+
+class Tanhshrink(Activation):
+    """``x - tanh(x)``."""
+
+    function = staticmethod(F.tanhshrink)
+
+
+class Hardshrink(Activation):
+    """x where its size is larger than `lambd`, else 0."""
+
+    function = staticmethod(F.hardshrink)
+    settings = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+
+class Softshrink(Hardshrink):
+    """x brought closer to 0 by `lambd`, and 0 where it is closer than that."""
+
+    function = staticmethod(F.softshrink)
+
+
+class Threshold(Activation):
+    """x where it is larger than a threshold, else `value`."""
+
+    function = staticmethod(F.threshold)
+    settings = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float):
+        self.threshold = threshold
+        self.value = value
+
+
 class Identity(Module):
     """x itself."""
 
@@ -185,10 +233,32 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """All axes from `start` on in one."""
+    """The axes from `start` to `end` in one."""
 
-    def __init__(self, start: int = 1):
+    def __init__(self, start: int = 1, end: int = -1):
         self.start = start
+        self.end = end
 
     def forward(self, x: Any) -> Any:
-        return x.reshape(*x.shape[: self.start], -1)
+        after = x.shape[self.end % x.ndim + 1 :]
+        return x.reshape(*x.shape[: self.start % x.ndim], -1, *after)
+
+
+class Unflatten(Module):
+    """An axis split into several, of which one may be -1.
+
+    >>> import numpy as np
+    >>> Unflatten(1, (2, -1))(np.ones((5, 6))).shape
+    (5, 2, 3)
+    """
+
+    def __init__(self, axis: int, sizes: Any):
+        self.axis = axis
+        self.sizes = tuple(sizes)
+
+    def forward(self, x: Any) -> Any:
+        axis = self.axis % x.ndim
+        return x.reshape(*x.shape[:axis], *self.sizes, *x.shape[axis + 1 :])
+
+    def extra_repr(self) -> str:
+        return f"{self.axis}, {self.sizes}"

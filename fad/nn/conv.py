@@ -234,3 +234,15 @@ class AdaptiveMaxPool2d(AdaptiveAvgPool1d):
     """The maximum of windows that cover an image, `output_size` in number along each axis."""
 
     function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
+    """The mean of windows that cover a volume, `output_size` in number along each axis."""
+
+    function = staticmethod(F.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool3d(AdaptiveAvgPool1d):
+    """The maximum of windows that cover a volume, `output_size` in number along each axis."""
+
+    function = staticmethod(F.adaptive_max_pool3d)

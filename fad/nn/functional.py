@@ -11,21 +11,27 @@ from fad import random
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise
 from fad.core.tracer import bind
+from fad.nn.ctc import *  # noqa: F403  (losses are functions too, and have files of their own)
+from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
+from fad.nn.grids import *  # noqa: F403  (and images at other places)
+from fad.nn.grids import __all__ as _grids
 from fad.nn.labels import checked_rows, looked_up
-from fad.nn.losses import *  # noqa: F403  (losses are functions too, and have a file of their own)
+from fad.nn.losses import *  # noqa: F403
 from fad.nn.losses import __all__ as _losses
+from fad.nn.norms import *  # noqa: F403  (and what brings to a common scale)
+from fad.nn.norms import __all__ as _norms
 from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and resizing, too)
 from fad.nn.windows import __all__ as _windows
 from fad.ops.activation import sigmoid
 from fad.ops.structural import normalize_axis
 
 __all__ = [
-    *_losses, *_windows, "attention_weights", "celu", "dropout", "elu", "embedding", "gelu", "glu", "group_norm",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "linear", "log_sigmoid",
-    "log_softmax", "logsigmoid", "mish", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "tanh", "tanhshrink", "threshold",
+    *_ctc, *_losses, *_norms, *_windows, *_grids, "alpha_dropout", "attention_weights", "bilinear", "celu", "dropout",
+    "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag", "gelu", "glu", "gumbel_softmax",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "linear", "log_sigmoid", "log_softmax",
+    "logsigmoid", "mish", "one_hot", "prelu", "relu", "relu6", "scaled_dot_product_attention", "selu", "sigmoid",
+    "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 # --- elementwise activations ---------------------------------------------------------------------------------------
@@ -198,44 +204,6 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     return bind(log_softmax_p, x, axis=normalize_axis(axis, x.ndim))
 
 
-def normalize(x: Any, axis: int = -1, eps: float = 1e-12) -> Any:
-    """Return x divided by its Euclidean norm along an axis, or by `eps` where that is larger."""
-    return x / np.maximum(np.linalg.norm(x, axis=axis, keepdims=True), eps)
-
-
-def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axes: int = 1) -> Any:
-    """Return x with mean 0 and variance 1 over its last `axes` axes, times weight, plus bias."""
-    over = tuple(range(-axes, 0))
-    centred = x - np.mean(x, axis=over, keepdims=True)
-    y = centred / np.sqrt(np.mean(centred * centred, axis=over, keepdims=True) + eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Return (batch, channels, ...) with mean 0 and variance 1 in each group of channels of each example, times weight,
-    plus bias, both of shape (channels,)."""
-    channels = x.shape[1]
-    if channels % num_groups:
-        raise ValueError(
-            f"group_norm of {channels} channels needs a number of groups that divides them, not {num_groups}"
-        )
-    y = layer_norm(x.reshape(x.shape[0], num_groups, -1), eps=eps).reshape(x.shape)
-    along = (-1,) + (1,) * (x.ndim - 2)
-    y = y if weight is None else y * weight.reshape(along)
-    return y if bias is None else y + bias.reshape(along)
-
-
-def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1) -> Any:
-    """Return x divided by the root of its mean square over its last `axes` axes, times weight.
-
-    `eps` is by default the spacing of the dtype at 1, as in PyTorch.
-    """
-    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
-    y = x / np.sqrt(np.mean(x * x, axis=tuple(range(-axes, 0)), keepdims=True) + eps)
-    return y if weight is None else y * weight
-
-
 # --- layers --------------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +232,50 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return np.where((indices == padding_idx)[..., None], _values(rows), rows)
 
 
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+    """Return ``x1ᵀ weight[k] x2 + bias[k]`` for each k: shapes (..., a), (..., b), (out, a, b) -> (..., out).
+
+    >>> bilinear(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.ones((1, 2, 2)))
+    array([21.])
+    """
+    y = np.einsum("...i,kij,...j->...k", x1, weight, x2)
+    return y if bias is None else y + bias
+
+
+def embedding_bag(
+    indices: Any, weight: Any, offsets: Any = None, mode: str = "mean", per_sample_weights: Any = None
+) -> Any:
+    """Return for each bag of whole numbers the ``"sum"``, ``"mean"`` or ``"max"`` of the rows of `weight` at them.
+
+    A bag is a row of `indices`; or, if they have one axis, what lies between two of the `offsets`, where bags begin.
+    An empty bag gives zeros.
+
+    >>> embedding_bag(np.array([0, 1, 1]), np.array([[1.0], [3.0]]), np.array([0, 2]))
+    array([[2.],
+           [3.]])
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode must be 'sum', 'mean' or 'max', not {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise ValueError("per_sample_weights are for mode='sum'")
+    if (offsets is None) == (indices.ndim == 1):
+        raise ValueError("bags are the rows of an array of two axes, or one axis is cut at offsets")
+    rows = looked_up(weight, indices)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[..., None]
+    if offsets is None:
+        return {"sum": np.sum, "mean": np.mean, "max": np.max}[mode](rows, axis=1)
+    ends = [*[int(i) for i in offsets[1:]], len(indices)]
+    bags = [rows[int(a) : b] for a, b in zip(offsets, ends, strict=True)]
+    return np.stack([_one_bag(bag, mode) for bag in bags])
+
+
+def _one_bag(rows: Any, mode: str) -> Any:
+    if not len(rows):
+        return np.zeros_like(rows, shape=rows.shape[1:])
+    return {"sum": np.sum, "mean": np.mean, "max": np.max}[mode](rows, axis=0)
+
+
 def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:
     """Return an array with a last axis of `num_classes`: 1 at the label, 0 elsewhere.
 
@@ -288,6 +300,49 @@ def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
         return x * 0.0
     keep = random.uniform(key, x.shape, np.float32) >= p
     return np.where(keep, x * (1.0 / (1.0 - p)), 0.0)
+
+
+def _channels_dropped(dims: int) -> Any:
+    def drop(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+        if not training or p == 0.0:
+            return x
+        lead = x.shape[: x.ndim - dims]
+        return x * dropout(np.ones_like(x, shape=lead + (1,) * dims), p, key=key)
+
+    drop.__name__ = drop.__qualname__ = f"dropout{dims}d"
+    drop.__doc__ = (
+        f"Return x with whole channels set to 0 with probability p, and the others divided by 1 - p; the last {dims} "
+        "axes are inside a channel."
+    )
+    return drop
+
+
+dropout1d, dropout2d, dropout3d = map(_channels_dropped, (1, 2, 3))
+
+
+def alpha_dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+    """Return x with elements set to the lower end of `selu`, and all brought back to mean 0 and variance 1
+    (Klambauer et al., 2017)."""
+    if not training or p == 0.0:
+        return x
+    low = -1.7580993408473766  # -scale alpha of selu
+    a = ((1.0 - p) * (1.0 + p * low * low)) ** -0.5
+    keep = random.uniform(key, x.shape, np.float32) >= p
+    return a * np.where(keep, x, low) - a * low * p
+
+
+def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1, *, key: Any) -> Any:
+    """Return a relaxed draw of a class from logits: the softmax of x plus Gumbel's noise, over `tau`.
+
+    With `hard` the result has a single one, and the derivative of the relaxed draw (E. Jang et al., ICLR 2017).
+    """
+    noise = -np.log(-np.log(random.uniform(key, x.shape, np.float64, 1e-300, 1.0)))
+    y = softmax((x + noise.astype(x.dtype)) / tau, axis)
+    if not hard:
+        return y
+    value = _values(y)
+    best = (value == np.max(value, axis=axis, keepdims=True)).astype(x.dtype)
+    return best - value + y
 
 
 def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool = False) -> Any:

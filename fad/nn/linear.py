@@ -34,3 +34,30 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """``y[k] = x1ᵀ weight[k] x2 + bias[k]``: weight (out, in1, in2), bias (out,), both uniform in ±1/√in1.
+
+    >>> import numpy as np
+    >>> Bilinear(3, 2, 4, key=0)(np.ones((5, 3)), np.ones((5, 2))).shape
+    (5, 4)
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *,
+        key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        k1, k2 = random.split(init.next_key(key))
+        bound = 1.0 / math.sqrt(in1_features)
+        self.weight = init.uniform(k1, (out_features, in1_features, in2_features), -bound, bound, dtype)
+        self.bias = init.uniform(k2, (out_features,), -bound, bound, dtype) if bias else None
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"

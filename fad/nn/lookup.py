@@ -1,4 +1,4 @@
-"""Layers that look things up or leave things out: Embedding and Dropout."""
+"""Layers that look things up or leave things out: embeddings and dropout."""
 
 from __future__ import annotations
 
@@ -41,6 +41,28 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
+class EmbeddingBag(Module):
+    """The sum, mean or maximum over bags of rows of a table: see `functional.embedding_bag`.
+
+    >>> EmbeddingBag(10, 3, key=0)(np.array([1, 4, 4]), np.array([0, 1])).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, mode: str = "mean", *, key: Any = None, dtype: Any = None
+    ):
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.mode = mode
+        self.weight = init.normal(init.next_key(key), (num_embeddings, embedding_dim), dtype=dtype)
+
+    def forward(self, indices: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return F.embedding_bag(indices, self.weight, offsets, self.mode, per_sample_weights)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
+
 class Dropout(Module):
     """In training mode, set each element to 0 with probability p and divide the others by 1 - p.
 
@@ -55,6 +77,8 @@ class Dropout(Module):
     array([1., 1.])
     """
 
+    function = staticmethod(F.dropout)
+
     def __init__(self, p: float = 0.5, *, key: Any = None):
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"p is a probability, not {p}")
@@ -68,7 +92,36 @@ class Dropout(Module):
         if key is None:
             key = random.fold_in(self.key, self.calls)
             self.calls = self.calls + 1
-        return F.dropout(x, self.p, key=key)
+        return type(self).function(x, self.p, key=key)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class Dropout1d(Dropout):
+    """`Dropout` of whole channels of (batch, channels, length)."""
+
+    function = staticmethod(F.dropout1d)
+
+
+class Dropout2d(Dropout):
+    """`Dropout` of whole channels of images.
+
+    >>> layer = Dropout2d(0.5, key=0)
+    >>> sorted({x.tobytes() == np.zeros((2, 2)).tobytes() for x in layer(np.ones((4, 8, 2, 2))).reshape(32, 2, 2)})
+    [False, True]
+    """
+
+    function = staticmethod(F.dropout2d)
+
+
+class Dropout3d(Dropout):
+    """`Dropout` of whole channels of volumes."""
+
+    function = staticmethod(F.dropout3d)
+
+
+class AlphaDropout(Dropout):
+    """`Dropout` after `SELU`, which keeps mean and variance: see `functional.alpha_dropout`."""
+
+    function = staticmethod(F.alpha_dropout)

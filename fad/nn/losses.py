@@ -9,15 +9,16 @@ import numpy as np
 
 from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
-from fad.nn.fused import cross_entropy_p, log_softmax_p
+from fad.nn.fused import counting, cross_entropy_p, log_softmax_p
 from fad.nn.labels import check_integer_labels, checked_labels_p
 from fad.ops.structural import normalize_axis
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
     "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "margin_ranking_loss", "mse_loss", "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance",
-    "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
 
@@ -180,6 +181,25 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, 
     return reduced(np.mean(rows, axis=-1), reduction)
 
 
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
+) -> Any:
+    """Return the mean over the other classes of max(0, margin - input of the right class + theirs)^p.
+
+    >>> multi_margin_loss(np.array([[0.5, 0.0, 1.0]]), np.array([0]))
+    np.float64(0.6666666666666666)
+    """
+    target = target if hasattr(target, "dtype") else np.asarray(target)
+    check_integer_labels(target)
+    classes = input.shape[-1]
+    target = bind(checked_labels_p, target, classes=classes, ignore_index=None)
+    right = np.take_along_axis(input, target[..., None], axis=-1)
+    rows = np.maximum(margin - right + input, 0.0) ** p
+    rows = rows if weight is None else rows * weight[target][..., None]
+    others = np.where(counting(classes, input) == target[..., None], 0.0, rows)
+    return reduced(np.sum(others, axis=-1) / float(classes), reduction)
+
+
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +295,17 @@ def triplet_margin_loss(
     d(positive, negative) takes the place of the second where it is smaller."""
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     far = np.minimum(far, pairwise_distance(positive, negative, p, eps)) if swap else far
+    return reduced(np.maximum(near - far + margin, 0.0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return :func:`triplet_margin_loss` with another distance than :func:`pairwise_distance`."""
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    far = np.minimum(far, distance(positive, negative)) if swap else far
     return reduced(np.maximum(near - far + margin, 0.0), reduction)
 
 

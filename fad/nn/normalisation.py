@@ -48,14 +48,11 @@ class BatchNorm(Module):
                 f"{type(self).__name__} of {self.num_features} features needs an input of "
                 f"{' or '.join(map(str, self.ranks))} axes with {self.num_features} on axis 1, not shape {x.shape}"
             )
-        along = (1, -1) + (1,) * (x.ndim - 2)
         if self.training or not self.track_running_stats:
             mean, var = self._measure(x)
         else:
             mean, var = self.running_mean, self.running_var
-        scale = 1.0 / np.sqrt(var + self.eps)
-        y = (x - mean.reshape(along)) * (scale if self.weight is None else scale * self.weight).reshape(along)
-        return y if self.bias is None else y + self.bias.reshape(along)
+        return F.batch_norm(x, mean, var, self.weight, self.bias, self.eps)
 
     def _measure(self, x: Any) -> tuple:
         over = (0, *range(2, x.ndim))
@@ -106,6 +103,82 @@ class BatchNorm3d(BatchNorm):
     """Batch normalisation of (batch, channels, depth, height, width)."""
 
     ranks = (5,)
+
+
+class InstanceNorm(BatchNorm):
+    """What the instance normalisations share: each channel of each example has mean 0 and variance 1.
+
+    As in PyTorch there is nothing to learn unless `affine`, and with `track_running_stats` means over the batch are
+    kept in buffers and used in evaluation mode. The input may lack its batch axis.
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, *, dtype: Any = None,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
+
+    def forward(self, x: Any) -> Any:
+        whole = self.ranks[-1]
+        if x.ndim not in self.ranks or x.shape[x.ndim - whole + 1] != self.num_features:
+            raise ValueError(
+                f"{type(self).__name__} of {self.num_features} features needs an input of {whole} axes with "
+                f"{self.num_features} on axis 1, or one example of that, not shape {x.shape}"
+            )
+        if x.ndim < whole:
+            return self.forward(x[None])[0]
+        if self.track_running_stats and not self.training:
+            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
+        if x[0, 0].size < 2:
+            raise ValueError(f"{type(self).__name__} needs more than one value per channel, not input {x.shape}")
+        if self.track_running_stats:
+            self._keep(x)
+        return F.instance_norm(x, self.weight, self.bias, self.eps)
+
+    def _keep(self, x: Any) -> None:
+        over = tuple(range(2, x.ndim))
+        mean, var = np.mean(np.mean(x, axis=over), axis=0), np.mean(np.var(x, axis=over, ddof=1), axis=0)
+        self.num_batches_tracked = self.num_batches_tracked + 1
+        self.running_mean = _averaged(self.running_mean, mean, self.momentum)
+        self.running_var = _averaged(self.running_var, var, self.momentum)
+
+
+class InstanceNorm1d(InstanceNorm):
+    """Instance normalisation of (batch, channels, length).
+
+    >>> InstanceNorm1d(1)(np.array([[[1.0, 3.0]]])).round(2)
+    array([[[-1.,  1.]]])
+    """
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(InstanceNorm):
+    """Instance normalisation of (batch, channels, height, width)."""
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(InstanceNorm):
+    """Instance normalisation of (batch, channels, depth, height, width)."""
+
+    ranks = (4, 5)
+
+
+class LocalResponseNorm(Module):
+    """Each value divided by a mean of squares over `size` channels around: see `functional.local_response_norm`."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, x: Any) -> Any:
+        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class GroupNorm(Module):

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fad import random
+from fad import random, tree
 from fad.nn import functional as F
 from fad.nn import init
+from fad.nn.fused import counting
 from fad.nn.lookup import Dropout
 from fad.nn.module import Module
 
@@ -19,7 +20,9 @@ class Recurrent(Module):
     """What recurrent layers share: layers, directions, and the loop over time.
 
     The input has shape (length, batch, features), or (batch, length, features) with `batch_first`; or
-    (length, features). With `dropout`, in training mode what one layer hands to the next goes through a `Dropout`.
+    (length, features). With `lengths`, whole numbers (batch,), only so many steps of each example count: what is
+    returned after them is zero, and the final states are those of its own last step. With `dropout`, in training mode
+    what one layer hands to the next goes through a `Dropout`.
     """
 
     gates = 1
@@ -76,8 +79,9 @@ class Recurrent(Module):
             f", dropout={self.dropout}" if self.dropout else ""
         )
 
-    def _run(self, x: Any, starts: list) -> tuple[Any, list]:
+    def _run(self, x: Any, starts: list, lengths: Any = None) -> tuple[Any, list]:
         """Run all layers over x of shape (length, batch, features), from one state per layer and direction."""
+        counts = None if lengths is None else counting(len(x), lengths)[:, None] < lengths
         ends = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -85,20 +89,25 @@ class Recurrent(Module):
             outs = []
             for way in range(self.directions):
                 i = layer * self.directions + way
-                ys, end = self._over_time(x, starts[i], self.names[i], reverse=way == 1)
+                ys, end = self._over_time(x, starts[i], self.names[i], way == 1, counts)
                 outs.append(ys)
                 ends.append(end)
             x = outs[0] if len(outs) == 1 else np.concatenate(outs, axis=-1)
         return x, ends
 
-    def _over_time(self, x: Any, state: Any, name: str, reverse: bool) -> tuple[Any, Any]:
+    def _over_time(self, x: Any, state: Any, name: str, reverse: bool, counts: Any) -> tuple[Any, Any]:
         # The inputs' share of the gates needs no loop: one product for all times.
         inputs = F.linear(x, getattr(self, "weight_ih" + name), getattr(self, "bias_ih" + name, None))
         weight, bias = getattr(self, "weight_hh" + name), getattr(self, "bias_hh" + name, None)
         times = range(len(x) - 1, -1, -1) if reverse else range(len(x))
         outs = []
         for t in times:
-            state, out = self.cell(inputs[t], state, weight, bias)
+            new, out = self.cell(inputs[t], state, weight, bias)
+            if counts is not None:
+                here = counts[t][:, None]
+                out = np.where(here, out, 0.0)
+                new = tree.map(lambda a, b, here=here: np.where(here, a, b), new, state)
+            state = new
             outs.append(out)
         return np.stack(outs[::-1] if reverse else outs), state
 
@@ -150,32 +159,44 @@ class LSTM(Recurrent):
         h = F.sigmoid(o) * np.tanh(c)
         return (h, c), h
 
-    def forward(self, x: Any, state: Any = None) -> tuple:
+    def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> tuple:
         x, single = self._enter(x)
         h, c = (None, None) if state is None else state
         starts = list(zip(self._start(x, h, single), self._start(x, c, single), strict=True))
-        y, ends = self._run(x, starts)
+        y, ends = self._run(x, starts, lengths)
         h, c = (np.stack([e[k] for e in ends]) for k in (0, 1))
         return self._leave(y, single), ((h[:, 0], c[:, 0]) if single else (h, c))
 
 
 class RNN(Recurrent):
-    """The plain recurrent layer: ``h' = tanh(W x + b + V h + c)``.
+    """The plain recurrent layer: ``h' = tanh(W x + b + V h + c)``, or relu with ``nonlinearity="relu"``.
 
     Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
     """
 
     gates = 1
+    nonlinearity = "tanh"
+
+    def __init__(self, *settings: Any, nonlinearity: str = "tanh", **options: Any):
+        super().__init__(*settings, **options)
+        self.nonlinearity = _known(nonlinearity)
 
     def cell(self, inputs, state, weight, bias):
-        h = np.tanh(inputs + F.linear(state, weight, bias))
+        h = inputs + F.linear(state, weight, bias)
+        h = np.tanh(h) if self.nonlinearity == "tanh" else F.relu(h)
         return h, h
 
-    def forward(self, x: Any, state: Any = None) -> tuple:
+    def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> tuple:
         x, single = self._enter(x)
-        y, ends = self._run(x, self._start(x, state, single))
+        y, ends = self._run(x, self._start(x, state, single), lengths)
         h = np.stack(ends)
         return self._leave(y, single), (h[:, 0] if single else h)
+
+
+def _known(nonlinearity: str) -> str:
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"nonlinearity must be 'tanh' or 'relu', not {nonlinearity!r}")
+    return nonlinearity
 
 
 class GRU(RNN):
@@ -185,6 +206,9 @@ class GRU(RNN):
     """
 
     gates = 3
+
+    def __init__(self, *settings: Any, **options: Any):
+        Recurrent.__init__(self, *settings, **options)
 
     def cell(self, inputs, state, weight, bias):
         n = self.hidden_size
@@ -245,6 +269,13 @@ class RNNCell(Cell):
 
     gates = RNN.gates
     cell = RNN.cell
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *,
+        key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, key=key, dtype=dtype)
+        self.nonlinearity = _known(nonlinearity)
 
 
 class GRUCell(Cell):

@@ -1,4 +1,4 @@
-"""Layers that resize images and sequences: Upsample and PixelShuffle."""
+"""Layers that resize and rearrange images and sequences: upsampling, shuffles, windows as columns."""
 
 from __future__ import annotations
 
@@ -51,3 +51,75 @@ class PixelShuffle(Module):
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """:class:`Upsample` of images by repetition."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None):
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """:class:`Upsample` of images between their neighbours, corners on corners."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None):
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class PixelUnshuffle(Module):
+    """The inverse of :class:`PixelShuffle`: places become channels."""
+
+    def __init__(self, downscale_factor: int):
+        self.downscale_factor = downscale_factor
+
+    def forward(self, x: Any) -> Any:
+        return F.pixel_unshuffle(x, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """The channels of groups dealt in turn."""
+
+    def __init__(self, groups: int):
+        self.groups = groups
+
+    def forward(self, x: Any) -> Any:
+        return F.channel_shuffle(x, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Unfold(Module):
+    """The windows of images as columns: see `functional.unfold`.
+
+    >>> import numpy as np
+    >>> Unfold((2, 2))(np.ones((1, 3, 4, 5))).shape
+    (1, 12, 12)
+    """
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, x: Any) -> Any:
+        return F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Unfold):
+    """Columns added up to images: see `functional.fold`."""
+
+    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, x: Any) -> Any:
+        return F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

@@ -1,4 +1,4 @@
-"""The encoder of transformers: attention to itself and two linear layers, each with a sum around and a norm."""
+"""Transformers: attention and two linear layers, each with a sum around and a norm, in encoders and decoders."""
 
 from __future__ import annotations
 
@@ -16,6 +16,22 @@ from fad.nn.module import Module
 from fad.nn.normalisation import LayerNorm
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+
+
+def _activation(given: Any) -> Callable:
+    if isinstance(given, str) and given not in _ACTIVATIONS:
+        raise ValueError(f"activation must be 'relu', 'gelu' or a function, not {given!r}")
+    return _ACTIVATIONS[given] if isinstance(given, str) else given
+
+
+def copies(layer: Module, n: int) -> list:
+    """Return n copies of a layer, with the same weights and other numbers for their dropout."""
+    found = [copy.deepcopy(layer) for _ in range(n)]
+    for i, one in enumerate(found):
+        for m in one.modules():
+            if isinstance(m, Dropout):
+                m.key = random.fold_in(m.key, i)
+    return found
 
 
 class TransformerEncoderLayer(Module):
@@ -46,8 +62,6 @@ class TransformerEncoderLayer(Module):
         *, layer_norm_eps: float = 1e-5, norm_first: bool = False, bias: bool = True, key: Any = None,
         dtype: Any = None,
     ):  # fmt: skip
-        if isinstance(activation, str) and activation not in _ACTIVATIONS:
-            raise ValueError(f"activation must be 'relu', 'gelu' or a function, not {activation!r}")
         keys = random.split(init.next_key(key), 6)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, key=keys[0], dtype=dtype)
         self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[1], dtype=dtype)
@@ -58,7 +72,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout, key=keys[4])
         self.dropout2 = Dropout(dropout, key=keys[5])
         self.norm_first = norm_first
-        self.activation: Callable = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
+        self.activation = _activation(activation)
 
     def forward(self, x: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
         """Encode; `mask` and `is_causal` are those of :class:`MultiheadAttention`."""
@@ -87,14 +101,120 @@ class TransformerEncoder(Module):
     """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None):
-        self.layers = [copy.deepcopy(encoder_layer) for _ in range(num_layers)]
-        for i, layer in enumerate(self.layers):
-            for m in layer.modules():
-                if isinstance(m, Dropout):
-                    m.key = random.fold_in(m.key, i)
+        self.layers = copies(encoder_layer, num_layers)
         self.norm = norm
 
     def forward(self, x: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
         for layer in self.layers:
             x = layer(x, mask, is_causal=is_causal)
         return x if self.norm is None else self.norm(x)
+
+
+class TransformerDecoderLayer(Module):
+    """One layer of a decoder: (batch, length, d_model) and what an encoder remembers, (batch, S, d_model) -> the first.
+
+    ``x = norm1(x + attention(x))``, ``x = norm2(x + attention(x, memory))``, ``x = norm3(x + linear2(activation(
+    linear1(x))))``; parameters and the rest as in :class:`TransformerEncoderLayer`.
+
+    >>> import numpy as np
+    >>> TransformerDecoderLayer(8, 2, 16, key=0)(np.ones((3, 5, 8)), np.ones((3, 7, 8))).shape
+    (3, 5, 8)
+    """
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
+        *, layer_norm_eps: float = 1e-5, norm_first: bool = False, bias: bool = True, key: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
+        keys = random.split(init.next_key(key), 8)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, key=keys[0], dtype=dtype)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, key=keys[1], dtype=dtype)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[2], dtype=dtype)
+        self.dropout = Dropout(dropout, key=keys[3])
+        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[4], dtype=dtype)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout, key=keys[5])
+        self.dropout2 = Dropout(dropout, key=keys[6])
+        self.dropout3 = Dropout(dropout, key=keys[7])
+        self.norm_first = norm_first
+        self.activation = _activation(activation)
+
+    def forward(
+        self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *,
+        is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        """Decode; the masks are those of :class:`MultiheadAttention`, to the decoder's own input and to the memory."""
+        first = self.norm_first
+        parts: list = [
+            (self.norm1, lambda x: self.dropout1(self.self_attn(x, mask=mask, is_causal=is_causal))),
+            (self.norm2, lambda x: self._remembered(x, memory, memory_mask, memory_is_causal)),
+            (self.norm3, lambda x: self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))),
+        ]
+        for norm, part in parts:
+            x = x + part(norm(x)) if first else norm(x + part(x))
+        return x
+
+    def _remembered(self, x: Any, memory: Any, mask: Any, is_causal: bool) -> Any:
+        return self.dropout2(self.multihead_attn(x, memory, memory, mask, is_causal=is_causal))
+
+
+class TransformerDecoder(Module):
+    """Copies of a decoder layer, one after another, and a norm of the result if one is given.
+
+    >>> import numpy as np
+    >>> layer = TransformerDecoderLayer(8, 2, 16, key=0)
+    >>> TransformerDecoder(layer, 3)(np.ones((2, 5, 8)), np.ones((2, 4, 8))).shape
+    (2, 5, 8)
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
+        self.layers = copies(decoder_layer, num_layers)
+        self.norm = norm
+
+    def forward(
+        self, x: Any, memory: Any, mask: Any = None, memory_mask: Any = None, *,
+        is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask, is_causal=is_causal, memory_is_causal=memory_is_causal)
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(Module):
+    """An encoder of a source and a decoder of a target: (batch, S, d_model), (batch, T, d_model) -> the second.
+
+    Each has a norm at its end, and weights of two axes are drawn uniformly as Glorot and Bengio do, as in PyTorch.
+    Source: Vaswani et al., *Attention is all you need*, 2017.
+
+    >>> import numpy as np
+    >>> Transformer(8, 2, 1, 1, 16, key=0)(np.ones((3, 5, 8)), np.ones((3, 4, 8)), tgt_is_causal=True).shape
+    (3, 4, 8)
+    """
+
+    def __init__(
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu", *, layer_norm_eps: float = 1e-5,
+        norm_first: bool = False, bias: bool = True, key: Any = None, dtype: Any = None,
+    ):  # fmt: skip
+        keys = random.split(init.next_key(key), 3)
+        options: dict = {"layer_norm_eps": layer_norm_eps, "norm_first": norm_first, "bias": bias, "dtype": dtype}
+        settings = (d_model, nhead, dim_feedforward, dropout, activation)
+        norms = [LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype) for _ in range(2)]
+        encoder = TransformerEncoderLayer(*settings, **options, key=keys[0])
+        decoder = TransformerDecoderLayer(*settings, **options, key=keys[1])
+        self.encoder = TransformerEncoder(encoder, num_encoder_layers, norms[0])
+        self.decoder = TransformerDecoder(decoder, num_decoder_layers, norms[1])
+        wide = [p for _, p in self.named_parameters() if p.ndim > 1]
+        for p, k in zip(wide, random.split(keys[2], len(wide)), strict=True):
+            p[...] = init.xavier_uniform(k, p.shape, dtype=p.dtype)
+
+    def forward(
+        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None, *,
+        src_is_causal: bool = False, tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        memory = self.encoder(src, src_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt, memory, tgt_mask, memory_mask, is_causal=tgt_is_causal, memory_is_causal=memory_is_causal
+        )

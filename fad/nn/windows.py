@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.nn.fused import counting
-from fad.ops.conv import conv, conv_transpose, per_axis
+from fad.ops.conv import conv, conv_transpose, output_size, per_axis, taps
 from fad.ops.conv import conv as conv1d
 from fad.ops.conv import conv as conv2d
 from fad.ops.conv import conv as conv3d
@@ -18,12 +19,14 @@ from fad.ops.conv import conv_transpose as conv_transpose3d
 from fad.ops.pooling import avg_pool, max_pool
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool",
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv", "conv1d", "conv2d", "conv3d", "conv_transpose",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "interpolate", "max_pool", "max_pool1d",
-    "max_pool2d", "max_pool3d", "pad", "pixel_shuffle",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "channel_shuffle", "conv", "conv1d",
+    "conv2d", "conv3d", "conv_transpose", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold",
+    "interpolate", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "unfold",
 ]  # fmt: skip
 
+_window_counts = output_size  # of which `fold` has an argument
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -127,6 +130,11 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
     return _adaptive(x, output_size, 2, np.mean)
 
 
+def adaptive_avg_pool3d(x: Any, output_size: Any) -> Any:
+    """Return means over the last three axes, `output_size` (one number, or three; None keeps an axis) along each."""
+    return _adaptive(x, output_size, 3, np.mean)
+
+
 def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
     """Return maxima over the last axis, of windows that cover it, `output_size` in number."""
     return _adaptive(x, output_size, 1, np.max)
@@ -135,6 +143,11 @@ def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
 def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
     """Return maxima over the last two axes, `output_size` (one number, or two; None keeps an axis) along each."""
     return _adaptive(x, output_size, 2, np.max)
+
+
+def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
+    """Return maxima over the last three axes, `output_size` (one number, or three; None keeps an axis) along each."""
+    return _adaptive(x, output_size, 3, np.max)
 
 
 # --- padding and resizing ------------------------------------------------------------------------------------------
@@ -212,3 +225,76 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     y = x.reshape(*lead, channels // (r * r), r, r, h, w)
     y = np.transpose(y, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
     return y.reshape(*lead, channels // (r * r), h * r, w * r)
+
+
+def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
+    """Return (..., C, H r, W r) as (..., C r², H, W): the inverse of :func:`pixel_shuffle`, r = `downscale_factor`."""
+    r = downscale_factor
+    *lead, channels, h, w = x.shape
+    if h % r or w % r:
+        raise ValueError(f"pixel_unshuffle by {r} needs a height and a width that it divides, not {h} and {w}")
+    n = len(lead)
+    y = x.reshape(*lead, channels, h // r, r, w // r, r)
+    y = np.transpose(y, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return y.reshape(*lead, channels * r * r, h // r, w // r)
+
+
+def channel_shuffle(x: Any, groups: int) -> Any:
+    """Return (N, C, ...) with the channels of the groups dealt in turn.
+
+    >>> channel_shuffle(np.arange(4.0).reshape(1, 4, 1), 2).ravel()
+    array([0., 2., 1., 3.])
+    """
+    if x.shape[1] % groups:
+        raise ValueError(f"channel_shuffle needs a number of groups that divides {x.shape[1]} channels, not {groups}")
+    y = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    return np.swapaxes(y, 1, 2).reshape(x.shape)
+
+
+# --- windows as columns ----------------------------------------------------------------------------------------------
+
+
+def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Return the windows of images as columns: (N, C, H, W) -> (N, C kh kw, number of windows).
+
+    >>> unfold(np.arange(4.0).reshape(1, 1, 2, 2), (1, 2))
+    array([[[0., 2.],
+            [1., 3.]]])
+    """
+    if x.ndim == 3:
+        return unfold(x[None], kernel_size, dilation, padding, stride)[0]
+    kernel, dilation, stride = (per_axis(v, 2, "kernel_size") for v in (kernel_size, dilation, stride))
+    padding = _each(padding, 2)
+    pairs = tuple((p, p) for p in padding)
+    rows, columns = output_size(x.shape[2:], kernel, stride, pairs, dilation)
+    x = np.pad(x, [(0, 0), (0, 0), *pairs]) if any(padding) else x
+    parts = [x[(slice(None), slice(None), *tap)] for tap in taps(kernel, stride, dilation, (rows, columns))]
+    y = np.stack(parts, axis=2)
+    return y.reshape(x.shape[0], x.shape[1] * len(parts), rows * columns)
+
+
+def fold(x: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Return images of the columns of :func:`unfold`, of which those that overlap are added: the transpose of it.
+
+    >>> fold(np.ones((1, 2, 3)), (1, 4), (1, 2))
+    array([[[[1., 2., 2., 1.]]]])
+    """
+    if x.ndim == 2:
+        return fold(x[None], output_size, kernel_size, dilation, padding, stride)[0]
+    size, kernel, dilation, stride = (
+        per_axis(v, 2, "output_size") for v in (output_size, kernel_size, dilation, stride)
+    )
+    padding = _each(padding, 2)
+    counts = _window_counts(size, kernel, stride, tuple((p, p) for p in padding), dilation)
+    taken = math.prod(kernel)
+    if x.shape[1] % taken or x.shape[2] != math.prod(counts):
+        raise ValueError(
+            f"fold to {size} with windows of {kernel} needs (N, C * {taken}, {math.prod(counts)}), not {x.shape}"
+        )
+    channels = x.shape[1] // taken
+    units = (counting(taken, x)[:, None] == counting(taken, x)).astype(x.dtype).reshape(1, taken, *kernel)
+    weight = np.broadcast_to(units, (channels, taken, *kernel)).reshape(channels * taken, 1, *kernel)
+    ends = [n + 2 * p - d * (k - 1) - 1 - (m - 1) * s
+            for n, p, d, k, m, s in zip(size, padding, dilation, kernel, counts, stride, strict=True)]  # fmt: skip
+    columns = x.reshape(x.shape[0], x.shape[1], *counts)
+    return conv_transpose(columns, weight, None, stride, padding, tuple(ends), dilation, channels)

@@ -15,6 +15,16 @@ def real(*shape):
     return RNG.standard_normal(shape)
 
 
+class OfItself(nn.Module):
+    """A layer of two arguments, given the same twice."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x, x * x)
+
+
 with nn.seed(0):
     LAYERS = {
         "linear": (nn.Linear(3, 2), (3,)),
@@ -29,6 +39,17 @@ with nn.seed(0):
         "conv with reflection": (nn.Conv1d(2, 2, 3, padding=1, padding_mode="reflect"), (2, 4)),
         "conv around": (nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular"), (1, 3, 4)),
         "group norm": (nn.GroupNorm(2, 4), (2, 4, 3)),
+        "instance norm": (nn.InstanceNorm1d(2, affine=True), (1, 2, 3)),
+        "instance norm, evaluated": (nn.InstanceNorm1d(2, track_running_stats=True).eval(), (1, 2, 3)),
+        "response norm": (nn.LocalResponseNorm(2, 0.5), (1, 3, 2)),
+        "paddings": (nn.Sequential(nn.ReflectionPad1d(1), nn.ReplicationPad1d((0, 2)), nn.ZeroPad1d(1)), (1, 3)),
+        "paddings of images": (nn.Sequential(nn.CircularPad2d(1), nn.ConstantPad2d((-1, 0, 0, 1), 0.5)), (1, 2, 3)),
+        "windows": (nn.Unfold((2, 1), padding=(1, 0), stride=2), (1, 2, 3, 2)),
+        "windows, added up": (nn.Fold((3, 2), (2, 1)), (1, 4, 4)),
+        "shuffles": (nn.Sequential(nn.PixelUnshuffle(2), nn.ChannelShuffle(2)), (1, 1, 2, 4)),
+        "decoder": (OfItself(nn.TransformerDecoderLayer(4, 2, 3, 0.0)), (1, 3, 4)),
+        "bilinear": (OfItself(nn.Bilinear(3, 3, 2)), (2, 3)),
+        "shrunk": (nn.Sequential(nn.Softshrink(0.1), nn.Tanhshrink(), nn.Softmin(), nn.Unflatten(0, (2, -1))), (4,)),
         "layer norm": (nn.LayerNorm(4), (2, 4)),
         "rms norm": (nn.RMSNorm(4), (2, 4)),
         "batch norm": (nn.BatchNorm1d(2), (5, 2)),
@@ -136,6 +157,114 @@ def test_states_of_recurrent_layers_go_in_and_out():
         np.testing.assert_allclose(np.concatenate([first, rest]), whole, rtol=1e-12)
         for a, b in zip(fad.tree.leaves(end), fad.tree.leaves(other), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_steps_after_the_length_of_an_example_change_nothing():
+    x, lengths = real(5, 3, 2), np.array([5, 2, 3])
+    for layer in (nn.LSTM(2, 3, 2, bidirectional=True, key=0), nn.GRU(2, 3, key=0), nn.RNN(2, 3, key=0)):
+        y, end = layer(x, lengths=lengths)
+        for i, n in enumerate(lengths):
+            alone, its_end = layer(x[:n, i])
+            np.testing.assert_allclose(y[:n, i], alone, rtol=1e-12)
+            assert not y[n:, i].any()
+            for a, b in zip(fad.tree.leaves(end), fad.tree.leaves(its_end), strict=True):
+                np.testing.assert_allclose(a[:, i], b, rtol=1e-12)
+    unread = fad.grad(lambda x: np.sum(nn.GRU(2, 3, key=0)(x, lengths=lengths)[0] ** 2))(x)
+    assert not unread[2:, 1].any()
+    assert unread[1, 1].all()
+
+
+def test_each_channel_of_each_example_is_normalised_alone():
+    x = real(3, 2, 4, 5)
+    y = nn.InstanceNorm2d(2, eps=0.0)(x)
+    np.testing.assert_allclose(y.mean((2, 3)), 0.0, atol=1e-12)
+    np.testing.assert_allclose(y.var((2, 3)), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(nn.InstanceNorm2d(2, eps=0.0)(x[0]), y[0], rtol=1e-12)
+    kept = nn.InstanceNorm2d(2, track_running_stats=True, momentum=1.0)
+    kept(x)
+    np.testing.assert_allclose(kept.running_mean, x.mean((0, 2, 3)), rtol=1e-12)
+    np.testing.assert_allclose(kept.running_var, x.var((2, 3), ddof=1).mean(0), rtol=1e-12)
+
+
+def test_paddings_are_those_of_numpy():
+    x = real(2, 3, 4, 5)
+    pairs = ((0, 0), (0, 0), (3, 2), (1, 2))
+    for layer, mode in (
+        (nn.ReflectionPad2d, "reflect"), (nn.ReplicationPad2d, "edge"), (nn.CircularPad2d, "wrap"),
+        (nn.ZeroPad2d, "constant"),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(layer((1, 2, 3, 2))(x), np.pad(x, pairs, mode))
+    twos = np.pad(x, pairs[:2] + ((1, 1),) * 2, constant_values=2.0)
+    np.testing.assert_array_equal(nn.ConstantPad2d(1, 2.0)(x), twos)
+    with pytest.raises(ValueError, match="ZeroPad2d needs one number, or 4 of them"):
+        nn.ZeroPad2d((1, 2))
+    with pytest.raises(ValueError, match="ReflectionPad1d needs"):
+        nn.ReflectionPad1d(1)(x)
+
+
+def test_folding_is_the_transpose_of_unfolding():
+    x = real(2, 3, 5, 6)
+    wide = {"kernel_size": (2, 3), "padding": (1, 0), "stride": (2, 1), "dilation": (1, 2)}
+    for options in ({"kernel_size": 3}, wide):
+        columns, pullback = fad.vjp(lambda x, options=options: F.unfold(x, **options), x)
+        ct = real(*columns.shape)
+        np.testing.assert_allclose(F.fold(ct, (5, 6), **options), pullback(ct)[0], rtol=1e-12, atol=1e-13)
+    with pytest.raises(ValueError, match="fold to"):
+        F.fold(x[:, :, 0], (5, 6), 3)
+
+
+def test_an_image_sampled_on_its_own_grid_is_itself():
+    x, itself = real(2, 3, 4, 5), np.array([[[1.0, 0, 0], [0, 1, 0]]] * 2)
+    for corners in (True, False):
+        grid = F.affine_grid(itself, x.shape, corners)
+        for mode in ("bilinear", "nearest"):
+            np.testing.assert_allclose(F.grid_sample(x, grid, mode, align_corners=corners), x, atol=1e-12)
+    turned = F.affine_grid(-itself, x.shape)
+    np.testing.assert_allclose(F.grid_sample(x, turned), x[:, :, ::-1, ::-1], atol=1e-12)
+    inside = np.clip(turned + 0.05 * real(2, 4, 5, 2), -0.99, 0.99)
+    check_grads(lambda x, theta: np.sum(np.sin(F.grid_sample(x, inside + theta))), (x, np.array(0.003)), 2)
+
+
+def test_a_draw_of_a_class_has_its_probabilities_and_a_derivative():
+    logits, key = np.log(np.array([0.2, 0.5, 0.3])), fad.random.key(0)
+    hard = F.gumbel_softmax(np.broadcast_to(logits, (20_000, 3)), hard=True, key=key)
+    assert set(np.unique(hard.round(12))) == {0.0, 1.0}
+    np.testing.assert_allclose(hard.mean(0), [0.2, 0.5, 0.3], atol=0.012)
+    weights = np.array([1.0, 2.0, 4.0])
+    soft, straight = (
+        fad.grad(lambda x, h=h: np.sum(weights * F.gumbel_softmax(x, 0.7, h, key=key)))(logits) for h in (False, True)
+    )
+    np.testing.assert_allclose(soft, straight, rtol=1e-12)
+    assert abs(soft).max() > 1e-3
+
+
+def test_what_alpha_dropout_leaves_has_the_mean_and_variance_of_before():
+    x = real(200_000)
+    y = nn.AlphaDropout(0.3, key=0)(x)
+    assert abs(y.mean()) < 0.01
+    assert abs(y.var() - 1.0) < 0.02
+    assert nn.AlphaDropout(0.3, key=0).eval()(x) is x
+
+
+def test_bags_are_sums_means_and_maxima_of_rows():
+    table, i = real(6, 3), np.array([[0, 2], [5, 5]])
+    for mode, f in (("sum", np.sum), ("mean", np.mean), ("max", np.max)):
+        np.testing.assert_allclose(F.embedding_bag(i, table, mode=mode), f(table[i], axis=1), rtol=1e-14)
+        one_axis = F.embedding_bag(i.ravel(), table, np.array([0, 0, 3]), mode)
+        np.testing.assert_allclose(one_axis, [np.zeros(3), f(table[[0, 2, 5]], axis=0), table[5]], rtol=1e-14)
+    weighted = F.embedding_bag(i, table, mode="sum", per_sample_weights=np.array([[1.0, 2.0], [0.0, 3.0]]))
+    np.testing.assert_allclose(weighted, [table[0] + 2 * table[2], 3 * table[5]], rtol=1e-14)
+    with pytest.raises(ValueError, match="bags are the rows"):
+        F.embedding_bag(i.ravel(), table)
+
+
+def test_the_decoder_of_a_transformer_does_not_look_ahead_and_reads_all_of_the_source():
+    model = nn.Transformer(4, 2, 1, 1, 8, 0.0, key=0)
+    source, target = real(3, 4), real(5, 4)
+    run = lambda source, target: model(source, target, tgt_is_causal=True)
+    of_target = fad.jacobian(run, argnums=1)(source, target)
+    assert np.all(of_target[np.triu_indices(5, 1)[0], :, np.triu_indices(5, 1)[1]] == 0)
+    assert np.abs(fad.jacobian(run)(source, target)).sum((1, 3)).all()
 
 
 def test_wrong_inputs_name_the_layer_and_the_shapes():

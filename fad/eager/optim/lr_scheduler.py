@@ -256,8 +256,9 @@ class PolynomialLR(LRScheduler):
 class CyclicLR(LRScheduler):
     """Straight lines up from `base_lr` to `max_lr` and down again (L. Smith, WACV 2017).
 
-    The momentum goes the other way, unless not `cycle_momentum`. `mode` "triangular2" halves the height with each cycle, "exp_range" multiplies it by
-    `gamma` with each step, and ``scale_fn(cycle)`` (or of the step, with ``scale_mode="iterations"``) is any factor.
+    The momentum goes the other way, unless not `cycle_momentum`. `mode` "triangular2" halves the height with each
+    cycle, "exp_range" multiplies it by `gamma` with each step, and ``scale_fn(cycle)`` (or of the step, with
+    ``scale_mode="iterations"``) is any factor.
     """
 
     def __init__(
