@@ -64,6 +64,21 @@ def test_operators_of_one_number_give_pythons_numbers():
     same(lambda x: divmod(9.5, x), (7.0,), (-7.0,))
 
 
+def test_rounding_a_number_gives_pythons_number():
+    same(lambda x: round(x, 1), (1.25,), (2.675,), (-0.05,))
+    same(lambda x: (round(x, 2), round(x)), (5.015,), (2.5,), (2.675,))
+    same(lambda n: (round(n, 1), round(n, -1), round(n)), (125,), (135,), (7,))
+    same(lambda b: round(b, 1), (True,))
+    same(lambda x, n: round(x, n), (2.345, 1), (2.345, 2))
+
+
+def test_parts_of_a_number_are_pythons_numbers():
+    same(lambda x: (x.real, x.imag, x.conjugate()), (1.5,), (3,), (1 + 2j,), (-0.0 - 1j,))
+    same(lambda z: (np.real(z), np.imag(z), np.conjugate(z)), (1 + 2j,))
+    same(lambda x: (np.imag(x), x.imag), (np.float64(2.0),))
+    assert fad.grad(lambda x: x * x.imag + np.imag(x))(2.0) == 0.0
+
+
 @pytest.mark.parametrize(
     "scale",
     [

@@ -24,6 +24,7 @@ absolute = elementwise("absolute", lambda _z, x: _conj_sign(x), operator="abs", 
 
 _real = elementwise("real_part", lambda _z, _x: 1 + 0j, forward=np.real, samples=lambda s: [call(_complex(s))])
 _imag = elementwise("imag_part", lambda _z, _x: -1j, forward=np.imag, samples=lambda s: [call(_complex(s))])
+_no_imag = elementwise("imag_of_real", None, numpy=None, forward=np.imag)  # a scalar for a scalar
 _conj = register(
     Primitive(
         "conjugate_part",
@@ -59,10 +60,10 @@ def real(val):
 @public(np.imag, samples=_both)
 def imag(val):
     """Return the imaginary part; of a real array, zeros."""
-    return _imag(val) if _is_complex(val) else np.zeros_like(val)
+    return _imag(val) if _is_complex(val) else _no_imag(val)
 
 
-@public(np.conjugate, samples=_both, methods=("conj", "conjugate"))
+@public(np.conjugate, samples=_both)
 def conjugate(x, /, **options):
     """Return the complex conjugate; of a real array, the same numbers."""
     if options:
@@ -89,5 +90,14 @@ def sign(x, /, **options):
 
 
 _sign = elementwise("sign_real", None, numpy=None, forward=np.sign)
+
+
+def _imaginary(x):
+    number = x.trace.lower(x)
+    return 0 * number if type(number) in (int, float) else imag(x)
+
+
+# The same as attributes and methods, by operators where the function is NumPy's, so that Python's numbers stay Python's.
 Tracer.real = property(real)
-Tracer.imag = property(imag)
+Tracer.imag = property(_imaginary)
+Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else +x

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
+
 import numpy as np
 
 from fad.backends import behind, like
@@ -153,8 +156,27 @@ def round(a, decimals=0, out=None):
     return bind(round_p, a, decimals=decimals)
 
 
+# Python's own numbers are rounded by Python, and stay its own.
+round_number_p = Primitive(
+    "round_number",
+    lambda x, *, ndigits: builtins.round(x, ndigits),
+    flat=True,
+    batch=lambda size, batched, xs, params: bind(round_p, *xs, decimals=params["ndigits"]),
+    archetype="flat",
+    extra={"text": lambda x, ndigits: f"round({x}, {ndigits})"},
+)
+
+
+def _rounded(x, ndigits=None):
+    if ndigits is None:
+        return int(np.rint(x))
+    if type(x.trace.lower(x)) in (bool, int, float):
+        return bind(round_number_p, x, ndigits=operator.index(ndigits))
+    return round(x, ndigits)
+
+
 # What Python's round, math.floor and their kin ask for; whole numbers are piecewise constant.
-Tracer.__round__ = lambda self, ndigits=None: int(np.rint(self)) if ndigits is None else round(self, ndigits)
+Tracer.__round__ = _rounded
 Tracer.__floor__ = lambda self: int(np.floor(self))
 Tracer.__ceil__ = lambda self: int(np.ceil(self))
 Tracer.__trunc__ = lambda self: int(np.trunc(self))

@@ -197,6 +197,8 @@ _ARITHMETIC: dict[str, Callable] = {
     "bitwise_xor": operator.xor, "invert": operator.invert, "left_shift": operator.lshift,
     "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
     "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "real_part": operator.attrgetter("real"), "imag_part": operator.attrgetter("imag"),
+    "conjugate_part": operator.methodcaller("conjugate"),
 }  # fmt: skip
 _number_prims: dict[str, Primitive] = {}
 _FUNCTION = Tracer.__array_ufunc__.__code__
