@@ -27,7 +27,8 @@ _OPERATORS = {
 # Of Python's numbers alone; NumPy's functions are written out for arrays.
 _ON_NUMBERS = {
     "negative": "-{}", "positive": "+{}", "absolute": "abs({})", "invert": "~{}", "bitwise_and": "{} & {}",
-    "real_part": "({}).real", "imag_part": "({}).imag", "conjugate_part": "({}).conjugate()", "bitwise_or": "{} | {}", "bitwise_xor": "{} ^ {}", "left_shift": "{} << {}", "right_shift": "{} >> {}",
+    "real_part": "({}).real", "imag_part": "({}).imag", "conjugate_part": "({}).conjugate()",
+    "bitwise_or": "{} | {}", "bitwise_xor": "{} ^ {}", "left_shift": "{} << {}", "right_shift": "{} >> {}",
     **{name: f"{{}} {symbol} {{}}" for name, symbol in _OPERATORS.items()},
 }  # fmt: skip
 

@@ -97,7 +97,7 @@ def _imaginary(x):
     return 0 * number if type(number) in (int, float) else imag(x)
 
 
-# The same as attributes and methods, by operators where the function is NumPy's, so that Python's numbers stay Python's.
+# The same as attributes and methods, not by NumPy's functions: Python's numbers stay Python's.
 Tracer.real = property(real)
 Tracer.imag = property(_imaginary)
 Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else +x
