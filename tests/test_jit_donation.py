@@ -101,6 +101,19 @@ def test_a_donated_array_that_is_another_argument_too_is_left_alone():
         assert (base == 1.0).all()
 
 
+@pytest.mark.parametrize("check", ["sample", "full", "off"])
+def test_a_donated_array_that_is_a_constant_too_is_left_alone(check):
+    w = np.arange(10_000.0)
+    f = fad.jit(lambda p: p * 2.0 + w[::-1] * p, donate_argnums=0)
+    with fad.config.use(check_mutation=check):
+        for _ in range(3):
+            f(w.copy())
+        assert "memory of donated arguments" in f.explain()
+        want = f.fun(w)
+        np.testing.assert_array_equal(f(w), want)
+        np.testing.assert_array_equal(w, np.arange(10_000.0))
+
+
 @pytest.mark.parametrize("when", ["recording", "compiling"])
 def test_a_call_that_fails_before_anything_runs_gives_donated_arrays_back(when, monkeypatch):
     pressed = []

@@ -17,7 +17,7 @@ from fad.compile.inner import in_numpy, native_branch, native_loop
 from fad.compile.llvm import engine, entry
 from fad.compile.llvm.emit import I64, LLVM_TYPE
 from fad.compile.llvm.fixed import guard_text
-from fad.compile.llvm.interrupts import glance_text, watch
+from fad.compile.llvm.interrupts import Watch, glance_text
 from fad.compile.llvm.kernels import Node
 from fad.compile.llvm.pool import pool_text
 from fad.compile.lookups import add_lookup
@@ -58,18 +58,20 @@ class Build(Table):
         self.guards: dict[int, int] = {}  # table index -> position of the equation
         # guards have no results, and other operations may have been written anew
         self.position = {eq.outs[0] if eq.outs else id(eq): k for k, eq in enumerate(self.recorded.equations)}
+        self.watch = Watch()
         self.fails = False  # whether a body has rows that may stop the program
         self.inners: list[tuple] = []  # (function that fills in what a row says of its bodies, what it keeps alive)
 
     def run(self) -> None:
         self.prepare()
         found = engine.addresses({**self.kernels, **RUNTIME})
-        watch().memory[0] = found["glance"]
+        self.watch.memory[0] = found["glance"]
         self._fill(found)
 
     def inner(self, graph: Graph, index: int = -1) -> Build | None:
         """Return the flat program of a body; None if it has operations that are NumPy calls."""
         body = Build(graph, True, index)
+        body.watch = self.watch
         body.prepare()
         if body.fallbacks:
             self.fallbacks += body.fallbacks
@@ -341,7 +343,7 @@ class Build(Table):
             if part[0] == "run":
                 _, a, b = part
                 starts = (self.functions.ctypes.data + 8 * a, self.pointers.ctypes.data + 8 * a)
-                row = np.array([*starts, b - a, watch().address], np.int64)
+                row = np.array([*starts, b - a, self.watch.address], np.int64)
                 self.runs.append((row.ctypes.data, a, row))
             else:
                 self.runs.append((None, part[1], part[2]))

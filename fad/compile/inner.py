@@ -13,7 +13,6 @@ import numpy as np
 from fad.compile.groups import VIEWS
 from fad.compile.llvm import registers
 from fad.compile.llvm.control import BRANCH, LOOP, branch_text, loop_text
-from fad.compile.llvm.interrupts import watch
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import data_address
 from fad.compile.repeated import Loop
@@ -154,7 +153,7 @@ def _operands(build: Any, loop: Loop) -> tuple[list[int], list[int], list[int]]:
 
 def _set_head(build: Any, row: Row, loop: Loop, eq: Equation, pairs: list) -> None:
     """Write how often a loop runs, and what tells it to stop."""
-    row.set("watch", watch().address)
+    row.set("watch", build.watch.address)
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
         row.set_address("count", eq.ins[loop.count])
@@ -203,7 +202,7 @@ def native_branch(build: Any, eq: Equation) -> bool:
     row = Row(build, BRANCH)
     row.set_address("index", index)
     row.set("width", width or 0)
-    row.set("watch", watch().address)
+    row.set("watch", build.watch.address)
     row.set("branches", len(bodies))
     numbers = [row.operand(i) for i in operands]
     results = [row.operand(o) for o in eq.outs]

@@ -49,6 +49,12 @@ def _room(nbytes: int) -> int:
     return 64 * max(1, 1 << max(0, math.ceil(math.log2(max(1, nbytes) / 64))))
 
 
+def _evenly(a: np.ndarray) -> np.ndarray:
+    """Return an array whose elements lie whole elements apart, a copy of what is a field among others, say."""
+    even = a.flags.aligned and not any(stride % max(1, a.itemsize) for stride in a.strides)
+    return a if even else a.copy()
+
+
 class Memory:
     """Where the values of a graph live, step by step."""
 
@@ -92,7 +98,7 @@ class Memory:
         graph = self.graph
         for i, c in graph.constants.items():
             if graph.types[i].dtype.kind != "O":
-                self.at[i] = np.asarray(c)
+                self.at[i] = _evenly(np.asarray(c))
                 self.base[i] = i
         for i in graph.inputs:
             self._new(i, -1, outside=graph.types[i].kind == ARRAY)

@@ -17,8 +17,7 @@ from fad.compile.assemble import RUNTIME, Build
 from fad.compile.donation import reused
 from fad.compile.exact import Beyond, with_checks
 from fad.compile.llvm import engine
-from fad.compile.llvm.entry import builtin, gate
-from fad.compile.llvm.interrupts import watch
+from fad.compile.llvm.entry import Shut, builtin, gate, in_turn
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import view_of
 from fad.compile.running import EQUATIONS, FILE
@@ -27,12 +26,19 @@ from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call
-# The memory is that of one call at a time.
+# The memory is that of one call at a time. The first `if` is a `try` where arrays of the caller are kept meanwhile.
 _HEAD = """def run(xs):
     if state() is not calm[0] and strict(): return in_numpy(xs)
     try:
-        with gate:"""
-_FOOT = """    except Beyond: pass
+        with gate:
+            {0}:"""
+_LET_GO = """
+            finally: let_go()"""
+_FOOT = """
+    except Beyond: pass
+    except Shut as shut:
+        if shut.__traceback__.tb_next is not None: raise
+        return in_turn(run, xs)
     return in_numpy(xs)"""  # which has the answer, or the error in NumPy's words: an index out of range, say
 _FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
 
@@ -84,42 +90,60 @@ def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callabl
     `program` is what runs in NumPy where native code does not do. ``taken[i]`` is the number of the argument of which
     result i takes over the memory, if it is large and donated.
     """
-    graph = build.graph
+    outside = _Outside(build)
     space: dict[str, Any] = {"drive": builtin("drive"), "at": build.at, "fail": _failer(build)}
-    space["gate"] = gate()
+    space.update(gate=gate(), Shut=Shut, in_turn=in_turn, let_go=outside.let_go)
     space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(program), Beyond=Beyond)
-    lines = []
+    lines = [*_taken_in(build, outside, space), *_given_memory(build, outside, space, taken)]
+    lines += _running(build, space, len(lines) + _FIRST)
+    lines.append(f"return [{', '.join(_output(build, space, i) for i in build.graph.outputs)}]")
+    head, foot = (_HEAD.format("try"), _LET_GO + _FOOT) if outside.read else (_HEAD.format("if True"), _FOOT)
+    exec(compile("\n".join([head, *[f"                {line}" for line in lines]]) + foot, FILE, "exec"), space)
+    outside.let_go()
+    return space["run"]
+
+
+def _taken_in(build: Build, outside: _Outside, space: dict) -> list[str]:
+    """Return the lines that write the arguments into the program's memory, or point to them."""
+    graph, lines = build.graph, []
     if graph.inputs:
-        lines.append(f"    {', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
+        lines.append(f"{', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
     for k, i in enumerate(graph.inputs):
-        place = build.places[i]
-        if place.outside:
-            space[f"point{k}"] = _pointer(build, i)
-            lines.append(f"    point{k}(x{k})")
+        if build.places[i].outside:
+            space[f"point{k}"] = outside.pointer(i)
+            lines.append(f"z{k} = point{k}(x{k})")
         elif graph.types[i].shape == ():
             space[f"a{k}"] = build.at[i]
-            lines.append(f"    a{k}[()] = x{k}")
+            lines.append(f"a{k}[()] = x{k}")
         elif build.at[i].size:
             space[f"a{k}"] = build.at[i]
-            lines.append(f"    a{k}[...] = x{k}")  # quicker than copyto where they are small
+            lines.append(f"a{k}[...] = x{k}")  # quicker than copyto where they are small
+    return lines
+
+
+def _given_memory(build: Build, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
+    """Return the lines that give large results their memory."""
+    lines = []
     for i, place in build.places.items():
         if place.outside and place.first >= 0:
-            space[f"fresh{i}"] = _fresh(build, i)
-            lines.append(f"    y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
-    space[EQUATIONS] = equations = {}
+            space[f"fresh{i}"] = outside.fresh(i)
+            lines.append(f"y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
+    return lines
+
+
+def _running(build: Build, space: dict, before: int) -> list[str]:
+    """Return the lines that run the table and the NumPy calls, behind some others; say which runs what operation."""
+    lines, equations = [], space.setdefault(EQUATIONS, {})
     for n, (row, what, step) in enumerate(build.runs):
         if row is None:
             space[f"call{n}"] = what
-            lines.append(f"    call{n}()")
+            lines.append(f"call{n}()")
             if len(step.equations) == 1:
-                equations[len(lines) + _FIRST] = step.equations[0]
+                equations[before + len(lines)] = step.equations[0]
         else:
-            lines.append(f"    code = drive({row})")
-            lines.append(f"    if code: fail(code, {what})")
-    lines.append(f"    return [{', '.join(_output(build, space, i) for i in graph.outputs)}]")
-    text = "\n".join([_HEAD, *[f"        {line}" for line in lines], _FOOT])
-    exec(compile(text, FILE, "exec"), space)
-    return space["run"]
+            lines.append(f"code = drive({row})")
+            lines.append(f"if code: fail(code, {what})")
+    return lines
 
 
 def _in_numpy(graph: Graph) -> Callable:
@@ -150,7 +174,7 @@ def _failer(build: Build) -> Callable:
 
     def fail(code: int, start: int) -> None:
         if code < 0:
-            watch().raise_again()
+            build.watch.raise_again()
         position = build.guards[start + code - 1]
         eq = graph.equations[position]
         if eq.prim is not GUARD:
@@ -160,74 +184,83 @@ def _failer(build: Build) -> Callable:
     return fail
 
 
-def _mover(build: Build, i: int) -> Callable:
-    """Return a function that lets a value that lives outside be another array from now on."""
-    arguments, at, address = build.arguments, build.at, builtin("address")
-    slots, views = build.places[i].slots, _views_of(build, i)
-    many = len(slots) > _FEW
-    few = [] if many else slots
-    words = np.array([word for word, _ in slots], np.intp)
-    offsets = np.array([offset for _, offset in slots], np.int64)
-    numbers = memoryview(arguments)
+class _Outside:
+    """The values that live outside of a program's memory: large arguments and results, which each call has anew."""
 
-    def move(x: np.ndarray) -> None:
-        start = address(x)
-        for word, offset in few:
-            numbers[word] = start + offset
-        if many:
-            arguments[words] = offsets + start
-        at[i] = x
-        for eq, o in views:
-            at[o] = view_of(eq, at[eq.ins[0]])
+    def __init__(self, build: Build):
+        self.build = build
+        values = {i for i, place in build.places.items() if place.outside}
+        # Python may read any value if the program calls NumPy or asks for values, otherwise those that are results
+        everything = bool(build.guards) or any(row is None for row, *_ in build.runs)
+        read, self.views = set(build.graph.outputs), {}
+        for eq, o in reversed(build.views):
+            if build.base[o] in values and (everything or o in read):
+                read.update(eq.ins)
+                self.views.setdefault(build.base[o], []).insert(0, (eq, o))
+        self.read = values if everything else set(self.views)
+        self.let_go = functools.partial(  # a program does not keep the arrays of its last call
+            build.at.update, dict.fromkeys([*values, *(o for _, o in build.views if build.base[o] in values)])
+        )
 
-    return move
+    def mover(self, i: int) -> Callable:
+        """Return a function that lets a value be another array from now on."""
+        arguments, at, address = self.build.arguments, self.build.at, builtin("address")
+        slots, views, read = self.build.places[i].slots, self.views.get(i, ()), i in self.read
+        many = len(slots) > _FEW
+        few = [] if many else slots
+        words = np.array([word for word, _ in slots], np.intp)
+        offsets = np.array([offset for _, offset in slots], np.int64)
+        numbers = memoryview(arguments)
 
+        def move(x: np.ndarray) -> None:
+            start = address(x)
+            for word, offset in few:
+                numbers[word] = start + offset
+            if many:
+                arguments[words] = offsets + start
+            if read:
+                at[i] = x
+            for eq, o in views:
+                at[o] = view_of(eq, at[eq.ins[0]])
 
-def _views_of(build: Build, i: int) -> list:
-    """Return the views of a value that Python reads: any, if the program calls NumPy or asks for values."""
-    read = set(build.graph.outputs)
-    everything = any(row is None for row, *_ in build.runs) or bool(build.guards)
-    found = []
-    for eq, o in reversed(build.views):
-        if build.base[o] == i and (everything or o in read):
-            read.update(eq.ins)
-            found.append((eq, o))
-    return found[::-1]
+        return move
 
+    def pointer(self, i: int) -> Callable:
+        """Return a function that points to an argument, or to a copy without gaps, and returns what must be kept."""
+        move = self.mover(i)
 
-def _pointer(build: Build, i: int) -> Callable:
-    move = _mover(build, i)
+        def point(x: Any) -> Any:
+            x = x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
+            move(x)
+            return x
 
-    def point(x: Any) -> None:
-        move(x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C"))
+        return point
 
-    return point
+    def fresh(self, i: int) -> Callable:
+        """Return a function that gives a large result its memory.
 
+        New memory from the system costs as much as computing it, page by page. So the memory handed out last is
+        remembered, and what nobody holds any more is handed out again: each time as an array of its own, for whoever
+        had it before may have changed its shape or flags, or given it away.
+        """
+        move = self.mover(i)
+        t = self.build.graph.types[i]
+        given: list = []
 
-def _fresh(build: Build, i: int) -> Callable:
-    """Return a function that gives a large result its memory.
-
-    New memory from the system costs as much as computing it, page by page. So the arrays handed out last are
-    remembered, and one that nobody else holds any more is handed out again.
-    """
-    move = _mover(build, i)
-    t = build.graph.types[i]
-    given: list = []
-
-    def fresh(donated: Any = None) -> np.ndarray:
-        if donated is not None and donated.flags.carray:
-            y = donated[...]  # an array of its own, by which it can be told from the one that is gone
+        def fresh(donated: Any = None) -> np.ndarray:
+            if donated is not None and donated.flags.carray:
+                y = donated.view()  # likewise: it can be told from the one that is gone
+                move(y)
+                return y
+            for k in range(len(given)):
+                if sys.getrefcount(given[k]) == 2:  # the list's own reference, and the argument's
+                    y = given[k].view()
+                    break
+            else:
+                given.append(np.empty(t.shape, t.dtype))
+                y = given[-1].view()
+                del given[:-_REMEMBERED]
             move(y)
             return y
-        for k in range(len(given)):
-            if sys.getrefcount(given[k]) == 2:  # the list's own reference, and the argument's
-                y = given[k]
-                break
-        else:
-            y = np.empty(t.shape, t.dtype)
-            given.append(y)
-            del given[:-_REMEMBERED]
-        move(y)
-        return y
 
-    return fresh
+        return fresh

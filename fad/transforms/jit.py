@@ -268,6 +268,8 @@ class _Call:
                 with jitted._lock:
                     if path.program is None:
                         path.compile()
+            if path.takes_over:
+                self.leave_constants(path)
             try:
                 self.written = path.takes_over
                 out = path.run(self.xs)
@@ -287,6 +289,13 @@ class _Call:
             self.promote(signature, path, quick)
             return out
         return self.record(key, expected, last)
+
+    def leave_constants(self, path: Path) -> None:
+        """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
+        given = [self.xs[k] for k in path.donated]
+        if path.captured and overlaps(given, [x for x, _ in path.captured]):
+            for k in path.donated:
+                self.xs[k] = self.xs[k].copy()
 
     def promote(self, signature: Signature, path: Path, quick: Any) -> None:
         """Try this path first next time."""

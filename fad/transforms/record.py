@@ -323,21 +323,26 @@ def _output(trace: RecordTrace, y: Any) -> int:
 def _captured(trace: RecordTrace, outs: list) -> list:
     """Return the constant arrays that live on outside the recording, with their fingerprints."""
     mode = config.check_mutation.get()
-    if mode == "off":
-        return []
     found = []
     kept, trace.kept = trace.kept, []
     views = Counter(id(x.base) for x in kept if type(x) is np.ndarray and x.base is not None)
     constants = trace.constants
     while kept:
         x = kept.pop()
-        if type(x) is np.ndarray and x.size and x.flags.writeable:
+        if type(x) is np.ndarray and x.size and _is_writeable(x):
             # Held by the constants, this variable and the call: an array made inside the function has no other owner.
             owners = sys.getrefcount(x) - 3
             if owners > 0 or _has_owner(x.base, views) or any(x is y for y in outs):
-                found.append((x, fingerprint(x, mode)))
+                found.append((x, None if mode == "off" else fingerprint(x, mode)))
     del constants
     return found
+
+
+def _is_writeable(x: Any) -> bool:
+    """Tell whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
+    while type(x) is np.ndarray and not x.flags.writeable:
+        x = x.base
+    return x is not None
 
 
 def _has_owner(base: Any, views: Counter) -> bool:

@@ -11,7 +11,11 @@ import fad
 pytest.importorskip("llvmlite")
 from natively import compiled, in_threads
 
-from fad.compile.llvm.entry import builtin, gate
+from fad.compile.llvm import engine
+from fad.compile.llvm.entry import Shut, builtin, gate
+from fad.compile.llvm.fixed import guard_text
+
+X = np.linspace(0.1, 0.9, 12)
 
 
 def test_one_thread_at_a_time_is_within_a_gate():
@@ -19,7 +23,7 @@ def test_one_thread_at_a_time_is_within_a_gate():
 
     def work(k):
         for _ in range(200):
-            with door:
+            with door.patient:
                 inside.append(None)
                 time.sleep(0)
                 seen.append(len(inside))
@@ -27,6 +31,15 @@ def test_one_thread_at_a_time_is_within_a_gate():
 
     in_threads(work)
     assert seen == [1] * 800
+
+
+def test_a_gate_that_somebody_is_in_says_so_to_who_does_not_wait():
+    door = gate()
+    for _ in range(2):
+        with door, pytest.raises(Shut), door:
+            raise AssertionError("two are in the gate")
+    with door:
+        pass
 
 
 @pytest.mark.parametrize("error", [ValueError("of its own"), KeyboardInterrupt(), SystemExit(3)])
@@ -38,6 +51,14 @@ def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
         assert raised.value is error
     with door:
         pass
+
+
+def test_a_handler_may_compile_while_its_thread_is_compiling():
+    def interrupted():
+        engine.addresses({"guard64": lambda: guard_text(64)})
+        return "define i32 @of_a_test() {\n  ret i32 0\n}\n"
+
+    assert engine.addresses({"of_a_test": interrupted})["of_a_test"]
 
 
 def test_the_driver_is_a_function_like_those_of_python():
@@ -85,6 +106,14 @@ def test_other_threads_of_python_run_while_native_code_does():
         time.sleep(0.001)
     thread.join()
     assert len(counted) > 3
+
+
+def test_a_thread_that_finds_a_program_at_work_gets_the_same_bits_from_it():
+    slow = compiled(lambda x: fad.fori_loop(0, 300_000, lambda i, v: np.cos(v) + 1e-3 * np.tanh(v * i), x), X)
+    want, found = slow(X), []
+    in_threads(lambda k: found.append(slow(X)))
+    for y in found:
+        np.testing.assert_array_equal(y, want)
 
 
 def test_threads_that_call_one_program_get_their_own_results():

@@ -120,6 +120,41 @@ print(len(seen) > 1, sum(t < start + 0.3 for t in seen) > 0)
     assert done.stdout == "True True\n", done.stderr
 
 
+def test_tiny_steps_in_another_thread_do_not_keep_ctrl_c_from_the_main_one():
+    done = run("""
+f, x, _ = native("single numbers")
+g, y, _ = native("matrix products")
+g(np.full((700, 700), 0.001), 2.0)
+slow = np.full((700, 700), 0.001)
+thread = threading.Thread(target=f, args=(x, np.inf), daemon=True)
+thread.start()
+for _ in range(5):
+    sent = []
+    threading.Timer(0.3, lambda: (sent.append(time.perf_counter()), os.kill(os.getpid(), signal.SIGINT))).start()
+    try:
+        g(slow, 2000.0)
+    except KeyboardInterrupt:
+        print("stopped" if time.perf_counter() - sent[0] < 1.0 else "late", flush=True)
+os._exit(0)  # the other thread's loop never ends
+""")
+    assert done.stdout.split() == ["stopped"] * 5, done.stderr
+
+
+def test_a_handler_may_call_the_program_that_it_interrupted():
+    done = run("""
+for name in ("single numbers", "arrays"):
+    f, x, want = native(name)
+    seen = []
+    signal.signal(signal.SIGALRM, lambda *_: seen.append(f(x, 6.0)))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    f(x, 1e8 if name == "single numbers" else 2e6)
+    np.testing.assert_allclose(seen[0], want, rtol=1e-14)
+    np.testing.assert_array_equal(f(x, 6.0), want)
+print("right")
+""")
+    assert done.stdout == "right\n", done.stderr
+
+
 def test_a_loop_in_another_thread_goes_on_when_the_main_one_is_interrupted():
     done = run("""
 f, x, _ = native("arrays")

@@ -20,7 +20,7 @@ _OF_PYTHON = (
     "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
     "PyBuffer_Release",
 )  # fmt: skip
-_lock = threading.Lock()
+_lock = threading.RLock()  # a handler of signals may come to compile something meanwhile
 _addresses: dict[str, int] = {}
 _modules: list = []  # engines and objects are kept alive for as long as the process
 _outside: list = []

@@ -5,7 +5,8 @@ the loop takes the interpreter's lock, asks for handlers that wait, and if one r
 returns; the caller raises it there. Looking at the clock costs a few nanoseconds and asking a fraction of a
 microsecond, so loops of cheap steps look once in many steps.
 
-A *watch* is twelve words of memory, one for the process; see `_WORDS`. A *pace* is three words of one loop: how many
+A *watch* is ten words of memory, one for each program; see `_WORDS`. Were it one for all, a thread of tiny steps would
+ask each time it is due, and Python answers the main thread alone. A *pace* is three words of one loop: how many
 steps are left before the next look, how many lie between two looks, and when the last one was.
 """
 
@@ -45,7 +46,7 @@ out:
 
 def glance_text() -> str:
     """Return the function that looks at the clock, and asks Python if it is time: of a watch, and a pace or null."""
-    if not watch().works:
+    if not _python().works:
         return NEVER
     fields = [f"  %{w}_at = getelementptr i64, ptr %S, i64 {k}" for k, w in enumerate(_WORDS)]
     fields += [f"  %{w} = load ptr, ptr %{w}_at" for w in _WORDS[1:6]]
@@ -116,12 +117,30 @@ glance:
   br i1 %stopped, label %{stop}, label %{on}"""
 
 
-class _Watch:
-    """The memory of the watch; where Python's functions or the clock cannot be had, loops run to their end."""
+class Watch:
+    """The memory of one program's watch: a program runs in one thread at a time, and only the main one gets answers."""
 
     def __init__(self) -> None:
-        self.memory = np.zeros(len(_WORDS), np.int64)
+        self.memory = _python().words.copy()
         self.address: int = self.memory.ctypes.data
+
+    def raise_again(self) -> None:
+        """Raise what a handler raised while native code ran."""
+        place = _WORDS.index("type")
+        kind, value, traceback = (int(x) or None for x in self.memory[place : place + 3])
+        self.memory[place : place + 3] = 0
+        _python().restore(kind, value, traceback)
+        raise AssertionError("native code stopped without an exception")
+
+
+class _Python:
+    """What a watch begins as: the functions of Python that it asks, and the clock.
+
+    Where they cannot be had, loops run to their end.
+    """
+
+    def __init__(self) -> None:
+        self.words = np.zeros(len(_WORDS), np.int64)
         self.keep: list[Any] = []
         self.works = False
         try:
@@ -135,18 +154,10 @@ class _Watch:
             return
         self.restore.argtypes, self.restore.restype = [ctypes.c_void_p] * 3, None
         for word, function in {"clock": clock, **functions}.items():
-            self.memory[_WORDS.index(word)] = ctypes.cast(function, ctypes.c_void_p).value
+            self.words[_WORDS.index(word)] = ctypes.cast(function, ctypes.c_void_p).value
             self.keep.append(function)
-
-    def raise_again(self) -> None:
-        """Raise what a handler raised while native code ran."""
-        place = _WORDS.index("type")
-        kind, value, traceback = (int(x) or None for x in self.memory[place : place + 3])
-        self.memory[place : place + 3] = 0
-        self.restore(kind, value, traceback)
-        raise AssertionError("native code stopped without an exception")
 
 
 @functools.cache
-def watch() -> _Watch:
-    return _Watch()
+def _python() -> _Python:
+    return _Python()

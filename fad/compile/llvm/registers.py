@@ -11,7 +11,7 @@ import numpy as np
 from fad.compile.expand import Expanded, expanded
 from fad.compile.groups import node_facts
 from fad.compile.llvm.emit import BOOL, BYTES, LLVM_TYPE, Emitter, constant
-from fad.compile.llvm.interrupts import STOPPED, watch
+from fad.compile.llvm.interrupts import STOPPED
 from fad.compile.llvm.templates import emit, template
 from fad.compile.llvm.vectors import SCALAR
 from fad.compile.repeated import Loop
@@ -205,6 +205,6 @@ def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) ->
         address(eq.outs[-1])
     else:
         build.words.append(0)
-    build.words.append(watch().address)
+    build.words.append(build.watch.address)
     for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)

@@ -1,0 +1,102 @@
+"""What lives outside of a program's memory: large arguments, results and constants, which others hold, too."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import fad
+
+pytest.importorskip("llvmlite")
+from natively import compiled
+
+X = np.arange(10_000.0)
+
+
+def reshape(y):
+    y.shape = (100, 100)
+
+
+def reread(y):
+    y.dtype = np.int64
+
+
+def lock(y):
+    y.flags.writeable = False
+
+
+@pytest.mark.parametrize("change", [reshape, reread, lock])
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+def test_a_result_does_not_show_what_was_done_to_an_earlier_one_that_is_gone(change):
+    f = compiled(lambda x: x * 2.0, X)
+    for _ in range(4):
+        change(f(X))
+    y = f(X)
+    assert y.flags.writeable
+    assert y.dtype == float
+    np.testing.assert_array_equal(y, X * 2.0, strict=True)
+
+
+def test_memory_that_is_still_held_in_part_is_not_used_again():
+    f = compiled(lambda x: x * 2.0, X)
+    parts = [f(X + k)[1:3] for k in range(5)]
+    views = [memoryview(f(X + k)) for k in range(5)]
+    f(X)
+    for k in range(5):
+        np.testing.assert_array_equal(parts[k], (X + k)[1:3] * 2.0)
+        np.testing.assert_array_equal(views[k], (X + k) * 2.0)
+
+
+def test_memory_of_a_result_that_was_given_away_may_be_handed_out_again():
+    f, step = compiled(lambda x: x * 2.0, X), fad.jit(lambda w: w + 1.0, donate_argnums=0)
+    for _ in range(6):
+        w = f(X)
+        step(w)
+        del w
+
+
+CALLS = {
+    "loops alone": lambda x: np.sum(x * 2.0),
+    "a NumPy call": lambda x: np.sum(np.sort(x)),
+    "a view of it": lambda x: np.sum(np.sort(x[1:])),
+    "a question": lambda x: np.sum(x) if x[0] < 1.0 else x[0],
+    "a view of a result": lambda x: (x * 2.0, (x * 2.0)[5:]),
+    "gaps": lambda x: np.sum(x * x),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_program_does_not_keep_the_arrays_of_its_last_call(name):
+    f = CALLS[name]
+    make = (lambda: np.repeat(X, 2)[::2]) if name == "gaps" else X.copy
+    fast, x = compiled(f, make()), make()
+    want = fad.tree.leaves(f(x))
+    for _ in range(2):
+        for a, b in zip(fad.tree.leaves(fast(x)), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+    gone = weakref.ref(x)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_program_does_not_keep_the_arrays_of_a_call_that_failed():
+    fast = compiled(lambda x: np.linalg.inv(x) * 2.0, np.eye(90))
+    x = np.zeros((90, 90))
+    gone = weakref.ref(x)
+    with pytest.raises(np.linalg.LinAlgError):
+        fast(x)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("kind", [[("x", "f8"), ("t", "i4")], [("t", "i1"), ("x", "f8")]])
+@pytest.mark.parametrize("size", [30, 3000])
+def test_a_constant_that_is_a_field_of_records_is_read_at_its_elements(kind, size):
+    c = np.zeros(size, kind)["x"]
+    c[:] = np.arange(size)
+    a = np.random.default_rng(0).normal(size=(300, size))
+    for f in (lambda a: a @ c, lambda a: a * c + np.sum(c), lambda a: np.outer(c, a[:, 0]) @ a):
+        np.testing.assert_allclose(compiled(f, a)(a), f(a), rtol=1e-10, atol=1e-7)
