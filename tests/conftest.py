@@ -19,6 +19,8 @@ settings.register_profile(
     derandomize=True,  # the same examples in every run: a red test is a change, not a draw
     suppress_health_check=[HealthCheck.too_slow],
 )
+# For a longer search: pytest tests/properties --hypothesis-profile=search --hypothesis-seed=1
+settings.register_profile("search", settings.get_profile("fad"), derandomize=False, max_examples=400, database=None)
 settings.load_profile("fad")
 
 

@@ -78,12 +78,14 @@ def elementwise(
     complex: bool = False,
     samples: Callable | None = None,
     answers: tuple = (),
+    kinks: Callable | None = None,
 ) -> Primitive:
     """Make an elementwise operation from its partial derivatives, one ``(z, *xs) -> dz/dx`` per operand.
 
     An operand or result that a partial does not read is named with a leading underscore, and is then not kept
     for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
+    `kinks` tells where samples must not lie (see `fad.testing.contract`).
     """
     numpy = numpy or getattr(np, name, None)
     run: Any = forward or numpy
@@ -100,6 +102,7 @@ def elementwise(
         archetype="elementwise",
         domain=domain,
         complex=complex,
+        extra={} if kinks is None else {"kinks": kinks},
     )
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))

@@ -90,12 +90,20 @@ def _double(x):
 
 
 floor_divide = elementwise("floor_divide", None, None, operator="//", domain=((-2.0, 2.0), (0.5, 2.0)))
+
+
+def at_multiples(x, y):
+    """Return what is zero where the quotient is a whole number: there remainders jump."""
+    return (x / y - np.round(x / y),)
+
+
 remainder = elementwise(
-    "remainder", one, lambda _z, x, y: -np.floor_divide(x, y), operator="%", domain=((-2.0, 2.0), (0.5, 2.0))
-)
-fmod = elementwise(
-    "fmod", one, lambda _z, x, y: -np.trunc(x / y), domain=((-2.0, 2.0), (0.5, 2.0))
+    "remainder", one, lambda _z, x, y: -np.floor_divide(x, y), operator="%", domain=((-2.0, 2.0), (0.5, 2.0)),
+    kinks=at_multiples,
 )  # fmt: skip
+fmod = elementwise(
+    "fmod", one, lambda _z, x, y: -np.trunc(x / y), domain=((-2.0, 2.0), (0.5, 2.0)), kinks=at_multiples
+)
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------
 

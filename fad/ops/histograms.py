@@ -57,8 +57,23 @@ def _ends(a: Any, range: Any) -> tuple:
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
+def _off_edges(a: Any, bins: Any = 10, range: Any = None, **_: Any) -> tuple:
+    """Return how far values are from the edges where they change bins; the outermost move with the values."""
+    edges = np.histogram_bin_edges(a, bins, range)
+    edges = edges[1:-1] if range is None and np.ndim(bins) == 0 else edges
+    return (np.ravel(a)[:, None] - edges,)
+
+
+def _off_grid(sample: Any, bins: Any = 10, range: Any = None, **_: Any) -> tuple:
+    columns = np.transpose(sample) if np.ndim(sample) == 2 and hasattr(sample, "shape") else np.atleast_2d(sample)
+    bins = list(bins) if _has_length(bins) else len(columns) * [bins]
+    ranges = len(columns) * [None] if range is None else range
+    return tuple(_off_edges(a, *given)[0] for a, *given in zip(columns, bins, ranges, strict=True))
+
+
 @public(
     np.histogram,
+    kinks=_off_edges,
     samples=lambda s: [
         call(s.real(7), 4),
         call(s.real(7), 3, weights=s.real(7)),
@@ -100,6 +115,7 @@ def _added_up(found: list[tuple], weights: Any) -> Any:
 
 @public(
     np.histogramdd,
+    kinks=_off_grid,
     samples=lambda s: [
         call(s.real(7, 2), 3),
         call(s.real(6, 2), (2, 3), weights=s.positive(6), density=True),
@@ -156,6 +172,7 @@ def _axis_edges(i: int, a: Any, bins: Any, range: Any) -> Any:
 
 @public(
     np.histogram2d,
+    kinks=lambda x, y, bins=10, **_: _off_grid([x, y], bins if isinstance(bins, list) else [bins, bins]),
     samples=lambda s: [
         call(s.real(7), s.real(7), 3),
         call(s.real(6), s.real(6), [2, np.array([-1.0, 0.1, 1.9])], weights=s.real(6)),

@@ -14,6 +14,7 @@ from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.ops.elementwise import at_multiples
 
 
 def _where_vjp(k, ct, y, cond, *branches):
@@ -233,7 +234,7 @@ def _frexp(x, /, **options):
 frexp = public(np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))])(_frexp)
 
 
-@public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))])
+@public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))], kinks=at_multiples)
 def divmod(x, y, /, **options):
     """Return floor quotient (flat) and remainder."""
     refuse_options("divmod", options)

@@ -145,20 +145,40 @@ def _lane(other: Call, case: Case) -> list | None:
     return operands if all(np.shape(x) == y.shape and np.result_type(x) == y.dtype for x, y in pairs) else None
 
 
-def cases(operation: Any, dtype: Any = np.float64, lanes: int = 3) -> list[Case]:
-    """Return the sample calls of an operation, drawn in a dtype.
+def cases(operation: Any, dtype: Any = np.float64, lanes: int = 3, seed: int = 0) -> list[Case]:
+    """Return the sample calls of an operation, drawn in a dtype; each seed draws other numbers.
 
     Raises GradientCheckError if the operation has none.
     """
-    samples = samples_of(operation)
-    seed = zlib.crc32(operation.name.encode())
-    drawn = [samples(Sampler(seed + i, dtype)) for i in range(lanes)]
+    first = zlib.crc32(operation.name.encode()) + 1_000_003 * seed
+    drawn = [_clear_samples(operation, first + i, dtype) for i in range(lanes)]
     if not drawn[0]:
         raise GradientCheckError(f"the operation {operation.name} has an empty list of samples")
     made = []
     for number, versions in enumerate(zip(*drawn, strict=True)):
         made.append(Case(operation, number, versions[0], list(versions)))
     return made
+
+
+def _clear_samples(operation: Any, seed: int, dtype: Any) -> list[Call]:
+    """Draw an operation's sample calls, and those that lie close to a kink anew."""
+    samples = samples_of(operation)
+    drawn = samples(Sampler(seed, dtype))
+    for more in range(1, 100):
+        close = [k for k, sample in enumerate(drawn) if _close_to_a_kink(operation, sample)]
+        if not close:
+            return drawn
+        others = samples(Sampler(seed + 104_729 * more, dtype))
+        drawn = [others[k] if k in close else sample for k, sample in enumerate(drawn)]
+    raise GradientCheckError(f"the samples {close} of the operation {operation.name} lie close to a kink on every draw")
+
+
+def _close_to_a_kink(operation: Any, sample: Call) -> bool:
+    kinks = operation.extra.get("kinks")
+    return kinks is not None and any(np.any(np.abs(gap) < _GAP) for gap in kinks(*sample.args, **sample.kwargs))
+
+
+_GAP = 0.02  # differences step 1e-3 to either side
 
 
 def samples_of(operation: Any) -> Callable:

@@ -34,7 +34,9 @@ CLAUSES: dict[str, list[tuple[Callable[[Case], None], tuple]]] = {
 }
 
 
-def contract(operation: Any, samples: Callable | None = None, groups: Iterable[str] | None = None) -> None:
+def contract(
+    operation: Any, samples: Callable | None = None, groups: Iterable[str] | None = None, *, seed: int = 0
+) -> None:
     """Try an operation on its samples against every clause that each operation of fad itself must pass.
 
     The value equals NumPy's under each transform and nothing is mutated; the JVP equals differences of values, the
@@ -43,9 +45,10 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
 
     A room may write notes for its operation beside the rule: ``complex=False`` (no complex operands), ``order=1``
     (no second derivative), ``constants=(1, "rcond")`` (arguments that are never traced, by position or name),
-    ``numerical=False`` (the result's shape depends on the numbers, so differences are meaningless),
-    ``rounding="single"`` (of single precision operands the reference rounds in single precision on the way to a
-    double result, so that the digits beyond are noise).
+    ``kinks=lambda x, y: (x - y,)`` (of the arguments of a call, arrays that are zero where there is a kink or a jump:
+    samples close to one are drawn anew), ``numerical=False`` (the result's shape depends on the numbers, so differences
+    are meaningless), ``rounding="single"`` (of single precision operands the reference rounds in single precision on
+    the way to a double result, so that the digits beyond are noise).
 
     Parameters
     ----------
@@ -56,6 +59,8 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
         Needed for a plain callable only.
     groups : iterable of str, optional
         Some of ``fad.testing.CLAUSES``; all if not given.
+    seed : int, keyword only
+        The same operation and seed draw the same numbers; another seed draws others.
 
     Raises
     ------
@@ -74,19 +79,19 @@ def contract(operation: Any, samples: Callable | None = None, groups: Iterable[s
     unknown = set(chosen) - set(CLAUSES)
     if unknown:
         raise ValueError(f"no such groups of clauses: {sorted(unknown)}; there are {list(CLAUSES)}")
-    failures = list(breaches(operation, chosen))
+    failures = list(breaches(operation, chosen, seed))
     if failures:
         more = f"\n  and {len(failures) - 8} more" if len(failures) > 8 else ""
         text = "\n".join(failures[:8]) + more
         raise GradientCheckError(f"the operation {operation.name} breaks its contract:\n{text}")
 
 
-def breaches(operation: Any, groups: Iterable[str]) -> Iterator[str]:
+def breaches(operation: Any, groups: Iterable[str], seed: int = 0) -> Iterator[str]:
     """Give what goes wrong, sample by sample and clause by clause, as it is found."""
     for dtype in (np.float64, np.complex128, np.float32, np.complex64):
         wanted = [clause for group in groups for clause, dtypes in CLAUSES[group] if dtype in dtypes]
         if wanted and _tried_in(operation, dtype):
-            for case in cases(operation, dtype):
+            for case in cases(operation, dtype, seed=seed):
                 if _applies(case, dtype):
                     yield from (text for clause in wanted if (text := _failure(clause, case)))
 

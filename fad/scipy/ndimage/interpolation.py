@@ -263,6 +263,11 @@ def _coordinate_samples(s):
     ]  # fmt: skip
 
 
+def _at_pixels(_image: Any, c: Any, **_: Any) -> tuple:
+    """Return what is zero on the pixels and halfway between them: straight lines have kinks there."""
+    return (2.0 * c - np.round(2.0 * c),)
+
+
 def _real_coordinates(c: Any) -> Any:
     c = as_array(c)
     if c.dtype.kind == "c":
@@ -270,7 +275,7 @@ def _real_coordinates(c: Any) -> Any:
     return c.astype(np.float64)
 
 
-@door("map_coordinates", samples=_coordinate_samples)
+@door("map_coordinates", samples=_coordinate_samples, kinks=_at_pixels)
 def map_coordinates(input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
     """Return an image's values between its pixels; image and coordinates may both be traced.
 

@@ -27,7 +27,7 @@ from fad.core.samples import call
 from fad.core.tracer import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.doors import doors, missing
-from fad.scipy.spatial.pairs import root, summed
+from fad.scipy.spatial.pairs import kinks, root, summed
 
 door = doors("spatial.distance")
 
@@ -136,6 +136,10 @@ def _two(s):
     return [call(s.real(4), s.real(4)), call(s.real(3), s.real(3), w=s.positive(3))]
 
 
+def _kinks_of_two(u: Any, v: Any, *_: Any, **__: Any) -> tuple:
+    return kinks(u, v)
+
+
 def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Callable:
     def between(u, v, w=None):
         u, v = _vector(u), _vector(v)
@@ -145,7 +149,7 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
 
     between.__name__ = name
     between.__doc__ = f"Return the {what} between two vectors, with optional weights."
-    return door(name, samples=_two, complex=False, rounding="single")(between)
+    return door(name, samples=_two, kinks=_kinks_of_two, complex=False, rounding="single")(between)
 
 
 def _cityblock(u: Any, v: Any, w: Any) -> Any:
@@ -170,13 +174,13 @@ canberra = _pair("canberra", _canberra, "sum of differences relative to the sum 
 braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over that of absolute sums", True)
 
 
-@door("chebyshev", complex=False, samples=_two)
+@door("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
 def chebyshev(u, v, w=None):
     """Return the largest absolute difference of two vectors, among places with a positive weight."""
     return _powers(_vector(u), _vector(v), _weights(w), math.inf)
 
 
-@door("minkowski", complex=False, rounding="single", samples=lambda s: [
+@door("minkowski", complex=False, rounding="single", kinks=_kinks_of_two, samples=lambda s: [
     call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
     call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
 def minkowski(u, v, p=2, w=None):
@@ -195,13 +199,13 @@ def minkowski(u, v, p=2, w=None):
     return _powers(u, v, _weights(w), p)
 
 
-@door("cosine", complex=False, rounding="single", samples=_two)
+@door("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
 def cosine(u, v, w=None):
     """Return 1 less the cosine of the angle between two vectors."""
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
-@door("correlation", complex=False, samples=_two)
+@door("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
 def correlation(u, v, w=None, centered=True):
     """Return 1 less the correlation of two vectors."""
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered))
@@ -355,7 +359,7 @@ def _cdist_samples(s):
     ]  # fmt: skip
 
 
-@door("cdist", samples=_cdist_samples, complex=False)
+@door("cdist", samples=_cdist_samples, complex=False, kinks=lambda a, b, *_, **__: kinks(a[:, None], b))
 def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all points of two sets, in double precision.
 
@@ -385,7 +389,12 @@ def _pdist_samples(s):
     ]  # fmt: skip
 
 
-@door("pdist", samples=_pdist_samples, complex=False, rounding="single")
+def _kinks_of_all(x: Any, *_: Any, **__: Any) -> tuple:
+    i, j = np.triu_indices(len(x), 1)
+    return kinks(x[i], x[j])
+
+
+@door("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix."""
     refuse_out(out)

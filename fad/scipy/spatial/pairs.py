@@ -311,6 +311,12 @@ def _vjp_b(ct, y, u, v, a, b, **params):
     return fit(found, b.shape, b.dtype)
 
 
+def kinks(u: Any, v: Any) -> tuple:
+    """Return what is zero where distances of points have kinks, or poles, from which more room is needed."""
+    sizes = np.sort(np.abs(u - v), axis=-1)
+    return np.abs(u) - np.abs(v), sizes[..., -1] - sizes[..., -2], np.sum(np.abs(u + v), axis=-1) / 25.0
+
+
 def _samples(s):
     def sample(over, kernel, order, p=0.0, u=(1, 2), v=(1, 1)):
         return call(
@@ -336,6 +342,7 @@ pairs_p = register(
         batch=lambda size, batched, xs, params: bind(pairs_p, *align(batched, xs), **params),
         samples=_samples,
         complex=False,
+        extra={"kinks": lambda u, v, a, b, **_: kinks(a[:, None], b)},
     )
 )
 

@@ -97,7 +97,10 @@ def _huber_width(_z, delta, r):
     return np.maximum(np.abs(r) - delta, 0.0)
 
 
-huber = special("huber", _huber_width, lambda _z, delta, r: np.clip(r, -delta, delta), domain=((0.5, 1.4), (-2.0, 2.0)))
+huber = special(
+    "huber", _huber_width, lambda _z, delta, r: np.clip(r, -delta, delta), domain=((0.5, 1.4), (-2.0, 2.0)),
+    kinks=lambda delta, r: (np.abs(r) - delta,),
+)  # fmt: skip
 
 
 def _pseudo_huber_width(_z, delta, r):
