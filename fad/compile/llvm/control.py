@@ -16,7 +16,48 @@ LOOP = (
 )  # fmt: skip
 BRANCH = ("index", "width", "branches", "bodies", "watch")
 
-_PATCH = """define internal void @patch(ptr %list, i64 %n, ptr %A, i64 %t, i64 %p) alwaysinline {
+
+def rows_text(owner: str) -> str:
+    """Return ``owner_rows``, which runs n rows of a table: functions, and the one argument of each.
+
+    It stops at the first that returns non-zero, and returns its number from one on; -1 if it was interrupted, and 0
+    when all have run. Modules are joined, so each driver has one by a name of its own.
+    """
+    return f"""define internal i64 @{owner}_rows(ptr %F, ptr %P, i64 %n, ptr %watch) alwaysinline {{
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %one, label %out
+one:
+  %i = phi i64 [0, %entry], [%next, %on]
+  %fp = getelementptr ptr, ptr %F, i64 %i
+  %f = load ptr, ptr %fp
+  %pp = getelementptr ptr, ptr %P, i64 %i
+  %p = load ptr, ptr %pp
+  %code = call i32 %f(ptr %p)
+  %next = add i64 %i, 1
+  %bad = icmp ne i32 %code, 0
+  br i1 %bad, label %stop, label %fine
+fine:
+{look("on", "%next", "halt")}
+on:
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %one, label %out
+stop:
+  %halted = icmp eq i32 %code, {STOPPED}
+  br i1 %halted, label %halt, label %other
+other:
+  ret i64 %next
+halt:
+  ret i64 -1
+out:
+  ret i64 0
+}}
+"""
+
+
+def _patch_text(owner: str) -> str:
+    """Return ``owner_patch``, which writes the words of a list of patches, for step t at position p."""
+    return f"""define internal void @{owner}_patch(ptr %list, i64 %n, ptr %A, i64 %t, i64 %p) alwaysinline {{
 entry:
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %one, label %out
@@ -51,34 +92,10 @@ one:
   br i1 %more, label %one, label %out
 out:
   ret void
-}
-"""
-_ROWS = f"""define internal i32 @rows(ptr %F, ptr %P, i64 %n, ptr %watch) alwaysinline {{
-entry:
-  %some = icmp sgt i64 %n, 0
-  br i1 %some, label %one, label %out
-one:
-  %i = phi i64 [0, %entry], [%next, %on]
-  %fp = getelementptr ptr, ptr %F, i64 %i
-  %f = load ptr, ptr %fp
-  %pp = getelementptr ptr, ptr %P, i64 %i
-  %p = load ptr, ptr %pp
-  %code = call i32 %f(ptr %p)
-  %next = add i64 %i, 1
-  %bad = icmp ne i32 %code, 0
-  br i1 %bad, label %stop, label %fine
-fine:
-{look("on", "%next", "stop")}
-on:
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %one, label %out
-stop:
-  %why = phi i32 [%code, %one], [{STOPPED}, %glance]
-  ret i32 %why
-out:
-  ret i32 0
 }}
 """
+
+
 _COPIES = """declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define internal void @copies(ptr %list, i64 %n, ptr %A, i64 %to, i64 %from) alwaysinline {
 entry:
@@ -121,12 +138,12 @@ def loop_text() -> str:
     """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes."""
     pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done", "watch"}
     head = _words(LOOP, pointers)
-    return f"""{_PATCH}{_ROWS}{_COPIES}
+    return f"""{_patch_text("loop")}{rows_text("loop")}{_COPIES}
 define i32 @loop(ptr %W) {{
 entry:
 {head}
   call void @copies(ptr %carries, i64 %carried, ptr %A, i64 1, i64 0)
-  call void @patch(ptr %once, i64 %onces, ptr %A, i64 0, i64 0)
+  call void @loop_patch(ptr %once, i64 %onces, ptr %A, i64 0, i64 0)
   %counted = icmp ne ptr %count, null
   br i1 %counted, label %read, label %begin
 read:
@@ -162,9 +179,9 @@ number:
   store i64 %p, ptr %index
   br label %step
 step:
-  call void @patch(ptr %patches, i64 %patched, ptr %A, i64 %t, i64 %p)
-  %code = call i32 @rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
-  %bad = icmp ne i32 %code, 0
+  call void @loop_patch(ptr %patches, i64 %patched, ptr %A, i64 %t, i64 %p)
+  %row = call i64 @loop_rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
+  %bad = icmp ne i64 %row, 0
   br i1 %bad, label %stop, label %stepped
 stepped:
   %t1 = add i64 %t, 1
@@ -192,7 +209,9 @@ say:
   store i64 %t, ptr %done
   br label %out
 stop:
-  %why = phi i32 [%code, %step], [{STOPPED}, %glance]
+  %which = phi i64 [%row, %step], [-1, %glance]
+  %halted = icmp slt i64 %which, 0
+  %why = select i1 %halted, i32 {STOPPED}, i32 1
   ret i32 %why
 out:
   ret i32 0
@@ -203,9 +222,7 @@ out:
 def branch_text() -> str:
     """Return the driver of branches: ``bodies`` has five words each (functions, arguments, rows, patches, patched)."""
     head = _words(BRANCH, {"index", "bodies", "watch"})
-    # modules are joined, so the names of their parts differ
-    parts = f"{_PATCH}{_ROWS}".replace("@patch(", "@branch_patch(").replace("@rows(", "@branch_rows(")
-    return f"""{parts}
+    return f"""{_patch_text("branch")}{rows_text("branch")}
 define i32 @branch(ptr %W) {{
 entry:
 {head}
@@ -237,7 +254,11 @@ chosen:
   %patches = load ptr, ptr %e3
   %patched = load i64, ptr %e4
   call void @branch_patch(ptr %patches, i64 %patched, ptr %A, i64 0, i64 0)
-  %code = call i32 @branch_rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
-  ret i32 %code
+  %row = call i64 @branch_rows(ptr %functions, ptr %arguments, i64 %rows, ptr %watch)
+  %bad = icmp ne i64 %row, 0
+  %halted = icmp slt i64 %row, 0
+  %answered = zext i1 %bad to i32
+  %why = select i1 %halted, i32 {STOPPED}, i32 %answered
+  ret i32 %why
 }}
 """

@@ -15,61 +15,30 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.llvm import engine
-from fad.compile.llvm.interrupts import STOPPED, look
+from fad.compile.llvm.control import rows_text
 
 _METH_O = 8  # a function of one argument, see https://docs.python.org/3/c-api/structures.html
-# `rows_of` runs a table of functions and one of their arguments. It stops at the first that returns non-zero, and
-# returns its number from one on, or -1 if it was interrupted. `drive` is what Python calls with the address of a row.
-TEXT = f"""declare ptr @fad_PyLong_AsVoidPtr(ptr)
+# `drive` is what Python calls with the address of a row: functions, their arguments, how many, and the watch.
+DRIVE = f"""{rows_text("drive")}declare ptr @fad_PyLong_AsVoidPtr(ptr)
 declare ptr @fad_PyLong_FromLongLong(i64)
 declare ptr @fad_PyEval_SaveThread()
 declare void @fad_PyEval_RestoreThread(ptr)
 define ptr @drive(ptr %self, ptr %number) {{
   %row = call ptr @fad_PyLong_AsVoidPtr(ptr %number)
+  %q1 = getelementptr i64, ptr %row, i64 1
+  %q2 = getelementptr i64, ptr %row, i64 2
+  %q3 = getelementptr i64, ptr %row, i64 3
+  %F = load ptr, ptr %row
+  %P = load ptr, ptr %q1
+  %n = load i64, ptr %q2
+  %watch = load ptr, ptr %q3
   %thread = call ptr @fad_PyEval_SaveThread()
-  %code = call i64 @rows_of(ptr %row)
+  %code = call i64 @drive_rows(ptr %F, ptr %P, i64 %n, ptr %watch)
   call void @fad_PyEval_RestoreThread(ptr %thread)
   %result = call ptr @fad_PyLong_FromLongLong(i64 %code)
   ret ptr %result
 }}
-define internal i64 @rows_of(ptr %S) {{
-entry:
-  %F = load ptr, ptr %S
-  %q1 = getelementptr i64, ptr %S, i64 1
-  %P = load ptr, ptr %q1
-  %q2 = getelementptr i64, ptr %S, i64 2
-  %n = load i64, ptr %q2
-  %q3 = getelementptr i64, ptr %S, i64 3
-  %watch = load ptr, ptr %q3
-  br label %step
-step:
-  %i = phi i64 [0, %entry], [%next, %on]
-  %fp = getelementptr ptr, ptr %F, i64 %i
-  %f = load ptr, ptr %fp
-  %pp = getelementptr ptr, ptr %P, i64 %i
-  %p = load ptr, ptr %pp
-  %code = call i32 %f(ptr %p)
-  %next = add i64 %i, 1
-  %bad = icmp ne i32 %code, 0
-  br i1 %bad, label %stop, label %fine
-fine:
-{look("on", "%next", "halt")}
-on:
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %step, label %done
-stop:
-  %halted = icmp eq i32 %code, {STOPPED}
-  br i1 %halted, label %halt, label %other
-other:
-  ret i64 %next
-halt:
-  ret i64 -1
-done:
-  ret i64 0
-}}
 """
-
-
 # `address` gives the address of an array whose elements lie in order, by Python's buffer protocol; attributes of the
 # array give it in ten times the time.
 ADDRESS = """declare i32 @fad_PyObject_GetBuffer(ptr, ptr, i32)
@@ -89,7 +58,7 @@ fine:
   ret ptr %result
 }
 """
-RUNTIME: dict[str, Callable[[], str]] = {"drive": lambda: TEXT, "address": lambda: ADDRESS}
+RUNTIME: dict[str, Callable[[], str]] = {"drive": lambda: DRIVE, "address": lambda: ADDRESS}
 
 
 class _Method(ctypes.Structure):
