@@ -78,9 +78,13 @@ class Mish(Activation):
 
 
 class Softplus(Activation):
-    """log(1 + exp(x))."""
+    """``log(1 + exp(beta x)) / beta``."""
 
     function = staticmethod(F.softplus)
+    settings = ("beta",)
+
+    def __init__(self, beta: float = 1.0):
+        self.beta = beta
 
 
 class Softsign(Activation):

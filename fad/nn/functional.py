@@ -94,13 +94,13 @@ def selu(x: Any) -> Any:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-def softplus(x: Any) -> Any:
-    """Return log(1 + exp(x)) without overflow.
+def softplus(x: Any, beta: float = 1.0) -> Any:
+    """Return ``log(1 + exp(beta x)) / beta`` without overflow.
 
     >>> softplus(np.array([0.0, 1000.0]))
     array([6.93147181e-01, 1.00000000e+03])
     """
-    return np.logaddexp(x, 0.0)
+    return np.logaddexp(x, 0.0) if beta == 1.0 else np.logaddexp(beta * x, 0.0) / beta
 
 
 def log_sigmoid(x: Any) -> Any:

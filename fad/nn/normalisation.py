@@ -138,7 +138,6 @@ class InstanceNorm(BatchNorm):
     def _keep(self, x: Any) -> None:
         over = tuple(range(2, x.ndim))
         mean, var = np.mean(np.mean(x, axis=over), axis=0), np.mean(np.var(x, axis=over, ddof=1), axis=0)
-        self.num_batches_tracked = self.num_batches_tracked + 1
         self.running_mean = _averaged(self.running_mean, mean, self.momentum)
         self.running_var = _averaged(self.running_var, var, self.momentum)
 

@@ -1,25 +1,30 @@
 """Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
 
 from fad.eager.nn import functional, init, utils
-from fad.eager.nn.attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
+from fad.eager.nn.attention import *  # noqa: F403
+from fad.eager.nn.attention import __all__ as _attention
+from fad.eager.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from fad.eager.nn.layers import *  # noqa: F403  (the layers of fad.nn, each adapted by one line)
 from fad.eager.nn.layers import __all__ as _layers
+from fad.eager.nn.lazy import *  # noqa: F403
+from fad.eager.nn.lazy import __all__ as _lazy
 from fad.eager.nn.losses import *  # noqa: F403
 from fad.eager.nn.losses import __all__ as _losses
-from fad.eager.nn.module import Module, ModuleDict, ModuleList, Sequential
+from fad.eager.nn.module import Module
 from fad.eager.tensor import Parameter
 
 __all__ = [
+    *_attention,
     *_layers,
+    *_lazy,
     *_losses,
     "Module",
     "ModuleDict",
     "ModuleList",
-    "MultiheadAttention",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "Sequential",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
     "functional",
     "init",
     "utils",

@@ -11,7 +11,7 @@ from fad.core.tracer import Tracer
 from fad.eager import functions as f
 from fad.eager.chance import drawn_key
 from fad.eager.composite import composite
-from fad.eager.functions import log_softmax, relu, sigmoid, softmax
+from fad.eager.functions import relu, sigmoid
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, through
 from fad.nn import functional as F
@@ -77,45 +77,155 @@ def _adapted(name: str) -> Callable:
 
 adaptive_avg_pool1d = _adapted("adaptive_avg_pool1d")
 adaptive_avg_pool2d = _adapted("adaptive_avg_pool2d")
+adaptive_avg_pool3d = _adapted("adaptive_avg_pool3d")
 adaptive_max_pool1d = _adapted("adaptive_max_pool1d")
 adaptive_max_pool2d = _adapted("adaptive_max_pool2d")
+adaptive_max_pool3d = _adapted("adaptive_max_pool3d")
+affine_grid = _adapted("affine_grid")
 avg_pool1d = _adapted("avg_pool1d")
 avg_pool2d = _adapted("avg_pool2d")
 avg_pool3d = _adapted("avg_pool3d")
+bilinear = _adapted("bilinear")
 celu = _adapted("celu")
+channel_shuffle = _adapted("channel_shuffle")
 conv1d = _adapted("conv1d")
 conv2d = _adapted("conv2d")
 conv3d = _adapted("conv3d")
-conv_transpose1d = _adapted("conv_transpose1d")
-conv_transpose2d = _adapted("conv_transpose2d")
-conv_transpose3d = _adapted("conv_transpose3d")
 cosine_embedding_loss = _adapted("cosine_embedding_loss")
 cosine_similarity = _adapted("cosine_similarity")
+ctc_loss = _adapted("ctc_loss")
+fold = _adapted("fold")
 gaussian_nll_loss = _adapted("gaussian_nll_loss")
 glu = _adapted("glu")
+grid_sample = _adapted("grid_sample")
 group_norm = _adapted("group_norm")
 hardshrink = _adapted("hardshrink")
 hardsigmoid = _adapted("hardsigmoid")
 hardswish = _adapted("hardswish")
 hinge_embedding_loss = _adapted("hinge_embedding_loss")
 interpolate = _adapted("interpolate")
+local_response_norm = _adapted("local_response_norm")
 margin_ranking_loss = _adapted("margin_ranking_loss")
 max_pool1d = _adapted("max_pool1d")
 max_pool2d = _adapted("max_pool2d")
 max_pool3d = _adapted("max_pool3d")
+multi_margin_loss = _adapted("multi_margin_loss")
 multilabel_soft_margin_loss = _adapted("multilabel_soft_margin_loss")
-normalize = _adapted("normalize")
 pad = _adapted("pad")
-pairwise_distance = _adapted("pairwise_distance")
 pixel_shuffle = _adapted("pixel_shuffle")
+pixel_unshuffle = _adapted("pixel_unshuffle")
 poisson_nll_loss = _adapted("poisson_nll_loss")
 prelu = _adapted("prelu")
 soft_margin_loss = _adapted("soft_margin_loss")
-softmin = _adapted("softmin")
 softshrink = _adapted("softshrink")
 tanhshrink = _adapted("tanhshrink")
 threshold = _adapted("threshold")
 triplet_margin_loss = _adapted("triplet_margin_loss")
+unfold = _adapted("unfold")
+
+
+def _transposed(dims: int) -> Callable:
+    fun = _adapted(f"conv_transpose{dims}d")
+
+    def call(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        return fun(input, weight, bias, stride, padding, output_padding, dilation, groups)
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = fun.__doc__
+    return call
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+
+
+# --- over an axis, which of old need not be named ---------------------------------------------------------------------
+
+
+def _axis(input: Tensor, dim: int | None) -> int:
+    return (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim
+
+
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Return exp(x) / sum(exp(x)) along an axis; without one, the first or second as in PyTorch."""
+    return f.softmax(input, _axis(input, dim), dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Return the logarithm of :func:`softmax`."""
+    return f.log_softmax(input, _axis(input, dim), dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Return :func:`softmax` of -x."""
+    return softmax(-input, dim, dtype)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Return x divided by its p-norm along an axis, or by `eps` where that is larger."""
+    if p == 2:
+        return composite("DivBackward0", lambda x: F.normalize(x, dim, eps), input)
+    return input / f.clamp(f.norm(input, p, dim, True), eps)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """Return the p-norm of ``x1 - x2 + eps`` along the last axis."""
+    y = composite("PairwiseDistanceBackward0", lambda x, y: F.pairwise_distance(x, y, p, eps), x1, x2)
+    return y.unsqueeze(-1) if keepdim else y
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Return a relaxed draw of a class, by the face's random numbers; with `hard` a single one, and its derivative."""
+    key = drawn_key()
+    return composite("SoftmaxBackward0", lambda x: F.gumbel_softmax(x, tau, hard, dim, key=key), logits)
+
+
+# --- with statistics that a program keeps -------------------------------------------------------------------------
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Normalise (batch, channels, ...) by the statistics given, or in training by those of the batch, of which the
+    ones given then take up a share."""
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm in evaluation needs running_mean and running_var: give training=True without")
+        statistics: Any = (running_mean.detach(), running_var.detach())
+    else:
+        statistics = (None, None)
+        over = (0, *range(2, input.ndim))
+        _average(running_mean, running_var, input, over, momentum)
+    return composite(
+        "NativeBatchNormBackward0", lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b, eps), input, *statistics, weight,
+        bias,
+    )  # fmt: skip
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Any = None,
+    bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel of each example of (batch, channels, ...), or by the statistics given if not
+    `use_input_stats`."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    _average(running_mean, running_var, input, tuple(range(2, input.ndim)), momentum)
+    return composite(
+        "InstanceNormBackward0", lambda x, w, b: F.instance_norm(x, w, b, eps), input, weight, bias
+    )
+
+
+def _average(mean: Tensor | None, var: Tensor | None, x: Tensor, over: tuple, momentum: float) -> None:
+    """Take the statistics of a batch into those that a program keeps."""
+    if mean is None or var is None:
+        return
+    values = np.asarray(x.detach())
+    for kept, new in ((mean, values.mean(over)), (var, values.var(over, ddof=1))):
+        new = new if new.ndim == 1 else new.mean(0)
+        kept.detach().mul_(1.0 - momentum).add_(Tensor((momentum * new).astype(kept.dtype)))
 
 
 def scaled_dot_product_attention(
@@ -152,12 +262,40 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     return composite("EmbeddingBackward0", lambda w: F.embedding(input.value, w, padding_idx), weight)
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each element to 0 with probability p and divide the others by 1 - p, by the face's random numbers."""
     if not training or p == 0.0:
         return input
     key = drawn_key()
     return composite("DropoutBackward0", lambda x: F.dropout(x, p, key=key), input)
+
+
+def _dropped(fun: Callable) -> Callable:
+    def call(input, p=0.5, training=True, inplace=False):
+        if not training or p == 0.0:
+            return input
+        key = drawn_key()
+        return composite("DropoutBackward0", lambda x: fun(x, p, key=key), input)
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = f"Apply `fad.nn.functional.{fun.__name__}` by the face's random numbers."
+    return call
+
+
+dropout1d, dropout2d, dropout3d, alpha_dropout = map(
+    _dropped, (F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout)
+)
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, *, mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the sums, means or maxima of rows of `weight`, bag by bag; see `fad.nn.functional.embedding_bag`."""
+    ends = None if offsets is None else offsets.value
+    return composite(
+        "EmbeddingBagBackward0", lambda w, s: F.embedding_bag(input.value, w, ends, mode, s), weight, per_sample_weights
+    )
 
 
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -208,16 +346,32 @@ smooth_l1_loss = _loss("SmoothL1LossBackward0", F.smooth_l1_loss)
 huber_loss = _loss("HuberLossBackward0", F.huber_loss)
 kl_div = _loss("KlDivBackward0", F.kl_div)
 
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable | None = None,
+    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """Return max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance of tensors, by default
+    :func:`pairwise_distance`."""
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    far = f.minimum(far, distance(positive, negative)) if swap else far
+    rows = f.clamp(near - far + margin, 0.0)
+    return rows if reduction == "none" else rows.sum() if reduction == "sum" else rows.mean()
+
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d",
-    "avg_pool2d", "avg_pool3d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
+    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d",
     "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu",
-    "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid",
-    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "pixel_shuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
-    "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
-    "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "embedding_bag", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm",
+    "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip

@@ -10,19 +10,24 @@ import numpy as np
 import fad.nn
 from fad import config, tree
 from fad.eager.chance import drawn_key, drawn_seed
+from fad.eager.creation import get_default_dtype
+from fad.eager.mode import no_grad
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
+from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from fad.eager.records import placed
 from fad.eager.tensor import Parameter, Tensor, lowered, wrap
 
 # PyTorch's names of settings that fad calls otherwise.
-_SETTINGS = {"dim": "axis", "start_dim": "start", "init": "init_value"}
+_SETTINGS = {
+    "dim": "axis", "start_dim": "start", "end_dim": "end", "init": "init_value", "unflattened_size": "sizes",
+}  # fmt: skip
 
 
 # Layers whose last setting may be `inplace`, of which nothing is kept: there is nothing to gain from it here.
 _INPLACE = (
-    "CELU", "Dropout", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "Mish", "ReLU", "ReLU6", "SELU",
-    "SiLU",
+    "AlphaDropout", "CELU", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "LeakyReLU", "Mish", "ReLU", "ReLU6", "SELU", "SiLU", "Threshold",
 )  # fmt: skip
 
 
@@ -36,15 +41,29 @@ class Layer(Module):
         if args and type(args[-1]) is bool and type(self).__name__ in _INPLACE:
             args = args[:-1]
         kwargs = {_SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
-        with config.use(default_dtype="float32"), fad.nn.seed(drawn_seed()):
-            core = self.core_class(*args, **kwargs)
+        core = self._new_core(args, kwargs)
         fields = self.__dict__
-        fields["core"] = core
+        fields["core"], fields["_given"] = core, (args, kwargs)
         fields["_drops"] = [m for m in core.modules() if isinstance(m, fad.nn.Dropout)]
         by_array = {id(x): name for name, x in core.named_parameters()}
         fields["_order"] = [by_array[id(x)] for x in tree.leaves(core)]
         for name, x in core.named_parameters():
             self.register_parameter(name, Parameter(Tensor(x)))
+
+    def _new_core(self, args: tuple, kwargs: dict) -> Any:
+        with config.use(default_dtype=get_default_dtype().name), fad.nn.seed(drawn_seed()):
+            return self.core_class(*args, **kwargs)
+
+    @no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, as when the layer was made, and begin the statistics again."""
+        fresh = self._new_core(*self._given)
+        for name, x in fresh.named_parameters():
+            if name in self._parameters:
+                self._parameters[name].copy_(Tensor(x))
+        store = self.core.__dict__.get("_buffers", {})
+        for name, x in fresh.__dict__.get("_buffers", {}).items():
+            store[name] = np.asarray(x, getattr(store[name], "dtype", None))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(lambda core, *args, **kwargs: core(*args, **kwargs), *args, **kwargs)
@@ -58,14 +77,46 @@ class Layer(Module):
             drop.key, drop.calls = drawn_key(), np.array(0)  # so that torch.manual_seed repeats a run
         _, structure = tree.flatten(core)
         parameters = self._parameters
-        run = tree.unflatten(structure, [lowered(parameters[name]) for name in self._order])
+        now = (parameters[name] if name in parameters else getattr(self, name) for name in self._order)
+        run = tree.unflatten(structure, [lowered(p) for p in now])
         args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
         return wrap(fun(run, *args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
-        if name != "core" and name in (found := self._own_buffers()):
+        fields = self.__dict__
+        if name in fields.get("_parameters", ()):
+            return fields["_parameters"][name]
+        core = fields.get("core")
+        if core is None:
+            return super().__getattr__(name)
+        found = self._own_buffers()
+        if name in found:
             return found[name]
+        if name not in fields.get("_computed", ()) and self._is_setting(name):
+            return core.__dict__[_SETTINGS.get(name, name)]
         return super().__getattr__(name)
+
+    def _is_setting(self, name: str) -> bool:
+        """Tell whether an attribute is a setting of the layer of `fad.nn`, as its width is; or a missing parameter."""
+        own = self.core.__dict__
+        key = _SETTINGS.get(name, name)
+        x = own.get(key, self)
+        return key[0] != "_" and x is not self and not isinstance(x, (np.ndarray, fad.nn.Module, Tensor))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        core = self.__dict__.get("core")
+        if core is None or name in ("training", "core"):
+            super().__setattr__(name, value)
+        elif type(value) is Tensor and name in core.__dict__.get("_buffers", {}):
+            self._write_buffer(name, value.numpy())
+        elif name in self._order and name in self._parameters and value is None:
+            del self._parameters[name]
+            setattr(core, name, None)
+            self._order.remove(name)
+        elif not isinstance(value, (Tensor, Module)) and self._is_setting(name):
+            setattr(core, _SETTINGS.get(name, name), value)
+        else:
+            super().__setattr__(name, value)
 
     def _own_buffers(self) -> dict[str, Tensor]:
         core = self.core.__dict__
@@ -94,15 +145,58 @@ def _adapted(title: str) -> type:
 
 
 # All layers of fad.nn but containers, which hold modules of one face or the other, and those that `attention` has.
-_NOT_HERE = ("Module", "MultiheadAttention", "Sequential", "TransformerEncoder", "TransformerEncoderLayer")
+_NOT_HERE = ("Module", "MultiheadAttention", "Sequential")
 _MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
 _MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
-__all__ = [name for name in _MADE if name not in _NOT_HERE]
+__all__ = [name for name in _MADE if name not in _NOT_HERE and not name.startswith("Transformer")]
 for _title in __all__:
     globals()[_title] = _adapted(_title)
 
 # Layers that are one call of a function need no copy of their core.
-Linear = globals()["Linear"]
-Linear.forward = lambda self, input: F.linear(input, self.weight, self._parameters.get("bias"))
+Linear, LayerNorm, Embedding = (globals()[_title] for _title in ("Linear", "LayerNorm", "Embedding"))
+Linear.forward = lambda self, input: F.linear(input, self.weight, self.bias)
 globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
+
+
+def _over_an_axis(title: str, function: Callable) -> None:
+    """Let a layer over an axis find the axis as the function does, where none is given."""
+    layer = globals()[title]
+    layer.__init__ = lambda self, dim=None: (Layer.__init__(self), self.__dict__.update(dim=dim))[0]
+    layer.forward = lambda self, input: function(input, self.dim)
+    layer.extra_repr = lambda self: f"dim={self.dim}"
+
+
+_over_an_axis("Softmax", F.softmax)
+_over_an_axis("LogSoftmax", F.log_softmax)
+_over_an_axis("Softmin", F.softmin)
+
+
+def _of_lengths(self: Any, input: Any, hx: Any = None) -> tuple:
+    """Run a recurrent layer over a tensor, or over a packed sequence, of which each part has its own length."""
+    if not isinstance(input, PackedSequence):
+        return Layer.forward(self, input, hx)
+    x, lengths = pad_packed_sequence(input, self.batch_first)
+    y, state = self._run(lambda core, *xs: core(*xs, lengths=lengths.value), x, hx)
+    order = input.sorted_indices
+    longest = lengths.value if order is None else lengths.value[order.value]
+    packed = pack_padded_sequence(y if order is None else y.index_select(int(not self.batch_first), order), longest,
+                                  self.batch_first)  # fmt: skip
+    return PackedSequence(packed.data, *input[1:]), state
+
+
+for _title in ("RNN", "LSTM", "GRU"):
+    globals()[_title].forward = _of_lengths
+
+
+def _from_pretrained(
+    cls: type, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
+) -> Any:
+    """Return an embedding that holds these rows, which are not learnt unless not `freeze`."""
+    layer = cls(*embeddings.shape, **({} if padding_idx is None else {"padding_idx": padding_idx}), **options)
+    layer.weight = Parameter(embeddings.detach(), requires_grad=not freeze)
+    return layer
+
+
+Embedding.from_pretrained = classmethod(_from_pretrained)
+globals()["EmbeddingBag"].from_pretrained = classmethod(_from_pretrained)

@@ -43,8 +43,51 @@ MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss)
 CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss)
 TripletMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss)
 
+MultiMarginLoss = _loss("MultiMarginLoss", F.multi_margin_loss)
+TripletMarginWithDistanceLoss = _loss("TripletMarginWithDistanceLoss", F.triplet_margin_with_distance_loss)
+
+
+class CTCLoss(Module):
+    """The loss ctc_loss as a module: log_probs (T, N, C), targets, and the lengths of both."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        """Return the loss; see `fad.nn.functional.ctc_loss`."""
+        options = {"reduction": self.reduction, "zero_infinity": self.zero_infinity}
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, **options)
+
+
+class CosineSimilarity(Module):
+    """The function cosine_similarity as a module."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8):
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Return the cosine of the angle between x1 and x2 along an axis."""
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The function pairwise_distance as a module."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+        super().__init__()
+        self.p, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """Return the p-norm of ``x1 - x2 + eps`` along the last axis."""
+        y = F.pairwise_distance(x1, x2, self.p, self.eps)
+        return y.unsqueeze(-1) if self.keepdim else y
+
+
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss",
-    "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelSoftMarginLoss", "NLLLoss",
-    "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss",
+    "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "PoissonNLLLoss", "SmoothL1Loss",
+    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.eager.mode import no_grad
+from fad.eager.autograd.function import Function
+from fad.eager.mode import is_grad_enabled, no_grad
 from fad.eager.node import Handle
 from fad.eager.operators import convert
 from fad.eager.tensor import Parameter, Tensor
 from fad.nn.module import StateDictError
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+
+
+class Keys(NamedTuple):
+    """The names that a state dict lacked, and those that the module does not have."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"Keys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 class Module:
@@ -48,11 +61,14 @@ class Module:
         for before in list(self.__dict__.get("_pre_hooks", {}).values()):
             new = before(self, args)
             args = args if new is None else new if type(new) is tuple else (new,)
+        watched = self.__dict__.get("_backward_hooks")
+        if watched:
+            args, seen = _watching_inputs(self, args, watched)
         out = self.forward(*args, **kwargs)
         for hook in list(self.__dict__.get("_hooks", {}).values()):
             new = hook(self, args, out)
             out = out if new is None else new
-        return out
+        return _watching_outputs(self, out, seen, watched) if watched else out
 
     def register_forward_hook(self, hook: Callable) -> Handle:
         """Call ``hook(module, args, output)`` after each forward; what it returns, if not None, replaces the output."""
@@ -62,10 +78,18 @@ class Module:
         """Call ``hook(module, args)`` before each forward; what it returns, if not None, replaces the arguments."""
         return Handle(self._tables().setdefault("_pre_hooks", {}), hook)
 
+    def register_full_backward_hook(self, hook: Callable) -> Handle:
+        """Call ``hook(module, grad_input, grad_output)``, both tuples, when the gradients of what the module was given
+        are known; a tuple that it returns replaces the first."""
+        return Handle(self._tables().setdefault("_backward_hooks", {}), hook)
+
     # --- attributes ---------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self._tables()
+        if name in fields.get("_computed", ()):
+            fields["_computed"][name].assign(self, value)
+            return
         for table in _TABLES:
             if name in fields[table] and not (table == "_buffers" and isinstance(value, Tensor)):
                 del fields[table][name]
@@ -79,10 +103,13 @@ class Module:
             fields[name] = value
 
     def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
         for table in _TABLES:
-            found = self.__dict__.get(table, {})
+            found = fields.get(table, {})
             if name in found:
                 return found[name]
+        if name in fields.get("_computed", ()):
+            return fields["_computed"][name](self)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
@@ -132,27 +159,42 @@ class Module:
     def modules(self) -> Iterator[Module]:
         return (m for _, m in self.named_modules())
 
-    def _named(self, table: str) -> Iterator[tuple[str, Any]]:
+    def _named(self, table: str, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
         seen: dict[int, Any] = {}  # keeps what was yielded alive, so that an id stays its own
-        for prefix, module in self.named_modules():
+        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, x in (module._own_buffers() if table == "_buffers" else module._tables()[table]).items():
                 if x is not None and id(x) not in seen:
                     seen[id(x)] = x
-                    yield (f"{prefix}.{name}" if prefix else name), x
+                    yield (f"{path}.{name}" if path else name), x
 
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
         """Yield ``(name, parameter)``; a shared one once, under its first name."""
-        return self._named("_parameters")
+        return self._named("_parameters", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield each parameter once: of this module and all below, or of this one alone."""
-        return (p for n, p in self.named_parameters() if recurse or n in self._tables()["_parameters"])
+        return (p for _, p in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        return self._named("_buffers")
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        return self._named("_buffers", prefix, recurse)
 
-    def buffers(self) -> Iterator[Tensor]:
-        return (b for _, b in self.named_buffers())
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        return (b for _, b in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the module below that has a name such as ``"encoder.layers.0"``; ``""`` is this one."""
+        found = dict(self.named_modules())
+        if target not in found:
+            names = ", ".join(filter(None, found))
+            raise AttributeError(f"{type(self).__name__} has no module {target!r}: it has {names}")
+        return found[target]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter that has a name such as ``"encoder.weight"``."""
+        for name, p in self.named_parameters():
+            if name == target:
+                return p
+        raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
 
     def apply(self, fun: Callable) -> Module:
         """Call a function on every module inside and on this one, and return this one."""
@@ -196,6 +238,9 @@ class Module:
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None) -> Module:
         """Convert the parameters to a dtype; the only device is the host's memory."""
+        device = next((a for a in args if not isinstance(a, (np.dtype, type, Tensor))), device)
+        if device is not None and str(device).partition(":")[0] != "cpu":
+            raise ValueError(f"the eager face keeps tensors in host memory; there is no device {device!r}")
         dtype = next((a for a in args if isinstance(a, (np.dtype, type))), dtype)
         return self if dtype is None else self._convert(np.dtype(dtype))
 
@@ -204,6 +249,15 @@ class Module:
 
     def double(self) -> Module:
         return self._convert(np.float64)
+
+    def half(self) -> Module:
+        return self._convert(np.float16)
+
+    def type(self, dst_type: Any) -> Module:
+        return self._convert(np.dtype(dst_type))
+
+    def cpu(self) -> Module:
+        return self
 
     def _own_buffers(self) -> dict[str, Tensor]:
         """Return the buffers of this module alone."""
@@ -227,15 +281,16 @@ class Module:
         """Return parameters and buffers by name, detached: they share memory with the module."""
         return {name: x.detach() for name, (_, _, x) in self._state().items()}
 
-    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Module:
-        """Copy a state dict into the parameters and buffers.
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Keys:
+        """Copy a state dict into the parameters and buffers; return the names that were missing and those left over.
 
         Raises StateDictError, listing every misfit at once, and changes nothing.
         """
         own = self._state()
         values = {n: np.asarray(x.detach() if isinstance(x, Tensor) else x) for n, x in state_dict.items()}
-        wrong = [f"missing: {n}" for n in own if n not in values] if strict else []
-        wrong += [f"unexpected: {n}" for n in values if n not in own] if strict else []
+        keys = Keys([n for n in own if n not in values], [n for n in values if n not in own])
+        wrong = [f"missing: {n}" for n in keys.missing_keys] if strict else []
+        wrong += [f"unexpected: {n}" for n in keys.unexpected_keys] if strict else []
         for n, x in values.items():
             if n in own and x.shape != own[n][2].value.shape:
                 wrong.append(f"{n} has shape {x.shape}, the module's has {tuple(own[n][2].shape)}")
@@ -251,7 +306,7 @@ class Module:
                         tensor.copy_(Tensor(x))
                     else:
                         module._write_buffer(name, x)
-        return self
+        return keys
 
     def extra_repr(self) -> str:
         """Return what stands between the brackets of the module's line."""
@@ -263,6 +318,57 @@ class Module:
         return f"{type(self).__name__}({body})"
 
 
+# --- hooks on the way back ----------------------------------------------------------------------------------------
+
+
+class _Inputs(Function):
+    """What goes into a module; on the way back, where its hooks are called."""
+
+    @staticmethod
+    def forward(ctx: Any, seen: dict, *xs: Any) -> tuple:
+        ctx.seen = seen
+        return tuple(x.clone() if isinstance(x, Tensor) else x for x in xs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        given = tuple(g if needed else None for g, needed in zip(grads, ctx.needs_input_grad[1:], strict=True))
+        return (None, *ctx.seen["call"](given))
+
+
+class _Outputs(Function):
+    """What comes out of a module; on the way back its gradient is noted."""
+
+    @staticmethod
+    def forward(ctx: Any, seen: dict, *ys: Any) -> tuple:
+        ctx.seen = seen
+        return tuple(y.clone() if isinstance(y, Tensor) else y for y in ys)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        ctx.seen["grads"] = grads
+        if not ctx.seen["inputs"]:
+            ctx.seen["call"]((None,) * ctx.seen["count"])
+        return (None, *grads)
+
+
+def _watching_inputs(module: Module, args: tuple, hooks: dict) -> tuple[tuple, dict]:
+    def call(grads: tuple) -> tuple:
+        for hook in list(hooks.values()):
+            new = hook(module, grads, seen["grads"])
+            grads = grads if new is None else new if type(new) is tuple else (new,)
+        return grads
+
+    needed = is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in args)
+    seen: dict = {"call": call, "inputs": needed, "count": len(args)}
+    return (_Inputs.apply(seen, *args) if needed else args), seen
+
+
+def _watching_outputs(module: Module, out: Any, seen: dict, hooks: dict) -> Any:
+    if type(out) is tuple:
+        return _Outputs.apply(seen, *out)
+    return _Outputs.apply(seen, out)[0] if isinstance(out, Tensor) else out
+
+
 def clear_grad(p: Tensor, set_to_none: bool) -> None:
     if getattr(p, "_grad", None) is None:
         return
@@ -272,75 +378,4 @@ def clear_grad(p: Tensor, set_to_none: bool) -> None:
         p._grad = Tensor(np.zeros_like(p._grad.value))
 
 
-class Sequential(Module):
-    """Modules run one after the other."""
-
-    def __init__(self, *modules: Any):
-        super().__init__()
-        pairs = modules[0].items() if len(modules) == 1 and isinstance(modules[0], dict) else enumerate(modules)
-        for name, m in pairs:
-            setattr(self, str(name), m)
-
-    def forward(self, x: Any) -> Any:
-        for m in self.children():
-            x = m(x)
-        return x
-
-    def __getitem__(self, i: int) -> Module:
-        return list(self.children())[i]
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
-
-
-class ModuleList(Sequential):
-    """A list of modules; it has no forward of its own."""
-
-    def __init__(self, modules: Any = ()):
-        super().__init__(*modules)
-
-    def append(self, m: Module) -> ModuleList:
-        setattr(self, str(len(self)), m)
-        return self
-
-    def forward(self, x: Any) -> Any:
-        raise NotImplementedError("a ModuleList is a list: loop over it, or use Sequential")
-
-
-class ModuleDict(Module):
-    """A dictionary of modules; it has no forward of its own."""
-
-    def __init__(self, modules: Any = ()):
-        super().__init__()
-        for name, m in dict(modules).items():
-            self[name] = m
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        self.add_module(name, module)
-
-    def __getitem__(self, name: str) -> Module:
-        return self._tables()["_modules"][name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._tables()["_modules"]
-
-    def __len__(self) -> int:
-        return len(self._tables()["_modules"])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables()["_modules"])
-
-    def keys(self) -> Any:
-        return self._tables()["_modules"].keys()
-
-    def values(self) -> Any:
-        return self._tables()["_modules"].values()
-
-    def items(self) -> Any:
-        return self._tables()["_modules"].items()
-
-
-__all__ = ["Module", "ModuleDict", "ModuleList", "Sequential", "clear_grad", "convert"]
+__all__ = ["Module", "clear_grad", "convert"]
