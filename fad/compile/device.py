@@ -126,7 +126,7 @@ def plan_steps(graph: Graph, fuse: bool = True) -> list[Step]:
         for o in eq.outs:
             level[o] = step.level
     steps = sorted((s for s in steps if s.equations), key=lambda s: (s.level, s.number))
-    steps = compute_where_used(graph, steps, group, MOST_ARGUMENTS, MOST_WEIGHT, smallest=0)
+    steps = compute_where_used(graph, steps, group, MOST_ARGUMENTS, MOST_WEIGHT, smallest=0, keep_truth=True)
     return _in_order(_sized(graph, _side_by_side(graph, steps)))
 
 
@@ -158,23 +158,35 @@ def _limits(shape: tuple) -> tuple[int, int]:
 def _side_by_side(graph: Graph, steps: list[Step]) -> list[Step]:
     """Let small groups of one level and shape be one launch: none of them reads what another computes.
 
-    Large ones stay apart, for what is computed together is in memory together.
+    Large ones stay apart, for what is computed together is in memory together; but comparisons, which take little of
+    it, join another look at the same arrays.
     """
     uses = use_counts(graph)
     open_groups: dict[tuple, Step] = {}
     for step in steps:
-        if step.kind != "loop" or math.prod(step.shape) > LARGE:
+        if step.kind != "loop":
             continue
-        first = open_groups.setdefault((step.level, step.shape), step)
+        size = math.prod(step.shape)
+        key: tuple = (step.level, step.shape)
+        if size > LARGE:
+            key += (frozenset(i for i in _outside(step.equations, uses)[0] if graph.types[i].size == size),)
+        first = open_groups.setdefault(key, step)
         if first is step:
+            continue
+        if size > LARGE and not any(_compares(graph, s, uses) for s in (first, step)):
+            open_groups[key] = step
             continue
         both = [*first.equations, *step.equations]
         if first.weight + step.weight > MOST_WEIGHT or sum(map(len, _outside(both, uses))) > MOST_ARGUMENTS:
-            open_groups[step.level, step.shape] = step
+            open_groups[key] = step
             continue
         first.equations, step.equations = both, []
         first.weight += step.weight
     return [s for s in steps if s.equations]
+
+
+def _compares(graph: Graph, step: Step, uses: dict[int, int]) -> bool:
+    return all(graph.types[o].dtype == bool for o in _outside(step.equations, uses)[1])
 
 
 def _outside(equations: list[Equation], uses: dict[int, int]) -> tuple[set[int], set[int]]:
@@ -199,7 +211,7 @@ def _sized(graph: Graph, steps: list[Step]) -> list[Step]:
             return
         whole = len(equations) > 1 and fits(graph, equations, stored)
         for some in [equations] if whole else [[eq] for eq in equations]:
-            new = Step("loop" if whole else "call", step.level, number[id(some[-1])], some[0], step.shape)
+            new = Step("loop" if whole else "lone", step.level, number[id(some[-1])], some[0], step.shape)
             new.equations = some
             new.members = stored if whole else set(some[0].outs)
             found.append(new)

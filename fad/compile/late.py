@@ -22,21 +22,24 @@ def weight(template: str) -> int:
 
 
 def compute_where_used(
-    graph: Graph, steps: list, group: dict[int, Any], most_operands: int, most_weight: int, smallest: int = SMALLEST
-) -> list:
+    graph: Graph, steps: list, group: dict[int, Any], most_operands: int, most_weight: int,
+    smallest: int = SMALLEST, keep_truth: bool = False,
+) -> list:  # fmt: skip
     """Move operations into the one later loop that reads them; return the steps that are left.
 
     `group` tells the step that computes a value of a loop. No loop gets more operands or weight than is said, and those
-    of up to `smallest` elements stay as they are.
+    of up to `smallest` elements stay as they are. With `keep_truth` a comparison of arrays is stored, in bytes, so that
+    the arrays need not be.
     """
     loops = [s for s in steps if s.kind == "loop" and math.prod(s.shape) > smallest]
     if len(loops) < 2:
         return steps
     users = _users(graph, steps)
+    stays = {o for step in loops for o in _comparisons(graph, step)} if keep_truth else set()
     for step in reversed(loops):
         for eq in reversed(step.equations[:]):
-            later = _later(step, eq, users)
-            moving = later and _made_of(step, eq, users)
+            later = _later(step, eq, users) if eq.outs[0] not in stays else None
+            moving = later and _made_of(step, eq, users, stays)
             if moving and _pays(graph, step, later, moving, most_operands, most_weight):
                 for one in moving:
                     _move(step, one, later, users, group)
@@ -64,8 +67,19 @@ def _later(step: Any, eq: Any, users: dict) -> Any:
     return later if fits else None
 
 
-def _made_of(step: Any, last: Any, users: dict) -> list:
-    """Return an operation and what of its loop is computed for it alone, the last first.
+def _comparisons(graph: Graph, step: Any) -> list[int]:
+    """Return the truth values that a loop makes of larger elements."""
+    truths = [eq for eq in step.equations if graph.types[eq.outs[0]].dtype == bool]
+    size = math.prod(step.shape)
+    return [eq.outs[0] for eq in truths if any(_is_wide(graph.types[i], size) for i in eq.ins)]
+
+
+def _is_wide(t: Any, size: int) -> bool:
+    return t.size == size and t.dtype.itemsize > 1
+
+
+def _made_of(step: Any, last: Any, users: dict, stays: set) -> list:
+    """Return an operation and what of its loop is computed for it alone, the last first, without what stays.
 
     None of them, if that needs a value that the loop computes, and would have to store for it.
     """
@@ -73,7 +87,7 @@ def _made_of(step: Any, last: Any, users: dict) -> list:
     needed: dict[int, int] = {last.outs[0]: 1}  # and by how many of those that move
     for eq in reversed(step.equations):
         (o,) = eq.outs
-        if o not in needed:
+        if o not in needed or o in stays:
             continue
         if eq is last or users[o] == {step: needed[o]}:
             moving.append(eq)

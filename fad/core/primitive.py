@@ -43,6 +43,9 @@ class Primitive:
     ``saves``
         ``"all"``: the rules get operands and results; ``"operands"``: VJPs get None for the result, which is then not
         kept for them; ``"none"``: of the operands, too, only their ShapeDtypeStructs (linear operations).
+    ``choice``
+        of an operation that chooses between its operands: ``(x, number) -> twice the derivative``, in bytes, which
+        reverse mode keeps instead of the operand and the result.
     ``extra["differentiated"]``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     ``extra["text"]``
@@ -72,6 +75,7 @@ class Primitive:
     extra: dict = field(default_factory=dict)
     # Derived once, for the hot path: which of (z, x, y) each partial reads, and behind them all together.
     keep: tuple = ()
+    choice: Callable | None = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return bind(self, *args, **params)

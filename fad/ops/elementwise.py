@@ -187,6 +187,8 @@ minimum = elementwise(
     "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})",
     complex=True,
 )  # fmt: skip
+maximum.choice = lambda x, number: (np.less(x, number), np.less_equal(x, number))
+minimum.choice = lambda x, number: (np.greater(x, number), np.greater_equal(x, number))
 fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
 fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
 

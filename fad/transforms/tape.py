@@ -28,6 +28,18 @@ CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a c
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 
 
+def _is_fraction_and_number(x: Any, constant: Any) -> bool:
+    return type(constant) in (float, int) and constant == constant and x.dtype.kind == "f"
+
+
+def _in_bytes(twice: Any, half: Any, _: Any) -> Any:
+    return twice * half
+
+
+def _in_truths(beyond: Any, beyond_or_at: Any, half: Any) -> Any:
+    return np.where(beyond, 0.0, np.where(beyond_or_at, half, 1.0))
+
+
 class _Dead:
     """Stands in for the tape of a finished trace."""
 
@@ -109,7 +121,7 @@ class Recorder(Trace):
         z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
         partial = prim.partials[0]
         # A Python number changes neither shape nor dtype, but for some ufuncs of SciPy that widen beside one.
-        if kind is float and partial is not None and z.dtype is a.dtype:
+        if kind is float and partial is not None and z.dtype is a.dtype and prim.choice is None:
             keep_z, keep_a, _ = prim.keep[0]
             tape = self.tape
             out = Tracer()
@@ -137,8 +149,10 @@ class Recorder(Trace):
         partial = prim.partials[k]
         if partial is None:
             return z
-        keep_z, keep_a, keep_b = prim.keep[k]
         constant = a if k else b
+        if prim.choice is not None and _is_fraction_and_number(operand, constant):
+            return self._chosen(prim, parent, operand, constant, z)
+        keep_z, keep_a, keep_b = prim.keep[k]
         if type(constant) is np.ndarray and (keep_a if k else keep_b) and id(constant) not in self.watch.kept:
             self.watch.add(constant)
         tape = self.tape
@@ -157,6 +171,18 @@ class Recorder(Trace):
             ONE_OF_TWO, parent, partial, z if keep_z else None, a if keep_a else None, b if keep_b else None, to
         ))  # fmt: skip
         return out
+
+    def _chosen(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
+        """Record a choice between a traced operand and a number: a byte says how, and neither x nor z is kept."""
+        beyond, beyond_or_at = prim.choice(x, number)
+        half = z.dtype.type(0.5)
+        if type(x) is Tracer:  # a recorded program has no arithmetic in bytes
+            record = (ONE_OF_TWO, parent, _in_truths, beyond, beyond_or_at, half, None)
+        else:
+            twice = 2 - beyond.astype(np.int8) - beyond_or_at.astype(np.int8)
+            record = (ONE_OF_TWO, parent, _in_bytes, twice, half, None, None)
+        self.tape.append(record)
+        return tracer(z, self, len(self.tape) - 1)
 
     def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:
         """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""

@@ -397,6 +397,22 @@ def test_a_model_moves_there_and_back_and_shared_parameters_stay_shared():
         np.testing.assert_array_equal(x, before[key])
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit], ids=["plain", "jit"])
+def test_of_a_choice_against_a_number_a_byte_or_two_are_kept(transform):
+    def f(x):
+        for _ in range(20):
+            x = np.minimum(np.maximum(np.flip(x), 0.25), 0.75)
+        return np.sum(x)
+
+    x = on_device(np.linspace(0.0, 1.0, 1 << 17, dtype=np.float32))
+    run = transform(fad.grad(f))
+    run(x)
+    run(x)
+    with standin.held() as most:
+        run(x)
+    assert most() < (20 * 2 * 2 + 6 * 4) * x.size
+
+
 def test_a_model_of_the_device_is_saved_and_loaded_where_it_lives(tmp_path):
     saved = model().to("standin")
     fad.save(tmp_path / "model", saved.state_dict())

@@ -162,6 +162,27 @@ def test_a_group_with_many_operands_is_cut():
     assert 4 < len(kernels) < 12
 
 
+def test_a_large_comparison_joins_the_kernel_that_reads_the_same_array():
+    x = np.linspace(-1.0, 1.0, 1 << 17)
+
+    def f(x):
+        y = np.maximum(x, 0.0)
+        return y @ y, x < 0.5
+
+    g = check(f, x)
+    assert "kernels: 1," in g.explain()
+
+
+def test_what_comes_after_a_guard_may_be_in_a_kernel_that_the_guard_needs():
+    def f(x):
+        y = np.flip(x) + 1.0
+        if np.any(y == 3.0):
+            return y
+        return y * np.where(x < 0.5, -1.0, 1.0), x < 0.5
+
+    check(f, X, still=False)
+
+
 def test_the_memory_of_a_gradient_is_not_above_that_without_jit():
     def loss(params, x):
         for w in params:

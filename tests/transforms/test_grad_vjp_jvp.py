@@ -191,6 +191,21 @@ def test_the_result_of_a_product_is_not_kept_for_the_way_back_which_does_not_rea
     assert pullback(1.0)[0].shape == shapes[0]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("number", [0, 0.0, -1.5, np.inf, -np.inf, np.nan, np.float64(0.5), np.int64(-1)])
+@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.fmax, np.fmin])
+def test_a_choice_against_a_number_has_the_derivative_of_one_against_an_array(choose, number, dtype):
+    x = np.array([1.0, -1.0, 0.0, -0.0, np.nan, np.inf, -np.inf, -1.5, 0.5], dtype)
+    ct = np.arange(1, 10).astype(dtype)
+    pulled = lambda f, x: fad.vjp(f, x)[1](ct)[0]
+    expected = pulled(lambda x: choose(x, np.full(9, number, dtype)), x)
+    for call in (choose, lambda x, c: choose(c, x)):
+        f = lambda x, call=call: call(x, number).astype(dtype)
+        np.testing.assert_array_equal(pulled(f, x), expected, strict=True)
+        traced, _ = fad.jvp(lambda x, f=f: pulled(f, x), (x,), (np.ones_like(x),))
+        np.testing.assert_array_equal(traced, expected, strict=True)
+
+
 def test_the_derivative_of_a_maximum_in_single_precision_makes_nothing_of_double():
     graph = fad.make_graph(fad.grad(lambda x: np.sum(np.maximum(x, 0.0))))(np.ones(3, np.float32))
     assert "f64" not in str(graph)
