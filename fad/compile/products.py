@@ -38,6 +38,7 @@ _COST_BLAS = {F32: 0.02, F64: 0.04}  # and by BLAS,
 _COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is read for it;
 _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
 SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
+_MOST_OF_BLAS = 2**31 - 1  # rows, columns and steps between them: the integers of some BLAS have 32 bits
 _LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor anew
 
 
@@ -312,13 +313,18 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
         by_rows, lda = a
         inner, outer = (k, m) if by_rows else (m, k)
         how = _TRANSPOSED if by_rows else ord("N")
-        words = [f, how, inner, outer, alpha, lda, p.b[0] // p.size, beta, p.c[0] // p.size, _told()]
+        incx, incy = p.b[0] // p.size, p.c[0] // p.size
+        if max(m, k, lda, incx, incy) > _MOST_OF_BLAS:
+            return None
+        words = [f, how, inner, outer, alpha, lda, incx, beta, incy, _told()]
         return "blas_gemv", products.gemv_text, words
     if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
     p.flip()
     ldc = max(p.c[1] // p.size, n)
+    if max(m, k, n, a[1], b[1], ldc) > _MOST_OF_BLAS:
+        return None
     words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, alpha, b[1], a[1], beta, ldc, _told()]
     return "blas_gemm", products.gemm_text, words
 

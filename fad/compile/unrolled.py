@@ -262,20 +262,24 @@ def share_stacks(graph: Graph) -> Graph:
     What needs the shorter one moves behind the longer one, unless that needs it itself.
     """
     joins = [eq for eq in graph.equations if eq.prim.name == "join" and eq.params["axis"] == 0]
-    stacks = [eq for eq in joins if len(eq.ins) >= LONG]
-    for short in stacks:
-        for long in stacks:
-            start = _start_of(short.ins, long.ins) if len(short.ins) < len(long.ins) else -1
-            if start >= 0:
+    stacks = sorted([eq for eq in joins if len(eq.ins) >= LONG], key=lambda eq: -len(eq.ins))
+    having: dict[int, dict[int, int]] = {}  # value -> number of a stack, and where it is in that
+    for k, eq in enumerate(stacks):
+        for start, i in enumerate(eq.ins):
+            having.setdefault(i, {}).setdefault(k, start)
+    gone: set[int] = set()
+    for k, short in enumerate(stacks):
+        for n, start in having[short.ins[0]].items():  # the longest first
+            long = stacks[n]
+            if len(long.ins) == len(short.ins):
+                break
+            if n not in gone and long.ins[start : start + len(short.ins)] == short.ins:
                 equations = _sliced(graph, short, long, start)
-                if equations is not None:  # the others are found in what is new
-                    return share_stacks(graph.replace(equations=equations))
+                if equations is not None:
+                    graph = graph.replace(equations=equations)
+                    gone.add(k)
+                    break
     return graph
-
-
-def _start_of(few: tuple, many: tuple) -> int:
-    start = many.index(few[0]) if few[0] in many else -1
-    return start if many[start : start + len(few)] == few else -1
 
 
 def _sliced(graph: Graph, short: Equation, long: Equation, start: int) -> list[Equation] | None:

@@ -23,7 +23,7 @@ from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch
-from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, PRODUCT, RERUN, UNARY, Recorder
+from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
 """Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
@@ -92,59 +92,32 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 accumulate(cts, own, k, d)
             if to_x is not None:
                 c = fit(densify(c), *to_x)
-        elif kind == PRODUCT:
-            _, j, k, (left, right), x, y = record
+        elif kind == UNARY:
+            _, j, partial, z, x = record
+            c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
+        elif kind == ONE_OF_TWO:
+            _, j, partial, z, x, y, to = record
             if type(g) is Masked:
-                g = g.value
-            if k >= 0:
-                d = right(g, None, x, y)
-                if d.dtype is not y.dtype:
-                    d = cast(d, y.dtype)
-                p = cts[k]
-                if p is None:
-                    cts[k] = d
-                elif own[k] and type(p) is ndarray and type(d) is ndarray:
-                    p += d
-                else:
-                    accumulate(cts, own, k, d)
-            if j < 0:
-                continue
-            c = left(g, None, x, y)
-            if c.dtype is not x.dtype:
-                c = cast(c, x.dtype)
-        elif kind == INDEX:
-            _, j, prim, index, shape, dtype = record
-            p = cts[j]
-            plain = type(g) is ndarray or isinstance(g, np.generic)
-            if plain and p is None:
-                p = cts[j] = np.zeros(shape, dtype)
-                p[index] = g
-                own[j] = 1
-                continue
-            if not plain or not own[j] or type(p) is not ndarray:
-                accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
-                continue
-            part = p[index]
-            if type(part) is ndarray:
-                part += g
+                c = g if partial is one else g.times(partial, (z, x, y))
             else:
-                p[index] = part + g
-            continue
-        elif kind == GENERAL:
-            _sweep_general(record, densify(g), cts, own)
+                c = g if partial is one else g * partial(z, x, y)
+            if to is not None:
+                c = fit(densify(c), *to)
+        elif kind == INDEX:
+            j, index = record[1], record[3]
+            p = cts[j]
+            if own[j] and type(p) is ndarray and (type(g) is ndarray or isinstance(g, np.generic)):
+                part = p[index]
+                if type(part) is ndarray:
+                    part += g
+                else:
+                    p[index] = part + g
+            else:
+                _sweep_index(record, g, cts, own)
             continue
         else:
-            if kind == UNARY:
-                _, j, partial, z, x = record
-                c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
-            else:
-                _, j, partial, z, x, y, to = record
-                if type(g) is Masked:
-                    c = g if partial is one else g.times(partial, (z, x, y))
-                else:
-                    c = g if partial is one else g * partial(z, x, y)
-                if to is not None:
-                    c = fit(densify(c), *to)
+            (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
+            continue
         p = cts[j]
         if p is None:
             cts[j] = c
@@ -158,9 +131,33 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             accumulate(cts, own, j, c)
 
 
+def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    """Run the record of a slice whose array has no cotangent of the sweep's own yet: all slices of it add up in one."""
+    _, j, prim, index, shape, dtype = record
+    if cts[j] is None and (type(g) is np.ndarray or isinstance(g, np.generic)):
+        p = cts[j] = np.zeros(shape, dtype)
+        p[index] = g
+        own[j] = 1
+    else:
+        accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
+
+
+def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
+    """Run the record of a product, which has a rule for each factor that is traced."""
+    _, j, k, (left, right), x, y = record
+    if type(g) is Masked:
+        g = g.value
+    if k >= 0:
+        d = right(g, None, x, y)
+        accumulate(cts, own, k, d if d.dtype is y.dtype else cast(d, y.dtype))
+    if j >= 0:
+        c = left(g, None, x, y)
+        accumulate(cts, own, j, c if c.dtype is x.dtype else cast(c, x.dtype))
+
+
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     _, parents, prim, y, xs, params = record
-    for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
+    for parent, c in zip(parents, operand_cotangents(prim, parents, densify(g), y, xs, params), strict=True):
         if c is not None:
             accumulate(cts, own, parent, c)
 

@@ -10,6 +10,7 @@ import pytest
 import fad
 from fad.compile import blas
 from fad.compile.lowering import using
+from fad.compile.products import _planned
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
@@ -199,3 +200,23 @@ def test_a_transposed_factor_is_read_right_for_any_number_of_rows():
             g = fad.jit(lambda x, y: (x * 2.0) @ np.swapaxes(y, -1, -2))
             g(a, b)
             np.testing.assert_allclose(g(a, b), 2 * a @ np.swapaxes(b, -1, -2), rtol=1e-12, atol=1e-13)
+
+
+def at_most(*shape, step=1):
+    """Return an array that has a shape and no memory; its rows are `step` times as far apart as they are long."""
+    strides = (8 * step * shape[-1], 8)[2 - len(shape) :]
+    return np.lib.stride_tricks.as_strided(np.zeros(1), shape, strides)
+
+
+@pytest.mark.parametrize("long", [2**31 - 1, 2**31])
+def test_what_has_more_rows_or_columns_than_32_bits_count_is_not_given_to_blas(long):
+    cases = [
+        ((40, long), (long,), (40,), 1),
+        ((64, long), (long, 64), (64, 64), 1),
+        ((long, 300), (300, 300), (long, 300), 1),
+        ((2000, 2**12), (2**12,), (2000,), -(-long // 2**12)),
+    ]
+    for a, b, c, step in cases:
+        planned = _planned(at_most(*a, step=step), at_most(*b), at_most(*c))
+        by_blas = planned is not None and planned[0].startswith("blas")
+        assert by_blas == (max(*a, *b, a[1] * step) < 2**31), (a, b)

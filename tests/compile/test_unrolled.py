@@ -190,6 +190,18 @@ def test_a_stack_that_is_part_of_another_is_a_slice_of_it(f):
         np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
+def test_a_thousand_windows_of_one_stack_are_slices_of_it():
+    def windows(xs):
+        return [np.concatenate(xs), *[np.concatenate(xs[k : k + 16]) for k in range(len(xs) - 16)]]
+
+    xs = [np.full(1, float(k)) for k in range(1100)]
+    graph = fad.make_graph(lambda *xs: windows([x * 2.0 for x in xs]))(*xs)
+    found = share_stacks(graph)
+    assert stacks(found) == [1100]
+    for a, b in zip(found(*xs), windows([x * 2.0 for x in xs]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def the_longer_needs_the_shorter(xs):
     ys = [np.sin(x) for x in xs]
     few = np.concatenate(ys[:18])
