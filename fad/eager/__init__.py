@@ -18,6 +18,10 @@ import numpy as _np
 from fad.eager import autograd, distributions, func, nn, optim, utils
 from fad.eager import functions as _functions
 from fad.eager.chance import manual_seed, seed
+from fad.eager.choosing import *  # noqa: F403
+from fad.eager.choosing import __all__ as _choosing
+from fad.eager.composites import *  # noqa: F403
+from fad.eager.composites import __all__ as _composites
 from fad.eager.creation import (
     arange,
     as_tensor,
@@ -145,6 +149,7 @@ from fad.eager.further import *  # noqa: F403
 from fad.eager.further import __all__ as _further
 from fad.eager.inplace import *  # noqa: F403
 from fad.eager.inplace import __all__ as _changing
+from fad.eager.missing import explained as _explained
 from fad.eager.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from fad.eager.saving import load, save
 from fad.eager.shaping import (
@@ -164,6 +169,9 @@ from fad.eager.shaping import (
 )
 from fad.eager.tensor import Parameter, Size, Tensor
 
+from fad.eager.names import *  # noqa: F403  isort: skip  (these take the place of some above)
+from fad.eager.names import __all__ as _names  # isort: skip
+
 
 def is_tensor(x: object) -> bool:
     """Tell whether something is a tensor."""
@@ -177,7 +185,6 @@ def numel(input: Tensor) -> int:
 
 round = _functions.round_
 concat = concatenate = cat
-clip = clamp
 inference_mode = no_grad
 FloatTensor = tensor
 float16, float32, float64 = _np.dtype("float16"), _np.dtype("float32"), _np.dtype("float64")
@@ -190,6 +197,9 @@ pi, e, inf, nan = _np.pi, _np.e, _np.inf, _np.nan
 __all__ = [
     *_further,
     *_changing,
+    *_choosing,
+    *_composites,
+    *_names,
     "BackwardError",
     "FloatTensor",
     "InPlaceError",
@@ -222,7 +232,6 @@ __all__ = [
     "ceil",
     "chunk",
     "clamp",
-    "clip",
     "clone",
     "complex64",
     "complex128",
@@ -371,3 +380,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]  # fmt: skip
+
+__getattr__ = _explained("torch", globals())

@@ -13,6 +13,7 @@ import numpy as np
 from fad.eager import functions as f
 from fad.eager.creation import as_tensor, bernoulli, multinomial, randn
 from fad.eager.further import broadcast_tensors
+from fad.eager.missing import explained
 from fad.eager.mode import no_grad
 from fad.eager.nn import functional as F
 from fad.eager.tensor import Tensor
@@ -136,3 +137,5 @@ def _inside(p: Tensor) -> tuple[float, float]:
 
 
 __all__ = ["Bernoulli", "Categorical", "Normal", "kl_divergence"]
+
+__getattr__ = explained("torch.distributions", globals())

@@ -247,11 +247,9 @@ def _plain(name: str, fun: Callable) -> Callable:
     return call
 
 
-bincount, isin = _plain("bincount", np.bincount), _plain("isin", np.isin)
+isin = _plain("isin", np.isin)
 searchsorted = _plain("searchsorted", lambda a, v, right=False: np.searchsorted(a, v, "right" if right else "left"))
 count_nonzero = _plain("count_nonzero", lambda x, dim=None: np.count_nonzero(x, axis=dim))
-nonzero = _plain("nonzero", lambda x: np.argwhere(x))
-unique = _plain("unique", np.unique)
 argwhere = _plain("argwhere", np.argwhere)
 tril_indices = _plain("tril_indices", lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)))
 triu_indices = _plain("triu_indices", lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)))
@@ -287,10 +285,10 @@ fft = SimpleNamespace(**{name: _as(f"fft_{name}", getattr(np.fft, name)) for nam
 _METHODS = [
     "acosh", "addcdiv", "addcmul", "angle", "argsort", "argwhere", "asinh", "atanh", "clamp_max", "clamp_min",
     "diag_embed", "dist", "erfinv", "floor_divide", "index_add", "logit", "median", "nanmean", "nansum",
-    "take_along_dim", "unflatten", "xlogy", "bincount", "conj", "count_nonzero", "cross", "cumprod", "det",
+    "take_along_dim", "unflatten", "xlogy", "conj", "count_nonzero", "cross", "cumprod", "det",
     "diagonal", "diff", "digamma", "erf", "erfc", "hypot", "inverse", "kron", "lerp", "lgamma", "logaddexp",
-    "masked_select", "movedim", "nan_to_num", "narrow", "nonzero", "quantile", "repeat_interleave", "roll",
-    "scatter", "scatter_add", "sinc", "sort", "swapaxes", "take", "tile", "topk", "trace", "unique",
+    "masked_select", "movedim", "nan_to_num", "narrow", "quantile", "repeat_interleave", "roll",
+    "scatter", "scatter_add", "sinc", "sort", "swapaxes", "take", "tile", "topk", "trace",
 ]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])

@@ -95,7 +95,7 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
     return x
 
 
-def _in_place(out_of_place: Any) -> Any:
+def in_place(out_of_place: Any) -> Any:
     def method(self, *args, **kwargs):
         _refuse_leaf(self)
         new = placed(out_of_place(self, *args, **kwargs))
@@ -112,9 +112,9 @@ def _in_place(out_of_place: Any) -> Any:
 for _name in ("add", "sub", "mul", "div", "pow", "neg", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu",
               "clamp", "abs", "reciprocal", "floor", "ceil", "square", "rsqrt", "masked_fill", "fmod",
               "remainder"):  # fmt: skip
-    setattr(Tensor, f"{_name}_", _in_place(getattr(f, _name)))
+    setattr(Tensor, f"{_name}_", in_place(getattr(f, _name)))
 for _symbol in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
-    setattr(Tensor, f"__i{_symbol}__", _in_place(getattr(Tensor, f"__{_symbol}__")))
+    setattr(Tensor, f"__i{_symbol}__", in_place(getattr(Tensor, f"__{_symbol}__")))
 
 
 def assign(self: Tensor, index: Any, v: Any) -> None:

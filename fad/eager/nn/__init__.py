@@ -1,5 +1,6 @@
 """Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
 
+from fad.eager.missing import explained
 from fad.eager.nn import functional, init, utils
 from fad.eager.nn.attention import *  # noqa: F403
 from fad.eager.nn.attention import __all__ as _attention
@@ -29,3 +30,5 @@ __all__ = [
     "init",
     "utils",
 ]
+
+__getattr__ = explained("torch.nn", globals())

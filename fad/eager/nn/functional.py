@@ -12,6 +12,7 @@ from fad.eager import functions as f
 from fad.eager.chance import drawn_key
 from fad.eager.composite import composite
 from fad.eager.functions import relu, sigmoid
+from fad.eager.missing import explained
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, through
 from fad.nn import functional as F
@@ -375,3 +376,5 @@ __all__ = [
     "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
     "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
+
+__getattr__ = explained("torch.nn.functional", globals())

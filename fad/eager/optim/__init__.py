@@ -1,7 +1,10 @@
 """``torch.optim``: the optimisers of `fad.optim`, stepping on the ``.grad`` of tensors, and their schedules."""
 
+from fad.eager.missing import explained
 from fad.eager.optim import lr_scheduler
 from fad.eager.optim.optimizers import *  # noqa: F403
 from fad.eager.optim.optimizers import __all__ as _optimizers
 
 __all__ = [*_optimizers, "lr_scheduler"]
+
+__getattr__ = explained("torch.optim", globals())

@@ -9,6 +9,7 @@ import bisect
 import math
 from typing import Any
 
+from fad.eager.missing import explained
 from fad.optim import schedules
 
 
@@ -411,3 +412,5 @@ __all__ = [
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
+
+__getattr__ = explained("torch.optim.lr_scheduler", globals())

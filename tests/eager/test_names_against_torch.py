@@ -1,0 +1,104 @@
+"""Functions and methods under PyTorch's names: the same calls give the same values and gradients."""
+
+import numpy as np
+import pytest
+
+import fad.eager
+
+torch = pytest.importorskip("torch", reason="PyTorch, the oracle of these tests, is not installed")
+pytestmark = pytest.mark.oracle
+rng = np.random.default_rng(0)
+A, B = rng.normal(size=(3, 4)), rng.uniform(0.2, 2.0, (3, 4))
+S = np.eye(3) * 3 + 0.3 * rng.normal(size=(3, 3))
+I, J = np.array([[0, 2, 1, 0], [2, 2, 0, 1]]), np.array([2, 0])
+
+A3 = lambda t: t.tensor(A[0, :3])
+
+# Each takes the module, then A, B and S as tensors of double precision that require grad.
+CALLS = {
+    "kthvalue": lambda t, a, b, s: t.kthvalue(a, 2, dim=1).values + a.kthvalue(3, 1)[0],
+    "kthvalue kept": lambda t, a, b, s: a.kthvalue(1, dim=0, keepdim=True)[1] * a,
+    "mode": lambda t, a, b, s: t.mode(t.tensor([[1, 2, 2, 1], [3, 0, 3, 1]]), 1)[0] * a[0, 0],
+    "msort": lambda t, a, b, s: t.msort(a) * b,
+    "running extremes": lambda t, a, b, s: t.cummax(a, 1)[0] * b + a.cummin(0).values,
+    "places of running extremes": lambda t, a, b, s: a * t.cummax(a, 1)[1] + b * a.cummin(0)[1],
+    "logcumsumexp": lambda t, a, b, s: t.logcumsumexp(a, dim=1),
+    "aminmax": lambda t, a, b, s: t.aminmax(a, dim=1).max - a.aminmax()[0],
+    **{
+        f"scatter_reduce, {how}, {own}": lambda t, a, b, s, how=how, own=own: a.scatter_reduce(
+            0, t.tensor(I), b[:2], how, include_self=own
+        )
+        for how in ("sum", "mean", "prod", "amax", "amin") for own in (True, False)
+    },
+    "scatter_reduce of ties": lambda t, a, b, s: t.scatter_reduce(
+        (a * 0 + 1)[0], 0, t.tensor([1, 1, 3]), (b * 0 + 1)[0, :3] * b[0, 0] / b[0, 0], "amax"
+    ) * b[0],
+    "index_copy": lambda t, a, b, s: a.index_copy(0, t.tensor(J), b[:2]) + t.index_fill(a, 1, t.tensor(J), 2.0),
+    "index_put": lambda t, a, b, s: a.index_put((t.tensor(J), t.tensor([1, 1])), b[0, :2]),
+    "index_put added": lambda t, a, b, s: a.index_put((t.tensor([1, 1]),), b[:2], accumulate=True),
+    "masked_scatter": lambda t, a, b, s: a.masked_scatter(a > 0, b * b),
+    "select": lambda t, a, b, s: a.select(1, 2) + t.select(b, -1, 0),
+    "unfold": lambda t, a, b, s: a.unfold(1, 2, 1) * b.unfold(-1, 2, 1),
+    "unique": lambda t, a, b, s: t.unique(t.tensor([3, 1, 3]), return_counts=True)[1] * a[:2, :2],
+    "runs": lambda t, a, b, s: a[0, 0] * t.unique_consecutive(t.tensor([3, 3, 1, 3]), return_counts=True)[1],
+    "nonzero": lambda t, a, b, s: a[t.nonzero(a > 0, as_tuple=True)],
+    "counts": lambda t, a, b, s: a[0] * t.bincount(t.tensor([0, 3, 3]), minlength=4) + t.histc(b.detach(), 4, 0, 2),
+    "bucketize": lambda t, a, b, s: a * t.bucketize(b.detach(), t.tensor([0.5, 1.0]).double()),
+    "angles": lambda t, a, b, s: t.deg2rad(a) + t.rad2deg(b) + t.frac(b),
+    "signs": lambda t, a, b, s: t.copysign(b, a) * t.sgn(a) + t.heaviside(a.detach(), b.detach()),
+    "fmax": lambda t, a, b, s: t.fmax(a, b) - t.fmin(a, b),
+    "powers": lambda t, a, b, s: t.float_power(b, 3) + t.logaddexp2(a, b) + t.ldexp(a, t.tensor([2])),
+    "special functions": lambda t, a, b, s: t.i0(a) + t.igamma(t.full_like(b, 1.5).detach(), b) + t.polygamma(1, b),
+    "special by name": lambda t, a, b, s: t.special.expit(a) + t.special.gammaln(b) + t.special.erfcx(b),
+    "renorm": lambda t, a, b, s: t.renorm(a, 2, 0, 1.0),
+    "inner": lambda t, a, b, s: t.inner(a, b) + t.vdot(a[0], b[0]),
+    "sums of products": lambda t, a, b, s: t.addmv(a[:, 0], s, b[:, 0], beta=0.5) + t.addr(s, a[:, 0], b[:, 0]),
+    "addbmm": lambda t, a, b, s: t.addbmm(s, a[None, :, :3], b[None, :3, :3], alpha=2.0),
+    "chains": lambda t, a, b, s: t.chain_matmul(s, a, b.T) + t.linalg.multi_dot([s, s, s]),
+    "matrix functions": lambda t, a, b, s: t.matrix_exp(0.3 * s) + s.matrix_power(3) + t.linalg.matrix_exp(-s),
+    "trapezoid": lambda t, a, b, s: t.trapezoid(a, dx=0.5) + t.trapz(b, dim=1),
+    "covariances": lambda t, a, b, s: t.cov(a) + a.corrcoef(),
+    "powers of a vector": lambda t, a, b, s: a * t.vander(A3(t), 4) * t.vander(A3(t), 4, increasing=True),
+    "block_diag": lambda t, a, b, s: t.block_diag(a, s, b[0]),
+    "products of sets": lambda t, a, b, s: t.cartesian_prod(a[0], b[0, :2])[:6] + t.combinations(a[0]),
+    "turned": lambda t, a, b, s: t.rot90(s) + t.fliplr(s) - s.flipud() + t.diagflat(s[0]),
+    "cut": lambda t, a, b, s: t.tensor_split(a, 3, dim=1)[0] + t.hsplit(b, 2)[1][:, :1] + t.vsplit(s, 3)[0].sum(),
+    "complex": lambda t, a, b, s: t.view_as_real(t.complex(a, b) * t.polar(b, a)),
+    "norms": lambda t, a, b, s: t.linalg.vector_norm(a, 3, dim=(0, 1)) + t.linalg.matrix_norm(s, "nuc"),
+    "norms kept": lambda t, a, b, s: t.linalg.vector_norm(a, dim=1, keepdim=True) * t.linalg.vecdot(a, b)[:, None],
+    "triangular": lambda t, a, b, s: t.linalg.solve_triangular(s.triu(), a, upper=True),
+    "triangular from the right": lambda t, a, b, s: t.linalg.solve_triangular(s.tril(), a.T, upper=False, left=False),
+    "least squares": lambda t, a, b, s: t.linalg.lstsq(a.T, b.T).solution,
+    "cholesky_solve": lambda t, a, b, s: t.cholesky_solve(a, t.linalg.cholesky(s @ s.T)),
+    "logdet": lambda t, a, b, s: t.logdet(s @ s.T) + t.slogdet(s)[1] + t.pinverse(s).sum(),
+    "svd": lambda t, a, b, s: (lambda u, d, v: (u * d) @ v.T)(*t.svd(s)) + t.svd(s)[1],
+    "transforms": lambda t, a, b, s: t.fft.ifftn(t.fft.fftn(a) * 2).real + t.fft.irfftn(t.fft.rfftn(b), b.shape),
+    "words of NumPy": lambda t, a, b, s: a.sum(axis=1, keepdims=True) + t.cat([a, b], axis=0).mean(axis=0)
+    + a.max(axis=1).values.sum() + t.stack([a, b], axis=0).std(axis=0),
+    "synonyms": lambda t, a, b, s: t.multiply(a, b) + t.subtract(a, b) + t.arctan(a) + t.absolute(a) + a.divide(b),
+    "questions": lambda t, a, b, s: a * a.nbytes * a.itemsize * a.stride(0) * t.is_floating_point(a) * a.is_cpu,
+    "sum_to_size": lambda t, a, b, s: a.sum_to_size(1, 4) + a.where(a > 0, b),
+    "bits": lambda t, a, b, s: a * t.bitwise_and(t.tensor(6), t.tensor(3)) * t.gcd(t.tensor(12), t.tensor(8)),
+    "one-hot": lambda t, a, b, s: a * t.zeros(3, 4, dtype=t.float64).scatter_(1, t.tensor([[1], [0], [3]]), 1.0),
+    "in place": lambda t, a, b, s: (a * 1).lerp_(b, 0.3).addcmul_(a, b, value=0.5).addcdiv_(a, b).clamp_min_(-0.5),
+    "more in place": lambda t, a, b, s: (a * 1).tril_().erf_().index_add_(0, t.tensor(J), b[:2]).sub_(b, alpha=0.1),
+    "put in place": lambda t, a, b, s: (a * 1).scatter_add_(0, t.tensor(I), b[:2]).cumsum_(1).masked_fill_(b > 1, 0.0),
+    "logic in place": lambda t, a, b, s: a * (a > 0).logical_and_(b > 0.5).logical_not_(),
+    "new shapes in place": lambda t, a, b, s: (a * b).unsqueeze_(0).transpose_(1, 2).squeeze_(0).t_(),
+    "filled in place": lambda t, a, b, s: (s * 1).fill_diagonal_(2.0).index_fill_(0, t.tensor([1]), 0.5),
+}  # fmt: skip
+
+
+def run(face, program):
+    xs = [face.tensor(x, requires_grad=True) for x in (A, B, S)]
+    y = program(face, *xs)
+    (y * face.sin(y)).sum().backward()
+    return [y.detach().numpy(), *(np.zeros(x.shape) if x.grad is None else x.grad.numpy() for x in xs)]
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's: of functions that are to go
+@pytest.mark.parametrize("name", CALLS)
+def test_values_and_gradients_agree_with_torch(name):
+    for mine, theirs in zip(run(fad.eager, CALLS[name]), run(torch, CALLS[name]), strict=True):
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
