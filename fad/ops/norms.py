@@ -108,7 +108,16 @@ def _sample_norm(s):
     return [*vector, *matrix, *axes]
 
 
-@public(np.linalg.norm, samples=_sample_norm)
+def kinks_of_matrix(x, *_, **__):
+    """Return what is zero where sums of absolute values or singular values are equal, or one of the latter is zero."""
+    if x.ndim < 2:
+        return ()
+    sums = [np.diff(np.sort(np.sum(np.abs(x), axis=axis), axis=-1)) for axis in (-1, -2)]
+    s = np.linalg.svd(x, compute_uv=False)
+    return *sums, np.diff(s), s[..., -1] / 5.0
+
+
+@public(np.linalg.norm, samples=_sample_norm, kinks=kinks_of_matrix)
 def norm(x, ord=None, axis=None, keepdims=False):
     """Return a vector or matrix norm, as NumPy does; the derivative at 0 is 0."""
     x = as_array(x)
@@ -135,7 +144,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     return _vector_norm(x, ord, normalize_axes(axis, x.ndim), bool(keepdims))
 
 
-@public(np.linalg.matrix_norm, samples=lambda s: [call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)])
+@public(np.linalg.matrix_norm, kinks=kinks_of_matrix, samples=lambda s: [
+    call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)])  # fmt: skip
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Return the norm of the matrices in the last two axes."""
     x = as_array(x)

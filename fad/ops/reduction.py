@@ -104,10 +104,10 @@ def reduction(name: str, forward: Any, jvp: Any, vjp: Any, samples: Any = sample
     return register(prim)
 
 
-def reducer(ufunc: Any, function: Any, samples: Any, flat: Any = False) -> None:
+def reducer(ufunc: Any, function: Any, samples: Any, flat: Any = False, **notes: Any) -> None:
     """Let a reduction answer for ``ufunc.reduce``, whose axis is 0 unless said otherwise."""
 
-    @public([ufunc, "reduce"], name=f"{ufunc.__name__}.reduce", samples=samples, flat=flat)
+    @public([ufunc, "reduce"], name=f"{ufunc.__name__}.reduce", samples=samples, flat=flat, **notes)
     def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=NOTHING, where=True):
         refuse_out(out)
         options = {} if dtype is None else {"dtype": dtype}

@@ -17,6 +17,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
 from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind
+from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     converted,
     reducer,
@@ -351,6 +352,10 @@ def _sample_accumulate(s):
     return [call(s.positive(4)), call(s.positive(3, 4), axis=1)]
 
 
+def _sample_powers(s):
+    return [call(s.real(4, low=0.3, high=1.2)), call(s.real(3, 4, low=0.3, high=1.2), axis=1)]
+
+
 _DIFFERENTIABLE = (
     np.add, np.multiply, np.subtract, np.divide, np.power, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
     np.logaddexp2, np.hypot, np.remainder, np.fmod, np.copysign, np.heaviside,
@@ -360,17 +365,38 @@ _INTEGER = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm)
 _COMPARE = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 
 
+def _kinks_of_outer(x: Any, y: Any) -> tuple:
+    return at_multiples(np.multiply.outer(x, np.ones_like(y)), y)
+
+
+def _kinks_along(ufunc: Any) -> Any:
+    def kinks(x: Any, axis: int = 0) -> tuple:
+        if ufunc is not np.power and x.dtype.kind == "c":
+            return ()  # NumPy refuses it
+        found = np.moveaxis(ufunc.accumulate(x, axis=axis), axis, 0)
+        if ufunc is np.power:  # the cut of complex powers
+            return (np.pi - np.abs(np.angle(found[1:-1])),)
+        return at_multiples(found[:-1], np.moveaxis(x, axis, 0)[1:])
+
+    return kinks
+
+
 def _install(ufunc: Any, flat: bool) -> None:
     """Give a ufunc of two operands its methods."""
     name = ufunc.__name__
-    public([ufunc, "outer"], name=f"{name}.outer", samples=_sample_outer, flat=flat)(_outer_method(ufunc))
-    public([ufunc, "accumulate"], name=f"{name}.accumulate", samples=_sample_accumulate, flat=flat)(
+    jumps = ufunc in (np.remainder, np.fmod)
+    outer, along = ({"kinks": _kinks_of_outer} if jumps else {}), {}
+    if jumps or ufunc is np.power:
+        along["kinks"] = _kinks_along(ufunc)
+    samples = _sample_powers if ufunc is np.power else _sample_accumulate
+    public([ufunc, "outer"], name=f"{name}.outer", samples=_sample_outer, flat=flat, **outer)(_outer_method(ufunc))
+    public([ufunc, "accumulate"], name=f"{name}.accumulate", samples=samples, flat=flat, **along)(
         _accumulate_method(ufunc)
     )
     if ufunc is np.power:
         REFUSED[(ufunc, "reduce")] = "NumPy's value is not the repeated power. Write np.power.accumulate(x)[-1]"
     elif (ufunc, "reduce") not in UFUNC_METHODS:
-        reducer(ufunc, _reduce_by_scan(ufunc), _sample_accumulate, flat)
+        reducer(ufunc, _reduce_by_scan(ufunc), _sample_accumulate, flat, **along)
     answer([ufunc, "reduceat"], _reduceat_method(ufunc))
 
 

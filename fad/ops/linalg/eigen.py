@@ -233,7 +233,15 @@ def _general_samples(s):
     return [call(x @ x.T + np.diag(np.arange(3.0)).astype(s.dtype)), call(turn + 0.05 * s.real(3, 3))]
 
 
-@public(np.linalg.eig, samples=_general_samples)
+def _jumps(a):
+    """Return 0 for the vectors to which LAPACK gives another sign or phase close by, else 1."""
+    shaken = 3e-3 * np.random.default_rng(0).uniform(-1.0, 1.0, (24, *a.shape))
+    shaken = shaken * (1.0 + 1.0j) if a.dtype.kind == "c" else shaken
+    v, w = np.linalg.eig(a)[1], np.linalg.eig(a + shaken)[1]
+    return (np.where(np.sum(v.conj() * w, axis=-2).real > 0.5, 1.0, 0.0),)
+
+
+@public(np.linalg.eig, samples=_general_samples, kinks=_jumps)
 def eig(a):
     """Return eigenvalues and eigenvectors of square matrices.
 

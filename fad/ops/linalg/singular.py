@@ -31,6 +31,7 @@ from fad.ops.linalg.common import (
 )
 from fad.ops.linalg.decompositions import with_rest
 from fad.ops.linalg.eigen import diag_matrix
+from fad.ops.norms import kinks_of_matrix
 from fad.ops.structural import as_array
 
 # --- the rule: for the reduced decomposition a = u s vh ---------------------------------------------------------------
@@ -306,7 +307,12 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     return rank if hasattr(rank, "dtype") else np.int64(rank)
 
 
-@public(np.linalg.cond, samples=lambda s: [
+def _kinks_of_cond(x, p=None):
+    inverse = np.linalg.inv(x) if x.shape[-1] == x.shape[-2] else x
+    return *kinks_of_matrix(x)[:3], *kinks_of_matrix(inverse)[:2]
+
+
+@public(np.linalg.cond, kinks=_kinks_of_cond, samples=lambda s: [
     call(_near_rank(s, 3, 3)), call(_near_rank(s, 3, 2), 2), call(_near_rank(s, 3, 2), -2),
     call(np.stack([_near_rank(s, 3, 3), _near_rank(s, 3, 3)])), call(_near_rank(s, 3, 3), "fro"),
     call(_near_rank(s, 3, 3), 1)])  # fmt: skip

@@ -27,6 +27,7 @@ from fad.ops.linalg.common import (
     warn_if_repeated,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
+from fad.ops.norms import kinks_of_matrix
 from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
@@ -385,7 +386,8 @@ def _residuals_of_scipy(dtype: Any) -> tuple:
     return sl.lstsq(ones, ones[:, 0])[1], sl.lstsq(0 * ones, ones[:, 0])[1]
 
 
-@scipy_function("norm", samples=lambda s: [call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])
+@scipy_function("norm", kinks=kinks_of_matrix, samples=lambda s: [
+    call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])  # fmt: skip
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     """Return a vector or matrix norm, as ``numpy.linalg.norm``."""
     return np.linalg.norm(a, ord, axis, keepdims)
