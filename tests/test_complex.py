@@ -60,6 +60,7 @@ NO_MEANING = {
     "isposinf": "its samples are constants", "isneginf": "its samples are constants",
     "real_part": "the complex branch of real, whose samples are complex already",
     "imag_part": "the complex branch of imag, whose samples are complex already",
+    "angle_of_real": "the real branch of angle", "imag_of_real": "the real branch of imag",
     "search_sorted": "places in a sorted array of reals",
     "scipy.ndimage.zoom": "SciPy forgets grid_mode for complex images; the parts of one are right",
     "scipy.ndimage.gaussian_gradient_magnitude": "the root of a sum of complex squares, which is no length",
@@ -420,3 +421,20 @@ def test_random_programs_of_matrices_and_the_same_on_pairs_of_reals(program, see
 def test_every_numpy_function_of_complex_numbers_is_answered():
     for f in (np.real, np.imag, np.angle, np.real_if_close, np.iscomplex, np.isreal, np.vdot, np.linalg.vecdot):
         assert f in FUNCTIONS, f.__name__
+
+
+def test_the_sign_of_a_number_with_an_infinite_part_points_along_its_axis():
+    parts = (0.0, -0.0, 1.0, np.inf, -np.inf, np.nan)
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    with np.errstate(all="ignore"):
+        want = np.sign(z)
+        fast = fad.jit(lambda z: np.sign(z))
+        for found in (fast(z), fast(z), fad.vmap(np.sign)(z)):
+            np.testing.assert_array_equal(found, want)
+
+
+def test_the_angle_of_a_negative_integer_is_pi():
+    for x in (np.array([1, -2]), np.array([3, -1], np.int8), np.array([-0.0, np.nan, -1.0])):
+        for found in (fad.jit(np.angle)(x), fad.vmap(np.angle)(x)):
+            np.testing.assert_array_equal(found, np.angle(x))
+            assert found.dtype == np.angle(x).dtype

@@ -154,15 +154,22 @@ def _conjugate(work: _Splitter, eq: Equation) -> bool:
 
 
 def _exp(work: _Splitter, eq: Equation) -> bool:
-    """Of real numbers it is real, and what is infinite keeps its size whatever the angle."""
+    """Of real numbers it is real, and what is infinite keeps its size whatever the angle.
+
+    What is too large for the dtype alone may not be so times a cosine: it is multiplied after that, from e**shift.
+    """
     do, (re, im) = _Real(work, eq), work.parts(eq.ins[0])
     truth, zero = np.dtype(bool), work.constant(np.zeros(()), Type((), do.dtype, NUMBER))
     finite = [work.new("isfinite", (part,), do.shape, truth) for part in (re, im)]
     angle = do("where_select", work.new("logical_or", tuple(finite), do.shape, truth), im, zero)
-    size = do("exp", re)
-    turned = do("multiply", size, do("sin", angle))
+    shift = 700.0 if do.dtype.itemsize == 8 else 80.0
+    number = lambda x: work.constant(np.asarray(x, float), Type((), do.dtype, NUMBER))
+    large = work.new("greater", (re, number(shift)), do.shape, truth)
+    size = do("exp", do("where_select", large, do("subtract", re, number(shift)), re))
+    factor = do("where_select", large, number(np.exp(shift)), number(1.0))
+    real, turned = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
     is_real = work.new("equal", (im, zero), do.shape, truth)
-    return work.keep(eq, do("multiply", size, do("cos", angle)), do("where_select", is_real, im, turned))
+    return work.keep(eq, real, do("where_select", is_real, im, turned))
 
 
 def _part(k: int) -> Callable:

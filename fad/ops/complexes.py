@@ -24,6 +24,7 @@ absolute = elementwise("absolute", lambda _z, x: _conj_sign(x), operator="abs", 
 
 _real = elementwise("real_part", lambda _z, _x: 1 + 0j, forward=np.real, samples=lambda s: [call(_complex(s))])
 _imag = elementwise("imag_part", lambda _z, _x: -1j, forward=np.imag, samples=lambda s: [call(_complex(s))])
+_angle_of_real = elementwise("angle_of_real", None, numpy=None, forward=np.angle)
 _no_imag = elementwise("imag_of_real", None, numpy=None, forward=np.imag)  # a scalar for a scalar
 _conj = register(
     Primitive(
@@ -68,13 +69,15 @@ def conjugate(x, /, **options):
     """Return the complex conjugate; of a real array, the same numbers."""
     if options:
         refuse_options("conjugate", options)
-    return _conj(x) if _is_complex(x) else np.positive(x)
+    if _is_complex(x):
+        return _conj(x)
+    return np.positive(x) if x.dtype.kind != "b" else x.astype(np.int8)[()]  # as NumPy's function, but not its method
 
 
 @public(np.angle, samples=_both)
 def angle(z, deg=False):
     """Return the angle of complex numbers in the plane, in radians, or in degrees if `deg`."""
-    a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else np.where(z < 0, np.pi, 0.0).astype(z.dtype)[()]
+    a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else _angle_of_real(z)
     return np.rad2deg(a) if deg else a
 
 
@@ -86,7 +89,12 @@ def sign(x, /, **options):
     if options:
         refuse_options("sign", options)
     size = np.abs(x)
-    return x / np.where(size == 0, np.ones_like(size), size)
+    infinite = np.isinf(size)
+    y = x / np.where((size == 0) | infinite, np.ones_like(size), size)
+    # One infinite part points along its axis; two point nowhere.
+    ends = [np.where(np.isinf(part), np.sign(part), np.zeros_like(part)) for part in (x.real, x.imag)]
+    nowhere = np.isinf(x.real) & np.isinf(x.imag)
+    return np.where(infinite, np.where(nowhere, np.nan, ends[0]) + 1j * np.where(nowhere, np.nan, ends[1]), y)[()]
 
 
 _sign = elementwise("sign_real", None, numpy=None, forward=np.sign)
@@ -100,4 +108,4 @@ def _imaginary(x):
 # The same as attributes and methods, not by NumPy's functions: Python's numbers stay Python's.
 Tracer.real = property(real)
 Tracer.imag = property(_imaginary)
-Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else +x
+Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else x if x.dtype.kind == "b" else +x

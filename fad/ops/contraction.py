@@ -140,7 +140,7 @@ def dot(a, b, out=None):
 def vdot(a, b, /):
     """Return the dot product of two arrays as vectors, the first conjugated."""
     a, b = _pair(a, b)
-    return matmul(np.conjugate(a.reshape((a.size,))), b.reshape((b.size,)))
+    return matmul(a.reshape((a.size,)).conj(), b.reshape((b.size,)))
 
 
 @public(np.inner, samples=lambda s: [
@@ -195,7 +195,7 @@ def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
     refuse_options("vecdot", options)
     x1, x2 = _pair(x1, x2)
     x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
-    return np.einsum("...i,...i->...", np.conjugate(x1), x2)
+    return np.einsum("...i,...i->...", x1.conj(), x2)
 
 
 def _matvec(x1, x2, /, **options):
@@ -208,7 +208,7 @@ def _vecmat(x1, x2, /, **options):
     """Return products of conjugated vectors and matrices; other axes broadcast."""
     refuse_options("vecmat", options)
     x1, x2 = _pair(x1, x2)
-    return np.einsum("...i,...ij->...j", np.conjugate(x1), x2)
+    return np.einsum("...i,...ij->...j", x1.conj(), x2)
 
 
 vecdot = public(np.vecdot, name="vecdot", samples=lambda s: [

@@ -109,6 +109,6 @@ def correlate(a, v, mode="valid"):
             "first array argument cannot be empty" if not a.size else "second array argument cannot be empty"
         )
     if a.size >= v.size:
-        return convolve(a, np.conj(v[::-1]), mode)
+        return convolve(a, v[::-1].conj(), mode)
     # NumPy slides the shorter one along the longer and turns the result round, which matters for "same".
-    return np.conj(convolve(v, np.conj(a[::-1]), mode))[::-1]
+    return convolve(v, a[::-1].conj(), mode).conj()[::-1]

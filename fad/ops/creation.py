@@ -195,6 +195,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
+    start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
     kind = np.result_type(start, stop, float(num))
     delta = stop - start
     div = num - 1 if endpoint else num

@@ -70,6 +70,7 @@ def _periodic(x, xp, fp, period):
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """Add multiples of the period where neighbours differ by more than `discont`, half a period; the slope is 1."""
     p = as_array(p)
+    p = p.astype(np.result_type(p.dtype, period))
     axis = normalize_axis(axis, p.ndim)
     plain = np.moveaxis(stop_gradient(p), axis, -1)
     discont = period / 2 if discont is None else discont

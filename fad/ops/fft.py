@@ -245,7 +245,7 @@ def hfft(a, n=None, axis=-1, norm=None, out=None):
     """Return the real transform of a signal with Hermitian symmetry, of which half is given."""
     _check_norm(norm)
     a = as_array(a)
-    return irfft(np.conjugate(a), n, axis, _SWAPPED[norm], out)
+    return irfft(a.conj(), n, axis, _SWAPPED[norm], out)
 
 
 @public(np.fft.ihfft, name="fft.ihfft", samples=_sample_one, complex=False)

@@ -138,6 +138,8 @@ def _ramp(x, axis, before, after, mode, *, end_values):
     start, end = _pair(beside(x, end_values), axis, x.ndim)
     first = _line(start, _part(x, axis, 0, 1), before, axis)
     last = np.flip(_line(end, _part(x, axis, n - 1, n), after, axis), axis)
+    if x.dtype.kind in "iu":
+        first, last = np.floor(first), np.floor(last)
     return np.concatenate((first.astype(x.dtype), x, last.astype(x.dtype)), axis)
 
 
@@ -156,7 +158,10 @@ def _statistic(x, axis, before, after, mode, *, stat_length):
         raise ValueError("stat_length of 0 yields no value for padding")
     measure = _STATISTICS[mode]
     ends = (_part(x, axis, 0, lengths[0]), _part(x, axis, n - lengths[1], n))
-    first, last = (measure(end, axis=axis, keepdims=True).astype(x.dtype) for end in ends)
+    first, last = (measure(end, axis=axis, keepdims=True) for end in ends)
+    if x.dtype.kind in "iu":
+        first, last = np.rint(first), np.rint(last)
+    first, last = first.astype(x.dtype), last.astype(x.dtype)
     wide = (_spread(first, x.shape, axis, before), x, _spread(last, x.shape, axis, after))
     return np.concatenate(wide, axis)
 
@@ -164,7 +169,8 @@ def _statistic(x, axis, before, after, mode, *, stat_length):
 def _taken(x, axis, before, after, mode, *, reflect_type="even"):
     n = x.shape[axis]
     if reflect_type == "odd" and n > 1:
-        return _odd(x, axis, before, after, n - 1 if mode == "reflect" else n)
+        whole = x if x.dtype.kind != "b" else x.astype(np.int8)
+        return _odd(whole, axis, before, after, n - 1 if mode == "reflect" else n).astype(x.dtype)
     mode = "edge" if mode == "reflect" and n == 1 else mode  # one element reflects to itself
     index = np.pad(np.arange(n), (before, after), mode)
     return x[(slice(None),) * axis + (index,)]
@@ -191,7 +197,7 @@ def _odd(x, axis, before, after, period):
     if not turns.any():
         return inside
     rise = 2 * (last - first)
-    turns = turns.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else int).reshape(column)
+    turns = turns.astype(np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else x.dtype).reshape(column)
     return inside + like(x, turns) * rise
 
 

@@ -53,10 +53,10 @@ def polysub(a1, a2):
 
 @public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
 def polymul(a1, a2):
-    """Multiply two polynomials."""
+    """Multiply two polynomials; leading zeros stay, where NumPy leaves them out."""
     a, b = (np.atleast_1d(x) for x in _pair(a1, a2))
     rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
-    return np.sum(np.stack(rows), axis=0)
+    return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
 
 
 @public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
@@ -119,6 +119,7 @@ def poly(seq_of_zeros):
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
         return 1.0
+    zeros = zeros.astype(np.mintypecode(zeros.dtype.char))  # as NumPy does: of integers, and half precision, double
     a = np.ones_like(zeros, shape=(1,))
     for z in zeros:
         a = np.pad(a, (0, 1)) - np.pad(a * z, (1, 0))
@@ -138,6 +139,7 @@ def roots(p):
     p = np.atleast_1d(as_array(p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
+    p = p if p.dtype.kind in "fc" else p.astype(float)
     found = np.flatnonzero(outcome(p != 0))
     if not found.size:
         return np.zeros_like(p, shape=(0,))

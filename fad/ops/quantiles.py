@@ -69,6 +69,8 @@ def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
     return place, lambda fraction, place: 0.0
 
 
+_ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")  # methods that give elements
+
 # --- quantiles of a sorted array ------------------------------------------------------------------------------------
 
 
@@ -165,6 +167,7 @@ def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quanti
     spread = lambda w: _as_rows(_weights_like(a, axes, w), axes)
     y = _of_rows(rows, q.reshape((q.size,)), method, weak, skip_nan, weights, spread)
     y = np.moveaxis(y, -1, 0)
+    y = y.astype(a.dtype) if a.dtype.kind in "iu" and method in _ELEMENTS else y
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape)) if keepdims else y.shape[1:]
     return as_scalar(y.reshape(q.shape + shape))
 
@@ -189,7 +192,7 @@ def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
     if weights is not None:
         w = np.where(missing, 0.0, _sorted_weights(spread(weights), order))
         return _weighted(s, np.where(none, 1.0, w), q)
-    return _interpolated(np.where(missing & ~none, 0.0, s), np.maximum(count, 1), q, method, weak)
+    return _interpolated(np.where(missing & ~none, 0.0, s), np.maximum(count, 1).astype(q.dtype), q, method, weak)
 
 
 def _sorted_weights(w, order):

@@ -14,7 +14,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.ops.structural import as_array, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
 
 _HOST = (np.ndarray, np.generic)
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
@@ -72,6 +72,13 @@ def is_true(keepdims: Any) -> bool:
 def selected(a: Any, where: Any, neutral: Any) -> Any:
     """Apply a reduction's `where`: what it excludes becomes neutral, and has no derivative."""
     return a if where is NOTHING or where is True else np.where(where, a, neutral)
+
+
+def _first(y: Any, initial: Any) -> Any:
+    """Return what a reduction begins with in the dtype that it is done in, as NumPy does."""
+    if type(initial) in (int, float) and y.dtype.kind in "fc":
+        return initial
+    return converted(beside(y, initial), y.dtype)[()]
 
 
 def converted(a: Any, dtype: Any) -> Any:
@@ -147,7 +154,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, w
         refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 0)
     y = converted(bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
-    return y if absent(initial) else y + initial
+    return y if absent(initial) else y + _first(y, initial)
 
 
 reducer(np.add, sum, sample_reduce)
@@ -186,7 +193,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, 
     refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 1)
     y = converted(bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
-    return y if absent(initial) else y * initial
+    return y if absent(initial) else y * _first(y, initial)
 
 
 reducer(np.multiply, prod, sample_reduce)
@@ -258,7 +265,8 @@ def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
                 f"reduction operation '{ufunc.__name__}' does not have an identity, "
                 "so to use a where mask one has to specify 'initial'"
             )
-        a = np.where(where, a, initial)
+        a = np.where(where, a, _first(a, initial))
+    initial = initial if absent(initial) else _first(a, initial)
     if not absent(initial) and 0 in [a.shape[i] for i in axes]:
         shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
         return as_scalar(dropped(np.full_like(a, initial, shape=shape), axes, is_true(keepdims)))

@@ -19,7 +19,6 @@ from fad.ops.structural import as_array
 def _widened(x: Any, leaves: Callable) -> Any:
     """Return x, as complex numbers if one of them leaves the domain of real results."""
     x = as_array(x)
-    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     if x.dtype.kind == "c" or not outcome(np.any(leaves(x))):
         return x
     return x.astype(np.result_type(x.dtype, np.complex64))
@@ -68,4 +67,6 @@ def logn(n, x):
 )
 def power(x, p):
     """Raise x to a power, with complex results where x is negative."""
-    return np.power(_widened(x, _negative), _widened(p, lambda p: p != p))
+    p = as_array(p)
+    p = p * 1.0 if p.dtype.kind == "i" and outcome(np.any(p < 0)) else p
+    return np.power(_widened(x, _negative), p)

@@ -100,6 +100,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the derivative there is zero."""
     if x.dtype.kind == "c":
         return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+    if x.dtype.kind != "f":
+        return np.copy(x)
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf
@@ -209,6 +211,7 @@ def sinc(x):
 
 def _modf(x, /, **options):
     refuse_options("modf", options)
+    x = x.astype(np.modf(x.dtype.type(0))[0].dtype)
     whole = np.trunc(x)
     return x - whole, whole
 
@@ -248,6 +251,8 @@ Tracer.__rdivmod__ = lambda y, x: (x // y, x % y)
 @public(np.isclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Tell elementwise whether two arrays agree within tolerances; flat."""
+    b = b if hasattr(b, "dtype") else np.asarray(b)
+    b = b.astype(np.result_type(b.dtype, 1.0))  # no difference of integers without signs, nor of booleans
     close = np.abs(a - b) <= atol + rtol * np.abs(b)
     close = np.where(np.isfinite(b), close, a == b)
     return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close

@@ -261,7 +261,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         scale = 0.0
     # By the reciprocal, as NumPy does: without degrees of freedom it is infinite.
     c = (x @ np.conjugate(weighted.T)) * np.divide(1.0, scale)
-    return as_scalar(c.reshape(())) if c.shape == (1, 1) else c
+    return c.reshape(()) if c.shape == (1, 1) else c
 
 
 @public(np.corrcoef, samples=lambda s: [call(s.real(3, 5)), call(s.real(5), s.real(5))])

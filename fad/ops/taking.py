@@ -225,12 +225,11 @@ def searchsorted(a, v, side="left", sorter=None):
 def digitize(x, bins, right=False):
     """Find the number of the bin that each value falls into; integers, and so flat."""
     bins, x = as_array(bins), as_array(x)
-    steps = outcome(np.sign(bins[1:] - bins[:-1]))
     side = "left" if right else "right"
-    if (steps >= 0).all():
+    if outcome(np.all(bins[1:] >= bins[:-1])):
         return searchsorted(bins, x, side)
-    if (steps <= 0).all():
-        return bins.size - searchsorted(np.flip(bins), x, "right" if right else "left")
+    if outcome(np.all(bins[1:] <= bins[:-1])):
+        return bins.size - searchsorted(np.flip(bins), x, side)
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 

@@ -109,3 +109,19 @@ def test_a_complex_number_times_one_is_numpys():
             fast = fad.jit(f)
             fast(z)
             np.testing.assert_array_equal(fast(z), f(z))
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [(np.complex128, 695.0, 750.0), (np.complex64, 75.0, 105.0)])
+def test_an_exponential_is_finite_where_a_small_cosine_or_sine_makes_it_so(dtype, low, high):
+    rng = np.random.default_rng(0)
+    angle = np.pi / 2 + rng.normal(size=300) * 10.0 ** rng.uniform(-16, 0, 300)
+    z = np.concatenate([rng.uniform(low, high, 300) + 1j * angle, rng.uniform(-high, high, 300) + 1j * angle])
+    z = z.astype(dtype)
+    with using("llvm"), np.errstate(all="ignore"):
+        fast = fad.jit(lambda z: np.exp(z))
+        fast(z)
+        found, want = fast(z), np.exp(z)
+        for x, y in ((found.real, want.real), (found.imag, want.imag)):
+            usual = np.isfinite(y) & (np.abs(y) > np.finfo(y.dtype).tiny)
+            np.testing.assert_array_equal(np.isfinite(x), np.isfinite(y))
+            np.testing.assert_allclose(x[usual], y[usual], rtol=4 * np.finfo(y.dtype).eps)

@@ -504,3 +504,12 @@ def test_an_eigenvector_near_another_one_keeps_its_gradient_and_warns_at_second_
     np.testing.assert_allclose(np.abs(found[0, 1]), 0.5e5, rtol=1e-6)
     with pytest.warns(GaugeDependenceWarning):
         fad.hessian(f)(a)
+
+
+def test_the_zero_matrix_is_infinitely_ill_conditioned():
+    for p in (None, 2, -2):
+        want = np.linalg.cond(np.zeros((2, 2)), p)
+        with np.errstate(all="ignore"):
+            assert fad.jit(lambda a: np.linalg.cond(a, p))(np.zeros((2, 2))) == want  # noqa: B023  called at once
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(fad.vmap(np.linalg.cond)(np.stack([np.eye(2), np.zeros((2, 2))])), [1.0, np.inf])

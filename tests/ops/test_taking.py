@@ -239,3 +239,13 @@ def test_rounding_a_traced_number_gives_a_plain_whole_number():
     assert kept == [2]
     assert type(kept[0]) is int
     np.testing.assert_array_equal(fad.vmap(f)(np.array([1.6, 2.2])), [1.6 * 6, 2.2 * 9])
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [[3, 2, 1], [3, 1, 1, 0], [1, 1, 1], [0, 1, 1, 2]])
+@pytest.mark.parametrize("dtype", [float, np.int64, np.uint8])
+def test_a_number_on_an_edge_falls_into_numpys_bin_whichever_way_the_edges_run(bins, right, dtype):
+    x, bins = np.array([0, 1, 2, 3]).astype(dtype), np.array(bins).astype(dtype)
+    want = np.digitize(x, bins, right)
+    np.testing.assert_array_equal(fad.jit(lambda x, bins: np.digitize(x, bins, right))(x, bins), want)
+    np.testing.assert_array_equal(fad.vmap(lambda x: np.digitize(x, bins, right))(x), want)

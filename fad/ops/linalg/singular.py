@@ -321,7 +321,9 @@ def cond(x, p=None):
     x = as_array(x)
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        y = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        none = np.isnan(y) & ~np.any(np.isnan(x), axis=(-2, -1))  # of the zero matrix, as NumPy says
+        return np.where(none, y.dtype.type(np.inf), y)[()]
     y = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
     return y.astype(_dtype_of_cond(x.dtype))
 
