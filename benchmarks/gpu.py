@@ -262,11 +262,12 @@ def on_stand_in():
     row("gradient", "operations", "with jit", "MiB held", "with jit")
     for name, args in draw().items():
         placed, fast = fad.device_put(args, "standin"), fad.jit(of_fad(name))
+        operands = fad.tree.leaves(placed)
         fast(*placed)
         fast(*placed)  # recorded, then compiled
         found = []
         for gradient in (of_fad(name), fast):
-            with standin.no_copies(), standin.counted() as asked, standin.held() as most:
+            with standin.no_copies(), standin.counted() as asked, standin.held(operands) as most:
                 gradient(*placed)
             found.append((asked(), most() / 2**20))
         row(name, *(str(n) for n, _ in found), *(f"{m:.1f}" for _, m in found))

@@ -72,9 +72,12 @@ def counted():
 
 
 @contextlib.contextmanager
-def held():
-    """Watch the memory of the device: yields a function that tells the most bytes that were held at once."""
-    before, _held[0] = _held[0], _Held()
+def held(operands=()):
+    """Watch the memory of the device: yields a function that tells the most bytes that were held at once.
+
+    They are those of the arrays made meanwhile; views of `operands`, which were there before, have none of their own.
+    """
+    before, _held[0] = _held[0], _Held([_owner(x._a) for x in operands])
     try:
         yield functools.partial(getattr, _held[0], "most")
     finally:
@@ -84,12 +87,11 @@ def held():
 class _Held:
     """The bytes of the arrays that were made since, by the arrays that own them."""
 
-    def __init__(self):
-        self.owners, self.now, self.most = set(), 0, 0
+    def __init__(self, before):
+        self.owners, self.now, self.most = {id(a) for a in before}, 0, 0
 
     def add(self, a):
-        while type(a.base) is np.ndarray:
-            a = a.base
+        a = _owner(a)
         if id(a) not in self.owners:
             self.owners.add(id(a))
             self.now += a.nbytes
@@ -99,6 +101,12 @@ class _Held:
     def drop(self, owner, nbytes):
         self.owners.discard(owner)
         self.now -= nbytes
+
+
+def _owner(a):
+    while type(a.base) is np.ndarray:
+        a = a.base
+    return a
 
 
 @contextlib.contextmanager
