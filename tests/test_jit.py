@@ -18,6 +18,7 @@ from fad.errors import (
 from fad.testing import check_grads
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
+FROM_OUTSIDE = np.arange(3.0)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5, 4))
 
@@ -118,6 +119,27 @@ def test_results_share_memory_only_where_those_of_the_function_do(size, lowering
     for k, y in enumerate(results):
         assert y.flags.writeable
         assert not any(np.shares_memory(y, other) for other in results[:k])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.copy(x).reshape(2, 2),
+        lambda x: (x.reshape(2, 2), x[1:], x),
+        lambda x: np.broadcast_to(np.ravel(x), (2, 4)),
+        lambda x: np.swapaxes(x.reshape(2, 2).copy(), 0, 1),
+        lambda x: ((y := x * 2.0), y, y[1:]),
+        lambda x: (np.sum(x), FROM_OUTSIDE, FROM_OUTSIDE[1:]),
+    ],
+)
+def test_what_the_first_call_gives_is_memory_of_its_own_as_in_later_calls(f):
+    fast, x = fad.jit(f), np.arange(4.0)
+    for _ in range(3):
+        results = [y for y in fad.tree.leaves(fast(x)) if isinstance(y, np.ndarray)]
+        for k, y in enumerate(results):
+            assert not any(np.shares_memory(y, other) for other in (x, FROM_OUTSIDE, *results[:k]))
+            np.testing.assert_array_equal(y, [z for z in fad.tree.leaves(f(x)) if isinstance(z, np.ndarray)][k])
+            y[...] = 99.0
 
 
 def test_empty_and_zero_dimensional_arrays_pass_through():

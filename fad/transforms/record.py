@@ -298,11 +298,18 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
         _active.reset(token)
         trace.finish()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    mine = {id(x) for x, t in zip(leaves, traced, strict=True) if t and hasattr(x, "shape")}
-    values = [trace.lower(y) for y in outs]
-    result = tree.unflatten(out_tree, [y.copy() if id(y) in mine else y for y in values])  # as a replay gives it
+    shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")}
+    result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
     return Recording(graph, out_tree, result, _captured(trace, outs))
+
+
+def _own(y: Any, shared: set[int]) -> Any:
+    """Return a result as a replay gives it, in memory of its own: no argument, constant, other result or view of one."""
+    if hasattr(y, "shape") and (id(y) in shared or getattr(y, "base", None) is not None):
+        return y.copy()
+    shared.add(id(y))
+    return y
 
 
 def _output(trace: RecordTrace, y: Any) -> int:
