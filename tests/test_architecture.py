@@ -28,8 +28,8 @@ FLOORS = [
         "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
-        "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.conv",
-        "ops.pooling", "ops.refused", "ops", "ops.__main__",
+        "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",
+        "ops.device_conv", "ops.conv", "ops.pooling", "ops.refused", "ops", "ops.__main__",
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",

@@ -77,6 +77,11 @@ def zeros(shape: tuple, dtype: Any) -> Any:
     return cupy.zeros(shape, dtype)
 
 
+def as_strided(x: Any, shape: tuple, strides: tuple) -> Any:
+    """Return a view of the memory from the beginning of `x` on."""
+    return cupy.lib.stride_tricks.as_strided(x, shape, strides)
+
+
 def elementwise_kernel(ins: tuple, outs: tuple, body: str, name: str) -> Callable:
     """Return a kernel that runs C statements for each element, compiled when it is first called.
 

@@ -24,6 +24,7 @@ from fad.compile.pieces import data_address
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
 from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.ops.windows import met
 
 MOST_PLACES = 1 << 20  # entries of a table
 MOST_WRITTEN = 1 << 22  # elements of the sums of parts
@@ -158,29 +159,11 @@ def _input_products(c: np.ndarray, w: np.ndarray, x: np.ndarray, p: dict) -> lis
         q = _table([(groups, (by_group, rows * a.c, channels * z.c)), *places])
         k = _table([(rows, (by_row, a.c))])
         for d, r in enumerate(first):
-            taps = _met(r + p["low"][d], w.shape[3 + d], p["dilation"][d], stride[d])
+            taps = met(r + p["low"][d], w.shape[3 + d], p["dilation"][d], stride[d])
             steps_d = [(by_tap[d] * i, a.spatial[d] * (t + p["shift"][d])) for i, t in taps]
             k = (k[:, None] + np.array(steps_d, np.int64).reshape(1, -1, 2)).reshape(-1, 2)
         start = sum(r * s for r, s in zip(first, z.spatial, strict=True))
         found.append(_Products(q, m, np.ascontiguousarray(k), _outer(inner, extents, n)[1], (0, 0, start)))
-    return found
-
-
-def _met(place: int, kernel: int, dilation: int, stride: int) -> list[tuple[int, int]]:
-    """Return the taps that reach a place of the padded input, and the output that each of them belongs to."""
-    return [(i, (place - i * dilation) // stride) for i in range(kernel) if (place - i * dilation) % stride == 0]
-
-
-def margins(size: tuple, out: tuple, kernel: tuple, p: dict) -> list[tuple[int, int]]:
-    """Return how far outside of its spatial axes the derivative in the input reads the output, on both sides."""
-    found = []
-    for n, m, k, s, d, (lo, _) in zip(size, out, kernel, p["stride"], p["dilation"], p["padding"], strict=True):
-        low, high = 0, m - 1
-        for r in range(min(s, n)):
-            taps = [t for _, t in _met(r + lo, k, d, s)]
-            if taps:
-                low, high = min(low, *taps), max(high, max(taps) + -(-(n - r) // s) - 1)
-        found.append((-low, high - m + 1))
     return found
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fad.compile.convolutions import FORWARD, INPUT, KERNEL, can_lay, is_real, margins
+from fad.compile.convolutions import FORWARD, INPUT, KERNEL, can_lay, is_real
 from fad.compile.llvm.templates import template
 from fad.compile.pieces import as_slices
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
+from fad.ops.windows import margins
 
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
 _REDUCTIONS = ("sum_over", "max_over", "min_over")

@@ -16,7 +16,7 @@ import numpy as np
 from fad.compile.products import SMALL_GATHERED, is_small
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
-from fad.ops.conv import taps
+from fad.ops.windows import taps
 
 FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
 FEWEST_ROWS = 16, 256  # of a left factor, from which on it pays to copy the right one: else gathered, else by BLAS

@@ -10,7 +10,8 @@ from fad.nn import functional as F
 from fad.nn import init
 from fad.nn.module import Module
 from fad.nn.windows import pool_avg, pool_max
-from fad.ops.conv import conv, conv_transpose, pads, per_axis
+from fad.ops.conv import conv, conv_transpose
+from fad.ops.windows import pads, per_axis
 
 
 class Conv(Module):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.nn.fused import counting
-from fad.ops.conv import conv, conv_transpose, output_size, per_axis, taps
+from fad.ops.conv import conv, conv_transpose
 from fad.ops.conv import conv as conv1d
 from fad.ops.conv import conv as conv2d
 from fad.ops.conv import conv as conv3d
@@ -17,6 +17,7 @@ from fad.ops.conv import conv_transpose as conv_transpose1d
 from fad.ops.conv import conv_transpose as conv_transpose2d
 from fad.ops.conv import conv_transpose as conv_transpose3d
 from fad.ops.pooling import avg_pool, max_pool
+from fad.ops.windows import output_size, per_axis, taps
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",

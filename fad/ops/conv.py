@@ -11,50 +11,26 @@ In memory results have the channels in front, which is how the matrix products l
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fad.backends import is_on_device
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
+from fad.ops import device_conv
 from fad.ops.structural import as_array
+from fad.ops.windows import by_group, output_size, padded, pads, per_axis, taps
 
 # --- windows as columns of a matrix ---------------------------------------------------------------------------------
-
-
-def output_size(size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
-    """Return the spatial shape of a convolution's or a pooling's result."""
-    return tuple(
-        (n + lo + hi - d * (k - 1) - 1) // s + 1
-        for n, k, s, (lo, hi), d in zip(size, kernel, stride, padding, dilation, strict=True)
-    )
-
-
-def padded(x: Any, padding: tuple, value: float = 0.0) -> Any:
-    """Widen the last axes of a plain array by a constant."""
-    if not any(lo or hi for lo, hi in padding):
-        return x
-    lead = x.ndim - len(padding)
-    spatial = tuple(n + lo + hi for n, (lo, hi) in zip(x.shape[lead:], padding, strict=True))
-    out = np.full_like(x, value, shape=x.shape[:lead] + spatial)
-    inner = tuple(slice(lo, lo + n) for n, (lo, _) in zip(x.shape[lead:], padding, strict=True))
-    out[(Ellipsis, *inner)] = x
-    return out
-
-
-def taps(kernel: tuple, stride: tuple, dilation: tuple, out: tuple) -> list:
-    """Return for each place in the kernel the slices of the (padded) input that it meets."""
-    axes = [
-        [slice(i * d, i * d + s * (m - 1) + 1, s) for i in range(k)]
-        for k, s, d, m in zip(kernel, stride, dilation, out, strict=True)
-    ]
-    return list(itertools.product(*axes))
 
 
 class _Scratch(threading.local):
@@ -84,15 +60,10 @@ def _columns(x, kernel, stride, padding, dilation, groups):
     x = padded(x, padding)
     c, n = x.shape[:2]
     columns = _scratch.like(x, (c, *kernel, n, *out))
-    places = itertools.product(*[range(k) for k in kernel])
+    every, places = slice(None), itertools.product(*[range(k) for k in kernel])
     for place, tap in zip(places, taps(kernel, stride, dilation, out), strict=True):
-        columns[(slice(None), *place)] = x[(slice(None), slice(None), *tap)]
+        columns[(every, *place)] = x[(every, every, *tap)]
     return columns.reshape(groups, c // groups * math.prod(kernel), n * math.prod(out)), out
-
-
-def _by_group(x: Any, groups: int) -> Any:
-    """Return a (channels, N, *spatial) array as one matrix per group."""
-    return x.reshape(groups, x.shape[0] // groups, math.prod(x.shape[1:]))
 
 
 def _conv(x, w, *, stride, padding, dilation, groups):
@@ -106,15 +77,15 @@ def _conv_input(c, w, *, size, stride, padding, dilation, groups):
     """Add each output back to the window it came from."""
     channels, kernel = w.shape[1], w.shape[2:]
     n, out = c.shape[0], c.shape[2:]
-    c = _by_group(c.swapaxes(0, 1), groups)
+    c = by_group(c.swapaxes(0, 1), groups)
     spatial = tuple(d + lo + hi for d, (lo, hi) in zip(size, padding, strict=True))
     x = np.zeros_like(c, shape=(groups * channels, n, *spatial), dtype=np.result_type(c, w))
-    places = itertools.product(*[range(k) for k in kernel])
+    every, places = slice(None), itertools.product(*[range(k) for k in kernel])
     by_place = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     for place, tap in zip(places, taps(kernel, stride, dilation, out), strict=True):
-        weights = by_place[(slice(None), slice(None), slice(None), *place)].swapaxes(1, 2)
+        weights = by_place[(every, every, every, *place)].swapaxes(1, 2)
         part = np.matmul(weights, c) if groups > 1 else np.matmul(weights[0], c[0])
-        x[(slice(None), slice(None), *tap)] += part.reshape(groups * channels, n, *out)
+        x[(every, every, *tap)] += part.reshape(groups * channels, n, *out)
     inner = tuple(slice(lo, lo + d) for d, (lo, _) in zip(size, padding, strict=True))
     return x[(slice(None), slice(None), *inner)].swapaxes(0, 1)
 
@@ -122,12 +93,25 @@ def _conv_input(c, w, *, size, stride, padding, dilation, groups):
 def _conv_kernel(x, c, *, kernel, stride, padding, dilation, groups):
     columns, _ = _columns(x.swapaxes(0, 1), kernel, stride, padding, dilation, groups)
     c = c.swapaxes(0, 1)
-    grouped = _by_group(c, groups)
+    grouped = by_group(c, groups)
     w = np.matmul(grouped, columns.swapaxes(1, 2)) if groups > 1 else np.matmul(grouped[0], columns[0].T)
     return w.reshape(c.shape[0], x.shape[1] // groups, *kernel)
 
 
 # --- the three primitives -------------------------------------------------------------------------------------------
+
+
+def _where_they_live(host: Callable, device: Callable) -> Callable:
+    """Return what runs one function on arrays of the host and another on those of a device."""
+
+    @functools.wraps(host)
+    def run(a, b, **params):
+        if type(a) is type(b) is np.ndarray or not (is_on_device(a) or is_on_device(b)):
+            return host(a, b, **params)
+        return device(a, b, **params)
+
+    run.host = host  # type: ignore[attr-defined]  # as in `fad.source`
+    return run
 
 
 def _bilinear_jvp(prim):
@@ -193,7 +177,7 @@ _PLANE = {"stride": (2, 1), "padding": ((1, 0), (1, 1)), "dilation": (1, 2), "gr
 conv_p = register(
     Primitive(
         "convolution",
-        _conv,
+        _where_they_live(_conv, device_conv.conv),
         jvp=_bilinear_jvp(lambda: conv_p),
         vjp=(
             lambda ct, y, x, w, **p: _make_input(ct, w, x.shape, p),
@@ -211,7 +195,7 @@ conv_p = register(
 conv_input_p = register(
     Primitive(
         "convolution_input",
-        _conv_input,
+        _where_they_live(_conv_input, device_conv.conv_input),
         jvp=_bilinear_jvp(lambda: conv_input_p),
         vjp=(
             lambda ct, y, c, w, size, **p: _make_conv(ct, w, p),
@@ -229,7 +213,7 @@ conv_input_p = register(
 conv_kernel_p = register(
     Primitive(
         "convolution_kernel",
-        _conv_kernel,
+        _where_they_live(_conv_kernel, device_conv.conv_kernel),
         jvp=_bilinear_jvp(lambda: conv_kernel_p),
         vjp=(
             lambda ct, y, x, c, kernel, **p: _make_input(c, ct, x.shape, p),
@@ -246,40 +230,6 @@ conv_kernel_p = register(
 )
 
 # --- the public faces -----------------------------------------------------------------------------------------------
-
-
-def per_axis(value: Any, n: int, name: str) -> tuple:
-    """Return one positive integer per spatial axis."""
-    values = (value,) * n if hasattr(value, "__index__") else tuple(value)
-    if len(values) != n:
-        raise ShapeMismatchError(f"{name}={value!r} has {len(values)} entries, but there are {n} spatial axes")
-    values = tuple(int(v) for v in values)
-    if min(values, default=1) < 1:
-        raise ValueError(f"{name} must be positive, but it is {value!r}")
-    return values
-
-
-def pads(padding: Any, size: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
-    """Return the padding as a pair per spatial axis, from an int, ints, pairs, "valid" or "same"."""
-    if padding == "valid":
-        return ((0, 0),) * len(size)
-    if padding == "same":
-        totals = [
-            max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
-            for n, k, s, d in zip(size, kernel, stride, dilation, strict=True)
-        ]
-        return tuple((t // 2, t - t // 2) for t in totals)
-    if isinstance(padding, str):
-        raise ValueError(f"padding must be 'same', 'valid', an int, or one int or pair per axis, not {padding!r}")
-    values = (padding,) * len(size) if hasattr(padding, "__index__") else tuple(padding)
-    if len(values) != len(size):
-        raise ShapeMismatchError(
-            f"padding={padding!r} has {len(values)} entries, but there are {len(size)} spatial axes"
-        )
-    pairs = tuple((int(p), int(p)) if hasattr(p, "__index__") else (int(p[0]), int(p[1])) for p in values)
-    if min((p for pair in pairs for p in pair), default=0) < 0:
-        raise ValueError(f"padding must not be negative, but it is {padding!r}")
-    return pairs
 
 
 def _checked(x: Any, w: Any, channels: int, groups: int, name: str, what: str) -> tuple[Any, Any, bool]:

@@ -15,8 +15,8 @@ from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
-from fad.ops.conv import output_size, padded, pads, per_axis, taps
 from fad.ops.structural import as_array
+from fad.ops.windows import output_size, padded, pads, per_axis, taps
 
 
 def _slices(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple, value: float) -> tuple[Any, list]:

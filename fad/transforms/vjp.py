@@ -59,6 +59,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         g = cts[i]
         kind = record[0]
         if kind >= MULTI:
+            x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
             if kind == RERUN:
                 _sweep_again(record, i, tape, cts, own)
             else:
@@ -116,6 +117,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 _sweep_index(record, g, cts, own)
             continue
         else:
+            x = y = z = c = d = p = None
             (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
             continue
         p = cts[j]

@@ -138,6 +138,7 @@ def _modules():
     cupy.asarray = cupy.array = _asarray
     cupy.asnumpy = standin.to_host
     cupy.ElementwiseKernel = _ElementwiseKernel
+    cupy.lib = types.SimpleNamespace(stride_tricks=types.SimpleNamespace(as_strided=standin.as_strided))
     cupy.get_default_memory_pool = lambda: _Pool()
     for name in _PLAIN:
         setattr(cupy, name, getattr(np, name))

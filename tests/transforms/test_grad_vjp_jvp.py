@@ -206,6 +206,28 @@ def test_a_choice_against_a_number_has_the_derivative_of_one_against_an_array(ch
         np.testing.assert_array_equal(traced, expected, strict=True)
 
 
+def test_what_the_way_back_has_read_is_not_held_while_the_next_rule_runs():
+    made, alive = [], []
+
+    @fad.custom_vjp
+    def last(x):
+        return x
+
+    def rule(_, ct):
+        alive.append(made[0]() is not None)
+        return (ct,)
+
+    last.defvjp(lambda x: (x, None), rule)
+
+    def loss(x):
+        z = x + 1.0
+        made.append(weakref.ref(z.value))  # which the product alone keeps
+        return np.sum(last(x) * z)
+
+    fad.grad(loss)(np.ones(3))
+    assert alive == [False]
+
+
 def test_the_derivative_of_a_maximum_in_single_precision_makes_nothing_of_double():
     graph = fad.make_graph(fad.grad(lambda x: np.sum(np.maximum(x, 0.0))))(np.ones(3, np.float32))
     assert "f64" not in str(graph)

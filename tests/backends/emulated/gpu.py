@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import math
 import mmap
@@ -69,7 +70,7 @@ def package(name: str) -> Path:
 def compiled(stem: str, suffix: str, sources: list[Path], *flags: str, text: str | None = None) -> Path:
     """Compile files, or `text`, with g++, unless that has been done, and return the result."""
     read = b"".join(path.read_bytes() for path in [*sources, *sorted(HERE.glob("include/**/*.h"))])
-    key = hashlib.sha256(read + repr((flags, text)).encode()).hexdigest()[:32]
+    key = hashlib.sha256(read + _anywhere(repr((flags, text))).encode()).hexdigest()[:32]
     out = BUILT / f"{stem}-{key}{suffix}"
     if not out.exists():
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +81,20 @@ def compiled(stem: str, suffix: str, sources: list[Path], *flags: str, text: str
             raise CompileError(done.stderr)
         made.rename(out)
     return out
+
+
+def _anywhere(text: str) -> str:
+    """Replace the folders of a checkout and its environment by names, so that another one finds what is compiled."""
+    for folder, name in ((HERE, "here"), (package("cupy"), "cupy"), (package("nvidia"), "nvidia"), (BUILT, "built")):
+        text = text.replace(str(folder), f"<{name}>")
+    return text + _brought()
+
+
+@functools.cache
+def _brought() -> str:
+    """Return the names and versions of the packages whose headers kernels include: CuPy, and CUDA's runtime."""
+    found = {f"{d.metadata['Name']} {d.version}" for d in importlib.metadata.distributions()}
+    return " ".join(sorted(n for n in found if n.startswith(("cupy-cuda", "nvidia-cuda-runtime"))))
 
 
 class CompileError(Exception):
