@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.pairs import sum_over_pairs
+from fad.compile.rewriting import Rewriting
 from fad.compile.rows import NOT_NEGATIVE, PLACE
-from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.primitive import Primitive
 from fad.ops.einsum import pair_plan
 
 _REAL = (np.dtype(float), np.dtype(np.float32))
@@ -35,7 +36,7 @@ def composed(graph: Graph) -> Graph:
         rule = _RULES.get(eq.prim.name)
         if rule is None or len(eq.outs) != 1 or not rule(work, eq):
             work.equations.append(_with_bodies(eq))
-    return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
+    return work.written()
 
 
 def _with_bodies(eq: Equation) -> Equation:
@@ -48,13 +49,8 @@ def _with_bodies(eq: Equation) -> Equation:
     return Equation(eq.prim, eq.ins, params, eq.outs, eq.place)
 
 
-class _Writer:
+class _Writer(Rewriting):
     """The graph that is written."""
-
-    def __init__(self, graph: Graph):
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
-        self.equations: list[Equation] = []
 
     def type(self, i: int) -> Type:
         return self.types[i]
@@ -67,19 +63,11 @@ class _Writer:
             params["dtype"] = dtype
         if shape is None:
             shape = np.broadcast_shapes(*[self.types[i].shape for i in ins])
-        self.types.append(Type(shape, np.dtype(dtype or self.types[ins[0]].dtype), ARRAY if shape else SCALAR))
-        self.equations.append(Equation(REGISTRY[name], ins, params, (len(self.types) - 1,)))
-        return len(self.types) - 1
+        return self.new(name, ins, params, shape, dtype or self.types[ins[0]].dtype)
 
-    def end(self, eq: Equation, name: str, *ins: int, **params: Any) -> bool:
+    def give(self, eq: Equation, name: str, *ins: int, **params: Any) -> bool:
         """Apply the operation that gives the result."""
-        self.equations.append(Equation(REGISTRY[name], ins, params, eq.outs, eq.place))
-        return True
-
-    def number(self, value: float, dtype: np.dtype) -> int:
-        self.types.append(Type((), dtype, SCALAR))
-        self.constants[len(self.types) - 1] = dtype.type(value)
-        return len(self.types) - 1
+        return self.end(eq, name, ins, params)
 
     def reduce(self, name: str, x: int, axis: tuple, keepdims: bool, dtype: Any = None) -> int:
         if not axis:
@@ -106,7 +94,7 @@ def _norm(work: _Writer, eq: Equation) -> bool:
         squares = work.do("multiply", x, x)
     else:
         return False
-    return work.end(eq, "sqrt", work.reduce("sum_over", squares, axis, keepdims))
+    return work.give(eq, "sqrt", work.reduce("sum_over", squares, axis, keepdims))
 
 
 def _variance(work: _Writer, eq: Equation) -> bool:
@@ -117,7 +105,7 @@ def _variance(work: _Writer, eq: Equation) -> bool:
     mean = work.do("divide", work.reduce("sum_over", x, axis, True), work.number(n, t.dtype))
     d = work.do("subtract", x, mean)
     total = work.reduce("sum_over", work.do("multiply", d, d), axis, keepdims)
-    return work.end(eq, "divide", total, work.number(n - eq.params["ddof"], t.dtype))
+    return work.give(eq, "divide", total, work.number(n - eq.params["ddof"], t.dtype))
 
 
 def _logsumexp(work: _Writer, eq: Equation) -> bool:
@@ -129,9 +117,9 @@ def _logsumexp(work: _Writer, eq: Equation) -> bool:
     most = work.do("where_select", finite, most, work.number(0.0, t.dtype), dtype=t.dtype)
     total = work.reduce("sum_over", work.do("exp", work.do("subtract", x, most)), axis, True)
     if keepdims:
-        return work.end(eq, "add", work.do("log", total), most)
+        return work.give(eq, "add", work.do("log", total), most)
     y = work.do("add", work.do("log", total), most)
-    return work.end(eq, "reshape_to", y, shape=work.type(eq.outs[0]).shape)
+    return work.give(eq, "reshape_to", y, shape=work.type(eq.outs[0]).shape)
 
 
 # --- powers of integers ---------------------------------------------------------------------------------------------
@@ -175,18 +163,18 @@ def _counted(work: _Writer, eq: Equation) -> int | None:
 
 def _any(work: _Writer, eq: Equation) -> bool:
     count = _counted(work, eq)
-    return count is not None and work.end(eq, "not_equal", count, work.number(0, _NUMBER))
+    return count is not None and work.give(eq, "not_equal", count, work.number(0, _NUMBER))
 
 
 def _all(work: _Writer, eq: Equation) -> bool:
     count = _counted(work, eq)
     n = math.prod(work.type(eq.ins[0]).shape[a] for a in eq.params["axis"])
-    return count is not None and work.end(eq, "equal", count, work.number(n, _NUMBER))
+    return count is not None and work.give(eq, "equal", count, work.number(n, _NUMBER))
 
 
 def _count(work: _Writer, eq: Equation) -> bool:
     count = _counted(work, eq)
-    return count is not None and work.end(eq, "positive", count)
+    return count is not None and work.give(eq, "positive", count)
 
 
 def _position(name: str) -> Callable:
@@ -210,7 +198,7 @@ def _product(work: _Writer, eq: Equation) -> bool:
     out = work.type(eq.outs[0]).dtype
     if t.dtype not in _COUNTED or t.dtype == out or out not in _COUNTED:
         return False
-    return work.end(eq, "product_over", work.do("convert", x, dtype=out), axis=axis, keepdims=keepdims)
+    return work.give(eq, "product_over", work.do("convert", x, dtype=out), axis=axis, keepdims=keepdims)
 
 
 def _extreme(logical: Callable) -> Callable:
@@ -234,7 +222,7 @@ def _extreme_of_numbers(name: str, beyond: float) -> Callable:
         count = work.reduce("sum_over", valid, axis, keepdims, _NUMBER)
         some = work.do("not_equal", count, work.number(0, _NUMBER), dtype=_TRUTH)
         found = work.reduce(name, inner, axis, keepdims)
-        return work.end(eq, "where_select", some, found, work.number(math.nan, t.dtype))
+        return work.give(eq, "where_select", some, found, work.number(math.nan, t.dtype))
 
     return rule
 
@@ -268,8 +256,8 @@ def _contract(work: _Writer, eq: Equation) -> bool:
         z = work.do("matmul", x, y, shape=(*batch, n_x, n_y))
         z = _reshaped(work, z, (*batch, *left, *right))
     if perm_out is not None:
-        return work.end(eq, "permute", z, axes=perm_out)
-    return work.end(eq, "reshape_to", z, shape=out.shape)
+        return work.give(eq, "permute", z, axes=perm_out)
+    return work.give(eq, "reshape_to", z, shape=out.shape)
 
 
 def _permuted(work: _Writer, x: int, axes: tuple | None) -> int:
@@ -296,7 +284,7 @@ def _pad(work: _Writer, eq: Equation) -> bool:
     if t.dtype not in _REAL or not t.size:
         return False
     index = tuple([slice(low, low + n) for (low, _), n in zip(eq.params["widths"], t.shape, strict=True)])
-    return work.end(eq, "scatter", *eq.ins, shape=out.shape, dtype=out.dtype, indices=(index,))
+    return work.give(eq, "scatter", *eq.ins, shape=out.shape, dtype=out.dtype, indices=(index,))
 
 
 def _round(work: _Writer, eq: Equation) -> bool:
@@ -307,10 +295,10 @@ def _round(work: _Writer, eq: Equation) -> bool:
     if abs(decimals) > _MOST_DECIMALS:
         return False
     if not decimals:
-        return work.end(eq, "rint", x)
+        return work.give(eq, "rint", x)
     unit = work.number(10.0 ** abs(decimals), dtype)
     first, second = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    return work.end(eq, second, work.do("rint", work.do(first, x, unit)), unit)
+    return work.give(eq, second, work.do("rint", work.do(first, x, unit)), unit)
 
 
 _RULES: dict[str, Callable] = {

@@ -37,14 +37,14 @@ def sum_over_pairs(work: Any, eq: Equation) -> bool:
         return False  # the kernel is a constant: a matrix product, which only derivatives of higher order ask for
     grid = _Grid(work, eq)
     if eq.params["kernel"] == "largest" and order == (0, 0) and over == "coordinates" and not grid.factors:
-        return work.end(eq, "positive", grid.of_pairs(grid.top()))
+        return work.give(eq, "positive", grid.of_pairs(grid.top()))
     terms, shares = grid.terms()
     total = work.reduce("sum_over", terms, (len(work.type(terms).shape) - _SUMMED[over],), False)
     if over == "left":
         total = _flipped(work, total)
     if shares is not None and over == "coordinates":
         total = work.do("multiply", total, shares)
-    return work.end(eq, "multiply", total, grid.number(_factor(eq.params["kernel"], eq.params["p"], order)))
+    return work.give(eq, "multiply", total, grid.number(_factor(eq.params["kernel"], eq.params["p"], order)))
 
 
 def _factor(kernel: str, p: float, order: tuple) -> float:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad.compile.products import SMALL_GATHERED, is_small
-from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
+from fad.compile.rewriting import Rewriting
+from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.windows import taps
 
@@ -34,7 +35,7 @@ def expand_pools(graph: Graph) -> Graph:
             _RULES[eq.prim.name](work, eq)
         else:
             work.equations.append(eq)
-    return graph.replace(types=work.types, equations=work.equations, constants=work.constants)
+    return work.written()
 
 
 def lay_by_rows(graph: Graph) -> Graph:
@@ -123,31 +124,15 @@ def _is_whole(graph: Graph, eq: Equation) -> bool:
     return tuple(p["window"]) == spatial and {*p["dilation"]} == {1} and not any(lo or hi for lo, hi in p["padding"])
 
 
-class _Rewriter:
+class _Rewriter(Rewriting):
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
-        self.equations: list[Equation] = []
+        super().__init__(graph)
         self.known: dict[tuple, Any] = {}
 
-    def new(
-        self, prim: str, ins: tuple, like: int, params: dict | None = None, dtype: Any = None, shape: Any = None
-    ) -> int:
-        t = self.types[like]
-        self.types.append(Type(t.shape if shape is None else tuple(shape), np.dtype(dtype or t.dtype), ARRAY))
-        self.equations.append(Equation(REGISTRY[prim], ins, params or {}, (len(self.types) - 1,)))
-        return len(self.types) - 1
-
-    def end(self, eq: Equation, prim: str, ins: tuple, params: dict | None = None) -> None:
-        """Apply the operation that gives the result."""
-        self.equations.append(Equation(REGISTRY[prim], ins, params or {}, eq.outs, eq.place))
-
-    def number(self, value: float, like: int) -> int:
-        dtype = self.types[like].dtype
-        self.types.append(Type((), dtype, SCALAR))
-        self.constants[len(self.types) - 1] = dtype.type(value)
-        return len(self.types) - 1
+    def like(self, prim: str, ins: tuple, x: int, dtype: Any = None) -> int:
+        """Apply an operation without parameters whose result is like value x."""
+        t = self.types[x]
+        return self.new(prim, ins, {}, t.shape, dtype or t.dtype)
 
     def padded(self, x: int, padding: tuple, value: float) -> int:
         """Return value x with some number around its last axes."""
@@ -157,13 +142,13 @@ class _Rewriter:
             shape = (*t.shape[:-spatial], *_wide(t.shape[-spatial:], padding))
             inner = _inner(t.shape[-spatial:], padding)
             index = (slice(None),) * (len(shape) - spatial) + inner
-            wide = self.new("scatter", (x,), x, {"shape": shape, "dtype": t.dtype, "indices": (index,)}, None, shape)
+            params = {"shape": shape, "dtype": t.dtype, "indices": (index,)}
+            wide = self.new("scatter", (x,), params, shape, t.dtype)
             if value:
                 inside = np.zeros(shape[-spatial:], bool)
                 inside[inner] = True
-                self.types.append(Type(inside.shape, inside.dtype, ARRAY))
-                self.constants[len(self.types) - 1] = inside
-                wide = self.new("where_select", (len(self.types) - 1, wide, self.number(value, x)), wide)
+                ins = (self.constant(inside), wide, self.number(value, t.dtype))
+                wide = self.like("where_select", ins, wide)
             self.known[key] = wide
         return self.known.get(key, x)
 
@@ -176,14 +161,15 @@ class _Rewriter:
         indices = [(*lead, *tap) for tap in taps(p["window"], p["stride"], p["dilation"], out)]
         key = (x, *p["window"], *p["stride"], *p["dilation"])
         if x >= 0 and key not in self.known:  # a maximum and its derivative look at the same slices
-            self.known[key] = [self.new("getitem", (x,), y, {"template": index}) for index in indices]
+            shape, dtype = self.types[y].shape, self.types[y].dtype
+            self.known[key] = [self.new("getitem", (x,), {"template": index}, shape, dtype) for index in indices]
         return indices, self.known[key] if x >= 0 else []
 
     def folded(self, eq: Equation, prim: str, parts: list) -> None:
         found, *rest = parts
         for part in rest[:-1]:
-            found = self.new(prim, (found, part), part)
-        self.end(eq, prim, (found, rest[-1])) if rest else self.end(eq, "positive", (found,))
+            found = self.like(prim, (found, part), part)
+        self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, "positive", (found,), {})
 
     def scattered(self, eq: Equation, indices: list, pieces: list) -> None:
         """Add pieces into slices of a result, which was padded."""
@@ -195,18 +181,18 @@ class _Rewriter:
         if shape == t.shape:
             self.end(eq, "scatter", tuple(pieces), params)
         else:
-            wide = self.new("scatter", tuple(pieces), pieces[0], params, None, shape)
+            wide = self.new("scatter", tuple(pieces), params, shape, self.types[pieces[0]].dtype)
             inner = (slice(None),) * (len(shape) - spatial) + _inner(size, padding)
             self.end(eq, "getitem", (wide,), {"template": inner})
 
     def hits(self, parts: list, y: int) -> tuple[list, int]:
         """Return for each place in a window whether the maximum is there, as a number, and how many there are."""
-        one, zero = self.number(1.0, y), self.number(0.0, y)
-        hits = [self.new("where_select", (self.new("equal", (p, y), y, dtype=bool), one, zero), y) for p in parts]
+        one, zero = (self.number(value, self.types[y].dtype) for value in (1.0, 0.0))
+        hits = [self.like("where_select", (self.like("equal", (p, y), y, bool), one, zero), y) for p in parts]
         count = hits[0]
         for hit in hits[1:]:
-            count = self.new("add", (count, hit), y)
-        return hits, self.new("maximum", (count, one), y)
+            count = self.like("add", (count, hit), y)
+        return hits, self.like("maximum", (count, one), y)
 
 
 def _wide(size: tuple, padding: tuple) -> tuple:
@@ -226,8 +212,8 @@ def _spread(work: _Rewriter, eq: Equation) -> None:
     ct, x, y = eq.ins
     indices, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
     hits, count = work.hits(parts, y)
-    share = work.new("divide", (ct, count), y)
-    work.scattered(eq, indices, [work.new("multiply", (share, hit), y) for hit in hits])
+    share = work.like("divide", (ct, count), y)
+    work.scattered(eq, indices, [work.like("multiply", (share, hit), y) for hit in hits])
 
 
 def _pick(work: _Rewriter, eq: Equation) -> None:
@@ -235,10 +221,10 @@ def _pick(work: _Rewriter, eq: Equation) -> None:
     _, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
     _, tangents = work.places(eq, work.padded(t, eq.params["padding"], 0.0), y)
     hits, count = work.hits(parts, y)
-    found, *rest = [work.new("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
+    found, *rest = [work.like("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
     for part in rest:
-        found = work.new("add", (found, part), y)
-    work.end(eq, "divide", (found, count))
+        found = work.like("add", (found, part), y)
+    work.end(eq, "divide", (found, count), {})
 
 
 def _sum(work: _Rewriter, eq: Equation) -> None:

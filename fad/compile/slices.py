@@ -15,8 +15,8 @@ from fad.compile.groups import VIEWS
 from fad.compile.llvm.templates import is_heavy, template
 from fad.compile.passes import as_uniform, drop_dead
 from fad.compile.pieces import as_slices, left_out
+from fad.compile.rewriting import Rewriting
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
-from fad.core.primitive import REGISTRY
 
 SMALLEST = 1 << 12  # elements of an array from which on it is worth while
 MOST_AGAIN = 48  # operations that a slice may compute again
@@ -101,12 +101,10 @@ def _again(graph: Graph, cheap: set) -> Graph:
     return graph.replace(types=types, equations=equations)
 
 
-class _Rewriter:
+class _Rewriter(Rewriting):
     def __init__(self, graph: Graph, read: dict[int, set]):
-        self.graph, self.read = graph, read
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
-        self.equations: list[Equation] = []
+        super().__init__(graph)
+        self.read = read
         self.made: dict[int, Equation] = {}
         self.alias: dict[int, int] = {}
         self.known: dict[Any, int] = {}
@@ -126,12 +124,6 @@ class _Rewriter:
                 self.scattered[eq.outs[0]] = ([as_slices(p, len(shape)) for p in eq.params["indices"]], eq.ins)
         outputs = [self.alias.get(i, i) for i in self.graph.outputs]
         return Graph(self.types, self.graph.inputs, self.constants, self.equations, outputs)
-
-    def new(self, prim: str, ins: tuple, params: dict, shape: tuple, dtype: np.dtype) -> int:
-        self.types.append(Type(shape, dtype, ARRAY))
-        out = len(self.types) - 1
-        self.equations.append(Equation(REGISTRY[prim], ins, params, (out,)))
-        return out
 
     # --- slices of what is computed ----------------------------------------------------------------------------------
 
@@ -161,9 +153,7 @@ class _Rewriter:
         shape = tuple([len(range(*part.indices(n))) for n, part in zip(t.shape, index, strict=True)])
         constant = self.constants.get(i)
         if constant is not None and not any(constant.strides):
-            self.types.append(Type(shape, t.dtype, ARRAY))
-            self.constants[len(self.types) - 1] = constant[index]
-            return len(self.types) - 1
+            return self.constant(constant[index])
         eq = self.made.get(i)
         if eq is None or budget[0] <= 0 or not self.is_cheap(eq):
             return self.new("getitem", (i,), {"template": index}, shape, t.dtype)
@@ -194,8 +184,7 @@ class _Rewriter:
             done.append(self.new(eq.prim.name, tuple(ins), eq.params, self.types[piece].shape, dtype))
         self.scattered[eq.outs[0]] = (indices, tuple(done))
         params = {"shape": shape, "dtype": dtype, "indices": tuple(indices)}
-        self.equations.append(Equation(REGISTRY["scatter"], tuple(done), params, eq.outs, eq.place))
-        return True
+        return self.end(eq, "scatter", tuple(done), params)
 
     def keeps_zero(self, eq: Equation, place: int, whole: bool) -> bool:
         if eq.prim.name == "multiply":
@@ -229,8 +218,7 @@ class _Rewriter:
         found = pieces[0]
         for piece in pieces[1:]:
             found = self.new("add", (found, piece), {}, self.types[piece].shape, t.dtype)
-        self.equations.append(Equation(eq.prim, (found,), eq.params, eq.outs, eq.place))
-        return True
+        return self.end(eq, "sum_over", (found,), eq.params)
 
 
 def _renamed(guard: Equation, ins: tuple) -> Equation:

@@ -14,8 +14,8 @@ import numpy as np
 
 from fad.compile.llvm.templates import is_heavy, template
 from fad.compile.passes import drop_dead
+from fad.compile.rewriting import Rewriting
 from fad.core.graph import ARRAY, Equation, Graph, Type
-from fad.core.primitive import REGISTRY
 
 SMALLEST = 1 << 15  # elements of a result from which on memory costs more than another kernel
 MOST_PIECES = 4
@@ -33,7 +33,7 @@ def gather_scatters(graph: Graph) -> Graph:
             work.scatter(eq)
         else:
             work.equations.append(eq)
-    return drop_dead(graph.replace(types=work.types, equations=work.equations, constants=work.constants))
+    return drop_dead(work.written())
 
 
 def _fits(graph: Graph, eq: Equation) -> bool:
@@ -63,20 +63,11 @@ def _ranges(eq: Equation, shape: tuple) -> tuple[int, list[tuple[int, int]]] | N
     return None if axis is None else (axis, found)
 
 
-class _Rewriter:
+class _Rewriter(Rewriting):
     def __init__(self, graph: Graph):
-        self.graph = graph
-        self.types = list(graph.types)
-        self.constants = dict(graph.constants)
-        self.equations: list[Equation] = []
+        super().__init__(graph)
         self.made: dict[int, Equation] = {}  # value -> the equation that computes it
         self.known: dict[tuple, int] = {}  # (value, axis, start, stop) -> the slice of it
-
-    def new(self, prim: str, ins: tuple, params: dict, shape: tuple, dtype: np.dtype) -> int:
-        self.types.append(Type(shape, dtype, ARRAY))
-        out = len(self.types) - 1
-        self.equations.append(Equation(REGISTRY[prim], ins, params, (out,)))
-        return out
 
     def scatter(self, eq: Equation) -> None:
         out = self.types[eq.outs[0]]
@@ -91,11 +82,9 @@ class _Rewriter:
                     part = self.slice(i, axis, start - a, stop - a, len(out.shape), [MOST_AGAIN])
                     total = part if total is None else self.new("add", (total, part), {}, shape, out.dtype)
             if total is None:
-                total = len(self.types)
-                self.types.append(Type(shape, out.dtype, ARRAY))
-                self.constants[total] = np.broadcast_to(np.zeros((), out.dtype), shape)
+                total = self.constant(np.broadcast_to(np.zeros((), out.dtype), shape))
             stretches.append(total)
-        self.equations.append(Equation(REGISTRY["join"], tuple(stretches), {"axis": axis}, eq.outs))
+        self.end(eq, "join", tuple(stretches), {"axis": axis})
 
     def slice(self, i: int, axis: int, start: int, stop: int, rank: int, budget: list[int]) -> int:
         """Return value i from start to stop along an axis of a result of this rank, computed anew if that is cheap."""
@@ -112,9 +101,7 @@ class _Rewriter:
         t = self.types[i]
         index = (slice(None),) * d + (slice(start, stop),)
         if i in self.constants and not any(self.constants[i].strides):
-            self.types.append(Type(self.constants[i][index].shape, t.dtype, ARRAY))
-            self.constants[len(self.types) - 1] = self.constants[i][index]
-            return len(self.types) - 1
+            return self.constant(self.constants[i][index])
         shape = (*t.shape[:d], stop - start, *t.shape[d + 1 :])
         eq = self.made.get(i)
         text = None if eq is None else template(self.graph, eq, self.constants)
