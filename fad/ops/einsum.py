@@ -195,6 +195,14 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
     return x, term
 
 
+def _as_wide(arrays: list) -> list:
+    """Give operands the precision of the result, in which NumPy adds up and multiplies from the first on."""
+    common = np.result_type(*[x.dtype for x in arrays])
+    real = np.zeros((), common).real.dtype  # for real operands beside complex ones
+    wanted = [common if x.dtype.kind == "c" else real for x in arrays]
+    return [x if x.dtype == dtype else x.astype(dtype) for x, dtype in zip(arrays, wanted, strict=True)]
+
+
 def _prepared(x: Any, term: str, sizes: dict, others: str) -> tuple[Any, str]:
     """Drop the axes of an operand that take no part in a product: broadcast unit axes, and letters of its own."""
     unit = tuple(i for i, c in enumerate(term) if x.shape[i] == 1 and sizes[c] != 1)
@@ -311,8 +319,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
                 return bind(contract_p, x, y, a=names[0], b=names[1], result=names[2])
     refuse_out(out)
     subscripts, arrays = _spelled(operands)
-    if dtype is not None:
-        arrays = [x.astype(dtype) for x in arrays]
+    arrays = [x.astype(dtype) for x in arrays] if dtype is not None else _as_wide(arrays)
     inputs, result = _explicit(subscripts, tuple([x.ndim for x in arrays]))
     pairs = [_diagonal(x, term) for x, term in zip(arrays, inputs, strict=True)]
     arrays, terms = [p[0] for p in pairs], [p[1] for p in pairs]

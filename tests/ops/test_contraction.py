@@ -95,3 +95,18 @@ def test_batched_matrices_times_one_matrix_give_its_cotangent_by_one_product():
 def test_the_trace_method_says_what_to_write():
     with pytest.raises(TypeError, match=r"np\.trace"):
         fad.grad(lambda x: x.trace())(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes", "dtypes"),
+    [
+        ("i...,i...->...", [(4, 1), (1, 1)], "?l"), ("ij,k->k", [(4, 1), (2,)], "?d"), ("ij,k->k", [(200, 2), (2,)], "bd"),
+        ("i,i,k->k", [(3,), (3,), (2,)], "bbd"), ("ij,k->k", [(4, 1), (2,)], "?D"), ("ij,k->jk", [(9, 2), (2,)], "fd"),
+    ],
+)  # fmt: skip
+def test_einsum_adds_up_narrow_operands_in_the_dtype_of_the_result(subscripts, shapes, dtypes):
+    xs = [np.full(shape, 1 if kind == "?" else 100.1).astype(kind) for shape, kind in zip(shapes, dtypes, strict=True)]
+    wanted = np.einsum(subscripts, *xs)
+    for found in (fad.jit(lambda *xs: np.einsum(subscripts, *xs))(*xs), fad.ops.einsum.einsum(subscripts, *xs)):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
