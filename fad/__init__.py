@@ -30,7 +30,7 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import data, debug, eager, nn, optim, profiler, random
+    from fad import compat, data, debug, eager, nn, optim, profiler, random, testing
     from fad.files import load, save
     from fad.keeping import saved
 
@@ -38,18 +38,20 @@ remat = checkpoint
 __version__ = "0.1.0"
 
 __all__ = [
-    "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "cond", "config", "custom_jvp",
+    "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "compat", "cond", "config", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
     "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
     "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy",
     "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "stop_gradient",
-    "switch", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
-# The training layer is loaded when it is first asked for, so that `import fad` stays quick.
+# The training layer, the tests' and the doors for other libraries' programs are loaded when they are first asked for,
+# so that `import fad` stays quick.
 _LATER = {
-    "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim", "profiler": "profiler",
-    "random": "random", "load": "files", "save": "files", "saved": "keeping",
+    "compat": "compat", "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim",
+    "profiler": "profiler", "random": "random", "testing": "testing",
+    "load": "files", "save": "files", "saved": "keeping",
 }  # fmt: skip
 
 
@@ -67,6 +69,10 @@ def __getattr__(name: str) -> Any:
     found = module if where == name else getattr(module, name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def _offers(name: str) -> bool:

@@ -10,6 +10,12 @@ from typing import Any
 from fad import random, tree
 from fad.errors import ShapeMismatchError
 
+__all__ = ["batches"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class batches:
     """Iterate over batches of arrays that share their first axis; may be iterated many times.

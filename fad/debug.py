@@ -16,6 +16,12 @@ from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
 from fad.transforms.watched import Note, Watcher, describe, has_nan, watching
 
+__all__ = ["NaNGradientError", "callback", "nans", "print"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class NaNGradientError(DerivativeError):
     """A backward rule made a NaN out of a cotangent that had none; raised under :func:`fad.debug.nans`.

@@ -29,6 +29,13 @@ from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
 from fad.transforms.watched import Note, Watcher, plain, watching
 
+__all__ = ["Averages", "Event", "Row", "profile", "record_function"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _active: ContextVar[profile | None] = ContextVar("active_profile", default=None)
 # (primitive, function that replaces a forward function held elsewhere): the eager face's operators add themselves.
 SWAPS: list[tuple[Primitive, Callable]] = []
@@ -399,6 +406,3 @@ class record_function(contextlib.ContextDecorator):
         owner, event = self._stack.pop()
         if owner is not None:
             owner._finish(event, (), ())
-
-
-__all__ = ["Averages", "Event", "Row", "profile", "record_function"]

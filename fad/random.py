@@ -18,6 +18,17 @@ from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 
+__all__ = [
+    "bernoulli", "beta", "bits", "categorical", "cauchy", "choice", "dirichlet", "exponential", "fold_in", "gamma",
+    "gumbel", "key", "laplace", "logistic", "multivariate_normal", "normal", "permutation", "philox", "poisson",
+    "rademacher", "randint", "split", "t", "truncated_normal", "uniform",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = 0x9E3779B9, 0xBB67AE85
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)

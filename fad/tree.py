@@ -16,6 +16,17 @@ import optree
 
 from fad.errors import TreeMismatchError
 
+__all__ = [
+    "add", "flatten", "flatten_with_path", "leaves", "map", "map_with_path", "norm", "ravel", "reduce",
+    "register_dataclass", "register_node", "scale", "structure", "sub", "transpose", "unflatten", "vdot",
+    "zeros_like",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _NAMESPACE = "fad"
 _LEAF = optree.tree_structure(cast(Any, 0))
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.

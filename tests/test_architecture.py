@@ -185,11 +185,24 @@ def test_an_error_is_also_the_built_in_error_a_numpy_user_expects(error):
     assert built_in or error is fad.errors.FadError
 
 
+LISTED = ["", ".random", ".tree", ".debug", ".data", ".profiler", ".testing", ".numpy", ".compat"]
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_a_module_lists_is_its_own_and_is_there_without_another_import(name):
+    listed = [n for n in dir(importlib.import_module(f"fad{name}")) if not n.startswith("__")]
+    assert not {"Any", "annotations", "importlib", "np", "Tracer"} & set(listed)
+    program = f"import fad\nfor name in {listed!r}: getattr(fad{name}, name)"
+    assert "fad" in _loaded_by(program)
+
+
 # --- dependencies ---------------------------------------------------------------------------------------------------
 
 
 def _loaded_by(program):
-    code = f"import sys\n{program}\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    here = str(Path(fad.__file__).parents[1])  # the tree that is tested, whatever else is installed
+    told = "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    code = f"import sys\nsys.path.insert(0, {here!r})\n{program}\n{told}"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     return set(run.stdout.split())
 
