@@ -198,7 +198,7 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
 def _as_wide(arrays: list) -> list:
     """Give operands the precision of the result, in which NumPy adds up and multiplies from the first on."""
     common = np.result_type(*[x.dtype for x in arrays])
-    real = np.zeros((), common).real.dtype  # for real operands beside complex ones
+    real = np.finfo(common).dtype if common.kind == "c" else common  # for real operands beside complex ones
     wanted = [common if x.dtype.kind == "c" else real for x in arrays]
     return [x if x.dtype == dtype else x.astype(dtype) for x, dtype in zip(arrays, wanted, strict=True)]
 

@@ -305,7 +305,7 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
 
 
 def _own(y: Any, shared: set[int]) -> Any:
-    """Return a result as a replay gives it, in memory of its own: no argument, constant, other result or view of one."""
+    """Return a result as a replay gives it, in memory of its own: no argument, constant, result or view of one."""
     if hasattr(y, "shape") and (id(y) in shared or getattr(y, "base", None) is not None):
         return y.copy()
     shared.add(id(y))

@@ -100,8 +100,9 @@ def test_the_trace_method_says_what_to_write():
 @pytest.mark.parametrize(
     ("subscripts", "shapes", "dtypes"),
     [
-        ("i...,i...->...", [(4, 1), (1, 1)], "?l"), ("ij,k->k", [(4, 1), (2,)], "?d"), ("ij,k->k", [(200, 2), (2,)], "bd"),
-        ("i,i,k->k", [(3,), (3,), (2,)], "bbd"), ("ij,k->k", [(4, 1), (2,)], "?D"), ("ij,k->jk", [(9, 2), (2,)], "fd"),
+        ("i...,i...->...", [(4, 1), (1, 1)], "?l"), ("ij,k->k", [(4, 1), (2,)], "?d"),
+        ("ij,k->k", [(200, 2), (2,)], "bd"), ("i,i,k->k", [(3,), (3,), (2,)], "bbd"),
+        ("ij,k->k", [(4, 1), (2,)], "?D"), ("ij,k->jk", [(9, 2), (2,)], "fd"),
     ],
 )  # fmt: skip
 def test_einsum_adds_up_narrow_operands_in_the_dtype_of_the_result(subscripts, shapes, dtypes):
