@@ -183,10 +183,9 @@ def numel(input: Tensor) -> int:
     return input.value.size
 
 
-round = _functions.round_
+round = _functions.rounded
 concat = concatenate = cat
 inference_mode = no_grad
-FloatTensor = tensor
 float16, float32, float64 = _np.dtype("float16"), _np.dtype("float32"), _np.dtype("float64")
 int8, int16, int32, int64, uint8 = (_np.dtype(n) for n in ("int8", "int16", "int32", "int64", "uint8"))
 complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
@@ -201,7 +200,6 @@ __all__ = [
     *_composites,
     *_names,
     "BackwardError",
-    "FloatTensor",
     "InPlaceError",
     "Parameter",
     "RequiresGradError",

@@ -62,8 +62,8 @@ addr = _as("addr", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(
 addbmm = _as("addbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.sum(a @ b, axis=0))
 matrix_power = _as("matrix_power", np.linalg.matrix_power)
 trapezoid = _as("trapezoid", lambda y, x=None, dx=1.0, dim=-1: np.trapezoid(y, x, dx, dim))
-cov = _as("cov", lambda x, correction=1: np.cov(x, ddof=correction))
-corrcoef = _as("corrcoef", np.corrcoef)
+cov = _as("cov", lambda x, correction=1: np.cov(x, ddof=correction).astype(x.dtype))
+corrcoef = _as("corrcoef", lambda x: np.corrcoef(x).astype(x.dtype))
 vander = _as("vander", lambda x, N=None, increasing=False: np.stack(_powers(x, N, increasing), axis=-1))
 gradient = _as("gradient", lambda y, spacing=1.0: np.gradient(y, spacing))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fad.core.tracer import Tracer
 from fad.eager.composite import composite
+from fad.eager.creation import get_default_dtype
 from fad.eager.operators import convert, matmul, run
 from fad.eager.records import placed
 from fad.eager.shaping import unsqueeze
@@ -108,10 +109,19 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return composite("ClampBackward0", limited, input, min, max)
 
 
+def rounded(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Return each element rounded to a number of decimals; halves go to the even neighbour."""
+    return composite("RoundBackward1", lambda x: np.round(x, decimals), input) if decimals else round_(input)
+
+
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Choose from `input` where the condition holds, else from `other`; alone, return the indices where it holds."""
     if input is None:
         return tuple(Tensor(i) for i in np.nonzero(condition.value))
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):  # numbers have the dtype of tensors of them
+        float_dtype = get_default_dtype() if isinstance(input, float) or isinstance(other, float) else None
+        kind = int64 if float_dtype is None and not isinstance(input, bool) else float_dtype
+        return composite("WhereBackward0", np.where, condition, np.asarray(input, kind), np.asarray(other, kind))
     return composite("WhereBackward0", np.where, condition, input, other)
 
 
@@ -248,6 +258,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Return a sum of products, in Einstein's notation."""
+    operands = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
     return composite("EinsumBackward0", lambda *xs: np.einsum(equation, *xs), *operands)
 
 
@@ -344,7 +355,7 @@ _METHODS = [
 ]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
-Tensor.round = round_
+Tensor.round = rounded
 Tensor.absolute = abs
 Tensor.float, Tensor.double, Tensor.long, Tensor.int, Tensor.bool, Tensor.half = map(
     _to, ("float32", "float64", "int64", "int32", "bool", "float16")

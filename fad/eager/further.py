@@ -64,7 +64,7 @@ real, imag, conj, angle = _as("real", np.real), _as("imag", np.imag), _as("conj"
 lerp = _as("lerp", lambda start, end, weight: start + weight * (end - start))
 addcmul = _as("addcmul", lambda x, a, b, value=1.0: x + value * a * b)
 addcdiv = _as("addcdiv", lambda x, a, b, value=1.0: x + value * a / b)
-baddbmm = _as("baddbmm", lambda x, a, b: x + a @ b)
+baddbmm = _as("baddbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b))
 kron = _as("kron", np.kron)
 cross = _as("cross", lambda x, y, dim=-1: np.cross(x, y, axis=dim))
 trace = _as("trace", np.trace)
@@ -72,7 +72,7 @@ diagonal = _as("diagonal", lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, of
 cumprod = _as("cumprod", lambda x, dim: np.cumprod(x, dim))
 diff = _as("diff", lambda x, n=1, dim=-1: np.diff(x, n, dim))
 quantile = _as("quantile", lambda x, q, dim=None, keepdim=False: np.quantile(x, q, axis=dim, keepdims=keepdim))
-cdist = _as("cdist", lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1))
+cdist = _as("cdist", lambda x, y, p=2.0: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, axis=-1))
 
 asinh, acosh, atanh = _as("asinh", np.arcsinh), _as("acosh", np.arccosh), _as("atanh", np.arctanh)
 logit, xlogy, erfinv = (
@@ -83,7 +83,7 @@ logit, xlogy, erfinv = (
 clamp_min = _as("clamp_min", lambda x, min: np.where(x < min, np.zeros_like(x) + min, x))
 clamp_max = _as("clamp_max", lambda x, max: np.where(x > max, np.zeros_like(x) + max, x))
 tensordot = _as("tensordot", lambda a, b, dims=2: np.tensordot(a, b, dims))
-dist = _as("dist", lambda x, y: np.linalg.norm((x - y).reshape(-1)))
+dist = _as("dist", lambda x, y, p=2.0: np.linalg.norm((x - y).reshape(-1), p))
 nansum = _as("nansum", lambda x, dim=None, keepdim=False: np.nansum(x, axis=dim, keepdims=keepdim))
 nanmean = _as("nanmean", lambda x, dim=None, keepdim=False: np.nanmean(x, axis=dim, keepdims=keepdim))
 take_along_dim = _as("take_along_dim", lambda x, i, dim=None: np.take_along_axis(x, i, dim))

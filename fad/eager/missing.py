@@ -18,7 +18,7 @@ INSTEAD = {
     "AdaptiveLogSoftmaxWithLoss": "use nn.Linear and nn.CrossEntropyLoss",
     "DataParallel": "everything runs in this process: use the module itself", "GradScaler": _PRECISION,
     "FractionalMaxPool2d": "use nn.MaxPool2d or nn.AdaptiveMaxPool2d",
-    "MaxUnpool2d": "use nn.Upsample, or x.scatter(...) with the indices",
+    "MaxUnpool1d": "use nn.MaxUnpool2d with an axis of one", "MaxUnpool3d": "use x.scatter(...) with the indices",
     "RReLU": "use nn.LeakyReLU, whose slope does not vary", "SyncBatchNorm": "use nn.BatchNorm2d",
     "amp": _PRECISION, "as_strided": "use x.reshape, x.unfold or indexing", "autocast": _PRECISION,
     "backends": "there is nothing to be set: leave the line out",

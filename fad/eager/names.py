@@ -153,6 +153,7 @@ def _typed(dtype: str) -> Callable:
 
 
 LongTensor, IntTensor, DoubleTensor, BoolTensor = map(_typed, ("int64", "int32", "float64", "bool"))
+FloatTensor = _typed("float32")
 HalfTensor, ByteTensor, ShortTensor, CharTensor = map(_typed, ("float16", "uint8", "int16", "int8"))
 
 
@@ -281,7 +282,8 @@ _install()
 _questions()
 
 __all__ = [
-    *_SYNONYMS, *_PLAIN, *_OVER_AXES, "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "HalfTensor",
+    *_SYNONYMS, *_PLAIN, *_OVER_AXES,
+    "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "asarray", "bitwise_not", "broadcast_shapes", "cdouble", "cfloat",
     "compile", "detach", "dtype", "finfo", "iinfo", "is_complex", "is_floating_point", "is_nonzero", "isneginf",
     "isposinf", "isreal", "newaxis", "promote_types", "result_type", "scalar_tensor", "short", "signbit",

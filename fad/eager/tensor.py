@@ -40,14 +40,27 @@ class Size(tuple):
         return n
 
 
+_PLAIN_DATA = frozenset((list, tuple, int))
+
+
+def _numbers(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_numbers(v) for v in data]
+    return data.tolist() if isinstance(data, Tensor) else data
+
+
 class Tensor:
     """An array with a history; made by :func:`fad.eager.tensor` and its kin, and by operations on tensors."""
 
     __slots__ = ("value", "node", "_grad", "_kept", "_above", "_views", "__weakref__")
 
-    def __init__(self, value: Any, node: Any = None):
+    def __init__(self, value: Any = (), node: Any = None):
         self.value = value
         self.node = node
+        if value.__class__ in _PLAIN_DATA:  # as programs write torch.Tensor([1, 2]) or torch.Tensor(2, 3)
+            sizes = (value,) if node is None else (value, node)
+            self.node = None
+            self.value = np.zeros(sizes, float32) if value.__class__ is int else np.array(_numbers(value), float32)
 
     # --- what it says of itself -----------------------------------------------------------------------------------
 

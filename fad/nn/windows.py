@@ -181,8 +181,9 @@ def interpolate(
 ) -> Any:
     """Return ``(N, C, *spatial)`` resized to `size`, or by `scale_factor`, along each spatial axis.
 
-    `mode` is ``"nearest"``, or ``"linear"`` (of images ``"bilinear"``), between neighbours; `align_corners` puts the
-    first and last places on each other instead of the edges of the pixels.
+    `mode` is ``"nearest"``, or ``"linear"`` (of images ``"bilinear"``), between neighbours, of images ``"bicubic"``,
+    between four of them along each axis (R. Keys, 1981, with a = -0.75), or ``"area"``, means of what is covered;
+    `align_corners` puts the first and last places on each other instead of the edges of the pixels.
 
     >>> interpolate(np.array([[[0.0, 2.0]]]), 4, mode="linear")
     array([[[0. , 0.5, 1.5, 2. ]]])
@@ -190,7 +191,8 @@ def interpolate(
     dims = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate needs a size or a scale_factor, and not both")
-    if mode not in ("nearest", {1: "linear", 2: "bilinear", 3: "trilinear"}.get(dims), "linear"):
+    named = {1: "linear", 2: "bilinear", 3: "trilinear"}.get(dims), "bicubic" if dims == 2 else None
+    if mode not in ("nearest", "area", "linear", *named):
         raise ValueError(f"mode {mode!r} is not known for an input with {dims} spatial axes")
     given = size if scale_factor is None else scale_factor
     given = (given,) * dims if np.ndim(given) == 0 else tuple(given)
@@ -198,7 +200,12 @@ def interpolate(
         n = x.shape[axis]
         count = int(value) if scale_factor is None else int(n * value)
         step = n / count if scale_factor is None else 1.0 / value
-        if mode == "nearest":
+        if mode == "area":
+            x = _adaptive(x, (*(None,) * (axis - 2), count, *(None,) * (dims - axis + 1)), dims, np.mean)
+        elif mode == "bicubic":
+            even = counting(count, x) * ((n - 1) / max(count - 1, 1))
+            x = _between_four(x, axis, even if align_corners else (counting(count, x) + 0.5) * step - 0.5)
+        elif mode == "nearest":
             x = np.take(x, np.minimum((counting(count, x) * step).astype(int), n - 1), axis=axis)
         elif align_corners:
             x = _between(x, axis, counting(count, x) * ((n - 1) / max(count - 1, 1)))
@@ -214,6 +221,20 @@ def _between(x: Any, axis: int, places: Any) -> Any:
     share = (places - low).astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
     below = np.take(x, low, axis=axis)
     return below + share * (np.take(x, high, axis=axis) - below)
+
+
+def _between_four(x: Any, axis: int, places: Any) -> Any:
+    """Return x along an axis at places between its elements, by a cubic through the four around."""
+    low = np.floor(places)
+    t = (places - low).astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    a, last = -0.75, x.shape[axis] - 1
+    near = lambda d: ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+    far = lambda d: ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+    weights = far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)
+    total = 0.0
+    for k, weight in enumerate(weights):
+        total = total + weight * np.take(x, np.clip(low.astype(int) + k - 1, 0, last), axis=axis)
+    return total
 
 
 def pixel_shuffle(x: Any, upscale_factor: int) -> Any:

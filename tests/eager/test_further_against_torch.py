@@ -204,6 +204,46 @@ def densities(face):
     return [p.detach().numpy() for p in parts] + [x.grad.numpy() for x in (loc, scale, weights, logits, odds)]
 
 
+def further_densities(face):
+    d = face.distributions
+    a, b = face.tensor([0.7, 1.5], requires_grad=True), face.tensor([2.5, 0.5], requires_grad=True)
+    root = face.tensor([[1.0, 0.0], [0.4, 0.8]], requires_grad=True)
+    v = face.tensor([0.3, 0.6])
+    whole = d.Independent(d.Laplace(a, b), 1)
+    vectors = [d.MultivariateNormal(a, scale_tril=root), d.MultivariateNormal(a, root @ root.T)]
+    parts = [
+        d.Uniform(-a, b + 1.0).log_prob(v), d.Uniform(-a, b).entropy(), d.Uniform(-a, b).variance,
+        d.Exponential(a).log_prob(v), d.Exponential(a).entropy(), d.Laplace(a, b).log_prob(v), whole.entropy(),
+        whole.log_prob(v), d.Gamma(a, b).log_prob(v), d.Gamma(a, b).entropy(), d.Beta(a, b).log_prob(v),
+        d.Poisson(a).log_prob(face.tensor([2.0, 0.0])), *(m.log_prob(v) for m in vectors),
+        *(m.entropy() for m in vectors), vectors[0].covariance_matrix,
+    ]  # fmt: skip
+    sum((p * p).sum() for p in parts).backward()
+    return [p.detach().numpy() for p in parts] + [x.grad.numpy() for x in (a, b, root)]
+
+
+def test_further_densities_agree_with_torch():
+    for mine, theirs in zip(further_densities(fad.eager), further_densities(torch), strict=True):
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, rtol=5e-5, atol=1e-5)
+
+
+def test_draws_have_the_means_and_variances_that_they_should():
+    d, n = fad.eager.distributions, 40_000
+    fad.eager.manual_seed(0)
+    mean = fad.eager.tensor([1.0, -2.0], requires_grad=True)
+    for drawn, expected, var in (
+        (d.Uniform(0.0, 2.0).rsample((n,)), 1.0, 1 / 3), (d.Exponential(2.0).rsample((n,)), 0.5, 0.25),
+        (d.Laplace(1.0, 0.5).sample((n,)), 1.0, 0.5), (d.Gamma(3.0, 2.0).sample((n,)), 1.5, 0.75),
+        (d.Beta(2.0, 2.0).sample((n,)), 0.5, 0.05), (d.Poisson(3.0).sample((n,)), 3.0, 3.0),
+        (d.MultivariateNormal(mean, fad.eager.eye(2)).rsample((n,)), [1.0, -2.0], 1.0),
+    ):  # fmt: skip
+        np.testing.assert_allclose(drawn.mean(0).detach().numpy(), expected, atol=0.05)
+        np.testing.assert_allclose(drawn.var(0).detach().numpy(), var, rtol=0.08)
+    drawn.sum().backward()
+    assert mean.grad.tolist() == [n, n]
+
+
 def test_densities_entropies_and_divergences_agree_with_torch():
     for mine, theirs in zip(densities(fad.eager), densities(torch), strict=True):
         assert mine.shape == theirs.shape

@@ -161,6 +161,10 @@ FUNCTIONS = {
     "batch norm": lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True),
     "batch norm, evaluated": lambda t, x: t.nn.functional.batch_norm(x, t.ones(3), 2 * t.ones(3), weight=t.ones(3)),
     "instance norm": lambda t, x: t.nn.functional.instance_norm(x, weight=2 * t.ones(3)),
+    "places of maxima": lambda t, x: t.nn.MaxUnpool2d(2)(
+        *t.nn.MaxPool2d(2, return_indices=True)(x[:, None]), output_size=(2, 1, 3, 5)
+    ),
+    "places in padding": lambda t, x: t.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True)[1] * x.mean(),
     "grid": lambda t, x: t.nn.functional.grid_sample(
         x[None], t.nn.functional.affine_grid(0.4 + 0.1 * x[:1, :2, :3], (1, 2, 4, 4), align_corners=False),
         align_corners=False,

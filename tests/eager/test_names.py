@@ -89,7 +89,7 @@ INSTEAD = {
     "torch.stft": "fad.scipy.signal",
     "torch.bfloat16": "NumPy has no bfloat16",
     "torch.simgoid": "did you mean sigmoid",
-    "torch.nn.MaxUnpool2d": "nn.Upsample",
+    "torch.nn.MaxUnpool1d": "nn.MaxUnpool2d",
     "torch.nn.DataParallel": "use the module itself",
     "torch.nn.functional.upsample": "F.interpolate",
     "torch.optim.Muon": "AdamW",

@@ -86,7 +86,36 @@ CALLS = {
     "logic in place": lambda t, a, b, s: a * (a > 0).logical_and_(b > 0.5).logical_not_(),
     "new shapes in place": lambda t, a, b, s: (a * b).unsqueeze_(0).transpose_(1, 2).squeeze_(0).t_(),
     "filled in place": lambda t, a, b, s: (s * 1).fill_diagonal_(2.0).index_fill_(0, t.tensor([1]), 0.5),
+    "distances": lambda t, a, b, s: t.cdist(a, b, p=1) + t.dist(a, b, p=3),
+    "batches": lambda t, a, b, s: t.baddbmm(a[None, :, :3], a[None], b.T[None], beta=0.5, alpha=2.0),
+    "einsum of a list": lambda t, a, b, s: t.einsum("ij,ij->i", [a, b]),
+    "numbers": lambda t, a, b, s: a * t.where(b > 1, 1.0, -1.0) + t.where(b > 1, 2, 3),
+    "rounded": lambda t, a, b, s: a * t.round(b, decimals=1).detach() + t.round(b).detach(),
+    "cubic": lambda t, a, b, s: t.nn.functional.interpolate(a[None, None], size=(5, 9), mode="bicubic"),
+    "cubic, corners": lambda t, a, b, s: t.nn.functional.interpolate(
+        a[None, None], scale_factor=2, mode="bicubic", align_corners=True
+    ),
+    "areas": lambda t, a, b, s: t.nn.functional.interpolate(a[None, None], size=(2, 3), mode="area"),
 }  # fmt: skip
+
+
+DTYPES = {
+    "where": lambda t: t.where(t.ones(2) > 0, 1.0, -1.0),
+    "where of whole numbers": lambda t: t.where(t.ones(2) > 0, 1, 0),
+    "where of answers": lambda t: t.where(t.ones(2) > 0, True, False),
+    "Tensor": lambda t: t.Tensor([[1, 2], [3, 4]]),
+    "Tensor of a shape": lambda t: t.Tensor(2, 3) * 0,
+    "FloatTensor": lambda t: t.FloatTensor([1, 2]),
+    "LongTensor": lambda t: t.LongTensor([1, 2]),
+    "covariance": lambda t: t.cov(t.eye(3)) + t.corrcoef(t.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_are_torchs(name):
+    mine, theirs = (DTYPES[name](t).numpy() for t in (fad.eager, torch))
+    assert mine.dtype == theirs.dtype
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
 def run(face, program):

@@ -13,6 +13,7 @@ from fad.eager.chance import drawn_key
 from fad.eager.composite import composite
 from fad.eager.functions import relu, sigmoid
 from fad.eager.missing import explained
+from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, through
 from fad.nn import functional as F
@@ -108,7 +109,7 @@ interpolate = _adapted("interpolate")
 local_response_norm = _adapted("local_response_norm")
 margin_ranking_loss = _adapted("margin_ranking_loss")
 max_pool1d = _adapted("max_pool1d")
-max_pool2d = _adapted("max_pool2d")
+_max_pool2d = _adapted("max_pool2d")
 max_pool3d = _adapted("max_pool3d")
 multi_margin_loss = _adapted("multi_margin_loss")
 multilabel_soft_margin_loss = _adapted("multilabel_soft_margin_loss")
@@ -137,6 +138,18 @@ def _transposed(dims: int) -> Callable:
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows of images, and where they are if asked for."""
+    if not return_indices:
+        return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    if ceil_mode:
+        raise NotImplementedError("places of maxima are not told with ceil_mode: pad the input with F.pad instead")
+    return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation)
 
 
 # --- over an axis, which of old need not be named ---------------------------------------------------------------------
@@ -369,9 +382,9 @@ __all__ = [
     "embedding", "embedding_bag", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm",
     "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
     "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm",
-    "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss",
-    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
+    "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool2d",
+    "mish", "mse_loss", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
     "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
     "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
     "triplet_margin_with_distance_loss", "unfold",

@@ -172,6 +172,35 @@ _over_an_axis("LogSoftmax", F.log_softmax)
 _over_an_axis("Softmin", F.softmin)
 
 
+def _with_places(self: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 return_indices: bool = False, ceil_mode: bool = False) -> None:  # fmt: skip
+    Layer.__init__(self, kernel_size, stride, padding, dilation, ceil_mode)
+    self.__dict__["return_indices"] = return_indices
+
+
+def _maxima(self: Any, input: Any) -> Any:
+    settings = self.kernel_size, self.stride, self.padding, self.dilation
+    return F.max_pool2d(input, *settings, return_indices=True) if self.return_indices else Layer.forward(self, input)
+
+
+globals()["MaxPool2d"].__init__, globals()["MaxPool2d"].forward = _with_places, _maxima
+
+
+class MaxUnpool2d(Module):
+    """Elements put back to the places that ``MaxPool2d(..., return_indices=True)`` told, with zeros elsewhere."""
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Return the images."""
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+__all__.append("MaxUnpool2d")
+
+
 def _of_lengths(self: Any, input: Any, hx: Any = None) -> tuple:
     """Run a recurrent layer over a tensor, or over a packed sequence, of which each part has its own length."""
     if not isinstance(input, PackedSequence):
