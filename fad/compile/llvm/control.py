@@ -17,7 +17,7 @@ LOOP = (
 BRANCH = ("index", "width", "branches", "bodies", "watch")
 
 
-def rows_text(owner: str) -> str:
+def rows_driver(owner: str) -> str:
     """Return ``owner_rows``, which runs n rows of a table: functions, and the one argument of each.
 
     It stops at the first that returns non-zero, and returns its number from one on; -1 if it was interrupted, and 0
@@ -138,7 +138,7 @@ def loop_text() -> str:
     """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes."""
     pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done", "watch"}
     head = _words(LOOP, pointers)
-    return f"""{_patch_text("loop")}{rows_text("loop")}{_COPIES}
+    return f"""{_patch_text("loop")}{rows_driver("loop")}{_COPIES}
 define i32 @loop(ptr %W) {{
 entry:
 {head}
@@ -222,7 +222,7 @@ out:
 def branch_text() -> str:
     """Return the driver of branches: ``bodies`` has five words each (functions, arguments, rows, patches, patched)."""
     head = _words(BRANCH, {"index", "bodies", "watch"})
-    return f"""{_patch_text("branch")}{rows_text("branch")}
+    return f"""{_patch_text("branch")}{rows_driver("branch")}
 define i32 @branch(ptr %W) {{
 entry:
 {head}

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.llvm import engine
-from fad.compile.llvm.control import rows_text
+from fad.compile.llvm.control import rows_driver
 
 _METH_O = 8  # a function of one argument, see https://docs.python.org/3/c-api/structures.html
 # `drive` is what Python calls with the address of a row: functions, their arguments, how many, and the watch.
-DRIVE = f"""{rows_text("drive")}declare ptr @fad_PyLong_AsVoidPtr(ptr)
+DRIVE = f"""{rows_driver("drive")}declare ptr @fad_PyLong_AsVoidPtr(ptr)
 declare ptr @fad_PyLong_FromLongLong(i64)
 declare ptr @fad_PyEval_SaveThread()
 declare void @fad_PyEval_RestoreThread(ptr)

@@ -121,12 +121,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         "  %Bf = getelementptr i8, ptr %B, i64 %b_from", "  br label %i", "i:",
         "  %r = phi i64 [0, %piece], [%rn, %iend]",
     ]  # fmt: skip
-    for k in range(rows):
-        lines += [
-            f"  %u{k} = add i64 %r, {k}", f"  %q{k} = call i64 @llvm.umin.i64(i64 %u{k}, i64 %last)",
-            f"  %ao{k} = mul i64 %q{k}, %ar", f"  %A{k} = getelementptr i8, ptr %A, i64 %ao{k}",
-            f"  %co{k} = mul i64 %q{k}, %cr", f"  %C{k} = getelementptr i8, ptr %C, i64 %co{k}",
-        ]  # fmt: skip
+    lines += _row_addresses(rows)
     lines += ["  br label %j", "j:", "  %c = phi i64 [0, %i], [%cn, %jend]"]
     for c in range(columns):
         lines += [f"  %c{c} = add i64 %c, {c * n}", *column_masks(n, f"%c{c}", "%N", str(c))]
@@ -148,20 +143,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     lines += ["  br label %k", "k:", "  %x = phi i64 [%from, %start], [%xn, %k]"]
     lines += ["  %ak = phi i64 [%a_from, %start], [%akn, %k]", "  %bp = phi ptr [%Bj, %start], [%bpn, %k]"]
     lines += [f"  %s{k}_{c} = phi {v} [%z{k}_{c}, %start], [%n{k}_{c}, %k]" for k, c in block]
-    declared = ""
-    for c in range(columns):
-        place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
-        lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
-        declared, b = masked(f"%bp{c}", t, n, gathered, f"%mask{c}")
-        lines.append(f"  %b{c} = {b}")
-    for k in range(rows):
-        lines += [
-            f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
-            f"  %e{k} = insertelement {v} poison, {t} %a{k}, i64 0",
-            f"  %x{k} = shufflevector {v} %e{k}, {v} poison, {vector('i32', n)} zeroinitializer",
-        ]  # fmt: skip
-        for c in range(columns):
-            lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
+    lines += _one_of_k(t, n, rows, gathered, columns)
     lines += [
         "  %xn = add i64 %x, 1", "  %akn = add i64 %ak, %ac", "  %bpn = getelementptr i8, ptr %bp, i64 %br",
         "  %xq = icmp ult i64 %xn, %upto", "  br i1 %xq, label %k, label %jend", "jend:",
@@ -174,10 +156,41 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         "  br i1 %cq, label %j, label %iend", "iend:",
         f"  %rn = add i64 %r, {rows}", "  %rq = icmp ult i64 %rn, %M", "  br i1 %rq, label %i, label %pieceend",
         "pieceend:", "  %pq = icmp ult i64 %upto, %K", "  br i1 %pq, label %piece, label %end", "end:",
-        "  ret void", "}", *over_batch(name), declared, masked("", t, n)[0], "declare i64 @llvm.umin.i64(i64, i64)",
-        f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})", f"declare void {store}({v}, ptr, i32, {m})", "",
+        "  ret void", "}", *over_batch(name), masked("", t, n, gathered)[0], masked("", t, n)[0],
+        "declare i64 @llvm.umin.i64(i64, i64)", f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
+        f"declare void {store}({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _row_addresses(rows: int) -> list[str]:
+    """Find where the rows of A and C begin that a block has; those beyond the last one are the last one again."""
+    lines = []
+    for k in range(rows):
+        lines += [
+            f"  %u{k} = add i64 %r, {k}", f"  %q{k} = call i64 @llvm.umin.i64(i64 %u{k}, i64 %last)",
+            f"  %ao{k} = mul i64 %q{k}, %ar", f"  %A{k} = getelementptr i8, ptr %A, i64 %ao{k}",
+            f"  %co{k} = mul i64 %q{k}, %cr", f"  %C{k} = getelementptr i8, ptr %C, i64 %co{k}",
+        ]  # fmt: skip
+    return lines
+
+
+def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[str]:
+    """Multiply one element of each row of A with the vectors of a row of B."""
+    v, size, lines = vector(t, n), BYTES[t], []
+    for c in range(columns):
+        place = f"{vector('i64', n)} %bl" if gathered else f"i64 {c * n * size}"
+        lines.append(f"  %bp{c} = getelementptr i8, ptr %bp, {place}")
+        lines.append(f"  %b{c} = {masked(f'%bp{c}', t, n, gathered, f'%mask{c}')[1]}")
+    for k in range(rows):
+        lines += [
+            f"  %ap{k} = getelementptr i8, ptr %A{k}, i64 %ak", f"  %a{k} = load {t}, ptr %ap{k}",
+            f"  %e{k} = insertelement {v} poison, {t} %a{k}, i64 0",
+            f"  %x{k} = shufflevector {v} %e{k}, {v} poison, {vector('i32', n)} zeroinitializer",
+        ]  # fmt: skip
+        for c in range(columns):
+            lines.append(f"  %n{k}_{c} = call {v} @llvm.fma.v{n}{SUFFIX[t]}({v} %x{k}, {v} %b{c}, {v} %s{k}_{c})")
+    return lines
 
 
 def dots_text(t: str) -> str:

@@ -89,71 +89,80 @@ class _Writer:
         c, m = len(loop.consts), len(loop.carry)
         start = c + loop.indexed
         inputs, outputs = self.body.inputs, self.body.outputs
-        carry = [i for some in inputs[start : start + m] for i in some]
-        new = [v for some in outputs[:m] for v in some]
-        head = self.lines
-        head.append("  %limit0 = load i64, ptr %W")
-        self.word = 1
-        count, done, watch = self.pointer("count"), self.pointer("done"), self.pointer("watch")
-        for k, some in enumerate(inputs[:c]):
-            self.read(head, self.pointer(f"kp{k}"), some, kind, f"%k{k}_")
-            named.update((i, (f"%k{k}_{n}", kind[i])) for n, i in enumerate(some))
-        first: list[str] = []
-        for k, some in enumerate(inputs[start : start + m]):
-            self.read(head, self.pointer(f"ip{k}"), some, kind, f"%i{k}_")
-            first += [f"%i{k}_{n}" for n in range(len(some))]
+        states = inputs[start : start + m]
+        carry, new = [i for some in states for i in some], [v for some in outputs[:m] for v in some]
+        count, done, watch, first = self.operands(inputs[:c], states, kind, named)
         named.update((i, (f"%c{n}", kind[i])) for n, i in enumerate(carry))
-        xs = [self.pointer(f"xp{k}") for k in range(len(loop.xs))]
-        ends = [self.pointer(f"op{k}") for k in range(m)]
-        ys = [self.pointer(f"yp{k}") for k in range(len(loop.ys))]
-        head.append(f"  %limit = load i64, ptr {count}" if loop.stop == "count" else "  %limit = add i64 %limit0, 0")
+        arrays = {"x": len(loop.xs), "o": m, "y": len(loop.ys)}
+        xs, ends, ys = ([self.pointer(f"{x}p{k}") for k in range(n)] for x, n in arrays.items())
+        limit = f"load i64, ptr {count}" if loop.stop == "count" else "add i64 %limit0, 0"
+        self.lines.append(f"  %limit = {limit}")
         position = "%p" if loop.reverse else "%t"
         if loop.indexed:
             named[inputs[c][0]] = (position, "i64")
-        loads: list[str] = []
-        for k, (some, x) in enumerate(zip(inputs[start + m :], xs, strict=True)):
-            loads += [f"  %xo{k} = mul i64 {position}, {self.strides[k]}"]
-            loads += [f"  %xa{k} = getelementptr i8, ptr {x}, i64 %xo{k}"]
-            self.read(loads, f"%xa{k}", some, kind, f"%x{k}_")
-            named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
+        loads = self.elements(xs, inputs[start + m :], kind, named, position)
         body = self.step(graph, named)
         stores = self.stacked(ys, outputs[m:], named, position)
-        go = "%within" if loop.stop != "cond" else "%going"
-        lines = [
-            "define i32 @NAME(ptr noalias %W) {", "entry:", *head, "  %last = sub i64 %limit, 1", "  br label %far",
-            "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
-            *[f"  %f{n} = phi {kind[i]} [{first[n]}, %entry], [%c{n}, %glance]" for n, i in enumerate(carry)],
-            f"  %far0 = add i64 %t0, {_GLANCE}", "  %near = icmp slt i64 %far0, %limit",
-            "  %stop = select i1 %near, i64 %far0, i64 %limit", "  br label %test",
-            "test:", "  %t = phi i64 [%t0, %far], [%t1, %step]",
-            *[
-                f"  %c{n} = phi {kind[i]} [%f{n}, %far], [{named[v][0]}, %step]"
-                for n, (i, v) in enumerate(zip(carry, new, strict=True))
-            ],
-            "  %within = icmp slt i64 %t, %stop",
-        ]  # fmt: skip
-        if loop.stop == "cond":
-            lines.append("  %going = and i1 %within, %c0")
-        lines += [f"  br i1 {go}, label %step, label %pause", "step:"]
-        if loop.reverse:
-            lines.append("  %p = sub i64 %last, %t")
-        lines += [*loads, *body, *stores, "  %t1 = add i64 %t, 1", "  br label %test", "pause:"]
-        lines += ["  %left = icmp slt i64 %t, %limit"]
-        lines += [f"  %more = and i1 %left, {'true' if loop.stop != 'cond' else '%c0'}"]
-        lines += [
-            "  br i1 %more, label %glance, label %out", "glance:", f"  %glancep = load ptr, ptr {watch}",
-            f"  %signal = call i32 %glancep(ptr {watch}, ptr null)", "  %on = icmp eq i32 %signal, 0",
-            "  br i1 %on, label %far, label %halt", "halt:", f"  ret i32 {STOPPED}", "out:",
-        ]  # fmt: skip
+        kinds = [kind[i] for i in carry]
+        lines = self.around([*loads, *body, *stores], first, [named[v][0] for v in new], kinds, watch)
         at = 0
-        for k, (some, end) in enumerate(zip(inputs[start : start + m], ends, strict=True)):
-            self.write(
-                lines, end, [f"%c{at + n}" for n in range(len(some))], kind[some[0]] if some else BOOL, f"%e{k}_"
-            )
+        for k, (some, end) in enumerate(zip(states, ends, strict=True)):
+            values = [f"%c{at + n}" for n in range(len(some))]
+            self.write(lines, end, values, kind[some[0]] if some else BOOL, f"%e{k}_")
             at += len(some)
         if loop.stop == "cond":
             lines.append(f"  store i64 %t, ptr {done}")
         return "\n".join([SCALAR, *sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
+
+    def operands(self, consts: list, states: list, kind: list[str], named: dict) -> tuple[str, str, str, list[str]]:
+        """Read what stays and the first state; return the pointers to count, done and watch, and the state's names."""
+        self.lines.append("  %limit0 = load i64, ptr %W")
+        self.word = 1
+        count, done, watch = self.pointer("count"), self.pointer("done"), self.pointer("watch")
+        for k, some in enumerate(consts):
+            self.read(self.lines, self.pointer(f"kp{k}"), some, kind, f"%k{k}_")
+            named.update((i, (f"%k{k}_{n}", kind[i])) for n, i in enumerate(some))
+        first: list[str] = []
+        for k, some in enumerate(states):
+            self.read(self.lines, self.pointer(f"ip{k}"), some, kind, f"%i{k}_")
+            first += [f"%i{k}_{n}" for n in range(len(some))]
+        return count, done, watch, first
+
+    def elements(self, xs: list[str], inputs: list, kind: list[str], named: dict, position: str) -> list[str]:
+        """Return the instructions that read a step's elements of what the loop runs along, and name them."""
+        lines: list[str] = []
+        for k, (some, x) in enumerate(zip(inputs, xs, strict=True)):
+            lines += [f"  %xo{k} = mul i64 {position}, {self.strides[k]}"]
+            lines += [f"  %xa{k} = getelementptr i8, ptr {x}, i64 %xo{k}"]
+            self.read(lines, f"%xa{k}", some, kind, f"%x{k}_")
+            named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
+        return lines
+
+    def around(self, step: list[str], first: list[str], new: list[str], kinds: list[str], watch: str) -> list[str]:
+        """Return the function up to where its loop is over: stretches of steps, and a look at the clock after each."""
+        asks = self.loop.stop == "cond"
+        lines = [
+            "define i32 @NAME(ptr noalias %W) {", "entry:", *self.lines, "  %last = sub i64 %limit, 1",
+            "  br label %far", "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
+            *[f"  %f{n} = phi {t} [{first[n]}, %entry], [%c{n}, %glance]" for n, t in enumerate(kinds)],
+            f"  %far0 = add i64 %t0, {_GLANCE}", "  %near = icmp slt i64 %far0, %limit",
+            "  %stop = select i1 %near, i64 %far0, i64 %limit", "  br label %test",
+            "test:", "  %t = phi i64 [%t0, %far], [%t1, %step]",
+            *[f"  %c{n} = phi {t} [%f{n}, %far], [{new[n]}, %step]" for n, t in enumerate(kinds)],
+            "  %within = icmp slt i64 %t, %stop",
+        ]  # fmt: skip
+        if asks:
+            lines.append("  %going = and i1 %within, %c0")
+        lines += [f"  br i1 {'%going' if asks else '%within'}, label %step, label %pause", "step:"]
+        if self.loop.reverse:
+            lines.append("  %p = sub i64 %last, %t")
+        return [
+            *lines, *step, "  %t1 = add i64 %t, 1", "  br label %test", "pause:", "  %left = icmp slt i64 %t, %limit",
+            f"  %more = and i1 %left, {'%c0' if asks else 'true'}",
+            "  br i1 %more, label %glance, label %out", "glance:", f"  %glancep = load ptr, ptr {watch}",
+            f"  %signal = call i32 %glancep(ptr {watch}, ptr null)", "  %on = icmp eq i32 %signal, 0",
+            "  br i1 %on, label %far, label %halt", "halt:", f"  ret i32 {STOPPED}", "out:",
+        ]  # fmt: skip
 
     def read(self, lines: list[str], pointer: str, some: list[int], kind: list[str], name: str) -> None:
         for n, i in enumerate(some):
