@@ -19,12 +19,16 @@ types: $(VENV)/.test
 
 # On a machine with an NVIDIA GPU and its driver: an environment of its own with CuPy and the parts of CUDA that it needs,
 # the contract and training on CuPy, and fad beside its CPU, whatever the tests found. The first run compiles thousands of
-# small kernels, which are kept on disk; GPU_WORKERS processes share the work and the GPU.
-GPU_WORKERS ?= 4
-test-gpu: .venv-gpu/.test
-	.venv-gpu/bin/python -c "import cupy; cupy.show_config()"
-	FAD_GPU=required .venv-gpu/bin/python -m pytest -n $(GPU_WORKERS) -m gpu tests/backends; found=$$?; \
-	.venv-gpu/bin/python benchmarks/gpu.py && exit $$found
+# small kernels, which are kept on disk; GPU_WORKERS processes, at most 12, share the work and the GPU.
+# Where a Python has all that is needed already, as on a machine without a way to a package index, GPU_PYTHON names it for
+# this and for bench-gpu: then nothing is installed, and of pytest's plugins only xdist is loaded.
+GPU_PYTHON ?=
+GPU_WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 4); test $$n -lt 12 && echo $$n || echo 12)
+ON_GPU = PYTHONPATH=$(CURDIR) $(or $(GPU_PYTHON),.venv-gpu/bin/python)
+test-gpu: $(if $(GPU_PYTHON),,.venv-gpu/.test)
+	$(ON_GPU) -c "import fad, hypothesis, pytest, scipy, xdist, cupy; cupy.show_config()"
+	FAD_GPU=required PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(ON_GPU) -m pytest -p xdist -n $(GPU_WORKERS) -m gpu tests/backends; \
+	found=$$?; $(ON_GPU) benchmarks/gpu.py && exit $$found
 
 # The same tests without a GPU: CuPy's own code, whose kernels g++ compiles for the CPU (docs/design/gpu.md). It takes most
 # of an hour the first time; what was compiled is kept in ~/.cache/emulated-gpu.
@@ -32,8 +36,8 @@ test-emulated: .venv-gpu/.test
 	FAD_GPU=required .venv-gpu/bin/python tests/backends/emulated/gpu.py -m pytest -n 0 -m gpu tests/backends
 
 # fad beside PyTorch and JAX on the same GPU.
-bench-gpu: .venv-gpu-bench/.bench
-	.venv-gpu-bench/bin/python benchmarks/gpu.py
+bench-gpu: $(if $(GPU_PYTHON),,.venv-gpu-bench/.bench)
+	PYTHONPATH=$(CURDIR) $(or $(GPU_PYTHON),.venv-gpu-bench/bin/python) benchmarks/gpu.py
 
 .venv-gpu/.test: pyproject.toml
 	test -d .venv-gpu || $(PYTHON) -m venv .venv-gpu

@@ -199,6 +199,7 @@ def memory(library, name, small):
     ask = [sys.executable, __file__, *["--small"] * small, "--memory", library, name]
     done = subprocess.run(ask, capture_output=True, text=True)
     if done.returncode:
+        print(f"memory of {library} at {name} is not known:", (done.stderr.strip() or "no word").splitlines()[-1])
         return "?", "?"
     return tuple(x if x == "?" else float(x) for x in done.stdout.split()[-2:])
 
@@ -228,8 +229,29 @@ def ratio(ours, theirs):
 def measured(library, name, args, small):
     """Return milliseconds, kernels, and the two kinds of memory."""
     run, wait = SIDES[library](name, args)
-    count = kernels(_torch(), run, wait) if "PyTorch" in sides() else "?"
-    return milliseconds(run, wait), count, *memory(library, name, small)
+    return milliseconds(run, wait), counted(run, wait), *memory(library, name, small)
+
+
+def counted(run, wait):
+    """Return the number of kernels; "?" where NVIDIA's profiler does not see the GPU, as in some virtual machines."""
+    if "PyTorch" not in sides():
+        return "?"
+    try:
+        return kernels(_torch(), run, wait) or "?"
+    except RuntimeError as error:
+        print("kernels were not counted:", str(error).splitlines()[0])
+        return "?"
+
+
+def tried(library, name, args, small):
+    """Return what is measured of a library; without its line where it fails, so that the others have theirs."""
+    try:
+        return measured(library, name, args, small)
+    except Exception as error:
+        if library.startswith("fad"):
+            raise
+        print(f"{library} failed at {name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
+        return None
 
 
 def on_gpu(cupy, small):
@@ -241,11 +263,12 @@ def on_gpu(cupy, small):
     for name, args in draw(small).items():
         on_cpu = milliseconds(functools.partial(of_fad(name), *args), lambda out: None, 3)
         row(name, "fad, CPU", on_cpu, "", "", "")
-        found = {library: measured(library, name, args, small) for library in there}
+        found = {library: tried(library, name, args, small) for library in there}
+        found = {library: cells for library, cells in found.items() if cells is not None}
         for library, cells in found.items():
             row(name, library, *cells)
         row(name, "GPU : CPU", ratio(found["fad, GPU"][0], on_cpu), "", "", "")
-        for library in there[1:]:
+        for library in list(found)[1:]:
             ours = found["fad, GPU, jit" if library == "JAX, jit" else "fad, GPU"]  # compiled beside compiled
             ratios = [ratio(*pair) for pair in zip(ours, found[library], strict=True)]
             row(name, f"fad : {library}", *ratios)
