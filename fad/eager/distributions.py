@@ -12,8 +12,9 @@ import numpy as np
 
 from fad.eager import functions as f
 from fad.eager.chance import generator
+from fad.eager.composites import linalg
 from fad.eager.creation import as_tensor, bernoulli, multinomial, randn
-from fad.eager.further import broadcast_tensors, diagonal, digamma, lgamma, linalg
+from fad.eager.further import broadcast_tensors, diagonal, digamma, lgamma
 from fad.eager.missing import explained
 from fad.eager.mode import no_grad
 from fad.eager.nn import functional as F
@@ -294,7 +295,7 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density of vectors."""
-        z = linalg.solve(self.scale_tril, (value - self.loc).unsqueeze(-1)).squeeze(-1)
+        z = linalg.solve_triangular(self.scale_tril, (value - self.loc).unsqueeze(-1), upper=False).squeeze(-1)
         return -0.5 * (z * z).sum(-1) - self._half_log_det() - self.loc.shape[-1] * _LOG_ROOT
 
     def entropy(self) -> Tensor:
