@@ -51,9 +51,9 @@ def _power_base(_z, x, y):
 def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
     if type(x) is int or type(x) is float:
-        return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, 0.0).astype(z.dtype)
+        return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, np.zeros_like(z))
     safe = np.where(x == 0, np.ones_like(x), x)
-    return np.where(x == 0, np.where(y == 0, -np.inf, 0.0).astype(z.dtype), z * np.log(safe))
+    return np.where(x == 0, np.where(y == 0, -np.inf, np.zeros_like(z)), z * np.log(safe))
 
 
 def _log_of_number(x, kind):
@@ -196,7 +196,7 @@ fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _ch
 
 
 def _copied_sign(z, x):
-    return np.where(np.signbit(z) == np.signbit(x), 1.0, -1.0).astype(x.dtype)
+    return np.where(np.signbit(z) == np.signbit(x), np.ones_like(x), -1.0)
 
 
 copysign = elementwise("copysign", lambda z, x, _y: _copied_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))

@@ -1,4 +1,4 @@
-"""Matrices of a structure: block_diag, toeplitz, circulant, hankel, companion, and systems with them."""
+"""Matrices of a structure: block_diag, toeplitz, circulant, hankel, companion, leslie, and systems with them."""
 
 from __future__ import annotations
 
@@ -117,6 +117,28 @@ def convolution_matrix(a, n, mode="full"):
     length = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
     cut = (m + n - 1 - length) // 2 if mode == "same" else min(m, n) - 1
     return full[..., cut : cut + length, :]
+
+
+@scipy_function("fiedler", samples=lambda s: [call(s.real(4)), call(s.real(1)), call(s.real(2, 3))])
+def fiedler(a):
+    """Return the symmetric matrix of distances between the numbers of a vector."""
+    a = np.atleast_1d(as_array(a))
+    if a.size < 2:
+        return np.zeros_like(a, shape=(1, 1) if a.size else (0,), dtype=float)
+    return np.abs(a[..., :, None] - a[..., None, :])
+
+
+@scipy_function("leslie", samples=lambda s: [call(s.real(4), s.real(3)), call(s.real(2), s.real(1))])
+def leslie(f, s):
+    """Return the Leslie matrix of a population: births `f` in the first row, survivals `s` below the diagonal."""
+    f, s = np.atleast_1d(as_array(f)), np.atleast_1d(as_array(s))
+    n = f.shape[-1]
+    if n != s.shape[-1] + 1 or n < 2:
+        raise ValueError("leslie takes n births, two at least, and n - 1 survivals: the last axes do not fit")
+    lead = np.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    f, s = np.broadcast_to(f, (*lead, n)), np.broadcast_to(s, (*lead, n - 1))
+    below = s[..., :, None] * like(s, np.eye(n - 1, n, dtype=s.dtype))
+    return np.concatenate([f[..., None, :], below], -2)
 
 
 @scipy_function("khatri_rao", samples=lambda s: [call(s.real(2, 3), s.real(4, 3))])
