@@ -206,7 +206,7 @@ def test_a_plain_function_can_be_held_to_the_contract():
     [
         ("remainder", 3), ("histogramdd", 1), ("special.huber", 3), ("scipy.ndimage.map_coordinates", 3),
         ("scipy.spatial.distance.braycurtis", 1), ("fmod.outer", 8), ("scipy.linalg.norm", 9), ("cond", 10),
-        ("eig", 12), ("power.accumulate", 12),
+        ("eig", 12), ("power.accumulate", 12), ("scipy.interpolate.CubicSpline.periodic", 6),
     ],
 )  # fmt: skip
 def test_samples_that_another_seed_puts_close_to_a_kink_are_drawn_anew(name, seed):

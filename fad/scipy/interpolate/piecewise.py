@@ -436,10 +436,18 @@ def _closed(kind: Any) -> Any:
     return evaluate
 
 
-_real_samples = {"complex": False}
-contracted("CubicSpline", _evaluated(theirs.CubicSpline), _spline_samples)(_evaluated(CubicSpline))
+def _at_breaks(x: Any, t: Any) -> tuple:
+    """Return what is zero on the breaks, and where these stand in other periods: some derivative jumps there."""
+    period = x[-1] - x[0]
+    gaps = np.subtract.outer(t, x) / period
+    return ((gaps - np.round(gaps)) * period,)
+
+
+_kinks = {"kinks": lambda x, y, t, *_, **__: _at_breaks(x, t)}
+_real_samples = {"complex": False, **_kinks}
+contracted("CubicSpline", _evaluated(theirs.CubicSpline), _spline_samples, **_kinks)(_evaluated(CubicSpline))
 contracted("CubicSpline.periodic", _closed(theirs.CubicSpline), lambda s: [
-    call(_points(s, n), s.real(n - 1), s.real(3, low=-9.0, high=9.0).real) for n in (3, 4, 6)])(
+    call(_points(s, n), s.real(n - 1), s.real(3, low=-9.0, high=9.0).real) for n in (3, 4, 6)], **_kinks)(
     _closed(CubicSpline))  # fmt: skip
 contracted("PchipInterpolator", _evaluated(theirs.PchipInterpolator), _curve_samples, **_real_samples)(
     _evaluated(PchipInterpolator)
@@ -454,18 +462,11 @@ contracted(
 def _power_samples(s):
     x = np.cumsum(s.positive(4)).astype(s.dtype).real
     return [
-        call(s.real(3, 3), x, _off_breaks(s.real(4, low=-1.0, high=8.0).real, x)),
-        call(s.real(2, 3, 2), x, _off_breaks(s.real(3, low=-1.0, high=8.0).real, x), nu=1),
-        call(s.real(3, 3), x, _off_breaks(s.real(3).real, x), nu=-2),
-        call(s.real(3, 3), x, _off_breaks(s.real(3, low=-9.0, high=9.0).real, x), extrapolate="periodic"),
+        call(s.real(3, 3), x, s.real(4, low=-1.0, high=8.0).real),
+        call(s.real(2, 3, 2), x, s.real(3, low=-1.0, high=8.0).real, nu=1),
+        call(s.real(3, 3), x, s.real(3).real, nu=-2),
+        call(s.real(3, 3), x, s.real(3, low=-9.0, high=9.0).real, extrapolate="periodic"),
     ]
-
-
-def _off_breaks(t: Any, x: Any) -> Any:
-    """Return places moved off the breaks, and off where these stand in other periods: there is a jump."""
-    gaps = (t[:, None] - x) / (x[-1] - x[0])
-    close = np.any(np.abs(gaps - np.round(gaps)) < 0.02, axis=1)
-    return np.where(close, t + np.asarray(0.04 * (x[-1] - x[0]), t.dtype), t)
 
 
 def _power(kind: Any) -> Any:
@@ -483,11 +484,14 @@ def _integral(kind: Any) -> Any:
 
 
 _BREAKS = np.array([0.0, 1.0, 2.5, 3.0])
-contracted("PPoly", _power(theirs.PPoly), _power_samples)(_power(PPoly))
+contracted("PPoly", _power(theirs.PPoly), _power_samples, kinks=lambda c, x, t, *_, **__: _at_breaks(x, t))(
+    _power(PPoly)
+)
 contracted("PPoly.integrate", _integral(theirs.PPoly), lambda s: [
     call(s.real(3, 3), _BREAKS, 0.3, 2.7), call(s.real(2, 1, 2), np.array([0.0, 2.0]), -1.0, 3.0),
     call(s.real(3, 3), _BREAKS, -4.3, 7.7, extrapolate="periodic")])(_integral(PPoly))  # fmt: skip
 contracted(
     "CubicHermiteSpline", lambda x, y, d, t: theirs.CubicHermiteSpline(x, y, d)(t),
     lambda s: [call(_points(s, 4), s.real(4), s.real(4), s.real(3).real)],
+    kinks=lambda x, y, d, t: _at_breaks(x, t),
 )(lambda x, y, d, t: CubicHermiteSpline(x, y, d)(t))  # fmt: skip
