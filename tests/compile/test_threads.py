@@ -2,8 +2,11 @@
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -163,6 +166,26 @@ def test_a_forked_process_starts_threads_of_its_own(threads):
         os._exit(0 if ok else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert float(fast(x)) == wanted
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_process_forked_while_another_thread_runs_a_program_can_run_it_too():
+    def count(x):
+        return fad.while_loop(lambda n: n < 1e9 * x[0], lambda n: n + 1.0, 0.0)
+
+    slow, fast = np.ones(1), np.zeros(1)
+    program = compiled(count, fast)
+    thread = threading.Thread(target=program, args=(slow,), daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    assert thread.is_alive()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits for a thread which it has not
+        os._exit(0 if program(fast) == 0.0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
 
 
 @pytest.mark.parametrize(

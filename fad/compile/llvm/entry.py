@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import queue
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +85,24 @@ def builtin(name: str) -> Callable[[Any], int]:
     return kind(("PyCFunction_NewEx", ctypes.pythonapi))(method, None, None)
 
 
+_gates: weakref.WeakSet = weakref.WeakSet()
+
+
+def _reopen() -> None:
+    """Open the gates in which a thread was that a forked process has not: all but those that the caller is in."""
+    mine, frame = set(), sys._getframe()
+    while frame is not None:
+        mine.add(id(getattr(frame.f_globals.get("gate"), "one", None)))
+        frame = frame.f_back  # type: ignore[assignment]
+    for one in _gates:
+        if one.empty() and id(one) not in mine:
+            one.put(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reopen)
+
+
 def gate() -> Any:
     """Return a context that one thread at a time is in, and whose entry raises `Shut` while another is.
 
@@ -91,9 +111,10 @@ def gate() -> Any:
     """
     one: Any = queue.SimpleQueue()
     one.put(None)
+    _gates.add(one)
 
     def door(enter: Callable) -> dict[str, Any]:
-        return {"__slots__": (), "__enter__": staticmethod(enter), "__exit__": staticmethod(one.put)}
+        return {"__slots__": (), "__enter__": staticmethod(enter), "__exit__": staticmethod(one.put), "one": one}
 
     patient = type("Gate", (), door(one.get))()
     return type("Gate", (), {**door(one.get_nowait), "patient": patient})()
