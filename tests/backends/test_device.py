@@ -273,10 +273,11 @@ def test_what_is_missing_everywhere_is_missing_in_the_extreme(f):
     assert np.isnan(fad.device_get(found)[1])
 
 
-def test_real_eigenvalues_of_real_matrices_are_real_numbers():
-    a = on_device(np.array([[2.0, 1.0], [0.5, 1.0]]))
-    assert fnp.linalg.eigvals(a).dtype == np.float64
-    found = fad.grad(lambda a: np.sum(np.linalg.eigvals(a) ** 2))(a)
+def test_real_eigenvalues_of_real_matrices_have_numpys_dtype():
+    x = np.array([[2.0, 1.0], [0.5, 1.0]])
+    a = on_device(x)
+    assert fnp.linalg.eigvals(a).dtype == np.linalg.eigvals(x).dtype  # real numbers before NumPy 2.5
+    found = fad.grad(lambda a: np.sum(np.linalg.eigvals(a).real ** 2))(a)
     np.testing.assert_allclose(fad.device_get(found), 2.0 * fad.device_get(a).T)
 
 
