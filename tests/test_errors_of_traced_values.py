@@ -1,0 +1,357 @@
+"""What is refused of traced values: to leave their transform, to become what has no derivative, to be overwritten."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from refusals import X, refused
+
+import fad
+import fad.numpy
+from fad import errors
+
+# --- tracers that leave their transform --------------------------------------------------------------------------
+
+LEAKS = {
+    "grad": lambda f: fad.grad(f)(3.0),
+    "vjp": lambda f: fad.vjp(f, 3.0),
+    "jvp": lambda f: fad.jvp(f, (3.0,), (1.0,)),
+    "vmap": lambda f: fad.vmap(f)(np.ones(2)),
+    "linearize": lambda f: fad.linearize(f, 3.0),
+}
+
+
+@pytest.mark.parametrize("transform", list(LEAKS))
+@pytest.mark.parametrize(
+    "use", [lambda x: x + 1, lambda x: 2 * x, lambda x: np.sin(x), lambda x: fad.grad(lambda y: x * y)(1.0)]
+)
+def test_an_escaped_tracer_is_noticed_when_it_is_used(transform, use):
+    kept = []
+    LEAKS[transform](lambda x: kept.append(x) or x * 2.0)
+    with refused(errors.LeakedTracerError, "finished", "has_aux=True"):
+        use(kept[0])
+
+
+def test_an_escaped_tracer_is_noticed_as_an_output_of_another_transform():
+    kept = []
+    fad.grad(lambda x: kept.append(x) or x * 2.0)(3.0)
+    with refused(errors.LeakedTracerError, "finished"):
+        fad.vjp(lambda x: kept[0], 1.0)
+
+
+def test_an_escaped_tracer_can_still_be_printed():
+    kept = []
+    fad.grad(lambda x: kept.append(x) or x * 2.0)(3.0)
+    assert "3.0" in repr(kept[0])
+
+
+def test_aux_that_holds_tracers_is_lowered_and_may_leave():
+    _, aux = fad.grad(lambda x: (x * x, {"x": x}), has_aux=True)(3.0)
+    assert aux["x"] == 3.0
+    assert type(aux["x"]) is np.float64
+
+
+def test_a_generator_finished_after_its_transform_is_noticed():
+    def lines(x):
+        yield x * 2.0
+
+    kept = []
+    fad.grad(lambda x: kept.append(lines(x)) or x)(1.0)
+    with refused(errors.LeakedTracerError):
+        next(kept[0])
+
+
+# --- conversions that would lose the derivative ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda x: np.asarray(x),
+        lambda x: np.array(x),
+        lambda x: np.array([x, x]),
+        lambda x: np.array([[x, 1.0], [2.0, x]]),
+        lambda x: np.array((x, 1.0), dtype=object),
+        lambda x: np.array(x, dtype=object),
+        lambda x: np.asarray([x]),
+        lambda x: np.ascontiguousarray(x),
+    ],
+)
+def test_a_tracer_does_not_become_a_plain_array(convert):
+    with refused(errors.TracerConversionError, "np.stack", "fad.stop_gradient"):
+        fad.grad(lambda x: np.sum(convert(x)))(1.0)
+
+
+@pytest.mark.parametrize("convert", [float, complex, math.sin, math.sqrt, lambda x: x.item(), lambda x: f"{float(x)}"])
+@pytest.mark.parametrize("transform", [fad.grad, lambda f: lambda x: fad.jvp(f, (x,), (1.0,))])
+def test_a_tracer_does_not_become_a_python_number(transform, convert):
+    with refused(errors.TracerConversionError, "Python number", "np.sin", "float(fad.stop_gradient(x))"):
+        transform(lambda x: convert(x) * x)(1.0)
+
+
+def test_the_remedy_for_a_python_number_works():
+    assert fad.grad(lambda x: float(fad.stop_gradient(x)) * x)(3.0) == 3.0
+
+
+def test_int_bool_and_index_are_answered_for_they_are_piecewise_constant():
+    def f(x):
+        n = int(x)
+        return x**n if x > 0 else x * [1, 2, 3][int(x)]
+
+    assert fad.grad(f)(3.0) == 27.0
+
+
+@pytest.mark.parametrize("convert", [float, complex, lambda x: x.item()])
+def test_a_batched_value_does_not_become_one_number(convert):
+    with refused(errors.BatchedValueError, "3 numbers", "Use x itself"):
+        fad.vmap(lambda x: convert(x) + 1)(X)
+
+
+def test_a_tracer_is_not_written_into_a_plain_array():
+    def by_item(x):
+        out = np.zeros(3)
+        out[0] = x
+        return np.sum(out)
+
+    # NumPy puts a ValueError of its own on top of what the conversion to a number raises, and keeps ours as its cause.
+    with pytest.raises(ValueError, match="setting an array element with a sequence") as caught:
+        fad.grad(by_item)(1.0)
+    assert type(caught.value.__cause__) is errors.TracerConversionError
+    assert "fad.numpy.at(out)[i].set(x)" in str(caught.value.__cause__)
+    assert "out[0] = x" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("index", [slice(None), [0, 1], ...])
+def test_a_tracer_is_not_written_into_a_part_of_a_plain_array(index):
+    def f(x):
+        out = np.zeros(3)
+        out[index] = x
+        return np.sum(out)
+
+    with refused(errors.TracerConversionError, "fad.numpy.at(out)[i].set(x)"):
+        fad.grad(f)(1.0)
+
+
+def test_the_remedy_for_writing_into_a_plain_array_works():
+    def f(x):
+        out = np.zeros(3)
+        out = fad.numpy.at(out)[0].set(x)
+        return np.sum(out * x)
+
+    assert fad.grad(f)(3.0) == 6.0
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda w, x: w.__iadd__(x),
+        lambda w, x: w.__imul__(x),
+        lambda w, x: np.add(w, x, out=w),
+        lambda w, x: np.sin(x, out=w),
+        lambda w, x: np.sum(x, out=w[0, ...]),
+        lambda w, x: np.add(w, 1.0, out=x),
+    ],
+)
+def test_a_traced_result_is_not_written_into_an_array(update):
+    with refused(errors.TracerConversionError, "out=", "never changed in place"):
+        fad.grad(lambda x: np.sum(update(np.zeros(3), x)))(X)
+
+
+def test_augmented_assignment_to_a_traced_name_makes_a_new_value():
+    def f(x):
+        y = x
+        y += 1.0
+        y *= x
+        return np.sum(y)
+
+    np.testing.assert_allclose(fad.grad(f)(X), 2 * X + 1)
+
+
+def test_item_assignment_names_at():
+    def plain(x):
+        x[0] = 1.0
+        return np.sum(x)
+
+    def augmented(x):
+        x[0] += 1.0
+        return np.sum(x)
+
+    for f in (plain, augmented):
+        with refused(errors.ItemAssignmentError, "x.at[i].set(v)"):
+            fad.grad(f)(X)
+
+
+def test_a_tracer_is_not_pickled():
+    with refused(errors.TracerConversionError, "pickled"):
+        fad.grad(lambda x: len(pickle.dumps(x)) * x)(1.0)
+
+
+def test_copies_of_a_tracer_are_the_tracer():
+    assert fad.grad(lambda x: copy.deepcopy([x])[0] * copy.copy(x))(3.0) == 6.0
+
+
+# --- vmap --------------------------------------------------------------------------------------------------------
+
+
+def _two(x, y):
+    return x * y
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "args", "texts"),
+    [
+        ((0, 0), (np.ones(3), np.ones(4)), ("one size", "3", "4")),
+        ((0,), (np.ones(3), np.ones(3)), ("1 entries", "2 positional")),
+        ((0, 1), (np.ones(3), np.ones(3)), ("in_axes=1", "(3,)", "None")),
+        ((-2, 0), (np.ones(3), np.ones(3)), ("in_axes=-2", "(3,)")),
+        ((None, None), (np.ones(3), np.ones(3)), ("no argument",)),
+        (("a", 0), (np.ones(3), np.ones(3)), ("in_axes", "'a'")),
+        ((0, 0), (np.ones(3), 2.0), ("in_axes=0", "()", "None")),
+        ((0, (0, 0)), (np.ones(3), np.ones(3)), ("in_axes", "prefix")),
+    ],
+)
+def test_in_axes_that_do_not_fit(in_axes, args, texts):
+    with refused(errors.BatchingError, *texts):
+        fad.vmap(_two, in_axes=in_axes)(*args)
+
+
+def test_axis_size_that_does_not_fit():
+    with refused(errors.BatchingError, "axis_size=4", "3"):
+        fad.vmap(np.sin, axis_size=4)(X)
+
+
+def test_out_axes_that_do_not_fit():
+    with refused(errors.BatchingError, "out_axes=2"):
+        fad.vmap(np.sin, out_axes=2)(X)
+
+
+def test_lanes_that_return_different_structures_or_shapes():
+    with refused(errors.BatchingError, "different structures"):
+        fad.vmap(lambda x: x if x > 2 else (x, x))(X)
+    with refused(errors.BatchingError, "different shapes", "(1,)", "(2,)"):
+        fad.vmap(lambda x: np.stack([x, x]) if x > 2 else np.stack([x]))(X)
+
+
+def test_branching_can_be_an_error():
+    with refused(errors.BatchedValueError, "on_branch", "np.where"):
+        fad.vmap(lambda x: x if x > 2 else -x, on_branch="error")(X)
+
+
+def test_an_unknown_choice_is_refused_at_once():
+    with pytest.raises(ValueError, match="on_branch"):
+        fad.vmap(_two, on_branch="guess")
+    with pytest.raises(ValueError, match="chunk_size"):
+        fad.vmap(_two, chunk_size=0)
+
+
+# --- backends ----------------------------------------------------------------------------------------------------
+
+
+class _FakeArray:
+    """An array of a backend that refuses NumPy, as CuPy's do."""
+
+    shape, dtype, ndim, size = (3,), np.dtype(float), 1, 3
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return NotImplemented
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed")
+
+
+class _FakeBackend:
+    name = "fake"
+    array_type = _FakeArray
+
+
+@pytest.fixture
+def fake_backend(monkeypatch):
+    monkeypatch.setitem(fad.backends._BY_NAME, "fake", _FakeBackend)
+    monkeypatch.setitem(fad.backends._BY_TYPE, _FakeArray, _FakeBackend)
+
+
+def test_arrays_of_two_backends_do_not_mix(fake_backend):
+    with refused(errors.BackendMismatchError, "numpy", "fake", "fad.device_put"):
+        fad.backends.backend_of(np.ones(3), _FakeArray())
+
+
+@pytest.mark.parametrize("f", [lambda x, a: x * a, lambda x, a: a * x, lambda x, a: np.matmul(x, a)])
+def test_an_operation_of_a_traced_array_and_one_of_another_backend_is_refused(fake_backend, f):
+    other = _FakeArray()
+    with refused(errors.BackendMismatchError, "numpy", "fake"):
+        fad.grad(lambda x: np.sum(f(x, other)))(X)
+    with refused(errors.BackendMismatchError, "numpy", "fake"):
+        fad.jvp(lambda x: f(x, other), (X,), (X,))
+    with refused(errors.BackendMismatchError, "numpy", "fake"):
+        fad.vmap(lambda x: f(x, other))(np.ones((2, 3)))
+
+
+def test_an_unknown_backend_names_those_that_exist():
+    with pytest.raises(ValueError, match=r"no backend 'tpu'.*numpy"):
+        fad.backends.use("tpu")
+
+
+# --- arrays overwritten between the passes -----------------------------------------------------------------------
+
+
+def test_a_constant_overwritten_before_the_pullback_is_noticed_and_both_lines_are_named():
+    w = np.ones(3)
+    y, pullback = fad.vjp(lambda x: x * w, X)  # the line that kept it
+    w[0] = 5.0
+    with refused(errors.MutationError, "shape (3,)", "y, pullback = fad.vjp(lambda x: x * w, X)", "copy()") as _:
+        pullback(y)
+
+
+def test_an_input_overwritten_before_the_pullback_is_noticed():
+    x = X.copy()
+    y, pullback = fad.vjp(lambda x: x * x, x)
+    x *= 2
+    with refused(errors.MutationError, "overwritten"):
+        pullback(y)
+
+
+def test_an_input_that_no_rule_needs_may_be_overwritten():
+    x = X.copy()
+    _, pullback = fad.vjp(lambda x: 3.0 * x + x, x)
+    x *= 2
+    np.testing.assert_array_equal(pullback(np.ones(3))[0], [4.0, 4.0, 4.0])
+
+
+def test_an_array_overwritten_inside_the_function_is_noticed():
+    def f(x):
+        w = np.ones(3)
+        total = 0.0
+        for _ in range(2):
+            total = total + np.sum(x * x * w)
+            w *= 0.5
+        return total
+
+    with refused(errors.MutationError, "w"):
+        fad.grad(f)(X)
+
+
+def test_a_view_of_an_input_is_watched_too():
+    x = np.arange(12.0).reshape(3, 4)
+    y, pullback = fad.vjp(lambda v: v[0] * v[1], x)
+    x[0, 0] = 7.0
+    with refused(errors.MutationError):
+        pullback(y)
+
+
+def test_the_full_check_sees_a_change_that_the_cheap_one_may_miss():
+    w = np.zeros(100_001)
+    with fad.config.use(check_mutation="full"):
+        y, pullback = fad.vjp(lambda x: x * w, np.ones(100_001))
+        w[7] = 1.0
+        with refused(errors.MutationError):
+            pullback(y)
+
+
+def test_the_check_can_be_switched_off():
+    w = np.ones(3)
+    with fad.config.use(check_mutation="off"):
+        _, pullback = fad.vjp(lambda x: x * w, X)
+        w[0] = 5.0
+        assert pullback(np.ones(3))[0][0] == 5.0
