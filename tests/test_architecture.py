@@ -149,6 +149,14 @@ def test_a_module_says_what_it_is(module):
     assert not text.strip() or ast.get_docstring(TREES[module]), f"{module} has no docstring"
 
 
+def test_every_file_of_tests_has_a_name_of_its_own():
+    # pytest imports them by it, from folders that are no packages
+    files = [f for f in Path(__file__).parent.rglob("test_*.py") if not (f.parent / "__init__.py").exists()]
+    names = [f.name for f in files]
+    assert len(names) > 50
+    assert sorted(set(names)) == sorted(names)
+
+
 # --- the doors -------------------------------------------------------------------------------------------------------
 
 

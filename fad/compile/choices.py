@@ -1,7 +1,7 @@
 """Choices between numbers, made in the dtype that they are wanted in.
 
-The derivative of a maximum is a choice between 1, 1/2 and 0, which as Python's numbers are double precision; what it
-scales may be single. Chosen in single precision at once, it takes vectors of half the size, and no conversion.
+A choice between Python's numbers is double precision, and what it scales may be single. Chosen in single precision at
+once, it takes vectors of half the size, and no conversion.
 """
 
 from __future__ import annotations

