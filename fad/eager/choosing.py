@@ -59,7 +59,7 @@ def _running(name: str, ufunc: np.ufunc, reaches: Callable) -> Callable:
         x = np.moveaxis(_array(input), dim, 0)
         best = ufunc.accumulate(x, axis=0)
         counts = np.arange(len(x)).reshape((-1,) + (1,) * (x.ndim - 1))
-        places = np.moveaxis(np.maximum.accumulate(np.where(reaches(x, best), counts, 0), axis=0), 0, dim)
+        places = np.moveaxis(np.maximum.accumulate(np.where(reaches(x, best) | (x != x), counts, 0), axis=0), 0, dim)
         return Sorted(composite(name, lambda v: np.take_along_axis(v, places, dim), input), Tensor(places))
 
     call.__doc__ = f"Return ``(values, indices)`` of the running {ufunc.__name__} along an axis."

@@ -170,7 +170,8 @@ def _vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False)
 
 def _solve_triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     if not left:
-        return np.swapaxes(_solve_triangular(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper), -1, -2)
+        a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+        return np.swapaxes(_solve_triangular(a, b, not upper, True, unitriangular), -1, -2)
     return _scipy_linalg("solve_triangular", a, b, lower=not upper, unit_diagonal=unitriangular)
 
 
@@ -253,8 +254,6 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple:
 
 class _Specials:
     """``torch.special``: functions of `fad.scipy.special`, by their names there or in PyTorch."""
-
-    _OTHER = {"log_ndtr": "log_ndtr", "gammaln": "gammaln", "psi": "psi", "erfcx": "erfcx", "i0e": "i0e", "i1": "i1"}
 
     def __getattr__(self, name: str) -> Callable:
         if name == "softmax":

@@ -104,3 +104,10 @@ INSTEAD = {
 def test_a_name_that_is_not_there_says_what_to_write_instead(written):
     with pytest.raises(AttributeError, match=INSTEAD[written]):
         eval(written)
+
+
+def test_a_running_extreme_stays_nan_from_the_first_nan_on():
+    for extreme in (torch.cummax, torch.cummin):
+        values, places = extreme(torch.tensor([1.0, float("nan"), 0.5, 2.0]), 0)
+        np.testing.assert_array_equal(values.numpy(), [1.0, np.nan, np.nan, np.nan])
+        np.testing.assert_array_equal(places.numpy(), [0, 1, 1, 1])

@@ -68,6 +68,9 @@ CALLS = {
     "norms kept": lambda t, a, b, s: t.linalg.vector_norm(a, dim=1, keepdim=True) * t.linalg.vecdot(a, b)[:, None],
     "triangular": lambda t, a, b, s: t.linalg.solve_triangular(s.triu(), a, upper=True),
     "triangular from the right": lambda t, a, b, s: t.linalg.solve_triangular(s.tril(), a.T, upper=False, left=False),
+    "triangular with ones": lambda t, a, b, s: t.linalg.solve_triangular(
+        s, a.T, upper=False, left=False, unitriangular=True
+    ),
     "least squares": lambda t, a, b, s: t.linalg.lstsq(a.T, b.T).solution,
     "cholesky_solve": lambda t, a, b, s: t.cholesky_solve(a, t.linalg.cholesky(s @ s.T)),
     "logdet": lambda t, a, b, s: t.logdet(s @ s.T) + t.slogdet(s)[1] + t.pinverse(s).sum(),
