@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind
+from fad.core.tracer import bind, stop_gradient
 from fad.eager.composite import composite
 from fad.eager.further import Sorted, argsort
 from fad.eager.records import placed
@@ -141,8 +141,6 @@ def _products(y: Any, v: Any, i: np.ndarray, dim: int) -> Any:
 def _extremes(
     x: Any, v: Any, i: np.ndarray, dim: int, hit: np.ndarray, where: tuple, ufunc: np.ufunc, include_self: bool
 ) -> Any:
-    from fad.core.tracer import stop_gradient
-
     xs, vs = np.asarray(stop_gradient(x)), np.asarray(stop_gradient(v))
     places = tuple(np.ogrid[tuple(map(slice, i.shape))])
     at = (*places[:dim], i, *places[dim + 1 :])

@@ -15,7 +15,7 @@ from fad.eager.errors import InPlaceError
 from fad.eager.inplace import assign, in_place
 from fad.eager.operators import common_dtype, convert
 from fad.eager.records import is_leaf, placed
-from fad.eager.tensor import Tensor
+from fad.eager.tensor import Size, Tensor
 
 # --- synonyms -------------------------------------------------------------------------------------------------------
 
@@ -125,8 +125,6 @@ def is_nonzero(input: Tensor) -> bool:
 
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape to which shapes broadcast."""
-    from fad.eager.tensor import Size
-
     return Size(np.broadcast_shapes(*(tuple(s) if isinstance(s, (tuple, list)) else s for s in shapes)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fad import random
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise
-from fad.core.tracer import bind
+from fad.core.tracer import bind, stop_gradient
 from fad.nn.ctc import *  # noqa: F403  (losses are functions too, and have files of their own)
 from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
@@ -70,13 +70,7 @@ def relu6(x: Any) -> Any:
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return x clipped to [min_val, max_val], flat outside and on the ends."""
     inside = (x > min_val) & (x < max_val)
-    return np.where(inside, x, np.clip(_values(x), min_val, max_val))
-
-
-def _values(x: Any) -> Any:
-    from fad.core.tracer import stop_gradient
-
-    return stop_gradient(x)
+    return np.where(inside, x, np.clip(stop_gradient(x), min_val, max_val))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:
