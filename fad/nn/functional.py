@@ -223,7 +223,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
     rows = looked_up(weight, indices)
     if padding_idx is None:
         return rows
-    return np.where((indices == padding_idx)[..., None], _values(rows), rows)
+    return np.where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
@@ -334,7 +334,7 @@ def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1,
     y = softmax((x + noise.astype(x.dtype)) / tau, axis)
     if not hard:
         return y
-    value = _values(y)
+    value = stop_gradient(y)
     best = (value == np.max(value, axis=axis, keepdims=True)).astype(x.dtype)
     return best - value + y
 
