@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -216,8 +217,16 @@ def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     return x
 
 
+_OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods of its matrices are named
+
+
 def _instead(name: str) -> str:
     """Return what to write instead of a library's function that makes plain arrays of its arguments."""
+    if _OF_SPARSE.fullmatch(name):
+        return (
+            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for a "
+            "matrix of traced numbers"
+        )
     if any(has(name) for has in OFFERED):
         return f"Use fad.{name} instead"
     return (

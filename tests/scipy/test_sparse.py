@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import DerivativeError
+from fad.errors import DerivativeError, TracerConversionError
 from fad.testing import check_grads
 
 sp = pytest.importorskip("scipy.sparse")
@@ -47,6 +47,13 @@ def test_a_matrix_of_scipys_is_a_constant():
     for a in (MATRIX, MATRIX.tocsr(), MATRIX.tocsc(), sp.csr_matrix(MATRIX)):
         same(lambda x, a=a: sparse.matmul(a, x), lambda x: MATRIX.toarray() @ x, M)
         same(lambda x, a=a: sparse.matmul(x, a), lambda x: x @ MATRIX.toarray(), M.T)
+
+
+@pytest.mark.parametrize("a", [MATRIX, MATRIX.tocsr(), sp.csc_matrix(MATRIX)], ids=lambda a: type(a).__name__)
+def test_a_product_with_scipys_matrix_names_the_function_to_write(a):
+    for product in (lambda x: a @ x, lambda x: a.dot(x), lambda x: x @ a):
+        with pytest.raises(TracerConversionError, match=r"fad\.scipy\.sparse\.matmul\(a, x\)"):
+            fad.grad(lambda x, product=product: np.sum(product(x)))(X)
 
 
 def test_sums_multiples_and_diagonals():
