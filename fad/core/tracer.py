@@ -224,8 +224,8 @@ def _instead(name: str) -> str:
     """Return what to write instead of a library's function that makes plain arrays of its arguments."""
     if _OF_SPARSE.fullmatch(name):
         return (
-            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for a "
-            "matrix of traced numbers"
+            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
+            "a matrix of traced numbers"
         )
     if any(has(name) for has in OFFERED):
         return f"Use fad.{name} instead"
