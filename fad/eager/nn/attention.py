@@ -66,10 +66,8 @@ def _one_mask(heads: int, attn_mask: Tensor | None, padding: Tensor | None) -> A
     return sum(np.where(x, np.float32(-np.inf), np.float32(0.0)) if x.dtype == bool else x for x in masks)
 
 
-class TransformerEncoderLayer(Layer):
-    """One layer of an encoder; with PyTorch's defaults: (length, batch, width) unless `batch_first`."""
-
-    core_class = fad.nn.TransformerEncoderLayer
+class _TransformerLayer(Layer):
+    """What a layer of an encoder and one of a decoder are made of."""
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
@@ -80,6 +78,12 @@ class TransformerEncoderLayer(Layer):
             norm_first=norm_first, bias=bias,
         )  # fmt: skip
         self.batch_first = batch_first
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """One layer of an encoder; with PyTorch's defaults: (length, batch, width) unless `batch_first`."""
+
+    core_class = fad.nn.TransformerEncoderLayer
 
     def forward(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
@@ -124,20 +128,10 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
 
-class TransformerDecoderLayer(Layer):
+class TransformerDecoderLayer(_TransformerLayer):
     """One layer of a decoder; with PyTorch's defaults: (length, batch, width) unless `batch_first`."""
 
     core_class = fad.nn.TransformerDecoderLayer
-
-    def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-    ):  # fmt: skip
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, _of_arrays(activation), layer_norm_eps=layer_norm_eps,
-            norm_first=norm_first, bias=bias,
-        )  # fmt: skip
-        self.batch_first = batch_first
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

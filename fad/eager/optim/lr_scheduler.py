@@ -225,15 +225,8 @@ class OneCycleLR(LRScheduler):
             _set_momentum(self.optimizer, self._between(high, low, high, self.last_epoch))
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(LambdaLR):
     """The rate times ``lr_lambda(steps done)`` in each step; one function for all groups, or one for each."""
-
-    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
-        n = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
-        if len(self.lr_lambdas) != n:
-            raise ValueError(f"the optimiser has {n} groups, and there are {len(self.lr_lambdas)} functions")
-        super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         if self.last_epoch <= 0:
