@@ -86,10 +86,10 @@ def elementwise_kernel(ins: tuple, outs: tuple, body: str, name: str) -> Callabl
     """Return a kernel that runs C statements for each element, compiled when it is first called.
 
     `ins` and `outs` are pairs of dtype and name. It takes arrays that are broadcast together, and numbers, and returns
-    a tuple of new arrays. Products and sums stay apart, so that each rounds as it does in a kernel of its own.
+    a tuple of new arrays. It is compiled as CuPy compiles its own, whose functions give the same bits so.
     """
     read, made = (", ".join(f"{dtype} {variable}" for dtype, variable in some) for some in (ins, outs))
-    return cupy.ElementwiseKernel(read, made, body, name, return_tuple=True, options=("--fmad=false",))
+    return cupy.ElementwiseKernel(read, made, body, name, return_tuple=True)
 
 
 # --- functions of SciPy -----------------------------------------------------------------------------------------------

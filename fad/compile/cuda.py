@@ -1,9 +1,9 @@
 """From operations to C: the body of a kernel for a GPU, one statement an operation.
 
 The templates are those of native code (Python's expression syntax); here they are written in C, each value in its own
-type, ``double t3 = exp(t1) * t2;``. What is written so gives what NumPy gives: whole numbers wrap around, a NaN stays
-one in a maximum. What C leaves open (a division of whole numbers, a fraction that no integer holds) has no spelling
-and stays a call of the array library.
+type, ``double t3 = __dmul_rn(exp(t1), t2);``. What is written so gives what NumPy gives: whole numbers wrap around, a
+NaN stays one in a maximum. What C leaves open (a division of whole numbers, a fraction that no integer holds) has no
+spelling and stays a call of the array library.
 """
 
 from __future__ import annotations
@@ -38,9 +38,16 @@ _FUNCTIONS = {
     "copysign": "copysign({0}, {1})", "normal_cdf": "normcdf({0})",
     "maximum": "({0} >= {1} || {0} != {0} ? {0} : {1})", "minimum": "({0} <= {1} || {0} != {0} ? {0} : {1})",
 }  # fmt: skip
+# Products, sums and differences of floating-point numbers in words that no compiler contracts: each is rounded, as by
+# its operation alone. That is no option of the compiler, for CuPy's functions of numbers have theirs contracted.
+_ROUNDED = {
+    (op, kind): f"__{letter}{name}_rn({{0}}, {{1}})"
+    for op, name in ((ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"))
+    for kind, letter in ((F64, "d"), (F32, "f"))
+}
 _OF_INTEGERS = {"maximum": "({0} > {1} ? {0} : {1})", "minimum": "({0} < {1} ? {0} : {1})"}
 _SYMBOL = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.And: "&&", ast.Or: "||",
 }  # fmt: skip
 
@@ -164,8 +171,10 @@ def _walk(n: Any, operands: list[str], work: str) -> tuple[str, str]:
 
 
 def _binary(op: type, a: str, b: str, work: str) -> str:
-    if work in _FLOATS and op in (ast.Add, ast.Sub, ast.Mult, ast.Div):
-        return f"({a} {_SYMBOL[op]} {b})"
+    if (op, work) in _ROUNDED:
+        return _ROUNDED[op, work].format(a, b)
+    if work in _FLOATS and op is ast.Div:
+        return f"({a} / {b})"
     if work in INTEGERS and op in (ast.Add, ast.Sub, ast.Mult):
         wide = _UNSIGNED[work]  # in which C wraps around as NumPy does
         return f"(({C_TYPE[work]})(({wide}){a} {_SYMBOL[op]} ({wide}){b}))"

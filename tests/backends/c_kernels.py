@@ -24,6 +24,9 @@ _FUNCTIONS = {
     **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "atan2": np.arctan2, "pow": np.power, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
     "normcdf": scipy.special.ndtr,
+    **{f"__{kind}add_rn": np.add for kind in "df"},
+    **{f"__{kind}sub_rn": np.subtract for kind in "df"},
+    **{f"__{kind}mul_rn": np.multiply for kind in "df"},
 }  # fmt: skip
 _LEVELS = [
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), (">>",), ("+", "-"), ("*", "/"),
@@ -131,8 +134,8 @@ class Body:
                 raise CError("a shift of numbers with a sign")
             if symbol == "/" and value.dtype.kind != "f":
                 raise CError("a division of whole numbers")
-            if symbol in "+-*" and value.dtype.kind not in "fu":
-                raise CError("whole numbers with a sign, whose overflow C leaves open")
+            if symbol in "+-*" and value.dtype.kind != "u":
+                raise CError("fractions, which a compiler may contract, or whole numbers, whose overflow C leaves open")
             value = _RUN[symbol](value, other)
         return value
 
@@ -187,6 +190,8 @@ class Body:
         self._take(")")
         if name not in _FUNCTIONS or any(a.dtype.kind != "f" or a.dtype != args[0].dtype for a in args):
             raise CError(f"{name} of {[a.dtype for a in args]}")
+        if name.endswith("_rn") and args[0].dtype.char != name[2]:
+            raise CError(f"{name} of {args[0].dtype}")
         value = np.asarray(_FUNCTIONS[name](*args))
         return value if name == "signbit" else self._of(value, args[0].dtype)
 

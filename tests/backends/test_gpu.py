@@ -5,6 +5,7 @@ Without CuPy or a GPU these tests are skipped; with ``FAD_GPU=required`` in the 
 
 import contextlib
 import functools
+import operator
 import os
 import warnings
 
@@ -125,7 +126,10 @@ def test_a_function_in_a_kernel_gives_what_cupys_own_does(function, dtype):
     f = fad.jit(fused(function))
     f(*args)
     eps = np.finfo(dtype).eps
-    cancelled = eps if function is np.logaddexp2 else 0.0  # by CuPy, in log2(1 + exp2(-d))
+    # Where log2(2^x + 2^y) is near 0, max(x, y) has cancelled log2(1 + q), whose errors are left. CuPy's: half a unit
+    # in the rounding of 1 + q, over ln 2, and a unit of the logarithm, which is below 1. fad's: log1p(q) to a unit,
+    # which is eps, and the rounding of its product with 1 / ln 2. q has the same bits in both.
+    cancelled = (0.5 / np.log(2.0) + 0.5 + 1.5) * eps if function is np.logaddexp2 else 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that a kernel did not compile, above all
         found = f(*args)
@@ -241,7 +245,19 @@ def test_the_stand_in_has_the_names_of_this_cupy(capsys):
     if cp.__version__ != offers.VERSION:
         pytest.skip(f"the stand-in is CuPy {offers.VERSION}, and {cp.__version__} is here")
     list_names.main()
-    assert set(capsys.readouterr().out.splitlines()[2:]) == {f"{n} {how}".strip() for n, how in offers.LINES.items()}
+    found = set(capsys.readouterr().out.splitlines()[2:])
+    listed = {n: f"{n} {how}".strip() for n, how in offers.LINES.items()}
+    assert found - set(listed.values()) == set()
+    assert [n for n, line in listed.items() if line not in found and numpy_has(n)] == []
+
+
+def numpy_has(name):
+    """Tell whether NumPy still has a name, below which alone CuPy's is looked for: 2.5 has no `row_stack` any more."""
+    try:
+        operator.attrgetter(name)(np)
+    except AttributeError:
+        return name.startswith("scipy.")
+    return True
 
 
 @on_a_gpu

@@ -1,5 +1,6 @@
 """``jit`` on a device: kernels for groups of elementwise operations, calls of the array library for the rest."""
 
+import c_kernels
 import numpy as np
 import pytest
 import standin
@@ -49,6 +50,13 @@ def launches(f, *args):
     with counted() as asked:
         f(*args)
     return asked()
+
+
+def test_a_kernel_writes_products_and_sums_in_words_that_no_compiler_contracts():
+    with pytest.raises(c_kernels.CError, match="contract"):
+        c_kernels.Body("y = a * b + a;", {}, {"y": np.dtype(float)}).run({"a": np.ones(2), "b": np.ones(2)})
+    g = check(lambda x, y: np.tanh(x) * y + x - y, X, X + 1.0)
+    assert "kernels: 1," in g.explain()
 
 
 # --- control flow -------------------------------------------------------------------------------------------------

@@ -54,6 +54,8 @@ OF_COMPLEX = {
     "lambertw": ONE_RESULT.replace("NAME", "lambertw"),
     "sici": TWO_RESULTS.replace("NAME", "sici") + TWO_RESULTS.replace("NAME", "shichi"),
 }
+# Beside the header, so that what was compiled with it is still good.
+DIFFERENCES = "\n".join(f"inline {t} __{t[0]}sub_rn({t} a, {t} b) {{ return a - b; }}" for t in ("double", "float"))
 BOUNDS = r"(?:__launch_bounds__\([^)]*\)\s*)?"
 KERNELS = re.compile(
     rf"(template\s*<[^;{{]*?>\s*)?(?:extern\s+\"C\"\s*)?\b__global__\s+{BOUNDS}void\s+{BOUNDS}(\w+)\s*\("
@@ -65,6 +67,12 @@ MEETING = re.compile(r"__syncthreads|__syncwarp|__shfl|__any_sync|__ballot_sync"
 def package(name: str) -> Path:
     """Return the folder of an installed package, which is not imported."""
     return Path(next(iter(importlib.util.find_spec(name).submodule_search_locations)))
+
+
+def headers() -> Path:
+    """Return the folder of CUDA's headers: its packages for CUDA 13 share one, those before have one each."""
+    of_13, before = package("nvidia") / "cu13/include", package("nvidia") / "cuda_runtime/include"
+    return of_13 if of_13.exists() else before
 
 
 def compiled(stem: str, suffix: str, sources: list[Path], *flags: str, text: str | None = None) -> Path:
@@ -106,7 +114,7 @@ class CompileError(Exception):
 
 def load_driver() -> ctypes.CDLL:
     """Load the driver under the name by which CuPy looks for it, and the libraries of mathematics with it."""
-    flags = ["-O2", "-w", "-shared", "-fPIC", f"-I{HERE}/include", f"-I{package('nvidia')}/cuda_runtime/include"]
+    flags = ["-O2", "-w", "-shared", "-fPIC", f"-I{HERE}/include", f"-I{headers()}"]
     sources = [HERE / "driver.cpp", HERE / "linear_algebra.cpp", HERE / "fft.cpp"]
     path = compiled("driver", ".so", sources, *flags, "-Wl,-soname,libcuda.so.1")
     driver = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)  # so that its functions go before those of cuBLAS
@@ -164,6 +172,7 @@ class Program:
         standard = next((o.replace("--std", "-std") for o in options if "std=" in o), "-std=c++17")
         calls, mapping = entries(self.src, self.expressions)
         source = DYNAMIC.sub(r"\1* \2 = (\1*)emu_dynamic_shared;", self.src) + calls
+        source = f"{DIFFERENCES}\n{source}" if "sub_rn(" in source else source
         for header, more in OF_COMPLEX.items():
             source = source.replace(line := f"#include <cupy/xsf/{header}.h>", line + more)
         flags = ["-O1", standard, "-fPIC", "-w", *kept, f"-I{HERE}/include"]
