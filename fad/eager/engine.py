@@ -383,6 +383,8 @@ class Sweep:
         g = densify(g)
         if rec[KIND] == MULTI:
             g = tuple(np.zeros_like(v) if c is None else c for c, v in zip(g, y, strict=True))
+            if lifted is not None:
+                y = tuple(lifted(v, output(rec, i)) if v.dtype.kind in "fc" else v for i, v in enumerate(y))
         elif lifted is not None and y is not None:
             y = lifted(y, rec)
         if lifted is not None and prim.saves != "none":

@@ -423,6 +423,8 @@ def _places(obj: Any, n: int, word: str) -> Any:
         return np.arange(*obj.indices(n))
     places = outcome(as_array(obj))
     if places.dtype.kind == "b":
+        if places.ndim != 1 or (word == "delete" and places.size != n):
+            raise ValueError(f"a mask to {word} must have the shape {(n,)}, but it has {places.shape}")
         return np.flatnonzero(places)
     places = places.astype(np.intp)
     limit = n if word == "insert" else n - 1

@@ -89,9 +89,9 @@ def _vectors(*vectors):
 def convolve(a, v, mode="full"):
     """Convolve two vectors: all of it ("full"), the length of the longer ("same"), or where both overlap ("valid")."""
     a, v = _vectors(a, v)
+    if not a.size or not v.size:
+        raise ValueError("a cannot be empty" if not a.size else "v cannot be empty")
     a, v = (a, v) if a.size >= v.size else (v, a)
-    if not v.size:
-        raise ValueError("v cannot be empty" if a.size else "a cannot be empty")
     if mode in ("full", "valid"):
         return _conv(a, v, mode)
     if mode != "same":

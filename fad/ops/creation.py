@@ -143,7 +143,7 @@ def require(a, dtype=None, requirements=None, *, like=None):
 def asarray_chkfinite(a, dtype=None, order=None):
     """Return the array, or raise ValueError if it holds NaN or infinities."""
     a = _as(a, dtype)
-    if a.dtype.kind in "fc" and not np.isfinite(outcome(np.isfinite(a))).all():
+    if a.dtype.kind in "fc" and not outcome(np.all(np.isfinite(a))):
         raise ValueError("array must not contain infs or NaNs")
     return a
 

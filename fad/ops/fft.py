@@ -146,15 +146,15 @@ def _floating(x: Any) -> Any:
 
 
 def _transform(a, lengths, axes, norm, inverse):
-    """Run the complex transform along axes, one length each; an axis named twice is transformed twice."""
+    """Run the complex transform along axes, one length each, the last first: an axis may be named twice."""
     _check_norm(norm)
+    if len(set(axes)) < len(axes):
+        for n, axis in zip(reversed(lengths), reversed(axes), strict=True):
+            a = _transform(a, [n], (axis,), norm, inverse)
+        return a
     for n, axis in zip(lengths, axes, strict=True):
         a = _sized(a, n, axis)
-    if len(set(axes)) == len(axes):
-        return bind(fft_p, a, axes=axes, inverse=inverse, norm=norm)
-    for axis in reversed(axes):
-        a = bind(fft_p, a, axes=(axis,), inverse=inverse, norm=norm)
-    return a
+    return bind(fft_p, a, axes=axes, inverse=inverse, norm=norm)
 
 
 def _sample_one(s):
@@ -170,6 +170,7 @@ def _sample_many(s):
         call(s.real(3, 4)),
         call(s.real(3, 5), (2, 6), axes=(0, 1), norm="ortho"),
         call(s.real(2, 3, 4), axes=(0, 2), norm="forward"),
+        call(s.real(2, 3), (4, 2, 3), axes=(1, 1, 1)),
     ]
 
 
@@ -269,7 +270,7 @@ def _irfft_many(a, s, axes, norm, out):
     lengths, axes = _many(a, s, axes)
     if s is None or s[-1] == -1:
         lengths[-1] = 2 * (a.shape[axes[-1]] - 1)
-    a = _transform(a, lengths[:-1], axes[:-1], norm, True) if axes[:-1] else a
+    a = _transform(a, lengths[-2::-1], axes[-2::-1], norm, True) if axes[:-1] else a  # here NumPy starts with the first
     return _whole(a, lengths[-1], axes[-1], norm)
 
 

@@ -1,11 +1,14 @@
-"""Functions mapped over the axes of an array, and the windows that slide along them."""
+"""Functions mapped over the axes or parts of an array, and the windows that slide along it."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, normalize_axis
 
 
@@ -73,3 +76,42 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
         x = np.moveaxis(windows, i + 1, -1)
     return x
+
+
+@public(
+    np.piecewise,
+    samples=lambda s: [
+        call(s.real(3), [np.array([True, False, False]), np.array([False, True, True])], [lambda v: v * v, np.mean]),
+        call(s.real(3), [[True, False, False], [False, True, False]], [lambda v: v * v, 2.0, lambda v: 3 * v]),
+        call(s.real(2), [True, False], [lambda v, n: v**n, lambda v, n: n * v], 3),
+        call(s.real(2, 2), np.array([[True, False], [False, False]]), [lambda v: v * v, lambda v: v - 1]),
+        call(s.real(2, 2), np.array([True, False]), [lambda v: v * v]),
+        call(s.real(), True, [lambda v: v * v]),
+    ],
+)
+def piecewise(x, condlist, funclist, *args, **kw):
+    """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere.
+
+    As in NumPy, a function is given only the elements that its condition holds for.
+    """
+    x = as_array(x)
+    conditions = _conditions(condlist, x.ndim)
+    n = len(conditions)
+    if len(funclist) == n + 1:
+        conditions.append(~functools.reduce(np.logical_or, conditions))
+    elif len(funclist) != n:
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    out = np.zeros_like(x)
+    for condition, f in zip(conditions, funclist, strict=True):
+        values = x[condition]
+        if values.size:
+            out = At(out)[condition].set(f(values, *args, **kw) if callable(f) else f)
+    return out
+
+
+def _conditions(condlist, ndim):
+    """Return the conditions of a `piecewise`; NumPy takes one that stands alone for a list of one."""
+    several = isinstance(condlist, (list, tuple)) or np.ndim(condlist) > 0
+    if not several or (ndim and type(condlist[0]) is not list and np.ndim(condlist[0]) == 0):
+        condlist = [condlist]
+    return [as_array(c).astype(bool) for c in condlist]

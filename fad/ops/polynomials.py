@@ -165,12 +165,26 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         raise MissingRuleError(
             "numpy.polyfit of traced values, or of a device, does not take full=True or cov=True; use np.linalg.lstsq"
         )
-    x, y = as_array(x) + 0.0, as_array(y) + 0.0
+    x, y, w = as_array(x) + 0.0, as_array(y) + 0.0, None if w is None else as_array(w) + 0.0
+    _check_points(x, y, w, deg)
     rcond = x.shape[0] * np.finfo(x.dtype).eps.item() if rcond is None else rcond
     lhs, rhs = np.vander(x, int(deg) + 1), y
     if w is not None:
-        w = as_array(w) + 0.0
         lhs, rhs = lhs * w[:, None], rhs * (w[:, None] if y.ndim == 2 else w)
     scale = np.sqrt(np.sum(lhs * lhs, axis=0))
     c = np.linalg.lstsq(lhs / scale, rhs, rcond)[0]
     return c / (scale[:, None] if c.ndim == 2 else scale)
+
+
+def _check_points(x, y, w, deg):
+    """Raise NumPy's errors about what cannot be fitted."""
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1 or not x.size:
+        raise TypeError("expected 1D vector for x" if x.ndim != 1 else "expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if w is not None and w.shape != y.shape[:1]:
+        raise TypeError(f"expected one weight for each of the {y.shape[0]} points, but w has shape {w.shape}")

@@ -160,10 +160,12 @@ def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quanti
     q = q / scale if scale is not None else q
     weights = None if weights is None else as_array(weights)
     _check(a, q, method, weights, name, top)
-    if q.ndim > 1:
+    if q.ndim > 2:
         raise ValueError("q must be a scalar or 1d")
     axes = normalize_axes(axis, a.ndim)
     rows = _as_rows(a if a.dtype.kind == "f" else a.astype(float), axes)
+    if weights is not None and axis is None and weights.shape != a.shape:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
     spread = lambda w: _as_rows(_weights_like(a, axes, w), axes)
     y = _of_rows(rows, q.reshape((q.size,)), method, weak, skip_nan, weights, spread)
     y = np.moveaxis(y, -1, 0)
@@ -209,6 +211,7 @@ def _sample_quantile(s):
         call(s.real(3, 4), 0.3),
         call(s.real(3, 5), np.array([0.1, 0.75]), axis=0, keepdims=True),
         call(s.real(2, 3, 4), [0.0, 1.0], axis=(0, 2)),
+        call(s.real(3, 4), np.array([[0.1, 0.4, 0.6], [0.7, 0.8, 0.9]]), axis=0),
         call(s.real(3, 5), 0.37, axis=1, method="inverted_cdf", weights=np.array([0.5, 1.0, 0.0, 2.0, 1.0])),
     ]
 

@@ -1,4 +1,4 @@
-"""Choosing between values: where, clip, select, piecewise, and what is made of them."""
+"""Choosing between values: where, clip, select, and what is made of them."""
 
 from __future__ import annotations
 
@@ -120,28 +120,6 @@ def select(condlist, choicelist, default=0):
     out = default
     for cond, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         out = np.where(cond, choice, out)
-    return out
-
-
-@public(
-    np.piecewise,
-    samples=lambda s: [call(np.array([-1.0, 0.5, 2.0]), [np.array([True, False, False]), np.array([False, True, True])],
-                            [lambda v: v * v, lambda v: 3 * v])],
-)  # fmt: skip
-def piecewise(x, condlist, funclist, *args, **kw):
-    """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere."""
-    if not isinstance(condlist, (list, tuple)):
-        condlist = [condlist]
-    if len(funclist) not in (len(condlist), len(condlist) + 1):
-        raise ValueError("with n conditions, piecewise needs n or n + 1 functions")
-    if len(funclist) == len(condlist) + 1:
-        rest = condlist[0]
-        for c in condlist[1:]:
-            rest = np.logical_or(rest, c)
-        condlist = [*condlist, np.logical_not(rest)]
-    out = np.zeros_like(x)
-    for cond, f in zip(condlist, funclist, strict=True):
-        out = np.where(cond, f(x, *args, **kw) if callable(f) else f, out).astype(x.dtype)
     return out
 
 

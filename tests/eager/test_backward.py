@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
+import fad
 import fad.eager as torch
 from fad.errors import IntegerInputError, NonScalarOutputError, ShapeMismatchError
 
@@ -99,6 +100,29 @@ def test_a_retained_graph_may_be_passed_again(x):
     y.backward(retain_graph=True)
     y.backward()
     assert values(x.grad) == [4.0, 8.0, 12.0]
+
+
+W = np.arange(1.0, 10.0).reshape(3, 3) / 7
+OF_SEVERAL_RESULTS = {
+    "det": lambda x: np.linalg.det(x) ** 2,
+    "eigh": lambda x: np.sum(np.linalg.eigh(x + x.T)[0] ** 3) + np.sum(np.linalg.eigh(x + x.T)[1] ** 2 * W),
+    "eig": lambda x: np.sum(np.linalg.eig(x)[1].real ** 2 * W) + np.sum(np.linalg.eig(x)[0].real ** 3),
+    "svd": lambda x: np.sum(np.linalg.svd(x)[0] ** 2 * W) + np.sum(np.linalg.svd(x)[1] ** 3),
+    "svd of a high matrix": lambda x: np.sum(np.linalg.svd(x[:, :2])[0] ** 2 * W),
+    "qr of a high matrix": lambda x: np.sum(np.linalg.qr(x[:, :2], mode="complete")[0] ** 2 * W),
+    "qr of a wide matrix": lambda x: np.sum(np.linalg.qr(x[:2])[1] ** 2 * W[:2]),
+}
+
+
+@pytest.mark.parametrize("what", OF_SEVERAL_RESULTS)
+def test_first_and_second_gradients_of_decompositions_are_those_of_arrays(what):
+    f = OF_SEVERAL_RESULTS[what]
+    x = np.array([[1.0, 0.3, 0.2], [0.1, 2.0, 0.4], [0.5, -0.3, 3.0]])
+    t = torch.tensor(x, requires_grad=True)
+    (g,) = torch.autograd.grad(f(t), t, create_graph=True)
+    np.testing.assert_allclose(g.detach().numpy(), fad.grad(f)(x), atol=1e-12)
+    (g * torch.tensor(W)).sum().backward()
+    np.testing.assert_allclose(t.grad.numpy(), fad.grad(lambda x: np.sum(fad.grad(f)(x) * W))(x), atol=1e-12)
 
 
 def test_create_graph_gives_gradients_with_a_history(x):

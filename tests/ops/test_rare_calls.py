@@ -1,0 +1,203 @@
+"""Rare ways of calling NumPy's functions: traced arrays get the values of plain ones, or their kind of error."""
+
+import numpy as np
+import pytest
+
+import fad
+import fad.numpy as fnp
+
+X = np.array([[1.0, 0.3], [0.2, 2.0]])
+MASK = X > 1
+WEIGHTS = np.array([1.0, 3.0])
+N = np.array([[9, 2], [1, 18]])
+by_weight = {"method": "inverted_cdf"}
+windows = np.lib.stride_tricks.sliding_window_view
+
+VALUES = [
+    lambda x: np.size(x, (0, 1)) * x,
+    lambda x: np.where(x > 0.25, x, np.isrealobj(x) + np.size(x, 0)),
+    lambda x: np.where(np.can_cast(x, np.float32), 0.0, x),
+    lambda x: x.astype(np.common_type(x, np.ones(2, np.float32))).astype(np.min_scalar_type(x)),
+    lambda x: x * (np.shares_memory(x, x) and not np.may_share_memory(x, 2 * x)),
+    lambda x: np.vander(x[0], 0),
+    lambda x: np.fft.irfftn(x, (3, 4, 5), axes=(0, 0, 1)),
+    lambda x: np.linalg.norm(x[0], -1.5),
+    lambda x: np.linalg.matrix_rank(x[0]),
+    lambda x: np.linalg.svd(x + x.T, compute_uv=False, hermitian=True),
+    lambda x: np.roots(x[0] * 0),
+    lambda x: np.roots(np.stack([x[0, 0], 0 * x[0, 0], 0 * x[0, 0]])),
+    lambda x: np.quantile(x, np.full((2, 2), 0.5)),
+    lambda x: np.sum(x[0, 0], axis=-1),
+    lambda x: np.max(x[0, 0], axis=0),
+    lambda x: np.add.reduce(x, initial=3.0),
+    lambda x: np.maximum.reduce(x, 1, initial=1.5),
+    lambda x: np.where(np.all(x, axis=0, where=MASK), x, 0.0),
+    lambda x: x[np.any(x, axis=1, where=np.array([True, False]))],
+    lambda x: x[np.where(x > 0.25)],
+    lambda x: np.linalg.pinv(x, np.array(0.5)),
+    lambda x: round(x[0, 1], 1),
+    lambda x: np.argsort(x[0, 0], axis=None) + x,
+    lambda x: np.nanmean(x, dtype=np.float32),
+    lambda x: np.nanvar(x, correction=1),
+    lambda x: np.stack(np.average(x, 0, returned=True)),
+    lambda x: np.corrcoef(x[0]),
+    lambda x: np.delete(x, [True, False], 0),
+    lambda x: np.delete(x, np.array([False, True]), 1),
+    lambda x: np.insert(x, np.array([False, True]), 5.0, 1),
+    lambda x: x.view(np.float64),
+]
+
+
+@pytest.mark.parametrize("f", VALUES)
+def test_a_traced_array_gives_the_value_of_a_plain_one(f):
+    wanted = np.asarray(f(X))
+    for found in (fad.vjp(f, X)[0], fad.jit(f)(X), fad.vmap(f)(X[None])[0]):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+        assert np.asarray(found).dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("mode", ["linear_ramp", "mean", "median"])
+def test_padded_lanes_of_integers_are_rounded_as_numpy_rounds(mode):
+    np.testing.assert_array_equal(fad.vmap(lambda x: np.pad(x, 2, mode))(N[None])[0], np.pad(N, 2, mode))
+
+
+def test_a_function_of_a_part_is_given_that_part_alone():
+    f = lambda x: np.piecewise(x, [x > 0, x <= 0], [lambda v: np.log(v) - np.mean(v), 0.0])
+    x = np.array([-1.0, 0.5, 2.0])
+    np.testing.assert_allclose(fad.vmap(f)(np.stack([x, x[::-1]])), [f(x), f(x[::-1])], rtol=1e-15)
+    np.testing.assert_allclose(fad.jacobian(f)(x), [[0, 0, 0], [0, 1.5, -0.5], [0, -0.5, 0.0]], rtol=1e-15)
+
+
+ERRORS = [
+    lambda x: np.block(((x, x),)),
+    lambda x: np.block([[x], []]),
+    lambda x: np.rot90(x, 1, (0,)),
+    lambda x: np.roll(x, [[1]], [0]),
+    lambda x: np.cross(np.ones(4) * x[0, 0], np.ones(4)),
+    lambda x: np.linalg.cross(x, x),
+    lambda x: np.convolve(x[0], np.ones(0)),
+    lambda x: np.convolve(x[0], x[0], "no such mode"),
+    lambda x: np.correlate(x[0], np.ones(0)),
+    lambda x: np.correlate(x[0][:0], np.ones(2)),
+    lambda x: np.diag_indices_from(x[:1]),
+    lambda x: np.diff(x, -1),
+    lambda x: np.diff(x[0, 0]),
+    lambda x: np.gradient(x[:1]),
+    lambda x: np.gradient(x, edge_order=3),
+    lambda x: np.gradient(x, 1.0, 2.0, 3.0),
+    lambda x: np.gradient(x, x, x),
+    lambda x: np.gradient(x, np.ones(3), 1.0),
+    lambda x: np.einsum(x, [0, 77]),
+    lambda x: np.einsum("ij,jk", x),
+    lambda x: np.einsum("i5->i", x),
+    lambda x: np.einsum("ijk", x),
+    lambda x: np.einsum("...i->i", x),
+    lambda x: np.einsum("ij->ik", x),
+    lambda x: np.einsum("ii", x[:1]),
+    lambda x: np.histogram(x, range=(2, 1)),
+    lambda x: np.histogram(x * np.inf),
+    lambda x: np.histogram2d(x[0], x[1], bins=[np.ones((2, 2)), 2]),
+    lambda x: np.linalg.qr(x, "no such mode"),
+    lambda x: np.linalg.qr(x[0]),
+    lambda x: np.linalg.eigh(x, "K"),
+    lambda x: np.linalg.matrix_power(x[:1], 2),
+    lambda x: np.linalg.matrix_power(x, 1.5),
+    lambda x: np.linalg.multi_dot([x]),
+    lambda x: np.linalg.multi_dot([x, np.stack([x, x]), x]),
+    lambda x: np.linalg.outer(x, x[0]),
+    lambda x: np.linalg.pinv(x, rcond=0.1, rtol=0.1),
+    lambda x: np.linalg.lstsq(x, np.ones(3)),
+    lambda x: np.linalg.tensorsolve(x[:1], np.ones(1)),
+    lambda x: np.linalg.tensorinv(x, 0),
+    lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]),
+    lambda x: np.apply_over_axes(lambda a, i: a[0, 0], x, [0]),
+    lambda x: windows(x, (2,)),
+    lambda x: np.linalg.norm(x, axis=(0, 0)),
+    lambda x: np.linalg.norm(np.stack([x, x]), 2),
+    lambda x: np.polyint(x[0], -1),
+    lambda x: np.poly(x[:1]),
+    lambda x: np.roots(x),
+    lambda x: np.polyfit(x[0], x[1], -1),
+    lambda x: np.polyfit(x, x[1], 1),
+    lambda x: np.polyfit(x[0][:0], x[1], 1),
+    lambda x: np.polyfit(x[0], x[0, 0], 1),
+    lambda x: np.polyfit(x[0], x[1][:1], 1),
+    lambda x: np.polyfit(x[0], x[1], 1, w=x),
+    lambda x: np.polyfit(x[0], x[1], 1, w=x[0][:1]),
+    lambda x: np.isposinf(x * (1 + 1j)),
+    lambda x: np.quantile(x, 0.5, weights=np.ones((2, 2)), method="linear"),
+    lambda x: np.quantile(x, 0.5, weights=-np.ones((2, 2)), **by_weight),
+    lambda x: np.quantile(x, 0.5, weights=np.ones(3), axis=0, **by_weight),
+    lambda x: np.quantile(x, 0.5, weights=np.ones(3), **by_weight),
+    lambda x: np.quantile(x, np.full((1, 2, 2), 0.5)),
+    lambda x: np.quantile(x[:0], 0.5),
+    lambda x: np.max(x, where=x > 0),
+    lambda x: np.logaddexp.reduce(x * 1j),
+    lambda x: np.cumulative_sum(x),
+    lambda x: np.add.accumulate(x[0, 0]),
+    lambda x: np.add.accumulate(x, (0, 1)),
+    lambda x: np.subtract.reduce(x, (0, 1)),
+    lambda x: np.add.reduceat(x, [0, 5]),
+    lambda x: np.where(x, x),
+    lambda x: np.select([x > 1], [x, x]),
+    lambda x: np.piecewise(x, [x > 1], [1, 2, 3]),
+    lambda x: np.piecewise(x, x > 1, [1]),
+    lambda x: np.sort(x, order="a"),
+    lambda x: np.sort(x[0, 0]),
+    lambda x: np.var(x, ddof=1, correction=1),
+    lambda x: np.nanvar(x, ddof=1, correction=1),
+    lambda x: np.average(x, weights=np.ones(2)),
+    lambda x: np.average(x, 0, weights=np.ones(3)),
+    lambda x: np.cov(np.stack([x, x])),
+    lambda x: np.nanmax(x[:0]),
+    lambda x: np.nanargmax(x * np.nan, axis=0),
+    lambda x: np.reshape(x, -1, order="K"),
+    lambda x: np.matrix_transpose(x[0]),
+    lambda x: np.broadcast_to(x, (2,)),
+    lambda x: np.concatenate([x[0, 0], x[0, 0]]),
+    lambda x: np.digitize(x, np.array([1.0, 3.0, 2.0])),
+    lambda x: np.unravel_index((x * 9).astype(int), (2, 2)),
+    lambda x: np.ravel_multi_index(((x * 9).astype(int), (x * 9).astype(int)), (2, 2)),
+    lambda x: np.ix_(x),
+    lambda x: np.bincount(np.array([0, -1]), x[0]),
+    lambda x: np.delete(x, [True], 0),
+    lambda x: np.delete(x, [True, False, True], 0),
+    lambda x: np.size(x, 5),
+    lambda x: x.to_device("no such device"),
+    lambda x: fnp.vstack(7.0 if type(x) is np.ndarray else x[0, 0]),
+    lambda x: fnp.unstack(x[0, 0]),
+    lambda x: fnp.asarray_chkfinite(x * np.inf),
+    lambda x: fnp.concatenate([]),
+    lambda x: fnp.stack([]),
+]
+
+
+@pytest.mark.parametrize("f", ERRORS)
+def test_a_traced_array_gives_the_kind_of_error_of_a_plain_one(f):
+    with pytest.raises(Exception) as wanted:
+        f(X)
+    for attempt in (lambda: fad.vjp(f, X), lambda: fad.vmap(f)(X[None])):
+        with pytest.raises(wanted.type) as found:
+            attempt()
+        assert str(found.value).strip()
+
+
+def test_an_empty_operand_of_a_convolution_is_named():
+    with pytest.raises(ValueError, match="a cannot be empty"):
+        fad.vjp(lambda x: np.convolve(x[:0], x), X[0])
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda x: np.polyfit(x[0], x[1], 1, full=True), "lstsq"),
+        (lambda x: x.view(int), "astype"),
+        (lambda x: np.subtract.reduce(x, initial=1.0), "no initial"),
+        (lambda x: np.fix(x, out=np.zeros((2, 2))), "y = f"),
+        (lambda x: np.take(x, [0.5]), "integers"),
+        (lambda x: np.trim_zeros(np.stack([x, x])), "vector"),
+    ],
+)
+def test_what_numpy_can_do_and_fad_cannot_says_what_to_write(f, said):
+    with pytest.raises((fad.errors.FadError, TypeError, ValueError), match=said):
+        fad.vjp(f, X)
