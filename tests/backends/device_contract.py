@@ -50,7 +50,12 @@ def _is_past(reason):
 
 
 # Vectors that are determined but for a sign or phase, which each library chooses: their squares are compared.
-FREE = {"eig", "eigh", "svd", "qr", "scipy.linalg.eig", "scipy.linalg.eigh", "scipy.linalg.svd", "scipy.linalg.qr"}
+FREE = {
+    "eig", "eigh", "svd", "qr", "scipy.linalg.eig", "scipy.linalg.eigh", "scipy.linalg.svd", "scipy.linalg.qr",
+    "scipy.linalg.orth",
+}  # fmt: skip
+# Vectors that are any orthonormal basis of a space: what is compared is the projection on it.
+BASES = {"scipy.linalg.null_space"}
 # Results whose order each library chooses, all of it or part: they are compared sorted.
 UNORDERED = {
     "partition", "argpartition", "partial_order_along", "eig", "eigvals", "scipy.linalg.eig", "scipy.linalg.eigvals",
@@ -172,8 +177,25 @@ def drawn(operation, dtype):
 
 def _comparable(case, out, found):
     """Return the arrays of a result in a form that all libraries agree on."""
-    xs = smooth(out, free=True) if case.operation.name in FREE else found(out)
-    return tuple(np.sort(np.ravel(x)) for x in xs) if case.operation.name in UNORDERED else xs
+    name = case.operation.name
+    xs = smooth(out, free=True) if name in FREE else found(out)
+    if name in BASES:
+        return tuple(x @ np.conj(x).T for x in xs)
+    if name.endswith("svd") and len(xs) == 3:
+        u, s, vh = xs
+        return _evened(u, s.shape[-1]), s, _evened(vh.swapaxes(-1, -2), s.shape[-1]).swapaxes(-1, -2)
+    return tuple(np.sort(np.ravel(x)) for x in xs) if name in UNORDERED else xs
+
+
+def _evened(squares, k):
+    """Return the squares of vectors (..., m, n), with their mean in place of all from the k-th on.
+
+    These, which complete the others to a whole basis, are any basis of the rest.
+    """
+    rest = squares[..., k:]
+    if not rest.shape[-1]:
+        return squares
+    return np.concatenate([squares[..., :k], np.mean(rest, -1, keepdims=True) + np.zeros_like(rest)], -1)
 
 
 def _partial(case, operands):

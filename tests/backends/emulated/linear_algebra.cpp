@@ -1,5 +1,7 @@
 // cuBLAS and cuSOLVER, as far as CuPy calls them: products by their definition, and LAPACK's functions by SciPy's
-// LAPACK, which gpu.py hands over by name. Matrices lie by columns in both.
+// LAPACK, which gpu.py hands over by name. Matrices lie by columns in both. Sizes and strides that CUDA's libraries refuse
+// are refused; and where the mathematics leaves a choice (signs and phases of vectors, bases of null spaces, the order of
+// eigenvalues), it is another one than that of the host's LAPACK, so that nobody leans on that.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -18,7 +20,9 @@ using c128 = std::complex<double>;
 
 namespace {
 
-constexpr int NOT_SUPPORTED = 15;
+constexpr int NOT_SUPPORTED = 15, INVALID = 7, SOLVER_INVALID = 3;
+
+bool fits(int64_t ld, int rows) { return ld >= std::max(1, rows); }
 
 template <class T> struct real_of {
     using type = T;
@@ -43,6 +47,7 @@ template <class T> T at(const T* a, int64_t ld, int op, int64_t i, int64_t j) {
 
 template <class T> int gemm(int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int64_t lda, const T* b,
                             int64_t ldb, const T* beta, T* c, int64_t ldc) {
+    if (m < 0 || n < 0 || k < 0 || !fits(lda, ta ? k : m) || !fits(ldb, tb ? n : k) || !fits(ldc, m)) return INVALID;
     std::vector<wide<T>> column(k);
     for (int j = 0; j < n; ++j) {
         for (int l = 0; l < k; ++l) column[l] = at(b, ldb, tb, l, j);
@@ -58,6 +63,7 @@ template <class T> int gemm(int ta, int tb, int m, int n, int k, const T* alpha,
 
 template <class T> int trsm(int side, int upper, int op, int unit, int m, int n, const T* alpha, const T* a,
                             int64_t lda, T* b, int64_t ldb) {
+    if (m < 0 || n < 0 || !fits(lda, side == 1 ? n : m) || !fits(ldb, m)) return INVALID;
     const bool right = side == 1, falling = (upper == 1) == ((op == 0) != right);
     const int size = right ? n : m, lines = right ? m : n;
     for (int line = 0; line < lines; ++line) {
@@ -82,6 +88,7 @@ template <class T> int dot(int n, const T* x, int dx, const T* y, int dy, T* out
 
 template <class T> int geam(int ta, int tb, int m, int n, const T* alpha, const T* a, int lda, const T* beta,
                             const T* b, int ldb, T* c, int ldc) {
+    if (m < 0 || n < 0 || !fits(lda, ta ? n : m) || !fits(ldb, tb ? n : m) || !fits(ldc, m)) return INVALID;
     for (int64_t j = 0; j < n; ++j)
         for (int64_t i = 0; i < m; ++i)
             c[i + j * ldc] = (*alpha == T(0) ? T(0) : *alpha * at(a, lda, ta, i, j)) +
@@ -126,6 +133,32 @@ template <class T> std::string named(const char* real, const char* complex) {
     return letter<T>() + (is_complex<T> ? complex : real);
 }
 
+// --- choices ---
+
+// A number of absolute value 1 that vector `j` is multiplied by.
+template <class T> T phase(int j) {
+    if (j % 2 == 0) return 1;
+    if constexpr (is_complex<T>)
+        return T(0, 1);
+    else
+        return -1;
+}
+
+template <class T> void multiply(T* x, int64_t step, int n, T by) {
+    for (int i = 0; i < n; ++i) x[i * step] *= by;
+}
+
+// Another basis of what `count` orthonormal vectors of `n` elements span, the vectors `next` and the elements `step` apart.
+template <class T> void turn(T* first, int64_t next, int64_t step, int n, int count) {
+    const real_t<T> cosine = 0.6, sine = 0.8;
+    for (int j = 0; j + 1 < count; ++j)
+        for (int i = 0; i < n; ++i) {
+            T &a = first[j * next + i * step], &b = first[(j + 1) * next + i * step], old = a;
+            a = cosine * old + sine * b, b = cosine * b - sine * old;
+        }
+    if (count > 0) multiply(first, step, n, T(-1));
+}
+
 template <class T> int eigh(int job, int uplo, int n, T* a, int lda, real_t<T>* w, int* info) {
     int size = 70 * (n + 1);
     std::vector<T> work(size);
@@ -135,6 +168,7 @@ template <class T> int eigh(int job, int uplo, int n, T* a, int lda, real_t<T>* 
         call(letter<T>() + "heev", &j, &u, &n, a, &lda, w, work.data(), &size, more.data(), info);
     else
         call(letter<T>() + "syev", &j, &u, &n, a, &lda, w, work.data(), &size, info);
+    for (int k = 0; k < n && job; ++k) multiply(a + int64_t(k) * lda, 1, n, phase<T>(k));
     return 0;
 }
 
@@ -148,6 +182,16 @@ int svd(char u_job, char v_job, int m, int n, T* a, int lda, real_t<T>* s, T* u,
              more.data(), info);
     else
         call(letter<T>() + "gesvd", &u_job, &v_job, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work.data(), &size, info);
+    if (u_job == 'N' || v_job == 'N') return 0;
+    const int k = std::min(m, n);
+    if (u_job == 'O') u = a, ldu = lda;
+    if (v_job == 'O') vt = a, ldvt = lda;
+    for (int j = 0; j < k; ++j) {
+        multiply(u + int64_t(j) * ldu, 1, m, phase<T>(j));
+        multiply(vt + j, ldvt, n, conj_(phase<T>(j)));
+    }
+    if (u_job == 'A') turn(u + int64_t(k) * ldu, ldu, 1, m, m - k);
+    if (v_job == 'A') turn(vt + k, 1, ldvt, n, n - k);
     return 0;
 }
 
@@ -167,15 +211,25 @@ template <class T> int eig(int right, int n, T* a, int lda, std::complex<real_t<
     int size = 70 * (n + 1), one = 1;
     std::vector<T> work(size), none(1);
     std::vector<real_t<T>> more(2 * n + 1);
-    if constexpr (is_complex<T>)
+    if constexpr (is_complex<T>) {
         call(letter<T>() + "geev", JOB, &JOB[right], &n, a, &lda, w, none.data(), &one, v, &ldv, work.data(), &size,
              more.data(), info);
-    else {
+    } else {
         T *re = more.data(), *im = re + n;
         call(letter<T>() + "geev", JOB, &JOB[right], &n, a, &lda, re, im, none.data(), &one, v, &ldv, work.data(),
              &size, info);
         for (int i = 0; i < n; ++i) w[i] = {re[i], im[i]};
     }
+    std::reverse(w, w + n);
+    for (int j = 0; j < n && right; ++j) multiply(v + int64_t(j) * ldv, 1, n, is_complex<T> ? phase<T>(1) : T(-1));
+    for (int j = 0; j < n / 2 && right; ++j)
+        std::swap_ranges(v + int64_t(j) * ldv, v + int64_t(j) * ldv + n, v + int64_t(n - 1 - j) * ldv);
+    for (int j = 0; j + 1 < n && !is_complex<T>; ++j)
+        if (w[j].imag() < 0) { // a pair, whose first has the positive imaginary part, and the real part of the vectors
+            std::swap(w[j], w[j + 1]);
+            if (right) std::swap_ranges(v + int64_t(j) * ldv, v + int64_t(j) * ldv + n, v + int64_t(j + 1) * ldv);
+            ++j;
+        }
     return 0;
 }
 
@@ -231,14 +285,17 @@ int cublasGetMathMode(H, int* mode) {
     } \
     int cublas##L##gemmBatched(H, int ta, int tb, int m, int n, int k, T* alpha, T** a, int lda, T** b, int ldb, \
                                T* beta, T** c, int ldc, int batch) { \
-        for (int i = 0; i < batch; ++i) gemm<T>(ta, tb, m, n, k, alpha, a[i], lda, b[i], ldb, beta, c[i], ldc); \
-        return 0; \
+        int wrong = 0; \
+        for (int i = 0; i < batch; ++i) \
+            wrong |= gemm<T>(ta, tb, m, n, k, alpha, a[i], lda, b[i], ldb, beta, c[i], ldc); \
+        return wrong; \
     } \
     int cublas##L##gemmStridedBatched(H, int ta, int tb, int m, int n, int k, T* alpha, T* a, int lda, long long sa, \
                                       T* b, int ldb, long long sb, T* beta, T* c, int ldc, long long sc, int batch) { \
+        int wrong = 0; \
         for (int i = 0; i < batch; ++i) \
-            gemm<T>(ta, tb, m, n, k, alpha, a + i * sa, lda, b + i * sb, ldb, beta, c + i * sc, ldc); \
-        return 0; \
+            wrong |= gemm<T>(ta, tb, m, n, k, alpha, a + i * sa, lda, b + i * sb, ldb, beta, c + i * sc, ldc); \
+        return wrong; \
     } \
     int cublas##L##trsm_v2(H, int side, int uplo, int op, int unit, int m, int n, T* alpha, T* a, int lda, T* b, \
                            int ldb) { \
@@ -246,14 +303,16 @@ int cublasGetMathMode(H, int* mode) {
     } \
     int cublas##L##trsmBatched(H, int side, int uplo, int op, int unit, int m, int n, T* alpha, T** a, int lda, T** b, \
                                int ldb, int batch) { \
-        for (int i = 0; i < batch; ++i) trsm<T>(side, uplo, op, unit, m, n, alpha, a[i], lda, b[i], ldb); \
-        return 0; \
+        int wrong = 0; \
+        for (int i = 0; i < batch; ++i) wrong |= trsm<T>(side, uplo, op, unit, m, n, alpha, a[i], lda, b[i], ldb); \
+        return wrong; \
     } \
     int cublas##L##geam(H, int ta, int tb, int m, int n, T* alpha, T* a, int lda, T* beta, T* b, int ldb, T* c, \
                         int ldc) { \
         return geam<T>(ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc); \
     } \
     int cublas##L##getrfBatched(H, int n, T** a, int lda, int* pivots, int* info, int batch) { \
+        if (n < 0 || !fits(lda, n)) return INVALID; \
         std::vector<int> own(n + 1); \
         for (int i = 0; i < batch; ++i) \
             call(#l "getrf", &n, &n, a[i], &lda, pivots ? pivots + i * n : own.data(), info + i); \
@@ -261,6 +320,7 @@ int cublasGetMathMode(H, int* mode) {
     } \
     int cublas##L##getrsBatched(H, int op, int n, int nrhs, T** a, int lda, int* pivots, T** b, int ldb, int* info, \
                                 int batch) { \
+        if (n < 0 || nrhs < 0 || !fits(lda, n) || !fits(ldb, n)) return INVALID; \
         char t = TRANS[op]; \
         for (int i = 0; i < batch; ++i) call(#l "getrs", &t, &n, &nrhs, a[i], &lda, pivots + i * n, b[i], &ldb, info); \
         return 0; \
@@ -285,10 +345,11 @@ int cublasGemmStridedBatchedEx(H, int ta, int tb, int m, int n, int k, void* alp
     if (a_type != b_type || a_type != c_type) return NOT_SUPPORTED;
     return by_type(a_type, [&](auto zero) {
         using T = decltype(zero);
+        int wrong = 0;
         for (int i = 0; i < batch; ++i)
-            gemm<T>(ta, tb, m, n, k, (T*)alpha, (T*)a + i * sa, lda, (T*)b + i * sb, ldb, (T*)beta, (T*)c + i * sc,
-                    ldc);
-        return 0;
+            wrong |= gemm<T>(ta, tb, m, n, k, (T*)alpha, (T*)a + i * sa, lda, (T*)b + i * sb, ldb, (T*)beta,
+                             (T*)c + i * sc, ldc);
+        return wrong;
     });
 }
 int cublasGemmEx(H h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int a_type, int lda, void* b,
@@ -370,6 +431,7 @@ int cusolverDnXsyevjSetSortEig(H, int) { return 0; }
     } \
     int cusolverDn##L##gesvd(H, signed char u_job, signed char v_job, int m, int n, T* a, int lda, real_t<T>* s, T* u, \
                              int ldu, T* vt, int ldvt, T*, int, real_t<T>*, int* info) { \
+        if (m < n || !fits(lda, m)) return SOLVER_INVALID; \
         return svd<T>(u_job, v_job, m, n, a, lda, s, u, ldu, vt, ldvt, info); \
     } \
     int cusolverDn##L##gesvdj_bufferSize(H, int, int, int, int, T*, int, real_t<T>*, T*, int, T*, int, int* size, H) { \
@@ -387,6 +449,7 @@ int cusolverDnXsyevjSetSortEig(H, int) { return 0; }
     } \
     int cusolverDn##L##gesvdjBatched(H, int job, int m, int n, T* a, int lda, real_t<T>* s, T* u, int ldu, T* v, \
                                      int ldv, T*, int, int* info, H, int batch) { \
+        if (m > 32 || n > 32 || !fits(lda, m)) return SOLVER_INVALID; \
         for (int64_t i = 0; i < batch; ++i) \
             svd_v<T>(job, 0, m, n, a + i * lda * n, lda, s + i * std::min(m, n), u + i * ldu * m, ldu, \
                      v + i * ldv * n, ldv, info + i); \
