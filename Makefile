@@ -76,6 +76,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/training.py
 	.venv-bench/bin/python benchmarks/eager.py
 	.venv-bench/bin/python benchmarks/passes.py
+	.venv-bench/bin/python benchmarks/sparse.py
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:

@@ -30,7 +30,7 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import compat, data, debug, eager, nn, optim, profiler, random, testing
+    from fad import compat, data, debug, eager, nn, optim, profiler, random, sparse, testing
     from fad.files import load, save
     from fad.keeping import saved
 
@@ -42,15 +42,15 @@ __all__ = [
     "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
     "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
     "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy",
-    "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "stop_gradient",
-    "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "sparse",
+    "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 # The training layer, the tests' and the doors for other libraries' programs are loaded when they are first asked for,
 # so that `import fad` stays quick.
 _LATER = {
     "compat": "compat", "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim",
-    "profiler": "profiler", "random": "random", "testing": "testing",
+    "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
     "load": "files", "save": "files", "saved": "keeping",
 }  # fmt: skip
 

@@ -314,6 +314,19 @@ class NotLinearError(FadError, ValueError):
     """
 
 
+class NotSparseError(FadError, ValueError):
+    """``fad.sparse`` met a function whose derivative has too many places to be kept as a sparse matrix.
+
+    Wrong, for every element of the result depends on every input::
+
+        fad.sparse.jacobian(lambda x: x / np.sum(x))(np.ones(100_000))
+
+    Right::
+
+        fad.jvp(lambda x: x / np.sum(x), (x,), (v,))  # its product with a vector
+    """
+
+
 class PullbackConsumedError(FadError, RuntimeError):
     """A tape that was swept with ``keep=False`` was asked for a second sweep."""
 

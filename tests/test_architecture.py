@@ -41,7 +41,7 @@ FLOORS = [
         "transforms.repeat", "transforms.branches", "transforms.under", "compile.", "transforms.donated",
         "transforms.static", "transforms.paths", "transforms.hidden", "transforms.jit",
     ],
-    ["doctor", "control", "numpy.", "scipy.", "random"],
+    ["doctor", "control", "numpy.", "scipy.", "sparse.", "random"],
     ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}

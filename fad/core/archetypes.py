@@ -172,9 +172,10 @@ def linear(
     *,
     samples: Callable | None = None,
     archetype: str = "linear",
+    **extra: Any,
 ) -> Primitive:
     """Make an operation that is linear in its one operand: ``transpose(ct, x, **params)``, x a ShapeDtypeStruct."""
-    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples)
+    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, extra=extra)
     prim.jvp = lambda tangents, y, xs, params: prim(tangents[0], **params)
     prim.vjp = (lambda ct, y, x, **params: transpose(ct, x, **params),)
     return register(prim)

@@ -48,6 +48,9 @@ class Primitive:
         reverse mode keeps instead of the operand and the result.
     ``extra["differentiated"]``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
+    ``extra["mixes"]``
+        where each element of the result depends on all elements along some axes of the operands, and is elementwise
+        along the others: the parameter that names the axes, or the number of last axes. Without it, on all.
     ``extra["text"]``
         ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
     ``extra["refuses"]``

@@ -110,6 +110,7 @@ softmax_p = register(
         vjp=(lambda ct, y, x, *, axis: _softmax_push(ct, y, axis),),
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
+        extra={"mixes": "axis"},
     )
 )  # fmt: skip
 
@@ -127,6 +128,7 @@ log_softmax_p = register(
         vjp=(lambda ct, y, x, *, axis: ct - np.exp(y) * np.sum(ct, axis=axis, keepdims=True),),
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
+        extra={"mixes": "axis"},
     )
 )  # fmt: skip
 

@@ -48,6 +48,7 @@ fft_p = linear(
     _fft_forward,
     lambda ct, x, *, axes, inverse, norm: bind(fft_p, ct, axes=axes, inverse=inverse, norm=norm),
     _batch(lambda: fft_p),
+    mixes="axes",
     samples=lambda s: [
         call(s.real(3, 4), axes=(1,), inverse=False, norm=None),
         call(_complex(s.real(3, 5)), axes=(0, 1), inverse=True, norm="ortho"),
@@ -89,6 +90,7 @@ rfft_p = linear(
     lambda x, *, axis, n, norm: np.fft.rfft(x, n, axis, norm),
     _rfft_transpose,
     _batch(lambda: rfft_p),
+    mixes="axis",
     samples=lambda s: [
         call(s.real(3, 4).real, axis=1, n=4, norm=None),
         call(s.real(5, 3).real, axis=0, n=5, norm="ortho"),
@@ -100,6 +102,7 @@ irfft_p = linear(
     lambda x, *, axis, n, norm: np.fft.irfft(x, n, axis, norm),
     _irfft_transpose,
     _batch(lambda: irfft_p),
+    mixes="axis",
     samples=lambda s: [
         call(_complex(s.real(3, 4)), axis=1, n=6, norm=None),
         call(_complex(s.real(3, 2)), axis=0, n=5, norm="forward"),

@@ -19,7 +19,7 @@ from fad.ops.structural import as_array
 from fad.ops.windows import output_size, padded, pads, per_axis, taps
 
 
-def _slices(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple, value: float) -> tuple[Any, list]:
+def window_parts(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple, value: float) -> tuple:
     """Return the padded input, and the slices of it whose elements meet in each window."""
     size = x.shape[x.ndim - len(window) :]
     out = output_size(size, window, stride, padding, dilation)
@@ -41,7 +41,7 @@ def _merged(prim: Any) -> Any:
 
 
 def _max_forward(x, *, window, stride, padding, dilation):
-    x, slices = _slices(x, window, stride, padding, dilation, -np.inf)
+    x, slices = window_parts(x, window, stride, padding, dilation, -np.inf)
     y = x[slices[0]].copy()
     for part in slices[1:]:
         np.maximum(y, x[part], out=y)
@@ -59,7 +59,7 @@ def _ties(x, y, slices):
 def _max_spread(ct, x, y, *, window, stride, padding, dilation):
     """Give each window's cotangent to its maximum, shared where there are several."""
     size = x.shape[x.ndim - len(window) :]
-    x, slices = _slices(x, window, stride, padding, dilation, -np.inf)
+    x, slices = window_parts(x, window, stride, padding, dilation, -np.inf)
     share = ct / _ties(x, y, slices)
     out = np.zeros_like(x, dtype=share.dtype)
     for part in slices:
@@ -69,8 +69,8 @@ def _max_spread(ct, x, y, *, window, stride, padding, dilation):
 
 def _max_pick(t, x, y, *, window, stride, padding, dilation):
     """Return the tangent of each window's maximum, the mean where there are several: the transpose of `_max_spread`."""
-    t, _ = _slices(t, window, stride, padding, dilation, 0.0)
-    x, slices = _slices(x, window, stride, padding, dilation, -np.inf)
+    t, _ = window_parts(t, window, stride, padding, dilation, 0.0)
+    x, slices = window_parts(x, window, stride, padding, dilation, -np.inf)
     total = np.zeros_like(y, dtype=t.dtype)
     for part in slices:
         total += t[part] * (x[part] == y)
@@ -128,7 +128,7 @@ max_pool_p = register(
 
 
 def _sum_forward(x, *, window, stride, padding, dilation):
-    x, slices = _slices(x, window, stride, padding, dilation, 0.0)
+    x, slices = window_parts(x, window, stride, padding, dilation, 0.0)
     y = x[slices[0]].copy()
     for part in slices[1:]:
         y += x[part]

@@ -121,6 +121,7 @@ recur_p = register(
             call(s.real(5), s.real(5), axis=0, reverse=True),
             call(s.real(40, low=-1.0, high=1.0), s.real(40), axis=0, reverse=False),
         ],
+        extra={"mixes": "axis"},
     )
 )
 
@@ -164,6 +165,7 @@ accumulate_p = register(
             call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]), ufunc=np.multiply, axis=0),
             call(s.real(6), ufunc=np.maximum, axis=0),
         ],
+        extra={"mixes": "axis"},
     )
 )
 accumulate_p.batch = shifted(accumulate_p)
@@ -201,6 +203,7 @@ cumsum_p = linear(
     lambda size, batched, xs, params: bind(cumsum_p, *xs, **shift_axes(params)),
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
     archetype="scan",
+    mixes="axis",
 )
 
 

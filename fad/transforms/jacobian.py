@@ -21,7 +21,7 @@ from fad.transforms.vmap import vmap
 _BUDGET = 1 << 28  # bytes of basis and result that one chunk of lanes may take, for chunk_size="auto"
 
 
-def _chunks(n: int, lane: int, chunk_size: Any) -> Iterator[tuple[int, int]]:
+def chunks(n: int, lane: int, chunk_size: Any) -> Iterator[tuple[int, int]]:
     """Cut n lanes into ranges; `lane` is the number of elements that one lane carries."""
     if chunk_size == "auto":
         chunk_size = max(1, _BUDGET // (32 * max(1, lane)))
@@ -64,7 +64,7 @@ def _split_lanes(lanes: Any, xs: list) -> list:
     return out
 
 
-def _check_kinds(xs: list, holomorphic: bool, name: str, what: str) -> None:
+def check_kinds(xs: list, holomorphic: bool, name: str, what: str) -> None:
     for x in xs:
         if holomorphic and x.dtype.kind != "c":
             raise ComplexGradientError(
@@ -94,7 +94,7 @@ def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
 
 
 def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
-    _check_kinds(xs, holomorphic, name, "input")
+    check_kinds(xs, holomorphic, name, "input")
     n = sum(x.size for x in xs)
     parts, seen = [], {}
 
@@ -105,7 +105,7 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
         seen["aux"] = out[2] if has_aux else None
         return ys
 
-    for start, stop in _chunks(n, max(n, 1), chunk_size):
+    for start, stop in chunks(n, max(n, 1), chunk_size):
         parts.append(vmap(push)(*_basis(xs, start, stop)))
     if not parts:  # no input element at all: only the shapes of the output are needed
         push(*xs)
@@ -130,11 +130,11 @@ def _reverse(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacrev"):
 def _pull_all(tape, xs, holomorphic, chunk_size, name):
     ys = tape.values()
     refuse_integers(ys, name)
-    _check_kinds(ys, holomorphic, name, "output")
+    check_kinds(ys, holomorphic, name, "output")
     m, n = sum(y.size for y in ys), sum(x.size for x in xs)
     parts = [
         vmap(lambda *cts: tape.pull(list(cts), keep=True))(*_basis(ys, start, stop))
-        for start, stop in _chunks(m, max(n, m), chunk_size)
+        for start, stop in chunks(m, max(n, m), chunk_size)
     ]
     seen = {"tree": tape.out_tree, "aux": tape.aux}
     if not parts:

@@ -53,7 +53,7 @@ _cholesky_rule_p = Primitive(
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
-    extra={"refuses": "indefinite"},
+    extra={"refuses": "indefinite", "mixes": 2},
 )
 # The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
@@ -142,6 +142,7 @@ _qr_rule_p = Primitive(
     vjp=(_qr_vjp,),
     batch=stacked(lambda: _qr_rule_p),
     multi=True,
+    extra={"mixes": 2},
 )
 
 

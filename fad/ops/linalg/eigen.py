@@ -66,6 +66,7 @@ eigh_rule_p = Primitive(
     vjp=(_eigh_vjp, None, None),
     batch=rule_batch(lambda: eigh_rule_p),
     multi=True,
+    extra={"mixes": 2},
 )
 _eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p))
 
@@ -169,6 +170,7 @@ _eig_rule_p = Primitive(
     jvp=_eig_jvp,
     batch=rule_batch(lambda: _eig_rule_p),
     multi=True,
+    extra={"mixes": 2},
 )
 
 

@@ -85,6 +85,7 @@ _svd_rule_p = Primitive(
     vjp=(_svd_vjp, None, None, None),
     batch=rule_batch(lambda: _svd_rule_p),
     multi=True,
+    extra={"mixes": 2},
 )
 _svd_known_p = known(
     "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), stacked(lambda: _svd_known_p)

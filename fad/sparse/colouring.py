@@ -1,0 +1,178 @@
+"""How few products with vectors tell all entries of a sparse matrix: colourings of its columns, or of its rows.
+
+Columns without a common row can share one product: each entry of the result belongs to one of them (Curtis, Powell and
+Reid, J. Inst. Maths Applics 13, 1974). The colouring is the greedy one, column by column, which for banded matrices is
+the best possible; what colours each row has seen is kept as the bits of one Python integer. A few full rows would force
+a colour for each column, so these are computed by themselves, by products from the other side (Coleman and Verma,
+SIAM J. Sci. Comput. 19, 1998).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+REVERSE = 2  # what a product from the left costs, in products from the right
+SECOND = 1 << 20  # entries up to which another order of columns is tried
+
+
+@dataclass(eq=False)
+class Plan:
+    """Which products to compute, and where each entry of the matrix stands in them.
+
+    ``pushed`` says for each column the number of the product it is part of, -1 for none; ``pulled`` for each row. The
+    results of all products from the right, then those of all from the left, are one long vector: entry i of the matrix
+    is its element ``take[i]``.
+    """
+
+    pattern: Any  # csr_array of truth values
+    pushed: Any
+    pulled: Any
+    take: Any
+
+    @cached_property
+    def pushes(self) -> int:
+        return int(self.pushed.max(initial=-1)) + 1
+
+    @cached_property
+    def pulls(self) -> int:
+        return int(self.pulled.max(initial=-1)) + 1
+
+    @cached_property
+    def seeds(self) -> tuple[Any, Any, Any]:
+        """The vectors to push and those to pull, as rows, and one vector drawn at random for the check.
+
+        That is pushed, or pulled where none is pushed.
+        """
+        right, left = _members(self.pushed, self.pushes), _members(self.pulled, self.pulls)
+        drawn = np.random.default_rng(0).uniform(0.5, 1.5, self.pattern.shape[1 if self.forward else 0])
+        return right, left, drawn
+
+    @cached_property
+    def places(self) -> tuple[Any, Any]:
+        """The row and the column of each entry."""
+        return places(self.pattern)
+
+    @property
+    def forward(self) -> bool:
+        """Whether the check is a product from the right."""
+        return self.pushes > 0 or self.pulls == 0
+
+
+def _members(groups: Any, count: int) -> Any:
+    """Return one row for each group, with ones at its members."""
+    rows = np.zeros((count, groups.size))
+    some = np.flatnonzero(groups >= 0)
+    rows[groups[some], some] = 1.0
+    return rows
+
+
+def coloured(rows: Any) -> Any:
+    """Return a colour for each row of a CSR matrix such that rows of one colour have no common column; -1 if empty."""
+    counts = np.diff(rows.indptr)
+    found = _greedy(rows, range(len(counts)))
+    widest = np.bincount(rows.indices, minlength=1).max(initial=0)
+    if found.max(initial=-1) + 1 > widest and rows.nnz <= SECOND:
+        other = _greedy(rows, np.argsort(-counts, kind="stable").tolist())
+        found = min(found, other, key=lambda colours: colours.max(initial=-1))
+    return found
+
+
+def _greedy(rows: Any, order: Any) -> Any:
+    taken = [0] * rows.shape[1]
+    indptr, indices = rows.indptr.tolist(), rows.indices.tolist()
+    colours = [-1] * rows.shape[0]
+    for i in order:
+        places = indices[indptr[i] : indptr[i + 1]]
+        seen = 0
+        for j in places:
+            seen |= taken[j]
+        bit = ~seen & (seen + 1)  # the lowest that is not set
+        for j in places:
+            taken[j] |= bit
+        if places:
+            colours[i] = bit.bit_length() - 1
+    return np.array(colours, np.intp)
+
+
+def planned(pattern: Any, mode: str) -> Plan:
+    """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
+    forward, reverse = pattern.T.tocsr(), pattern
+    if mode == "fwd":
+        return _compressed(pattern, coloured(forward), np.full(pattern.shape[0], -1))
+    if mode == "rev":
+        return _compressed(pattern, np.full(pattern.shape[1], -1), coloured(reverse))
+    bound, rows = _heavy(pattern, REVERSE)
+    other_bound, columns = _heavy(forward, 1 / REVERSE)
+    plans = []
+    if bound <= REVERSE * other_bound:
+        plans.append(_forward(pattern, rows))
+    if not plans or cost(plans[0]) > REVERSE * other_bound:
+        turned = _forward(forward, columns)
+        plans.append(_compressed(pattern, turned.pulled, turned.pushed))
+    return min(plans, key=cost)
+
+
+def cost(plan: Plan) -> int:
+    """Return what a plan costs, in passes of forward mode."""
+    return plan.pushes + REVERSE * plan.pulls
+
+
+def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
+    """Return which rows had better be computed alone, at a price each, and a lower bound of the cost then."""
+    counts = np.diff(pattern.indptr)
+    order = np.argsort(-counts, kind="stable")
+    costs = np.append(counts[order], 0) + price * np.arange(counts.size + 1)
+    k = int(np.argmin(costs))
+    return float(costs[k]), order[:k]
+
+
+def _forward(pattern: Any, heavy: Any) -> Plan:
+    pulled = np.full(pattern.shape[0], -1)
+    pulled[heavy] = np.arange(len(heavy))
+    return _compressed(pattern, coloured(without(pattern, heavy).T.tocsr()), pulled)
+
+
+def without(pattern: Any, heavy: Any) -> Any:
+    """Return a CSR matrix with some rows emptied."""
+    if not len(heavy):
+        return pattern
+    kept = np.ones(pattern.shape[0], bool)
+    kept[heavy] = False
+    counts = np.diff(pattern.indptr)
+    some = np.repeat(kept, counts)
+    indptr = np.concatenate([[0], np.cumsum(np.where(kept, counts, 0))])
+    return type(pattern)((pattern.data[some], pattern.indices[some], indptr), shape=pattern.shape)
+
+
+def _compressed(pattern: Any, pushed: Any, pulled: Any) -> Plan:
+    m, n = pattern.shape
+    rows, columns = places(pattern)
+    start = (int(pushed.max(initial=-1)) + 1) * m
+    take = np.where(pulled[rows] >= 0, start + pulled[rows] * n + columns, pushed[columns] * m + rows)
+    return Plan(pattern, pushed, pulled, take)
+
+
+def places(pattern: Any) -> tuple[Any, Any]:
+    """Return the row and the column of each entry of a CSR matrix."""
+    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr)), pattern.indices
+
+
+def planned_symmetric(pattern: Any) -> Plan:
+    """Return a plan for a symmetric matrix from products with vectors alone: a full column tells its row, too."""
+    pattern, n = pattern * pattern.T, pattern.shape[0]  # an entry is there only if its mirror image can be
+    pattern.sort_indices()
+    _, heavy = _heavy(pattern, 1.0)
+    rest = without(without(pattern, heavy).T.tocsr(), heavy)
+    pushed = coloured(rest)
+    first = int(pushed.max(initial=-1)) + 1
+    pushed[heavy] = first + np.arange(len(heavy))
+    rows, columns = places(pattern)
+    alone = np.zeros(n, bool)
+    alone[heavy] = True
+    turned = alone[rows] & ~alone[columns]
+    take = np.where(turned, pushed[rows] * n + columns, pushed[columns] * n + rows)
+    return Plan(pattern, pushed, np.full(n, -1), take)

@@ -1,0 +1,355 @@
+"""Which outputs of a function can depend on which inputs: one run with sets of inputs beside the values.
+
+No operation states this. Elementwise operations, reductions and products are known by their archetype and parameters.
+What moves numbers (slices, reshapes, indexing, joins, paddings, permutations) is *recognised*: it is run on the numbers
+of its operand's elements, and once more on numbers drawn at random, which must come out at the places that the first
+run told. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import string
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fad import tree
+from fad.backends import host, like
+from fad.core.cotangent import densify
+from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.errors import NotSparseError
+from fad.ops.pooling import window_parts
+from fad.sparse import sets as of
+from fad.transforms.check import as_operand, run, zeros_like
+from fad.transforms.custom import _RULES, Call
+
+TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
+MANY = 1 << 24  # products of two numbers that are looked at one by one, where one operand is constant
+UNKNOWN: Any = object()  # what a rule answers where it cannot follow an operation
+
+
+class DependenceTrace(Trace):
+    """The trace of a search for dependences; a tracer's `info` is the sets of its elements."""
+
+    __slots__ = ("inputs",)
+    kind = "fad.sparse"
+
+    def __init__(self, inputs: int):
+        super().__init__()
+        self.inputs = inputs
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if self.dead:
+            self.check_alive()
+        if prim.extra and "differentiated" in prim.extra:
+            return prim.extra["differentiated"](*args, **params)
+        values, sets = [], []
+        for x in args:
+            mine = type(x) is Tracer and x.trace is self
+            sets.append(x.info if mine else None)
+            x = x.value if mine else as_operand(x, args)
+            if x is NotImplemented:
+                return x
+            values.append(x)
+        y = bind(prim, *values, **params)
+        if prim.flat:
+            return y
+        try:
+            return self.attach(prim, y, values, sets, params)
+        except of.TooMany as why:
+            raise NotSparseError(
+                f"the derivative is not sparse: in {prim.name}, {why}. Use fad.jacobian or fad.hessian, or products "
+                "with vectors: fad.jvp, fad.vjp, fad.hvp"
+            ) from None
+
+    def attach(self, prim: Any, y: Any, values: list, sets: list, params: dict) -> Any:
+        """Return the results of an operation with their sets."""
+        if not prim.multi:
+            return self.marked(y, reached(prim, y, values, sets, params))
+        return tuple(self.marked(v, reached(prim, v, values, sets, params)) for v in y)
+
+    def marked(self, y: Any, sets: Any) -> Any:
+        return y if sets is None or y.dtype.kind not in "fc" else tracer(y, self, sets)
+
+
+def reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Return the sets of an operation's result; None if it depends on nothing."""
+    if all(s is None for s in sets):
+        return None
+    if "mixes" in prim.extra:
+        return _mixing(prim.extra["mixes"], y, xs, sets, params)
+    rule = _BY_NAME.get(prim.name) or _BY_ARCHETYPE.get(prim.archetype)
+    if rule is not None:
+        found = rule(prim, y, xs, sets, params)
+        if found is not UNKNOWN:
+            return found
+    return _all(y, sets)
+
+
+def _all(y: Any, sets: list) -> Any:
+    return of.union([s if s is None else of.everything(s, math.prod(y.shape)) for s in sets])
+
+
+# --- by archetype -----------------------------------------------------------------------------------------------------
+
+
+def _elementwise(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    partials = prim.partials or (True,) * len(xs)
+    return of.union([
+        of.spread(s, np.shape(x), y.shape) for x, s, p in zip(xs, sets, partials, strict=True) if s is not None and p
+    ])  # fmt: skip
+
+
+def _reduced(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    return of.over(sets[0], np.shape(xs[0]), params["axis"])
+
+
+def _mixing(mixes: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Let results depend on all elements along the axes that an operation says it mixes."""
+    parts = []
+    for x, s in zip(xs, sets, strict=True):
+        if s is not None:
+            axes = params[mixes] if type(mixes) is str else tuple(range(-mixes, 0))
+            axes = tuple(a % x.ndim for a in (axes if type(axes) is tuple else (axes,)))
+            shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+            if type(mixes) is int:  # results may have more or fewer axes behind those of the stack
+                rank = max(np.ndim(x) for x in xs) - mixes
+                shape = shape[:-mixes] + (1,) * (len(y.shape) - rank)
+            parts.append(of.spread(of.over(s, x.shape, axes), shape, y.shape))
+    return of.union(parts)
+
+
+def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow each operand through an operation that moves numbers, or through the transpose of one that does."""
+    fixed = prim.extra.get("constants", ())
+    parts = []
+    for k, s in enumerate(sets):
+        if s is None or k in fixed:
+            continue
+        others = [x if i in fixed or x.dtype.kind not in "fc" else np.zeros_like(x) for i, x in enumerate(xs)]
+        places = _moved(functools.partial(_alone, prim.forward, k, others, params), xs[k])
+        if places is not None:
+            parts.append(of.gathered(s, places))
+            continue
+        places = _moved(functools.partial(_pulled, prim.vjp, k, y, xs, params), y)
+        if places is None:
+            return UNKNOWN
+        some = places.reshape(-1) >= 0
+        parts.append(of.through(places.reshape(-1)[some], np.flatnonzero(some), math.prod(y.shape), s))
+    return of.union(parts)
+
+
+def _alone(forward: Callable, k: int, others: list, params: dict, x: Any) -> Any:
+    return forward(*others[:k], x, *others[k + 1 :], **params)
+
+
+def _pulled(vjp: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
+    found = vjp(k, ct, y, *xs, **params) if callable(vjp) else vjp[k](ct, y, *xs, **params)
+    return densify(found)
+
+
+def _moved(run: Callable, x: Any) -> Any:
+    """Return the place in `x` of each number of ``run(x)``, -1 for zeros; None if it does more than move numbers."""
+    shape, n = np.shape(x), math.prod(np.shape(x))
+    told = np.asarray(host(run(like(x, np.arange(1.0, n + 1).reshape(shape)))))
+    if told.dtype.kind != "f" or not ((told >= 0) & (told <= n) & (told == np.floor(told))).all():
+        return None
+    places = told.astype(np.intp) - 1
+    draws = _draws(n)
+    found = np.asarray(host(run(like(x, draws[1:].reshape(shape)))))
+    return places if np.array_equal(draws[places + 1], found) else None
+
+
+@functools.lru_cache(8)
+def _draws(n: int) -> Any:
+    """Return 0 and n numbers drawn at random, the same ones every time."""
+    return np.concatenate([[0.0], np.random.default_rng(n).uniform(1.0, 2.0, n)])
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _product(labels: tuple, result: str, y: Any, xs: list, sets: list) -> Any:
+    """Follow the operands of an einsum of two operands."""
+    return of.union([
+        None if sets[k] is None else _factor(labels[k], labels[1 - k], result, y.shape, xs[k].shape, sets[k],
+                                             xs[1 - k] if sets[1 - k] is None else None)
+        for k in (0, 1)
+    ])  # fmt: skip
+
+
+def _factor(own: str, others: str, result: str, shape: tuple, own_shape: tuple, sets: Any, other: Any) -> Any:
+    """Follow one factor of a product; where the other is constant, its zeros cut dependences."""
+    size = math.prod(shape)
+    if type(other) is np.ndarray and (places := _entries(own, others, own_shape, other)) is not None:
+        rows = np.ravel_multi_index(np.broadcast_arrays(*[places[c] for c in result]), shape) if result else 0
+        columns = np.ravel_multi_index(np.broadcast_arrays(*[places[c] for c in own]), own_shape) if own else 0
+        rows, columns = np.broadcast_arrays(rows, columns)
+        return of.through(rows.reshape(-1), columns.reshape(-1), size, sets)
+    summed = tuple(i for i, c in enumerate(own) if c not in result)
+    sets = of.over(sets, own_shape, summed) if summed else sets
+    kept = [c for c in own if c in result]
+    at = of.numbers(tuple(d for d, c in zip(own_shape, own, strict=True) if c in result))
+    at = at.transpose([kept.index(c) for c in result if c in kept])
+    at = at[tuple(slice(None) if c in kept else None for c in result)]
+    return of.gathered(sets, np.broadcast_to(at, shape))
+
+
+def _entries(own: str, others: str, own_shape: tuple, other: Any) -> dict | None:
+    """Return the indices of all products with an entry of `other` that is not zero, by label; None if they are many."""
+    nonzero = np.nonzero(other) if other.ndim else (() if other else None)
+    if nonzero is None or (count := np.count_nonzero(other)) == other.size:
+        return None
+    free = [(c, d) for c, d in zip(own, own_shape, strict=True) if c not in others]
+    if count * math.prod([d for _, d in free]) > MANY:
+        return None
+    places = {c: i[(...,) + (None,) * len(free)] for c, i in zip(others, nonzero, strict=True)}
+    for n, (c, d) in enumerate(free):
+        places[c] = np.arange(d).reshape((1,) * (n + 1) + (d,) + (1,) * (len(free) - n - 1))
+    return places
+
+
+def _matmul(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    lanes = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
+    lead = string.ascii_uppercase[: len(lanes)]
+    labels = ["k" if x.ndim == 1 else lead + own for x, own in zip(xs, ("ik", "kj"), strict=True)]
+    result = lead + ("" if xs[0].ndim == 1 else "i") + ("" if xs[1].ndim == 1 else "j")
+    wide = [x if x.ndim == 1 else np.broadcast_to(x, lanes + x.shape[-2:]) for x in xs]
+    sets = [s if s is None else of.spread(s, x.shape, w.shape) for s, x, w in zip(sets, xs, wide, strict=True)]
+    return _product(tuple(labels), result, y, wide, sets)
+
+
+def _contract(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    return _product((params["a"], params["b"]), params["result"], y, xs, sets)
+
+
+def _affine(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    x, w, b = xs
+    lead = string.ascii_uppercase[: x.ndim - 1]
+    found = _product((lead + "i", "oi"), lead + "o", y, [x, w], sets[:2])
+    return of.union([found, None if sets[2] is None else of.spread(sets[2], b.shape, y.shape)])
+
+
+def _taps(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow a convolution: with one element of the other operand alone it moves numbers."""
+    params = {**params, "method": "direct"} if "method" in params else params
+    parts = []
+    for k, s in enumerate(sets):
+        if s is None:
+            continue
+        other = xs[1 - k]
+        seen = np.flatnonzero(other) if sets[1 - k] is None else np.arange(other.size)
+        if len(seen) > TAPS:
+            return UNKNOWN
+        for j in seen:
+            tap = like(other, (np.arange(other.size) == j).astype(float).reshape(other.shape))
+            places = _moved(functools.partial(_alone, prim.forward, k, [tap, tap], params), xs[k])
+            if places is None:
+                return UNKNOWN
+            parts.append(of.gathered(s, places))
+    return of.union(parts)
+
+
+def _windows(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    """Follow a sum or maximum over windows, one place of the window after the other."""
+    padded, parts = window_parts(of.numbers(xs[0].shape), **params, value=-1)
+    return of.union([of.gathered(sets[0], padded[part]) for part in parts])
+
+
+def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+    data, x = xs
+    pattern = params["pattern"].turned() if params["transposed"] else params["pattern"]
+    lanes, parts = np.arange(x.shape[1]), []
+    rows = (pattern.rows[:, None] * lanes.size + lanes).reshape(-1)
+    if sets[0] is not None:
+        parts.append(of.through(rows, np.repeat(np.arange(data.size), lanes.size), math.prod(y.shape), sets[0]))
+    if sets[1] is not None:
+        columns = (pattern.columns[:, None] * lanes.size + lanes).reshape(-1)
+        parts.append(of.through(rows, columns, math.prod(y.shape), sets[1]))
+    return of.union(parts)
+
+
+_BY_ARCHETYPE: dict[str, Callable] = {
+    "elementwise": _elementwise, "special": _elementwise, "reduction": _reduced, "linear": _linear, "bilinear": _taps,
+}  # fmt: skip
+_BY_NAME: dict[str, Callable] = {
+    "where_select": _elementwise, "convert": _elementwise, "conjugate_part": _elementwise, "matmul": _matmul,
+    "contract": _contract, "affine": _affine, "scipy.sparse.product": _sparse_product,
+    "sum_of_windows": _windows, "max_of_windows": _windows,
+}  # fmt: skip
+
+# --- functions with rules of their own --------------------------------------------------------------------------------
+
+
+def _custom_rule(trace: DependenceTrace, call: Call, xs: tuple) -> list:
+    """Follow the rule that a function was given, for its derivative is what that says; a library's depends on all."""
+    trace.check_alive()
+    values = [trace.lower(x) for x in xs]
+    sets = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
+    if call.opaque:
+        return [trace.marked(y, _all(y, sets)) for y in call.fun(*values)]
+    if call.jvp is None:
+        return _by_bwd(trace, call, values, sets)
+    pairs = list(zip(values, sets, strict=True))
+    ys, ts = call.jvp(values, [zeros_like(v) if s is None else tracer(np.ones_like(v), trace, s) for v, s in pairs])
+    return [trace.marked(y, _sets_of(t, trace)) for y, t in zip(ys, ts, strict=True)]
+
+
+def _by_bwd(trace: DependenceTrace, call: Call, values: list, sets: list) -> list:
+    """Follow cotangents through a VJP: what an input's cotangent depends on, depends on the input."""
+    ys, res = call.fwd(*values)
+    back, cts = _numbered(ys, np.ones_like)
+    found = [_sets_of(c, back) for c in call.bwd(res, cts)]
+    back.finish()
+    parts = []
+    for s, reach in zip(sets, found, strict=True):
+        if s is not None and reach is not None:
+            elements, results = reach.nonzero()
+            parts.append(of.through(results, elements, back.inputs, s))
+    whole = of.union(parts)
+    if whole is None:
+        return ys
+    return [trace.marked(y, whole[a : a + y.size]) for y, a in zip(ys, _offsets(ys), strict=False)]
+
+
+def _sets_of(x: Any, trace: DependenceTrace) -> Any:
+    return x.info if type(x) is Tracer and x.trace is trace else None
+
+
+_RULES[DependenceTrace] = _custom_rule
+
+# --- the search -------------------------------------------------------------------------------------------------------
+
+
+def dependences(fun: Callable, args: tuple) -> Any:
+    """Return the matrix of truth values of what each element of a function's output can depend on.
+
+    `args` holds plain arrays; the elements of all are numbered in the order of the tree, as are those of the output.
+    """
+    xs, in_tree = tree.flatten(args)
+    trace, tracers = _numbered(xs, lambda x: x)
+    ys, _, _ = run(fun, trace, tree.unflatten(in_tree, tracers), False)
+    parts = [_sets_of(y, trace) for y in ys]
+    parts = [of.nothing(y.size, trace.inputs) if s is None else s for y, s in zip(ys, parts, strict=True)]
+    if not parts:
+        return of.nothing(0, trace.inputs)
+    found = scipy.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+    found.sort_indices()
+    return found
+
+
+def _numbered(xs: list, value: Callable) -> tuple[DependenceTrace, list]:
+    """Return a new trace, and a tracer for each array whose elements are the next inputs."""
+    trace = DependenceTrace(sum(x.size for x in xs))
+    marked = [
+        tracer(value(x), trace, of.identity(a, x.size, trace.inputs)) for x, a in zip(xs, _offsets(xs), strict=False)
+    ]
+    return trace, marked
+
+
+def _offsets(xs: list) -> Any:
+    return np.cumsum([0, *[x.size for x in xs]])

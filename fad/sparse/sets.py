@@ -1,0 +1,92 @@
+"""Sets of inputs, one for each element of an array: sparse matrices of truth values, element by input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+LIMIT = 1 << 25  # places of one matrix: beyond, it takes more memory than a sparse derivative is likely to be worth
+
+
+class TooMany(Exception):
+    """Sets were asked for that together have more members than the limit."""
+
+    def __init__(self, size: int, members: int):
+        super().__init__(f"{size} elements depend on {math.ceil(members / size)} inputs each")
+
+
+def identity(start: int, size: int, inputs: int) -> Any:
+    """Return the sets of `size` inputs themselves, the first of which is number `start`."""
+    return _matrix(np.arange(start, start + size), np.arange(size + 1), (size, inputs))
+
+
+def nothing(size: int, inputs: int) -> Any:
+    """Return empty sets."""
+    return _matrix(np.zeros(0, np.intp), np.zeros(size + 1, np.intp), (size, inputs))
+
+
+def _matrix(columns: Any, indptr: Any, shape: tuple) -> Any:
+    return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape)
+
+
+def gathered(sets: Any, places: Any) -> Any:
+    """Return the sets of the elements at `places`, in its order; those of place -1 are empty."""
+    places = places.reshape(-1)
+    counts = np.diff(sets.indptr)
+    some = places >= 0
+    total = int(counts[places[some]].sum(dtype=np.int64))
+    if total > LIMIT:
+        raise TooMany(places.size, total)
+    if some.all():
+        return sets[places]
+    indptr = np.concatenate([[0], np.cumsum(some)])
+    return _matrix(places[some], indptr, (places.size, sets.shape[0])) @ sets
+
+
+def through(rows: Any, columns: Any, size: int, sets: Any) -> Any:
+    """Return the sets of `size` elements, of which number ``rows[i]`` depends on element ``columns[i]`` of `sets`."""
+    total = int(np.diff(sets.indptr)[columns].sum(dtype=np.int64))
+    if total > LIMIT:
+        raise TooMany(size, total)
+    ones = np.ones(rows.size, bool)
+    return scipy.sparse.csr_array((ones, (rows, columns)), shape=(size, sets.shape[0])) @ sets
+
+
+def spread(sets: Any, shape: tuple, to: tuple) -> Any:
+    """Broadcast the sets of an array of one shape to another."""
+    if shape == to:
+        return sets
+    return gathered(sets, np.broadcast_to(numbers(shape), to))
+
+
+def numbers(shape: tuple) -> Any:
+    """Return the numbers 0, 1, 2 ... of an array's elements."""
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def union(parts: list) -> Any:
+    """Return the union of sets, element by element; parts that are None are empty."""
+    out = None
+    for part in parts:
+        if part is not None and part is not out:
+            out = part if out is None else out + part
+    return out
+
+
+def over(sets: Any, shape: tuple, axes: tuple) -> Any:
+    """Return the union over axes, which stay with length 1."""
+    axes = tuple(a % len(shape) for a in axes)
+    kept = tuple(1 if i in axes else d for i, d in enumerate(shape))
+    if kept == shape:
+        return sets
+    target = np.broadcast_to(numbers(kept), shape).reshape(-1)
+    return through(target, np.arange(target.size), math.prod(kept), sets)
+
+
+def everything(sets: Any, size: int) -> Any:
+    """Let each of `size` elements depend on whatever any element depends on."""
+    whole = over(sets, (sets.shape[0],), (0,)) if sets.shape[0] else nothing(1, sets.shape[1])
+    return gathered(whole, np.zeros(size, np.intp))
