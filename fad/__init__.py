@@ -7,7 +7,6 @@ array([0., 1.])
 This file is the table of contents: everything here is defined in the file it is imported from.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from fad import backends, config, errors, numpy, ops, scipy, tree
@@ -65,7 +64,7 @@ def __getattr__(name: str) -> Any:
     where = _LATER.get(name)
     if where is None:
         raise AttributeError(f"module 'fad' has no attribute {name!r}")
-    module = importlib.import_module(f"fad.{where}")
+    module = errors.loaded(f"fad.{where}")
     found = module if where == name else getattr(module, name)
     globals()[name] = found
     return found

@@ -6,6 +6,9 @@ so ``except TypeError`` keeps working. The message ends with the user's own line
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from fad.places import user_line
 
 
@@ -269,6 +272,25 @@ class BackendNotFoundError(FadError, ImportError):
 
         pip install 'cupy-cuda12x[ctk]'      # then, with an NVIDIA GPU and its driver, fad.backends.use("cupy")
     """
+
+
+class ExtraNotInstalledError(FadError, ImportError):
+    """A part of fad was asked for that needs a package which is not installed.
+
+    Right::
+
+        pip install 'fad[scipy]'
+    """
+
+
+def loaded(name: str) -> Any:
+    """Return a module of fad that needs SciPy; raise an error that says what to install where there is none."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "scipy":
+            raise
+        raise ExtraNotInstalledError(f"{name} needs SciPy: pip install 'fad[scipy]'") from None
 
 
 class MutationError(FadError, RuntimeError):

@@ -185,6 +185,7 @@ def _product(labels: tuple, result: str, y: Any, xs: list, sets: list) -> Any:
 def _factor(own: str, others: str, result: str, shape: tuple, own_shape: tuple, sets: Any, other: Any) -> Any:
     """Follow one factor of a product; where the other is constant, its zeros cut dependences."""
     size = math.prod(shape)
+    other = other if other is None or type(other) is Tracer else np.asarray(host(other))
     if type(other) is np.ndarray and (places := _entries(own, others, own_shape, other)) is not None:
         rows = np.ravel_multi_index(np.broadcast_arrays(*[places[c] for c in result]), shape) if result else 0
         columns = np.ravel_multi_index(np.broadcast_arrays(*[places[c] for c in own]), own_shape) if own else 0
@@ -242,7 +243,8 @@ def _taps(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
         if s is None:
             continue
         other = xs[1 - k]
-        seen = np.flatnonzero(other) if sets[1 - k] is None else np.arange(other.size)
+        constant = sets[1 - k] is None and type(other) is not Tracer
+        seen = np.flatnonzero(host(other)) if constant else np.arange(other.size)
         if len(seen) > TAPS:
             return UNKNOWN
         for j in seen:

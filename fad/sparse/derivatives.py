@@ -125,7 +125,7 @@ def _unexplained(plan: Plan, data: Any, seen: Any) -> str:
     terms = data * like(data, plan.seeds[2].astype(data.dtype)[columns])
     product, size = _sums(terms, rows, seen), _sums(np.abs(terms), rows, seen)
     close = float(np.sqrt(np.finfo(seen.dtype).eps))
-    far = np.abs(product - seen) > close * (size + close * np.max(size, initial=0.0))
+    far = np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
     if not np.any(far):
         return ""
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"

@@ -1,5 +1,8 @@
 """Sparse Jacobians and Hessians against the dense ones, and what they promise about passes, patterns and transforms."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -249,3 +252,14 @@ def test_a_stiff_equation_is_solved_with_its_sparse_jacobian():
     assert solved.success
     assert jacobian.explain(start).endswith("passes: 3 forward")
     np.testing.assert_allclose(solved.y[:, -1], dense.y[:, -1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["sparse", "scipy.special"])
+def test_without_scipy_an_error_says_what_to_install(name):
+    program = (
+        "import sys; sys.modules['scipy'] = None; import fad\n"
+        f"try: fad.{name}\n"
+        "except ImportError as error: print(type(error).__name__, error)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert f"ExtraNotInstalledError fad.{name} needs SciPy: pip install 'fad[scipy]'" in run.stdout
