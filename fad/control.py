@@ -11,6 +11,7 @@ Without ``jit`` the steps are run one by one, here. While a program is recorded,
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     recorded = branches_.choose(index, branches, operands)
     if recorded is not None:
         return recorded[0]
-    return branches[min(max(index.__index__(), 0), len(branches) - 1)](*operands)
+    return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
@@ -179,7 +180,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
         recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
         if recorded is not None:
             return recorded[0]
-    start, stop = lower.__index__(), upper.__index__()
+    start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
     recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
     return recorded[0] if recorded is not None else _scan(step, init, None, n, False, checkpoint)[0]

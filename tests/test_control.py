@@ -166,3 +166,10 @@ def test_associative_scan_solves_linear_recurrences_with_derivatives():
 
     np.testing.assert_allclose(fast(a, b), slow(a, b))
     np.testing.assert_allclose(fad.grad(fast)(a, b), fad.grad(slow)(a, b))
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fad.jit, fad.grad])
+def test_a_bound_or_an_index_that_is_no_integer_is_refused_as_python_refuses_it(around):
+    for f in (lambda x: fad.fori_loop(0, 2.0, lambda i, s: s * x, 1.0), lambda x: fad.switch(1.0, [np.sin, np.cos], x)):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            around(f)(1.5)

@@ -9,6 +9,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.errors import TracerConversionError
 
+_NUMBERS = (int, float, complex)
 _HARMLESS = {"casting", "order", "subok"}
 
 
@@ -51,6 +52,18 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
             f"{prim.name}(x, where=mask) without out leaves the rest of the result undefined. "
             f"Write np.where(mask, {prim.name}(x), other)"
         )
-    if dtype is not None:
-        args = tuple(x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype) for x in args)
-    return prim(*args)
+    return prim(*(args if dtype is None else _converted(prim, args, dtype, options.get("casting", "same_kind"))))
+
+
+def _converted(prim: Any, args: tuple, dtype: Any, casting: Any) -> tuple:
+    """Return operands as the loop wants them that gives a result of a dtype; NumPy refuses if there is none."""
+    ufunc = next((f for f in (prim.forward, *prim.numpy) if isinstance(f, np.ufunc)), None)
+    if ufunc is None:
+        raise TypeError(f"{prim.name} of a traced value does not take ['dtype']")
+    kinds = [type(x) if type(x) in _NUMBERS else getattr(x, "dtype", None) or np.asarray(x).dtype for x in args]
+    results = [np.dtype(dtype)] * ufunc.nout
+    wanted = ufunc.resolve_dtypes(
+        (*kinds, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *results), casting=casting
+    )
+    pairs = zip(args, wanted[: ufunc.nin], strict=True)
+    return tuple(x.astype(t) if hasattr(x, "astype") else np.asarray(x, t) for x, t in pairs)

@@ -219,6 +219,10 @@ class CustomFunction:
 
         def rule(*args):
             *nondiff, primals, tangents = args
+            if len(jvps) != len(primals):
+                raise CustomRuleError(
+                    f"{self.__name__} has {len(primals)} differentiable arguments, but {len(jvps)} rules in its defjvps"
+                )
             out = self.fun(*self._merge(nondiff, primals))
             terms = [j(t, out, *primals) for j, t in zip(jvps, tangents, strict=True) if j is not None]
             if not terms:
@@ -239,8 +243,13 @@ class CustomFunction:
     def _merge(self, nondiff: Any, primals: Any) -> list:
         it, rest = iter(nondiff), iter(primals)
         n = len(nondiff) + len(primals)
-        nums = {i % n if n else i for i in self.nondiff_argnums}
-        return [next(it) if i in nums else next(rest) for i in range(n)]
+        places = self._places(n)
+        return [next(it) if i in places else next(rest) for i in range(n)]
+
+    def _places(self, n: int) -> set[int]:
+        """Return which of n arguments are not differentiated."""
+        names = list(inspect.signature(self.fun).parameters) if self.nondiff_argnames else []
+        return {i % n for i in self.nondiff_argnums} | {names.index(k) for k in self.nondiff_argnames}
 
     def _by_position(self, args: tuple, kwargs: dict) -> tuple:
         if not kwargs and not self.nondiff_argnames:
@@ -257,16 +266,14 @@ class CustomFunction:
         args, named = self._by_position(args, kwargs)
         if named:
             raise CustomRuleError(f"{self.__name__} has a custom rule and takes keyword-only arguments {sorted(named)}")
-        n = len(args)
-        names = list(inspect.signature(self.fun).parameters) if self.nondiff_argnames else []
-        nums = {i % n for i in self.nondiff_argnums} | {names.index(k) for k in self.nondiff_argnames}
-        nondiff = [args[i] for i in sorted(nums)]
+        places = self._places(len(args))
+        nondiff = [args[i] for i in sorted(places)]
         if any(type(x) is Tracer for x in tree.leaves(nondiff)):
             raise CustomRuleError(
                 f"a traced value was passed for a nondiff argument of {self.__name__}; "
                 "its derivative would be lost, so pass it as an ordinary argument"
             )
-        primals = tuple(args[i] for i in range(n) if i not in nums)
+        primals = tuple(x for i, x in enumerate(args) if i not in places)
         return self._bind(nondiff, primals)
 
     def _bind(self, nondiff: list, primals: tuple) -> Any:
@@ -349,11 +356,17 @@ class _Adapter:
         return out
 
     def batch(self, size, batched, values):
-        out, flags = self.custom._vmap(
-            size, tree.unflatten(self.in_tree, batched), *tree.unflatten(self.in_tree, values)
-        )
-        ys = self._outputs(out)
-        flags = [flags] * len(ys) if isinstance(flags, bool) else tree.leaves(flags)
+        rule = f"the batching rule of {self.custom.__name__}"
+        got = self.custom._vmap(size, tree.unflatten(self.in_tree, batched), *tree.unflatten(self.in_tree, values))
+        if type(got) not in (tuple, list) or len(got) != 2:
+            raise CustomRuleError(f"{rule} must return (out, out_batched)")
+        ys = self._outputs(got[0])
+        flags = [got[1]] * len(ys) if isinstance(got[1], bool) else tree.leaves(got[1])
+        if len(flags) != len(ys):
+            raise CustomRuleError(f"{rule} gave {len(ys)} outputs, but says of {len(flags)} whether they are batched")
+        for shape in (y.shape for y, b in zip(ys, flags, strict=True) if b):
+            if shape[:1] != (size,):
+                raise CustomRuleError(f"{rule} returned as batched the shape {shape}, but there are {size} lanes")
         return ys, flags
 
     def _like(self, t, x, rule, what):

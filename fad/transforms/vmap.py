@@ -105,6 +105,8 @@ class BatchTrace(Trace):
         if x.value.shape[1:] != ():
             if x.size == 1 and convert is not operator.index:
                 return self.concrete(x.reshape(()), convert)
+            if convert is operator.index:
+                raise TypeError("only integer scalar arrays can be converted to a scalar index")
             raise ValueError(
                 f"the truth value of an array of shape {self.shape(x)} is ambiguous: use a.any() or a.all()"
             )

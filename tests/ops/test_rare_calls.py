@@ -45,6 +45,10 @@ VALUES = [
     lambda x: np.delete(x, np.array([False, True]), 1),
     lambda x: np.insert(x, np.array([False, True]), 5.0, 1),
     lambda x: x.view(np.float64),
+    lambda x: np.sin(x, dtype=np.float32),
+    lambda x: np.sign(np.add(x, [1.0, -3.0], dtype=np.float32), dtype=np.float64),
+    lambda x: np.less(x, 1.0, dtype=bool) * 1.0,
+    lambda x: x[x[0] > 0.5] * x.nbytes,
 ]
 
 
@@ -163,6 +167,13 @@ ERRORS = [
     lambda x: np.delete(x, [True], 0),
     lambda x: np.delete(x, [True, False, True], 0),
     lambda x: np.size(x, 5),
+    lambda x: np.multiply(x, x, dtype=int),
+    lambda x: np.abs(x, dtype=complex),
+    lambda x: x + {},
+    lambda x: len(x[0, 0]),
+    lambda x: [*x[0, 0]],
+    lambda x: [1, 2, 3][x[0].astype(int)],
+    lambda x: 1 if x[0] > 1 else 2,
     lambda x: x.to_device("no such device"),
     lambda x: fnp.vstack(7.0 if type(x) is np.ndarray else x[0, 0]),
     lambda x: fnp.unstack(x[0, 0]),
@@ -176,7 +187,9 @@ ERRORS = [
 def test_a_traced_array_gives_the_kind_of_error_of_a_plain_one(f):
     with pytest.raises(Exception) as wanted:
         f(X)
-    for attempt in (lambda: fad.vjp(f, X), lambda: fad.vmap(f)(X[None])):
+    for attempt in (
+        lambda: fad.vjp(f, X), lambda: fad.jvp(f, (X,), (X,)), lambda: fad.linearize(f, X), lambda: fad.vmap(f)(X[None])
+    ):  # fmt: skip
         with pytest.raises(wanted.type) as found:
             attempt()
         assert str(found.value).strip()
@@ -193,6 +206,10 @@ def test_an_empty_operand_of_a_convolution_is_named():
         (lambda x: np.polyfit(x[0], x[1], 1, full=True), "lstsq"),
         (lambda x: x.view(int), "astype"),
         (lambda x: np.subtract.reduce(x, initial=1.0), "no initial"),
+        (lambda x: np.sin(x, where=x > 1), "np.where"),
+        (lambda x: np.float_power(x, 2, where=x > 1), "np.where"),
+        (lambda x: np.sin(x, signature="d->d"), "signature"),
+        (lambda x: fad.jvp(lambda y: y * np.array([x, None]), (X,), (X,)), "Python objects"),
         (lambda x: np.fix(x, out=np.zeros((2, 2))), "y = f"),
         (lambda x: np.take(x, [0.5]), "integers"),
         (lambda x: np.trim_zeros(np.stack([x, x])), "vector"),

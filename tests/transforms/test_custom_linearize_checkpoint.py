@@ -5,6 +5,7 @@ import pytest
 
 import fad
 from fad.core.primitive import Primitive
+from fad.errors import CustomRuleError
 from fad.testing import call, check_grads, contract
 
 X = np.array([0.5, -1.0, 2.0])
@@ -71,6 +72,88 @@ def test_none_is_a_zero_cotangent():
     f = fad.custom_vjp(lambda x, y: x * y)
     f.defvjp(lambda x, y: (x * y, y), lambda y, ct: (ct * y, None))
     assert fad.grad(f, (0, 1))(2.0, 3.0) == (3.0, 0.0)
+
+
+def test_one_rule_per_argument_or_none_for_zero():
+    f = fad.custom_jvp(lambda x, y: {"z": x * x * y})
+    f.defjvps(lambda t, out, x, y: {"z": 10.0 * t * out["z"]}, None)
+    assert fad.grad(lambda x, y: f(x, y)["z"], (0, 1))(2.0, 3.0) == (120.0, 0.0)
+    assert fad.linearize(f, 2.0, 3.0)[1](1.0, 1.0) == {"z": 120.0}
+    f.defjvps(None, None)
+    assert fad.jvp(f, (2.0, 3.0), (1.0, 1.0)) == ({"z": 12.0}, {"z": 0.0})
+    f.defjvps(None)
+    with pytest.raises(CustomRuleError, match="2 differentiable arguments, but 1 rule"):
+        fad.grad(f)(2.0, 3.0)
+
+
+def test_arguments_that_are_not_differentiated_may_be_named_and_left_out():
+    f = fad.custom_jvp(lambda x, n=2: x**n, nondiff_argnames="n")
+    f.defjvp(lambda n, primals, tangents: (f(primals[0], n), 100.0 * n * tangents[0]))
+    assert f(2.0, n=5) == 32.0
+    assert fad.grad(f)(2.0) == 200.0
+    assert fad.grad(f)(2.0, 3) == 300.0
+    assert fad.grad(lambda x: f(n=4, x=x))(2.0) == 400.0
+    with pytest.raises(CustomRuleError, match="nondiff argument"):
+        fad.grad(lambda x: f(x, n=x))(2.0)
+    g = fad.custom_jvp(lambda x, *, n: x**n)
+    g.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    with pytest.raises(CustomRuleError, match=r"keyword-only arguments \['n'\]"):
+        g(2.0, n=3)
+
+
+def test_a_method_may_have_a_custom_rule():
+    class Scale:
+        k = 3.0
+
+    Scale.of = fad.custom_jvp(lambda self, x: self.k * x, nondiff_argnums=0)
+    Scale.of.defjvp(lambda self, primals, tangents: (self.k * primals[0], 7.0 * tangents[0]))
+    assert fad.value_and_grad(Scale().of)(2.0) == (6.0, 7.0)
+
+
+def test_a_batching_rule_of_ones_own_is_used_for_values_and_keeps_the_derivatives():
+    sizes = []
+    f = fad.custom_vjp(lambda x, y: (x * y, y))
+    f.defjvp(lambda p, t: (f(*p), (t[0] * p[1] + t[1] * p[0], t[1])))
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, ct: (ct[0] * res[1], ct[0] * res[0] + ct[1]))
+
+    @f.defvmap
+    def rule(size, batched, x, y):
+        sizes.append(size)
+        return (x * y, y), (True, batched[1])
+
+    y, same = fad.vmap(f, (0, None))(X, 2.0)
+    np.testing.assert_array_equal(y, 2 * X)
+    np.testing.assert_array_equal(same, [2.0, 2.0, 2.0])
+    assert sizes == [3]
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(fad.vmap(f, (0, None))(x, 2.0)[0]))(X), [2.0, 2.0, 2.0])
+    np.testing.assert_allclose(fad.grad(lambda y: np.sum(fad.vmap(f, (0, None))(X, y)[0]))(2.0), np.sum(X))
+    np.testing.assert_array_equal(fad.vmap(fad.grad(lambda x, y: f(x, y)[0]))(X, X), X)
+    alone = fad.custom_vjp(lambda x: 2 * x)
+    alone.defvjp(lambda x: (2 * x, None), lambda res, ct: (2 * ct,))
+    alone.defvmap(lambda size, batched, x: (2 * x, True))
+    np.testing.assert_array_equal(fad.vmap(alone)(X), 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("give", "said"),
+    [
+        (lambda f: f.defjvp(lambda p, t: p[0]), "must return \\(out, tangent_out\\)"),
+        (lambda f: f.defjvp(lambda p, t: (p[0], t)), "tangent of structure"),
+        (lambda f: f.defjvp(lambda p, t: (p[0], np.ones(2))), "tangent of shape"),
+        (lambda f: f.defvjp(lambda x: x, lambda res, ct: (ct,)), "must return \\(out, residuals\\)"),
+        (lambda f: f.defvjp(lambda x: (x, x), lambda res, ct: ct), "tuple of 1 cotangents"),
+        (lambda f: f.defvjp(lambda x: (x, x), lambda res, ct: ((ct, ct),)), "cotangent of structure"),
+        (lambda f: f.defvmap(lambda size, batched, x: x), "must return \\(out, out_batched\\)"),
+        (lambda f: f.defvmap(lambda size, batched, x: (x, (True, True))), "1 outputs, but says of 2"),
+        (lambda f: f.defvmap(lambda size, batched, x: (x[:2], True)), "but there are 3 lanes"),
+    ],
+)
+def test_a_custom_rule_that_returns_something_else_is_told_what_it_must_return(give, said):
+    f = fad.custom_jvp(lambda x: x)
+    f.defjvp(lambda p, t: (p[0], t[0]))
+    give(f)
+    with pytest.raises(CustomRuleError, match=said):
+        fad.vmap(fad.grad(f) if f._vmap is None else f)(X)
 
 
 def test_trees_in_and_out_of_a_custom_rule():
