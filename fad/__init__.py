@@ -20,6 +20,7 @@ from fad.transforms.custom import custom_jvp, custom_vjp
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.implicit import custom_linear_solve, custom_root
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
+from fad.transforms.jet import jet
 from fad.transforms.jit import jit, source
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
@@ -40,8 +41,8 @@ __all__ = [
     "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "compat", "cond", "config", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
     "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
-    "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn", "numpy",
-    "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "sparse",
+    "jacobian", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn",
+    "numpy", "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "sparse",
     "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 

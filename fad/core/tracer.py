@@ -276,6 +276,7 @@ class Trace:
 
     __slots__ = ("birth", "dead")
     kind = "trace"  # the transform's name, for messages
+    order = 1  # how many derivatives a differentiating trace takes
 
     def __init__(self) -> None:
         self.birth = next(_births)
@@ -408,10 +409,10 @@ def outcome(x: Any) -> Any:
 
 
 def depth(x: Any) -> int:
-    """Return how many derivatives are being taken of a value: the differentiating traces that it is inside."""
+    """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
     n = 0
     while type(x) is Tracer:
-        n += type(x.trace).stop is Trace.stop
+        n += x.trace.order if type(x.trace).stop is Trace.stop else 0
         x = x.value
     return n
 
