@@ -18,17 +18,25 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 # On a machine with an NVIDIA GPU and its driver: an environment of its own with CuPy and the parts of CUDA that it needs,
-# the contract and training on CuPy, and fad beside its CPU, whatever the tests found. The first run compiles thousands of
-# small kernels, which are kept on disk; GPU_WORKERS processes, at most 12, share the work and the GPU.
-# Where a Python has all that is needed already, as on a machine without a way to a package index, GPU_PYTHON names it for
-# this and for bench-gpu: then nothing is installed, and of pytest's plugins only xdist is loaded.
+# the contract and training on CuPy, and fad beside its CPU, whatever the tests found. What is printed is kept in build/.
+# The first run compiles thousands of small kernels, which are kept on disk; GPU_WORKERS processes, at most 12, share the
+# work and the GPU. Where time is short, GPU_TESTS says more to pytest (GPU_TESTS='-k single'), and GPU_BENCH=no leaves the
+# benchmark for another time. Where a Python has all that is needed already, as on a machine without a way to a package
+# index, GPU_PYTHON names it for this and for bench-gpu: then nothing is installed, and of pytest's plugins only xdist is
+# loaded.
 GPU_PYTHON ?=
+GPU_TESTS ?=
+GPU_BENCH ?= yes
 GPU_WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 4); test $$n -lt 12 && echo $$n || echo 12)
-ON_GPU = PYTHONPATH=$(CURDIR) $(or $(GPU_PYTHON),.venv-gpu/bin/python)
+ON_GPU = PYTHONUNBUFFERED=1 PYTHONPATH=$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH)) $(or $(GPU_PYTHON),.venv-gpu/bin/python)
+test-gpu bench-gpu: SHELL = bash
+test-gpu bench-gpu: .SHELLFLAGS = -o pipefail -c
 test-gpu: $(if $(GPU_PYTHON),,.venv-gpu/.test)
-	$(ON_GPU) -c "import fad, hypothesis, pytest, scipy, xdist, cupy; cupy.show_config()"
-	FAD_GPU=required PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(ON_GPU) -m pytest -p xdist -n $(GPU_WORKERS) -m gpu tests/backends; \
-	found=$$?; $(ON_GPU) benchmarks/gpu.py && exit $$found
+	mkdir -p build
+	$(ON_GPU) -c "import fad, hypothesis, pytest, scipy, xdist, cupy; cupy.show_config()" 2>&1 | tee build/gpu-config.txt
+	FAD_GPU=required PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(ON_GPU) -m pytest -p xdist -n $(GPU_WORKERS) -m gpu --tb=short \
+	  --durations=10 $(GPU_TESTS) tests/backends/test_gpu.py 2>&1 | tee build/gpu-tests.txt; found=$$?; \
+	test $(GPU_BENCH) = no || $(ON_GPU) benchmarks/gpu.py 2>&1 | tee build/gpu-benchmark.txt && exit $$found
 
 # The same tests without a GPU: CuPy's own code, whose kernels g++ compiles for the CPU (docs/design/gpu.md). It takes most
 # of an hour the first time; what was compiled is kept in ~/.cache/emulated-gpu.
@@ -37,7 +45,8 @@ test-emulated: .venv-gpu/.test
 
 # fad beside PyTorch and JAX on the same GPU.
 bench-gpu: $(if $(GPU_PYTHON),,.venv-gpu-bench/.bench)
-	PYTHONPATH=$(CURDIR) $(or $(GPU_PYTHON),.venv-gpu-bench/bin/python) benchmarks/gpu.py
+	mkdir -p build
+	$(patsubst .venv-gpu/%,.venv-gpu-bench/%,$(ON_GPU)) benchmarks/gpu.py 2>&1 | tee build/gpu-benchmark.txt
 
 .venv-gpu/.test: pyproject.toml
 	test -d .venv-gpu || $(PYTHON) -m venv .venv-gpu

@@ -1,14 +1,14 @@
 """fad on a GPU, with and without jit, beside fad on the CPU, and PyTorch and JAX on the same GPU, where they are there.
 
-    python benchmarks/gpu.py            # --small for a first try
+    python benchmarks/gpu.py            # --small for a first try; names of gradients for those alone
 
-Gradients of an elementwise chain, an MLP, attention and a CNN, in float32, without TensorFloat-32 on any side. The
+Gradients of an elementwise chain, an MLP, attention and a CNN, in float32, without TensorFloat-32 on any side. Each
+library computes each gradient in a process of its own, so that one that fails leaves the others their figures. The
 columns are milliseconds per gradient, after a warm-up, the GPU waited for at the end only; the number of kernels as
-NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, from a process of its own
-that computes the gradient once, the peak of the library's memory pool, and by how much the memory in use that
-nvidia-smi shows grows, libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the tests,
-which needs neither, the array operations and kernels that fad asks of a device, and the most memory that it holds,
-operands left out.
+NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, read after the first
+gradient, the peak of the library's memory pool, and by how much the memory in use that nvidia-smi shows has grown,
+libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the tests, which needs neither, the
+array operations and kernels that fad asks of a device, and the most memory that it holds, operands left out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from __future__ import annotations
 import datetime
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -41,7 +43,7 @@ def chain(x, xp, sigmoid=None):
 
 def mlp(params, x, xp):
     for w in params[:-1]:
-        x = xp.maximum(x @ w, 0.0) if xp is not _torch() else (x @ w).relu()
+        x = (x @ w).relu() if xp.__name__ == "torch" else xp.maximum(x @ w, 0.0)
     return ((x @ params[-1]) ** 2).mean()
 
 
@@ -56,11 +58,6 @@ def cnn(params, x, convolve):
         y = convolve(x, w)
         x = y * (y > 0)
     return (x * x).mean()
-
-
-@functools.cache
-def _torch():
-    return importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 
 def draw(small=False):
@@ -128,29 +125,33 @@ def fad_jit_side(name, args):
 
 
 def torch_side(name, args):
-    torch = _torch()
+    torch = found("torch")
+    if not torch.cuda.is_available():
+        absent("PyTorch finds no GPU")
     return of_torch(torch, name, args), lambda out: torch.cuda.synchronize()
 
 
 def jax_side(name, args):
-    jax = importlib.import_module("jax")
+    jax = found("jax")
+    if jax.default_backend() != "gpu":
+        absent("JAX finds no GPU")
     return of_jax(jax, name, args), jax.block_until_ready
 
 
 SIDES = {"fad, GPU": fad_side, "fad, GPU, jit": fad_jit_side, "PyTorch": torch_side, "JAX, jit": jax_side}
+ABSENT = 3  # the status of a process whose library is not installed, or finds no GPU
 
 
-def sides():
-    """Return the names of the libraries that are installed and find the GPU."""
-    found = ["fad, GPU", "fad, GPU, jit"]
-    if _torch() and _torch().cuda.is_available():
-        found.append("PyTorch")
-    if importlib.util.find_spec("jax") and importlib.import_module("jax").default_backend() == "gpu":
-        found.append("JAX, jit")
-    return found
+def found(package):
+    return importlib.import_module(package) if importlib.util.find_spec(package) else absent(f"there is no {package}")
 
 
-# --- time, kernels and memory -----------------------------------------------------------------------------------------
+def absent(why):
+    print(why, file=sys.stderr)
+    sys.exit(ABSENT)
+
+
+# --- one library and one gradient, in a process of its own ------------------------------------------------------------
 
 
 def milliseconds(run, wait, turns=20):
@@ -164,8 +165,9 @@ def milliseconds(run, wait, turns=20):
     return 1e3 * (time.perf_counter() - start) / turns
 
 
-def kernels(torch, run, wait):
-    """Return the number of CUDA kernels of one run."""
+def kernels(run, wait):
+    """Return the number of CUDA kernels of one run; none where NVIDIA's profiler does not see the GPU."""
+    torch = found("torch")
     from torch.profiler import ProfilerActivity, profile
 
     wait(run())
@@ -181,108 +183,152 @@ def pool_peak(library):
     if library.startswith("fad"):
         return importlib.import_module("cupy").get_default_memory_pool().total_bytes() / 2**20
     if library == "PyTorch":
-        return _torch().cuda.max_memory_reserved() / 2**20
-    stats = importlib.import_module("jax").local_devices()[0].memory_stats()
+        return found("torch").cuda.max_memory_reserved() / 2**20
+    stats = found("jax").local_devices()[0].memory_stats()
     return stats.get("peak_pool_bytes", stats["peak_bytes_in_use"]) / 2**20
 
 
-def in_use():
-    """Return the MiB in use on the first GPU, as nvidia-smi shows them; "?" where it is not installed."""
-    if not shutil.which("nvidia-smi"):
-        return "?"
-    ask = ["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    return float(subprocess.run(ask, capture_output=True, text=True, check=True).stdout)
-
-
-def memory(library, name, small):
-    """Return the peak of the pool and what nvidia-smi sees of a process that computes one gradient, in MiB."""
-    ask = [sys.executable, __file__, *["--small"] * small, "--memory", library, name]
+def asked_of_driver(what):
+    """Return what nvidia-smi says of the first GPU; None where it is not installed, or does not answer."""
+    ask = ["nvidia-smi", "-i", "0", f"--query-gpu={what}", "--format=csv,noheader,nounits"]
+    if not shutil.which(ask[0]):
+        return None
     done = subprocess.run(ask, capture_output=True, text=True)
-    if done.returncode:
-        print(f"memory of {library} at {name} is not known:", (done.stderr.strip() or "no word").splitlines()[-1])
-        return "?", "?"
-    return tuple(x if x == "?" else float(x) for x in done.stdout.split()[-2:])
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
-def print_memory(library, name, small):
-    before, args = in_use(), draw(small)[name]
-    run, wait = SIDES[library](name, args)
+def in_use():
+    """Return the MiB in use on the first GPU, as nvidia-smi shows them, or None."""
+    said = asked_of_driver("memory.used")
+    return float(said) if said and said.replace(".", "").isdigit() else None
+
+
+def measure(library, name, small):
+    """Print figures, each as soon as it is known: what comes after may end this process."""
+    before = in_use()
+    run, wait = SIDES[library](name, draw(small)[name])
     wait(run())
     after = in_use()
-    print(pool_peak(library), "?" if "?" in (before, after) else after - before)
+    told("pool", lambda: pool_peak(library))
+    if None not in (before, after):
+        told("smi", lambda: after - before)
+    told("ms", lambda: milliseconds(run, wait))
+    if os.environ.get(COUNTED):
+        told("kernels", lambda: kernels(run, wait))
+
+
+def told(figure, ask):
+    try:
+        print("figure", figure, ask(), flush=True)
+    except Exception as error:
+        print(f"{figure} is not known: {said(error)}", file=sys.stderr, flush=True)
+
+
+def said(error):
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+MEASURED, COUNTED = "FAD_MEASURED", "FAD_COUNTED"  # of a process's environment: what it is to measure, and the kernels
+FIGURES, LONGEST = ("ms", "kernels", "pool", "smi"), 300
+# No side computes in TensorFloat-32, nor takes most of the memory at its beginning.
+EQUAL = {"NVIDIA_TF32_OVERRIDE": "0", "CUPY_TF32": "0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def figures(library, name, counted):
+    """Return the status of a process that measures a library, and its figures, "?" for one that it does not know."""
+    chosen = {MEASURED: f"{library}|{name}", COUNTED: "yes" if counted else ""}
+    command = [sys.executable, *sys.orig_argv[1:]]  # as this one was started
+    env = {**os.environ, **EQUAL, **chosen}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        try:
+            status = subprocess.run(command, stdout=out, stderr=err, env=env, timeout=LONGEST).returncode
+        except subprocess.TimeoutExpired:
+            status = f"not done after {LONGEST} s"
+        printed, words = (file.seek(0) or file.read().strip().splitlines() for file in (out, err))
+    known = {figure: float(value) for _, figure, value in (x.split() for x in printed if x.startswith("figure "))}
+    if status or not {"ms", "pool", *["kernels"] * counted} <= set(known):
+        print(f"{library} at {name} (status {status}):", *words[-3:], sep="\n    ", file=sys.stderr, flush=True)
+    return status, tuple(known.get(figure, "?") for figure in FIGURES)
 
 
 def row(*cells):
-    print("  ".join(f"{c:>18}" if isinstance(c, str) else f"{c:18.3f}" for c in cells), flush=True)
+    print("| " + " | ".join(f"{c:>13}" if isinstance(c, str) else f"{c:13.3f}" for c in cells) + " |", flush=True)
 
 
-def versions(cupy, torch, jax):
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    print(f"{datetime.date.today()}, {name}, CuPy {cupy.__version__}, NumPy {np.__version__}, fad {fad.__version__}")
-    print("PyTorch", torch.__version__ if torch else "is not here", "JAX", jax.__version__ if jax else "is not here")
+def head(*cells):
+    row(*cells)
+    print("|---" * len(cells) + "|")
+
+
+def versions(cupy):
+    runtime, driver = cupy.cuda.runtime, asked_of_driver("driver_version")
+    device, cuda = runtime.getDeviceProperties(0)["name"].decode(), getattr(runtime, "runtimeGetVersion", lambda: "?")()
+    print(f"{datetime.date.today()}, {device}, driver {driver or '?'}, CUDA {cuda}, Python {sys.version.split()[0]},")
+    names = {"fad": fad.__version__, "CuPy": cupy.__version__, "NumPy": np.__version__}
+    for library in ("torch", "jax"):
+        there = importlib.util.find_spec(library) is not None
+        names[library] = importlib.metadata.version(library) if there else "not here"
+    print(", ".join(f"{n} {version}" for n, version in names.items()), "\n")
 
 
 def ratio(ours, theirs):
     return "?" if "?" in (ours, theirs) or not theirs else ours / theirs
 
 
-def measured(library, name, args, small):
-    """Return milliseconds, kernels, and the two kinds of memory."""
-    run, wait = SIDES[library](name, args)
-    return milliseconds(run, wait), counted(run, wait), *memory(library, name, small)
-
-
-def counted(run, wait):
-    """Return the number of kernels; "?" where NVIDIA's profiler does not see the GPU, as in some virtual machines."""
-    if "PyTorch" not in sides():
-        return "?"
-    try:
-        return kernels(_torch(), run, wait) or "?"
-    except RuntimeError as error:
-        print("kernels were not counted:", str(error).splitlines()[0])
-        return "?"
-
-
-def tried(library, name, args, small):
-    """Return what is measured of a library; without its line where it fails, so that the others have theirs."""
-    try:
-        return measured(library, name, args, small)
-    except Exception as error:
-        if library.startswith("fad"):
-            raise
-        print(f"{library} failed at {name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
-        return None
-
-
 def on_gpu(cupy, small):
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # so that JAX leaves memory to the others
-    there = sides()
-    modules = {"PyTorch": "torch", "JAX, jit": "jax"}
-    versions(cupy, *(importlib.import_module(m) if n in there else None for n, m in modules.items()))
-    row("gradient", "library", "ms", "kernels", "peak MiB", "nvidia-smi MiB")
+    """Print the table, and what it says of memory; return where fad failed."""
+    versions(cupy)
+    head("gradient", "library", "ms", "kernels", "peak MiB", "nvidia-smi MiB")
+    asked = [word for word in sys.argv[1:] if not word.startswith("-")]
+    there = sorted(SIDES, key=lambda library: library != "PyTorch")  # first, for it counts the others' kernels
+    counted, failed, verdicts = True, [], []
     for name, args in draw(small).items():
+        if asked and name not in asked:
+            continue
         on_cpu = milliseconds(functools.partial(of_fad(name), *args), lambda out: None, 3)
         row(name, "fad, CPU", on_cpu, "", "", "")
-        found = {library: tried(library, name, args, small) for library in there}
-        found = {library: cells for library, cells in found.items() if cells is not None}
-        for library, cells in found.items():
-            row(name, library, *cells)
-        row(name, "GPU : CPU", ratio(found["fad, GPU"][0], on_cpu), "", "", "")
-        for library in list(found)[1:]:
-            ours = found["fad, GPU, jit" if library == "JAX, jit" else "fad, GPU"]  # compiled beside compiled
-            ratios = [ratio(*pair) for pair in zip(ours, found[library], strict=True)]
-            row(name, f"fad : {library}", *ratios)
-            if (name, library) == ("mlp", "PyTorch"):
-                kept = {True: "held", False: "missed", None: "not known"}
-                verdict = kept[None if "?" in ratios[2:] else max(ratios[2:]) <= BOUND]
-                print(f"memory of an MLP's gradient within {BOUND} of PyTorch's: {verdict}")
+        measured = {}
+        for library in list(there):
+            status, cells = figures(library, name, counted)
+            if status == ABSENT:
+                there.remove(library)
+                counted = counted and library != "PyTorch"
+            elif set(cells) != {"?"}:
+                measured[library] = cells
+            if library.startswith("fad") and (status or library not in measured):
+                failed.append(f"{library} at {name}")
+        verdicts += print_lines(name, on_cpu, measured)
+    print("", *verdicts, sep="\n")
+    return failed
+
+
+def print_lines(name, on_cpu, measured):
+    """Print the lines of a gradient, and how they compare; return the verdicts on memory."""
+    for library in SIDES:
+        if library in measured:
+            row(name, library, *measured[library])
+    if "fad, GPU" in measured:
+        row(name, "GPU : CPU", ratio(measured["fad, GPU"][0], on_cpu), "", "", "")
+    verdicts = []
+    for ours, theirs in (("fad, GPU", "PyTorch"), ("fad, GPU, jit", "PyTorch"), ("fad, GPU, jit", "JAX, jit")):
+        if ours not in measured or theirs not in measured:
+            continue
+        ratios = [ratio(*pair) for pair in zip(measured[ours], measured[theirs], strict=True)]
+        row(name, f"{ours} : {theirs}", *ratios)
+        if (name, theirs) == ("mlp", "PyTorch"):
+            kept = {True: "held", False: "missed", None: "not known"}
+            verdict = kept[None if "?" in ratios[2:] else max(ratios[2:]) <= BOUND]
+            verdicts.append(f"Memory of an MLP's gradient within {BOUND} of PyTorch's, {ours}: {verdict}.")
+    return verdicts
 
 
 def on_stand_in():
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "backends"))
     standin = importlib.import_module("standin")
     backends.register(standin)
-    row("gradient", "operations", "with jit", "MiB held", "with jit")
+    head("gradient", "operations", "with jit", "MiB held", "with jit")
     for name, args in draw().items():
         placed, fast = fad.device_put(args, "standin"), fad.jit(of_fad(name))
         operands = fad.tree.leaves(placed)
@@ -298,17 +344,18 @@ def on_stand_in():
 
 def main():
     small = "--small" in sys.argv
-    if "--memory" in sys.argv:
-        return print_memory(*sys.argv[-2:], small)
+    if os.environ.get(MEASURED):
+        return measure(*os.environ[MEASURED].split("|"), small)
     try:
         backends.get("cupy")
         cupy = importlib.import_module("cupy")
         float(cupy.ones(1).sum())
     except Exception as error:  # without a driver or a device CuPy raises errors of many kinds
-        print("no GPU was used:", str(error).splitlines()[0])
+        print("no GPU was used:", said(error))
         return on_stand_in()
-    return on_gpu(cupy, small)
+    failed = on_gpu(cupy, small)
+    return f"fad failed: {', '.join(failed)}" if failed else None
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

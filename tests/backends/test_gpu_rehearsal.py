@@ -34,11 +34,30 @@ def test_the_tests_for_a_gpu_pass_on_a_module_with_cupys_names():
     assert "skipped" not in done.stdout
 
 
+BENCHMARK = "sys.argv = ['gpu.py', '--small']\nrunpy.run_path('benchmarks/gpu.py', run_name='__main__')"
+
+
 def test_the_benchmark_for_a_gpu_runs_on_a_module_with_cupys_names():
-    done = run("sys.argv = ['gpu.py', '--small']\nrunpy.run_path('benchmarks/gpu.py', run_name='__main__')")
+    done = run(BENCHMARK)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
     for name in ("chain", "mlp", "attention", "cnn"):
-        assert f"{name}  " in done.stdout
-    assert "fad, GPU" in done.stdout
-    assert "fad, GPU, jit" in done.stdout
-    assert "GPU : CPU" in done.stdout
+        lines = {cells[1]: cells[2:] for cells in table if cells[0] == name}
+        assert {"fad, CPU", "fad, GPU", "fad, GPU, jit", "GPU : CPU"} <= set(lines)
+        assert all(float(lines[library][0]) > 0 for library in ("fad, CPU", "fad, GPU", "fad, GPU, jit"))
+        assert float(lines["fad, GPU"][2]) == 1.0  # MiB, of the module's pool
+
+
+def test_a_library_that_fails_or_dies_leaves_the_others_their_lines(tmp_path):
+    (tmp_path / "torch.py").write_text("raise RuntimeError('a library of CUDA is missing')")
+    (tmp_path / "jax.py").write_text("import os, sys\nprint('out of memory', file=sys.stderr, flush=True)\nos.abort()")
+    (tmp_path / "torch-1.dist-info").mkdir()
+    (tmp_path / "torch-1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 1\n")
+    only_one = BENCHMARK.replace("'--small'", "'--small', 'chain'")
+    done = run(f"sys.path.insert(0, {str(tmp_path)!r})\n{only_one}")
+    assert "PyTorch at chain (status 1)" in done.stderr
+    assert "a library of CUDA is missing" in done.stderr
+    assert "JAX, jit at chain (status -6)" in done.stderr
+    assert "out of memory" in done.stderr
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.stdout.count("fad, GPU, jit |") == 1
