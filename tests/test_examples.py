@@ -49,6 +49,14 @@ def test_newton_converges_quadratically_and_classifies():
     assert example.accuracy(w, *held_out) > 0.94
 
 
+def test_newton_with_a_sparse_hessian_takes_noise_off_a_photograph():
+    example = load("denoising")
+    clean, noisy = example.load(48, 64)
+    image, norms = example.denoise(noisy)
+    assert norms[-1] < 1e-6
+    assert example.error(image, clean) < 0.87 * example.error(noisy, clean)
+
+
 def test_the_gaussian_process_raises_its_likelihood():
     _, before, after, error = load("gaussian_process").train(steps=10, n=60)
     assert after < before - 0.02
