@@ -74,6 +74,92 @@ def test_a_wrong_order_axis_or_shape_raises_numpys_kind_of_error(f):
     assert str(found.value).strip()
 
 
+# Calls of `xp`, NumPy or fad.numpy, on a 2x2 matrix that NumPy refuses.
+REFUSED = {
+    "cov of a cube": lambda xp, x: xp.cov(x[None]),
+    "cov with a cube": lambda xp, x: xp.cov(x, x[None]),
+    "cov with half a degree of freedom": lambda xp, x: xp.cov(x, ddof=0.5),
+    "cov with too many weights": lambda xp, x: xp.cov(x, aweights=[1.0, 1.0, 1.0]),
+    "cov with one weight for all": lambda xp, x: xp.cov(x, aweights=[1.0]),
+    "cov with a matrix of weights": lambda xp, x: xp.cov(x, aweights=[[1.0, 1.0]]),
+    "cov with negative weights": lambda xp, x: xp.cov(x, aweights=[-1.0, 3.0]),
+    "cov with too many counts": lambda xp, x: xp.cov(x, fweights=[1, 1, 1]),
+    "cov with a matrix of counts": lambda xp, x: xp.cov(x, fweights=[[1, 1]]),
+    "cov with negative counts": lambda xp, x: xp.cov(x, fweights=[-1, 3]),
+    "cov with broken counts": lambda xp, x: xp.cov(x, fweights=[0.5, 3.0]),
+    "average with weights that do not fit": lambda xp, x: xp.average(x, axis=0, weights=[1.0, 1.0, 1.0]),
+    "average with weights for which axis?": lambda xp, x: xp.average(x, weights=[1.0, 1.0]),
+    "nanmax of nothing": lambda xp, x: xp.nanmax(x[:0], axis=0),
+    "argmax of a number along axis 1": lambda xp, x: xp.argmax(x[0, 0], axis=1),
+    "quantile of a cube of levels": lambda xp, x: xp.quantile(x, [[[0.2, 0.5]]]),
+    "quantile of nothing": lambda xp, x: xp.quantile(x[:0], 0.5, axis=0),
+    "quantile with weights and another method": lambda xp, x: xp.quantile(x, 0.5, axis=0, weights=[1.0, 1.0]),
+    "quantile with negative weights": lambda xp, x: xp.quantile(
+        x, 0.5, axis=0, weights=[-1.0, 2.0], method="inverted_cdf"
+    ),
+    "quantile with weights that do not fit": lambda xp, x: xp.quantile(
+        x, 0.5, axis=0, weights=[1.0, 1.0, 1.0], method="inverted_cdf"
+    ),
+    "quantile with weights that are all zero": lambda xp, x: xp.quantile(
+        x, 0.5, axis=0, weights=[0.0, 0.0], method="inverted_cdf"
+    ),
+    "where with one branch": lambda xp, x: xp.where(x > 0, x),
+    "select with a choice too many": lambda xp, x: xp.select([x > 0], [x, x]),
+    "piecewise with functions too many": lambda xp, x: xp.piecewise(x, [x > 0], [abs, abs, abs]),
+    "take at fractions": lambda xp, x: xp.take(x, np.array([0.5])),
+    "take in no mode": lambda xp, x: xp.take(x, [0], mode="no such mode"),
+    "take beyond the end": lambda xp, x: xp.take(x, [4]),
+    "choose beyond the end": lambda xp, x: xp.choose([0, 2], [x, x]),
+    "choose before the start": lambda xp, x: xp.choose([0, -1], [x, x]),
+    "unravel_index beyond the end": lambda xp, x: xp.unravel_index([4], x.shape),
+    "unravel_index before the start": lambda xp, x: xp.unravel_index([-1], x.shape),
+    "ravel_multi_index beyond the end": lambda xp, x: xp.ravel_multi_index(([2], [0]), x.shape),
+    "ravel_multi_index before the start": lambda xp, x: xp.ravel_multi_index(([-1], [0]), x.shape),
+    "ix_ of a matrix": lambda xp, x: xp.ix_([[0, 1]], [0]),
+    "bincount of a matrix": lambda xp, x: xp.bincount([[0, 1]], x[0]),
+    "bincount of a negative number": lambda xp, x: xp.bincount([0, -1], x[0]),
+    "diff of order -1": lambda xp, x: xp.diff(x, -1),
+    "diff of a number": lambda xp, x: xp.diff(x[0, 0]),
+    "gradient with edges of order 3": lambda xp, x: xp.gradient(x, edge_order=3),
+    "gradient with steps too many": lambda xp, x: xp.gradient(x, 1.0, 1.0, 1.0),
+    "gradient with places too many": lambda xp, x: xp.gradient(x[0], np.arange(3.0)),
+    "gradient with a matrix of places": lambda xp, x: xp.gradient(x[0], x),
+    "polyder of order -1": lambda xp, x: xp.polyder(x[0], -1),
+    "polyint of order -1": lambda xp, x: xp.polyint(x[0], -1),
+    "polyint with too few constants": lambda xp, x: xp.polyint(x[0], 3, [1.0, 2.0]),
+    "poly of a cube": lambda xp, x: xp.poly(x[None]),
+    "roots of a matrix": lambda xp, x: xp.roots(x),
+    "histogram of no bins": lambda xp, x: xp.histogram(x, 0),
+    "histogram of an empty interval": lambda xp, x: xp.histogram(x, 2, (1.0, 0.0)),
+    "histogram of an infinite interval": lambda xp, x: xp.histogram(x, 2, (0.0, np.inf)),
+    "histogramdd of no bins": lambda xp, x: xp.histogramdd(x, 0),
+    "histogramdd of half a bin": lambda xp, x: xp.histogramdd(x, [1.5, 1.5]),
+    "histogramdd with bins for another axis": lambda xp, x: xp.histogramdd(x, [1, 1, 1]),
+    "histogramdd with intervals for another axis": lambda xp, x: xp.histogramdd(x, 2, [(0, 1)] * 3),
+    "histogramdd with a matrix of edges": lambda xp, x: xp.histogramdd(x, [x, x]),
+    "histogramdd with edges that fall": lambda xp, x: xp.histogramdd(x, [[1.0, 0.0], [0.0, 1.0]]),
+    "histogram2d of points without an end": lambda xp, x: xp.histogram2d(x[0], x[0, :1]),
+    "rfft in no norm": lambda xp, x: xp.fft.rfft(x, norm="no such norm"),
+    "irfft in no norm": lambda xp, x: xp.fft.irfft(x, norm="no such norm"),
+    "hfft in no norm": lambda xp, x: xp.fft.hfft(x, norm="no such norm"),
+    "ihfft in no norm": lambda xp, x: xp.fft.ihfft(x, norm="no such norm"),
+    "rfft of no points": lambda xp, x: xp.fft.rfft(x, 0),
+    "irfft of no points": lambda xp, x: xp.fft.irfft(x, 0),
+    "bincount with too few weights": lambda xp, x: xp.bincount([0, 1, 1], x[0]),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_numpys_kind_of_error_is_raised_for(what):
+    f, x = REFUSED[what], np.array([[1.0, 0.3], [0.2, 2.0]])
+    with pytest.raises(Exception) as wanted:
+        f(np, x)
+    with pytest.raises(wanted.type):
+        f(fad.numpy, x)
+    with pytest.raises(wanted.type):
+        fad.vjp(lambda x: f(fad.numpy, x), x)
+
+
 @pytest.mark.parametrize("namespace", [np, fad.numpy])
 @pytest.mark.parametrize(
     ("f", "said"),

@@ -118,6 +118,8 @@ def _dot_samples(s):
         call(s.real(4), s.real(4)),
         call(s.real(), s.real(3)),
         call(s.real(2, 3, 4), s.real(5, 4, 2)),
+        call(s.real(2, 3, 4), s.real(4, 2)),
+        call(s.real(2, 3, 4), s.real(4)),
         call(s.real(2, 4), s.real(4)),
     ]
 

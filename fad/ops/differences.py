@@ -23,7 +23,7 @@ def _beside(extra, a, axis):
 
 @public(np.diff, samples=lambda s: [
     call(s.real(5)), call(s.real(3, 4), axis=0), call(s.real(3, 5), 2), call(s.real(3), prepend=0.5, append=s.real(2)),
-    call(s.real(3, 4), 0)])  # fmt: skip
+    call(s.real(3, 4), 0), call(s.real(3), 0, prepend=0.5), call(s.bools(5))])  # fmt: skip
 def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     """Return the n-th differences along an axis."""
     if n < 0:

@@ -172,7 +172,7 @@ def _sample_many(s):
     return [
         call(s.real(3, 4)),
         call(s.real(3, 5), (2, 6), axes=(0, 1), norm="ortho"),
-        call(s.real(2, 3, 4), axes=(0, 2), norm="forward"),
+        call(s.real(2, 3, 4), axes=(2, 0), norm="forward"),
         call(s.real(2, 3), (4, 2, 3), axes=(1, 1, 1)),
     ]
 

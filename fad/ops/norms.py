@@ -110,7 +110,8 @@ def _sample_norm(s):
     vector = [call(s.real(5, low=-1.0), o) for o in (None, 1, 2, 3, 0, np.inf, -np.inf, 2.5)]
     matrix = [call(s.real(3, 4), o) for o in (None, "fro", 1, -1, np.inf, -np.inf)]
     axes = [call(s.real(2, 3, 4), 1, axis=1, keepdims=True), call(s.real(2, 3, 4), "fro", axis=(0, 2))]
-    return [*vector, *matrix, *axes]
+    axes += [call(s.real(2, 3, 4), o, axis=(2, 1), keepdims=True) for o in (1, -1)]
+    return [*vector, *matrix, *axes, call(np.array([1.0, -2.0, 3.0]), 0), call(s.real(2, 3, 4), 3, axis=-1)]
 
 
 def kinks_of_matrix(x, *_, **__):

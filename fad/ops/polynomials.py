@@ -70,7 +70,9 @@ def polyder(p, m=1):
     return p
 
 
-@public(np.polyint, samples=lambda s: [call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 0)])
+@public(np.polyint, samples=lambda s: [
+    call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 2, s.real()), call(s.real(3), 0),
+])  # fmt: skip
 def polyint(p, m=1, k=None):
     """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration."""
     p = as_array(p)

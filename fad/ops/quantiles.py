@@ -213,6 +213,7 @@ def _sample_quantile(s):
         call(s.real(2, 3, 4), [0.0, 1.0], axis=(0, 2)),
         call(s.real(3, 4), np.array([[0.1, 0.4, 0.6], [0.7, 0.8, 0.9]]), axis=0),
         call(s.real(3, 5), 0.37, axis=1, method="inverted_cdf", weights=np.array([0.5, 1.0, 0.0, 2.0, 1.0])),
+        call(s.real(3, 4), 0.5, axis=1, method="inverted_cdf", weights=np.ones(4)),
     ]
 
 

@@ -268,7 +268,7 @@ def _cumulative(ufunc, neutral):
 
 
 def _sample_cumulative(s):
-    return [call(s.real(4)), call(s.real(3, 4), axis=1, include_initial=True)]
+    return [call(s.real(4)), call(s.real(3, 4), axis=1, include_initial=True), call(s.real())]
 
 
 if hasattr(np, "cumulative_sum"):

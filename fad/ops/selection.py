@@ -95,7 +95,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     return a if high is None else np.minimum(a, high)
 
 
-@public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf]))])
+@public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),
+    call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)])  # fmt: skip
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the derivative there is zero."""
     if x.dtype.kind == "c":
@@ -226,17 +227,31 @@ Tracer.__divmod__ = lambda x, y: (x // y, x % y)  # by operators, so that Python
 Tracer.__rdivmod__ = lambda y, x: (x // y, x % y)
 
 
-@public(np.isclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
+def _sample_close(s):
+    x = np.array([2.0, 200.0, np.nan, np.inf, np.inf, 0.0])
+    near = x, np.array([2.0001, 200.001, np.nan, np.inf, -np.inf, 1e-9])
+    return [
+        call(s.real(3), s.real(3)),
+        call(*near),
+        call(*near, equal_nan=True),
+        call(*near, rtol=1e-3, atol=0.0),
+        call(x[:2], x[:2]),
+        call(x[:4], x[:4], equal_nan=True),
+    ]
+
+
+@public(np.isclose, flat=True, samples=_sample_close)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Tell elementwise whether two arrays agree within tolerances; flat."""
     b = b if hasattr(b, "dtype") else np.asarray(b)
     b = b.astype(np.result_type(b.dtype, 1.0))  # no difference of integers without signs, nor of booleans
-    close = np.abs(a - b) <= atol + rtol * np.abs(b)
-    close = np.where(np.isfinite(b), close, a == b)
+    finite = np.isfinite(b)
+    size = np.where(finite, b, 0.0).astype(b.dtype)  # infinity less infinity would warn
+    close = np.where(finite, np.abs(a - size) <= atol + rtol * np.abs(size), a == b)
     return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
 
 
-@public(np.allclose, flat=True, samples=lambda s: [call(s.real(3), s.real(3))])
+@public(np.allclose, flat=True, samples=_sample_close)
 def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Tell whether all elements agree within tolerances; flat."""
     return np.all(np.isclose(a, b, rtol, atol, equal_nan))

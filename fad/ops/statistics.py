@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
@@ -30,6 +31,10 @@ from fad.ops.reduction import (
     sample_axes,
     sum_p,
 )
+from fad.ops.reduction import max as largest
+from fad.ops.reduction import min as smallest
+from fad.ops.reduction import prod as product
+from fad.ops.reduction import sum as total
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -156,7 +161,9 @@ def _sample_var(s):
         call(s.real(3, 4), axis=0, ddof=1),
         call(s.real(3, 4), axis=1, correction=1),
         call(s.real(2, 4), axis=1, where=mask),
+        call(s.real(2, 4), axis=1, where=mask, ddof=1),
         call(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)),
+        call(x, axis=1, mean=np.mean(x, axis=1, keepdims=True), ddof=1),
     ]
 
 
@@ -220,8 +227,10 @@ def _rows(m, y, rowvar):
     if m.ndim > 2:
         raise ValueError("m has more than 2 dimensions")
     x = m.reshape((1, -1)) if m.ndim < 2 else m
-    if not rowvar and x.shape[0] != 1:
+    if not rowvar and (x.shape[0] != 1 or (m.ndim == 2 and _turns_single_rows())):
         x = x.T
+    if y is not None and as_array(y).ndim > 2:
+        raise ValueError("y has more than 2 dimensions")
     if y is not None and x.shape[0]:  # without variables NumPy asks for no others
         y = as_array(y)
         y = y.reshape((1, -1)) if y.ndim < 2 else y
@@ -230,9 +239,30 @@ def _rows(m, y, rowvar):
     return x
 
 
+@functools.cache
+def _turns_single_rows() -> bool:
+    """Tell whether NumPy's covariance of columns takes a matrix of one row for one observation; older ones did not."""
+    return np.cov(np.array([[0.0, 1.0]]), rowvar=False, ddof=0).ndim == 2
+
+
+def _weights_of_observations(weights: Any, n: int, name: str) -> Any:
+    """Return weights as NumPy wants them: one for each observation, none negative."""
+    weights = as_array(weights).astype(float)
+    if weights.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    if weights.shape != (n,):
+        raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and {weights.size}")
+    if _seen(weights < 0):
+        raise ValueError(f"{name} cannot be negative")
+    return weights
+
+
 @public(np.cov, constants=("fweights",), samples=lambda s: [
     call(s.real(3, 5)), call(s.real(5), s.real(5)), call(s.real(5, 2), rowvar=False, bias=True),
     call(s.real(2, 4), aweights=s.positive(4)), call(s.real(2, 4), fweights=np.array([1, 2, 0, 3]), ddof=1),
+    call(s.real(5)), call(s.real(2, 4), s.real(3, 4), ddof=0), call(s.real(4, 2), s.real(4, 3), rowvar=False),
+    call(s.real(4, 2), s.real(4), rowvar=False), call(s.real(1, 3), rowvar=False, ddof=0),
+    call(s.real(2, 4), fweights=np.array([1, 2, 0, 3]), aweights=s.positive(4)),
 ])  # fmt: skip
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     """Return the covariance matrix of variables in rows (columns if not `rowvar`)."""
@@ -241,11 +271,15 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         return np.zeros_like(x, shape=(0, 0), dtype=float)
     x = x.astype(np.result_type(x.dtype, float) if dtype is None else dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
+    if ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     w = None
     if fweights is not None:
-        w = as_array(fweights).astype(float)
+        w = _weights_of_observations(fweights, x.shape[1], "fweights")
+        if _seen(w != np.rint(w)):
+            raise TypeError("fweights must be integer")
     if aweights is not None:
-        aweights = as_array(aweights).astype(float)
+        aweights = _weights_of_observations(aweights, x.shape[1], "aweights")
         w = aweights if w is None else w * aweights
     if w is None:
         x = x - np.mean(x, axis=1, keepdims=True)
@@ -256,7 +290,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         x = x - np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
         weighted = x * w
-    if isinstance(scale, int) and scale <= 0:
+    if _seen(scale <= 0):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
         scale = 0.0
     # By the reciprocal, as NumPy does: without degrees of freedom it is infinite.
@@ -275,6 +309,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
 
 
 # --- leaving NaN out ------------------------------------------------------------------------------------------------
+# By this library's own reductions, which take `where` and `initial` on a device too.
 
 
 def _without(a: Any, neutral: Any) -> Any:
@@ -298,22 +333,31 @@ def _sample_nan(s):
     ]
 
 
+def _sample_nan_where(s):
+    return [*_sample_nan(s), call(_holes(s, 3, 4), axis=1, where=np.array([True, False, True, True]))]
+
+
+def _sample_nan_total(s):
+    mask = np.array([True, False, True, True])
+    return [*_sample_nan_where(s), call(_holes(s, 3, 4), axis=1, initial=2.5, where=mask)]
+
+
 def _sample_nan_scan(s):
     return [call(_holes(s, 5)), call(_holes(s, 3, 4), axis=1)]
 
 
-@public(np.nansum, samples=_sample_nan)
+@public(np.nansum, samples=_sample_nan_total)
 def nansum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
     """Sum over axes, NaN counting as 0."""
     refuse_out(out)
-    return np.sum(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+    return total(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
 
 
-@public(np.nanprod, samples=_sample_nan)
+@public(np.nanprod, samples=_sample_nan_total)
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
     """Multiply over axes, NaN counting as 1."""
     refuse_out(out)
-    return np.prod(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+    return product(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
 
 
 def _given(initial, where):
@@ -348,16 +392,26 @@ def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     return y
 
 
-@public(np.nanmax, samples=_sample_nan)
+def _sample_nan_extreme(s):
+    mask = np.array([[True, False, True, True], [False, True, True, False], [False] * 4])
+    return [
+        *_sample_nan(s),
+        call(_holes(s, 3, 4), axis=1, initial=0.1, where=mask),
+        call(_holes(s, 3, 4), axis=1, initial=-0.1, where=mask),
+        call(s.real(0, 3), axis=0, initial=0.5),
+    ]
+
+
+@public(np.nanmax, samples=_sample_nan_extreme)
 def nanmax(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
     """Return the maximum over axes, leaving NaN out; ties share the derivative."""
-    return _nan_extreme(np.max, -np.inf, a, axis, out, keepdims, initial, where)
+    return _nan_extreme(largest, -np.inf, a, axis, out, keepdims, initial, where)
 
 
-@public(np.nanmin, samples=_sample_nan)
+@public(np.nanmin, samples=_sample_nan_extreme)
 def nanmin(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
     """Return the minimum over axes, leaving NaN out; ties share the derivative."""
-    return _nan_extreme(np.min, np.inf, a, axis, out, keepdims, initial, where)
+    return _nan_extreme(smallest, np.inf, a, axis, out, keepdims, initial, where)
 
 
 def _present(a, where):
@@ -366,18 +420,18 @@ def _present(a, where):
     return mask if where is NOTHING or where is True else mask & where
 
 
-@public(np.nanmean, samples=_sample_nan)
+@public(np.nanmean, samples=_sample_nan_where)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING):
     """Return the mean over axes, leaving NaN out."""
     refuse_out(out)
     a = as_array(a)
     if a.dtype.kind not in "fc":
-        return np.mean(a, axis, dtype, keepdims=is_true(keepdims))
+        return mean(a, axis, dtype, keepdims=is_true(keepdims), where=where)
     mask = _present(a, where)
     axis = reduced_axes(axis, a.ndim)
     warn_if(~np.any(mask, axis), "Mean of empty slice")
     with np.errstate(invalid="ignore"):
-        return np.mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
+        return mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
 
 
 def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
@@ -398,7 +452,7 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     return as_scalar(np.where(poor, np.nan, y))
 
 
-@public(np.nanvar, samples=_sample_nan)
+@public(np.nanvar, samples=_sample_nan_where)
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):
@@ -406,7 +460,7 @@ def nanvar(
     return _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
-@public(np.nanstd, samples=_sample_nan)
+@public(np.nanstd, samples=_sample_nan_where)
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):

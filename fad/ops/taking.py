@@ -309,6 +309,7 @@ def ix_(*args):
     samples=lambda s: [
         call(np.array([0, 2, 2, 1]), s.real(4)),
         call(np.array([0, 3]), weights=s.real(2), minlength=6),
+        call(s.ints(0, 4, (5,))),
     ],
     complex=False,
 )

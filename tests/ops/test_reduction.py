@@ -123,6 +123,16 @@ def test_out_is_refused():
 def test_numpys_warnings_and_errors_are_kept():
     with pytest.warns(RuntimeWarning, match="All-NaN"):
         assert np.isnan(fad.jvp(np.nanmax, (np.array([np.nan]),), (np.ones(1),))[0])
+    for f in (np.nanmin, np.nanmedian, lambda x: np.nanquantile(x, 0.5)):
+        with pytest.warns(RuntimeWarning, match="All-NaN"):
+            assert np.isnan(fad.jvp(f, (np.array([np.nan]),), (np.ones(1),))[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for f in (lambda x: np.var(x, ddof=3), lambda x: np.var(x, ddof=3, mean=x[0]), lambda x: np.cov(x, ddof=4),
+                  lambda x: np.cov(x, aweights=np.ones(3), ddof=4)):  # fmt: skip
+            with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+                value = fad.vjp(f, np.arange(3.0))[0]
+            with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+                assert value == f(np.arange(3.0)) == np.inf
     with pytest.raises(ValueError, match="identity"):
         fad.grad(lambda x: np.max(x[:0]))(np.ones(3))
     with pytest.raises(np.exceptions.AxisError):

@@ -38,6 +38,10 @@ POINTS = {
     "eigh(identity)": (by_eigh, EYE, np.e * W),
     "svd of repeated singular values": (by_svd, EYE, None),
     "svd of zero": (by_svd, np.zeros((3, 3)), W),
+    "spectral norm of a zero matrix among others": (
+        lambda x: np.sum(np.linalg.norm(x, 2, axis=(1, 2))), np.stack([np.zeros((2, 2)), np.diag([3.0, 1.0])]),
+        np.stack([np.zeros((2, 2)), np.diag([1.0, 0.0])]),
+    ),
     "sqrt in a branch not taken": (
         lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)), np.array([-1.0, 0.0, 4.0]), np.array([0.0, 0.0, 0.25]),
     ),
@@ -59,6 +63,7 @@ POINTS = {
     "x**0.0": (lambda x: np.sum(x**0.0), np.array([0.0, 2.0]), np.zeros(2)),
     "x**2.0": (lambda x: np.sum(x**2.0), np.array([0.0, -1.0]), np.array([0.0, -2.0])),
     "0**y": (lambda y: np.sum(0.0**y), np.array([1.0, 2.5]), np.zeros(2)),
+    "0**y, with an array of zeros": (lambda y: np.sum(np.zeros(2) ** y), np.array([1.0, 2.5]), np.zeros(2)),
     "prod with a zero": (np.prod, np.array([0.0, 2.0, 3.0]), np.array([6.0, 0.0, 0.0])),
     "prod with zeros": (np.prod, np.array([0.0, 2.0, 0.0]), np.zeros(3)),
     "cumprod with a zero": (lambda x: np.sum(np.cumprod(x)), np.array([2.0, 0.0, 3.0]), np.array([1.0, 8.0, 0.0])),
@@ -91,6 +96,7 @@ def wanted(what):
 def test_the_gradient_is_a_number_at(what):
     f, x, gradient = wanted(what)
     assert np.isfinite(gradient).all()
+    np.testing.assert_allclose(fad.vjp(f, x)[0], f(x), rtol=1e-12, atol=0.0)
     np.testing.assert_allclose(fad.grad(f)(x), gradient, rtol=1e-9, atol=1e-9)
 
 
