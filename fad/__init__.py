@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from fad import backends, config, errors, numpy, ops, scipy, tree
 from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+from fad.core.conversions import OFFERED
 from fad.core.spec import ShapeDtypeStruct
-from fad.core.tracer import OFFERED, stop_gradient
+from fad.core.tracer import stop_gradient
 from fad.doctor import doctor
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp

@@ -175,6 +175,8 @@ class TracerConversionError(FadError, TypeError):
     For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
     """
 
+    library = ""  # the function of another library that asked for it
+
 
 class ItemAssignmentError(FadError, TypeError):
     """``x[i] = v`` was written for a traced array; traced values are never changed in place.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import contextlib
 import functools
 import itertools
 import linecache
+import opcode
 import os
 import sys
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Frames of these files are machinery between the user and us, never the user's own line.
@@ -23,18 +26,25 @@ _MACHINERY = (
 _is_machinery: dict[str, bool] = {}
 
 
+def is_machinery(file: str) -> bool:
+    """Return whether a file is fad's own or one of the libraries between fad and the user."""
+    known = _is_machinery.get(file)
+    if known is None:
+        known = _is_machinery[file] = any(part in file for part in _MACHINERY)
+    return known
+
+
 def user_place() -> tuple[str, int] | None:
     """Return file name and line number of the innermost frame that is the user's; cheap, to be shown later."""
+    frame = _user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _user_frame() -> types.FrameType | None:
     frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        ours = _is_machinery.get(name)
-        if ours is None:
-            ours = _is_machinery[name] = any(part in name for part in _MACHINERY)
-        if not ours:
-            return name, frame.f_lineno
+    while frame is not None and is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
 
 
 def show_place(place: tuple[str, int] | None) -> str:
@@ -48,6 +58,73 @@ def show_place(place: tuple[str, int] | None) -> str:
 def user_line() -> str:
     """Return the user's own line that led here, as text."""
     return show_place(user_place())
+
+
+class Step(NamedTuple):
+    """What the user's line is doing at this moment."""
+
+    kind: str  # "store", "update" (+=), "index", "operator", "call", or "" where it cannot be told
+    text: str = ""  # what is stored into or updated, what is indexed, what is called
+    operator: str = ""
+    called: Any = None  # the function, where the text names one
+
+
+_OPERATORS = {0: "+", 5: "*", 6: "%", 8: "**", 10: "-", 11: "/"}  # of the instruction BINARY_OP; 13 more for +=
+_SUBSCRIPT = 26  # and x[i], from Python 3.14 on
+
+
+def step() -> Step:
+    """Return the step of the user's own line that led here, read off the instruction that is running."""
+    frame = _user_frame()
+    if frame is None:
+        return Step("")
+    code, at = frame.f_code, frame.f_lasti
+    while code.co_code[at] == 0:  # the cache behind an instruction that called a Python function
+        at -= 2
+    name, argument = opcode.opname[code.co_code[at]], code.co_code[at + 1]
+    text = _source(code, at)
+    if name.startswith("STORE_S"):  # STORE_SUBSCR, STORE_SLICE
+        return Step("store", text)
+    if name.startswith("BINARY_S") or (name == "BINARY_OP" and argument == _SUBSCRIPT):
+        return Step("index", text)
+    if name == "BINARY_OP":
+        sign = _OPERATORS.get(argument % 13, "")
+        left = text.partition(f"{sign}=")[0].strip()
+        updates = 13 <= argument < _SUBSCRIPT and sign and left
+        return Step("update", left, sign) if updates else Step("operator", text, sign)
+    return _call(text, frame) if name.startswith("CALL") else Step("")
+
+
+def _source(code: types.CodeType, at: int) -> str:
+    """Return the source text of one instruction, or what is left of it where the file cannot be read."""
+    first, last, start, end = next(itertools.islice(code.co_positions(), at // 2, None))
+    if first is None or last is None or start is None or end is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode(errors="replace")
+
+
+def _call(text: str, frame: types.FrameType) -> Step:
+    try:
+        call = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return Step("")
+    if not isinstance(call, ast.Call):
+        return Step("")
+    return Step("call", ast.unparse(call.func), called=_named(call.func, frame))
+
+
+def _named(node: ast.expr, frame: types.FrameType) -> Any:
+    """Return the function that ``name`` or ``module.name`` means in a frame; None for what would need a run."""
+    if isinstance(node, ast.Attribute):
+        owner = _named(node.value, frame)
+        return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
+    if not isinstance(node, ast.Name):
+        return None
+    scopes = (frame.f_locals, frame.f_globals, vars(builtins))
+    return next((scope[node.id] for scope in scopes if node.id in scope), None)
 
 
 def library_function() -> str:

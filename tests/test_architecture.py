@@ -20,8 +20,8 @@ FLOORS = [
     ["places", "errors", "tree", "config"],
     ["backends."],
     [
-        "core", "core.spec", "core.tracer", "core.options", "core.samples", "core.primitive", "core.cotangent",
-        "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
+        "core", "core.spec", "core.conversions", "core.tracer", "core.options", "core.samples", "core.primitive",
+        "core.cotangent", "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",

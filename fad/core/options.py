@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.conversions import written_into
 from fad.core.tracer import Tracer
 from fad.errors import TracerConversionError
 
@@ -19,11 +20,7 @@ def refuse_out(out: Any) -> None:
     if out is None:
         return
     what = "a traced array" if type(out) is Tracer else "a plain array, which cannot carry a derivative"
-    raise TracerConversionError(
-        f"a traced result was to be written into {what} (out=). "
-        "Traced values are never changed in place: write y = f(x) instead of f(x, out=y), "
-        "and x = x + 1 for np.add(x, 1, out=x)"
-    )
+    raise written_into(what)
 
 
 def refuse_options(name: str, options: dict) -> None:

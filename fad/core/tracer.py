@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
+from fad.core.conversions import own_error, to_array, to_number
 from fad.errors import (
     FadError,
     ItemAssignmentError,
@@ -30,7 +30,7 @@ from fad.errors import (
     TracerConversionError,
     TreeMismatchError,
 )
-from fad.places import library_function, user_line
+from fad.places import user_line
 
 _births = itertools.count(1)
 
@@ -43,8 +43,6 @@ REFUSED: dict[Any, str] = {}
 # Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
 # each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
 LOADERS: list[Callable[[Any], None]] = []
-# Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
-OFFERED: list[Callable[[str], bool]] = []
 # What gives the advice for a function without a rule; set by the last room, `fad.ops.refused`, which knows all names.
 _suggest: list[Callable[[str], str]] = []
 
@@ -160,20 +158,7 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        caller = library_function()
-        if caller:
-            raise TracerConversionError(
-                f"{caller} makes plain arrays of its arguments, which would lose the derivative of a traced array "
-                f"of shape {self.shape}. {_instead(caller)}; for the bare numbers, fad.stop_gradient(x)"
-            )
-        raise TracerConversionError(
-            f"a traced array of shape {self.shape} was about to become a plain NumPy array, without its derivative. "
-            "Instead of np.array([x, y]) or np.asarray(x) write np.stack([x, y]), fad.numpy.array([x, y]) or plain x; "
-            "for the method a.dot(x) of a plain array, a @ x; "
-            "to store it into a plain array, out = fad.numpy.at(out)[i].set(x); "
-            "to index a plain array by it, fad.numpy.take(a, x, axis=0); "
-            "for the bare numbers, fad.stop_gradient(x)"
-        )
+        raise self.trace.refusal(to_array(self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ItemAssignmentError(
@@ -217,24 +202,6 @@ def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     return x
 
 
-_OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods of its matrices are named
-
-
-def _instead(name: str) -> str:
-    """Return what to write instead of a library's function that makes plain arrays of its arguments."""
-    if _OF_SPARSE.fullmatch(name):
-        return (
-            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
-            "a matrix of traced numbers"
-        )
-    if any(has(name) for has in OFFERED):
-        return f"Use fad.{name} instead"
-    return (
-        f"fad has no {name}: write it with NumPy's own functions, or give it its derivatives with fad.custom_vjp or "
-        "fad.custom_jvp around the call"
-    )
-
-
 def _load(ufunc: np.ufunc) -> Callable | None:
     """Let the loaders bring in the rules of the library that a ufunc comes from; return what answers for it then."""
     for load in LOADERS:
@@ -274,13 +241,14 @@ class Trace:
     A finished trace is dead: `finish` makes every later use of its tracers a LeakedTracerError.
     """
 
-    __slots__ = ("birth", "dead")
+    __slots__ = ("birth", "dead", "withheld")
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
 
     def __init__(self) -> None:
         self.birth = next(_births)
         self.dead = False
+        self.withheld: TracerConversionError | None = None
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         """Run one operation of which at least one argument is a tracer of this trace."""
@@ -325,12 +293,19 @@ class Trace:
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
-        raise TracerConversionError(
-            f"a traced value inside {self.kind} was about to become a plain Python number, without its derivative "
-            "(float(x), x.item(), math.sin(x), out[i] = x). Use x itself and NumPy's functions (np.sin for math.sin); "
-            "to store into an array, out = fad.numpy.at(out)[i].set(x); "
-            "for the bare number, float(fad.stop_gradient(x))"
-        )
+        raise self.refusal(to_number(self.kind))
+
+    def refusal(self, error: TracerConversionError) -> TracerConversionError:
+        """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
+        self.withheld = error if error.library else None
+        return error
+
+    def clarify(self, error: Exception) -> None:
+        """Raise fad's error where a library put its own on top, or said that it was given another's arrays."""
+        own = own_error(error, self.withheld)
+        if own is not None:
+            raise own.with_traceback(error.__traceback__) from None
+        explain(error)
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""

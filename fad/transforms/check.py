@@ -10,7 +10,6 @@ import numpy as np
 from fad import tree
 from fad.backends import _of as backend_or_none
 from fad.backends import backend_of, is_on_device
-from fad.backends.counterparts import explain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, same_structure
@@ -122,8 +121,8 @@ def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, 
             aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
         leaves, structure = tree.flatten(out)
         leaves = [finished(x) for x in leaves]
-    except (TypeError, ValueError) as error:
-        explain(error)
+    except Exception as error:
+        trace.clarify(error)
         raise
     finally:
         trace.finish()

@@ -23,7 +23,6 @@ import numpy as np
 
 from fad import config, tree
 from fad.backends import host, is_on_device
-from fad.backends.counterparts import explain
 from fad.core import effects
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
@@ -52,8 +51,8 @@ class RecordTrace(Trace):
     def __init__(self, places: bool = False) -> None:
         # whether to note the user's line of every operation, and not of those alone that refuse some values
         self.places = places or "raise" in np.geterr().values()
+        super().__init__()
         self.birth = -next(_depth)  # older than any other trace, and than any recording around it
-        self.dead = False
         self.types: list[Type] = []
         self.equations: list[Equation] = []
         self.constants: dict[int, Any] = {}
@@ -291,8 +290,8 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
         inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
         outs, out_tree = tree.flatten(fun(*args, **kwargs))
         outputs = [_output(trace, y) for y in outs]
-    except (TypeError, ValueError) as error:
-        explain(error)
+    except Exception as error:
+        trace.clarify(error)
         raise
     finally:
         _active.reset(token)

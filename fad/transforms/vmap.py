@@ -19,7 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host, made_like
-from fad.backends.counterparts import explain
+from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
@@ -146,8 +146,8 @@ class BatchTrace(Trace):
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         raise BatchedValueError(
-            f"float(x) or x.item() was asked of a batched value: it stands for {self.size} numbers inside vmap. "
-            "Use x itself; to see the numbers, print(x)"
+            f"a Python number was asked of a batched value, which stands for {self.size} numbers inside vmap. "
+            f"{instead_of_number()}; to see the numbers, print(x)"
         )
 
 
@@ -290,8 +290,8 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         if split.trace is not trace:
             raise
         return split, None
-    except (TypeError, ValueError) as error:
-        explain(error)
+    except Exception as error:
+        trace.clarify(error)
         raise
     finally:
         trace.finish()

@@ -1,0 +1,167 @@
+"""What to write instead, where a traced value was about to become plain numbers and lose its derivative.
+
+The advice is for what the line of the user was doing: storing into a plain array, calling ``np.array`` or ``math.sin``,
+indexing, or had called a library that makes plain arrays of its arguments.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.errors import FadError, TracerConversionError
+from fad.places import Step, is_machinery, library_function, step
+
+# Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
+OFFERED: list[Callable[[str], bool]] = []
+
+_OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods of its matrices are named
+_BARE = "for the bare number, float(fad.stop_gradient(x))"
+
+
+def to_array(shape: tuple) -> TracerConversionError:
+    """Return the error of a tracer of this shape that was asked for a plain array."""
+    what = f"a traced array of shape {shape}"
+    library = library_function()
+    if library:
+        return _to_library(library, what)
+    return TracerConversionError(
+        f"{what} was about to become a plain NumPy array, without its derivative. {_advice(step())}; "
+        "for the bare numbers, fad.stop_gradient(x)"
+    )
+
+
+def to_number(kind: str) -> TracerConversionError:
+    """Return the error of a tracer of this kind of trace that was asked for a Python number."""
+    what = f"a traced value inside {kind}"
+    library = library_function()
+    if library:
+        return _to_library(library, what)
+    return TracerConversionError(
+        f"{what} was about to become a plain Python number, without its derivative. {instead_of_number()}; {_BARE}"
+    )
+
+
+def instead_of_number() -> str:
+    """Return what to write instead of what asks a traced value for a Python number."""
+    library = library_function()
+    return _instead(library) if library else _advice(step())
+
+
+def written_into(what: str) -> TracerConversionError:
+    """Return the error of a traced result that was to be written into an array (``out=``, ``y += x``)."""
+    at = step()
+    if at.kind == "update":
+        name, sign = at.text, at.operator
+        advice = _stored(at) if "[" in name else f"Write {name} = {name} {sign} x for {name} {sign}= x"
+    else:
+        advice = "Write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
+    return TracerConversionError(
+        f"a traced result was to be written into {what}. Traced values are never changed in place (out=). {advice}"
+    )
+
+
+def own_error(error: Exception, refused: FadError | None) -> FadError | None:
+    """Return fad's own error that a library covered with one of its own, or None.
+
+    `refused` is what was last refused to a library: C code may lose it altogether, or go on as if nothing had happened.
+    """
+    if isinstance(error, FadError):
+        return None
+    own: BaseException | None = error.__cause__
+    while own is not None and not isinstance(own, FadError):
+        own = own.__cause__
+    own = own or refused
+    return own if own is not None and _by_library(error) else None
+
+
+def _by_library(error: Exception) -> bool:
+    if isinstance(error, SystemError) or str(error) == "setting an array element with a sequence.":
+        return True
+    end = error.__traceback__
+    while end is not None and end.tb_next is not None:
+        end = end.tb_next
+    return end is not None and is_machinery(end.tb_frame.f_code.co_filename)
+
+
+# --- advice ------------------------------------------------------------------------------------------------------
+
+
+def _to_library(name: str, what: str) -> TracerConversionError:
+    error = TracerConversionError(
+        f"{name} makes plain arrays of its arguments, which would lose the derivative of {what}. "
+        f"{_instead(name)}; for the bare numbers, fad.stop_gradient(x)"
+    )
+    error.library = name
+    return error
+
+
+def _instead(name: str) -> str:
+    """Return what to write instead of a library's function that makes plain arrays of its arguments."""
+    if _OF_SPARSE.fullmatch(name):
+        return (
+            "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
+            "a matrix of traced numbers"
+        )
+    if offered(name):
+        return f"Use fad.{name} instead"
+    return (
+        f"fad has no {name}: write it with NumPy's own functions, or give it its derivatives with fad.custom_vjp or "
+        "fad.custom_jvp around the call"
+    )
+
+
+def offered(name: str) -> bool:
+    """Return whether fad has a function of this full name, ``scipy.linalg.expm``."""
+    return any(has(name) for has in OFFERED)
+
+
+def _advice(at: Step) -> str:
+    if at.kind in ("store", "update"):
+        return _stored(at)
+    if at.kind == "index":
+        return f"Write fad.numpy.take(a, x, axis=0) for a[x], the index of a plain array: {at.text}"
+    if at.kind == "operator" and at.operator == "%":
+        return 'To print it, write f"{x:.3f}" for "%.3f" % x'
+    if at.kind == "call":
+        return _called(at)
+    return (
+        "Use x itself and NumPy's functions: np.sin for math.sin, fad.numpy.array([x, y]) or np.stack([x, y]) for "
+        "np.array([x, y]), a @ x for a.dot(x), and out = fad.numpy.at(out)[i].set(x) for out[i] = x"
+    )
+
+
+def _stored(at: Step) -> str:
+    name, _, index = at.text.partition("[")
+    method = {"+": "add", "*": "multiply"}.get(at.operator, "set")
+    return (
+        f"Write {name} = fad.numpy.at({name})[{index}.{method}(x) for {at.text} {at.operator}= x, "
+        "or collect the parts in a list and np.stack or np.concatenate them"
+    )
+
+
+def _called(at: Step) -> str:
+    name = at.text.rpartition(".")[2]
+    called = at.called
+    if called is not None and getattr(called, "__module__", None) == "math":
+        name = called.__name__
+        return f"math.{name} takes plain numbers. {_counterpart_of_math(name)}"
+    if called is np.array:
+        return f"Write fad.numpy.array([x, y]) for {at.text}([x, y]), or np.stack([x, y]) where all have one shape"
+    if getattr(np, name, None) is called and offered(f"numpy.{name}"):
+        return f"Write x itself for {at.text}(x), or fad.numpy.{name}(x); np.stack([x, y]) for {at.text}([x, y])"
+    if name == "dot":
+        return f"Write a @ x for {at.text}(x), a method of a plain array"
+    return f"Use x itself for {at.text}(...), and NumPy's functions (np.sin for math.sin)"
+
+
+def _counterpart_of_math(name: str) -> str:
+    own: Any = {"fabs": "abs", "ceil": "ceil", "pow": "power", "fsum": "sum"}.get(name, name)
+    if hasattr(np, own) and hasattr(math, name):
+        return f"Write np.{own}(x)"
+    special = {"lgamma": "gammaln"}.get(name, name)
+    return f"Write fad.scipy.special.{special}(x)" if offered(f"scipy.special.{special}") else "Use NumPy's functions"

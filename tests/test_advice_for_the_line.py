@@ -1,0 +1,168 @@
+"""What a user is told depends on what the line was doing, and nothing that another library says hides it."""
+
+import math
+from math import sqrt
+
+import numpy as np
+import pytest
+from refusals import X, refused
+
+import fad
+from fad import errors
+
+
+def store_part(x):
+    rows = np.zeros(3)
+    rows[1:] = x[1:]
+    return rows.sum()
+
+
+def store_one(x):
+    rows = np.zeros(3)
+    for i in range(3):
+        rows[i] = x[i] ** 2
+    return rows.sum()
+
+
+def store_in_attribute(x):
+    class Grid:
+        cells = np.zeros(3)
+
+    Grid.cells[0] = x[0]
+    return Grid.cells.sum()
+
+
+def store_sum(x):
+    rows = np.zeros(3)
+    rows += x
+    return rows.sum()
+
+
+def store_sum_of_part(x):
+    rows = np.zeros(3)
+    rows[1:] += x[1:]
+    return rows.sum()
+
+
+def several_lines(x):
+    return np.array([
+        [x[0], 1.0],
+        [0.0, x[1]],
+    ]).sum()  # fmt: skip
+
+
+LINES = [
+    (lambda x: np.array([x[0], 2.0]).sum(), ("np.array", "fad.numpy.array", "np.stack")),
+    (several_lines, ("np.array", "fad.numpy.array")),
+    (lambda x: np.asarray(x).sum(), ("np.asarray", "fad.numpy.asarray", "x itself")),
+    (lambda x: np.asarray(x, dtype=float).sum(), ("np.asarray", "x itself")),
+    (lambda x: np.ones((2, 3)).dot(x).sum(), (".dot", "a @ x")),
+    (lambda x: math.sin(x[0]), ("math.sin", "Write np.sin(")),
+    (lambda x: math.gamma(x[0]), ("math.gamma", "fad.scipy.special.gamma(")),
+    (lambda x: sqrt(x[0]), ("math.sqrt", "Write np.sqrt(")),
+    (lambda x: float(x[0]), ("float(", "x itself", "float(fad.stop_gradient(x))")),
+    (lambda x: x[0].item(), ("x[0].item(", "x itself")),
+    (lambda x: len("%.2f" % x[0]) * x[0], ("%", 'f"{x:.3f}"')),  # noqa: UP031  the old way of printing is the point
+    (store_part, ("rows[1:]", "rows = fad.numpy.at(rows)[1:].set(", "list")),
+    (store_one, ("rows[i]", "rows = fad.numpy.at(rows)[i].set(", "np.stack")),
+    (store_in_attribute, ("Grid.cells[0]", "Grid.cells = fad.numpy.at(Grid.cells)[0].set(")),
+    (store_sum, ("rows +=", "rows = rows + ")),
+    (store_sum_of_part, ("rows[1:] +=", "rows = fad.numpy.at(rows)[1:].add(")),
+]
+
+
+@pytest.mark.parametrize(("f", "texts"), LINES)
+def test_the_advice_is_for_what_the_line_does(f, texts):
+    with refused(errors.TracerConversionError, *texts):
+        fad.grad(f)(X)
+    with refused(errors.TracerConversionError, *texts):
+        fad.jvp(f, (X,), (X,))
+
+
+def test_the_advice_of_one_line_does_not_speak_of_the_others():
+    with pytest.raises(errors.TracerConversionError) as caught:
+        fad.grad(lambda x: np.array([x[0], 2.0]).sum())(X)
+    assert ".at(" not in str(caught.value)
+    assert "take" not in str(caught.value)
+    assert "@" not in str(caught.value)
+
+
+@pytest.mark.parametrize("f", [store_one, store_in_attribute])
+def test_under_vmap_too_an_item_of_a_plain_array_is_answered_with_at(f):
+    with refused(errors.BatchedValueError, "fad.numpy.at("):
+        fad.vmap(f)(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("transform", [lambda f: fad.jit(fad.grad(f)), lambda f: fad.grad(fad.jit(f))])
+def test_under_jit_too_an_item_of_a_plain_array_is_answered_with_at(transform):
+    with refused(errors.TracerConversionError, "fad.numpy.at("):
+        transform(store_one)(X)
+
+
+def test_a_batched_index_of_a_plain_array_is_answered_with_take():
+    with refused(errors.TracerConversionError, "fad.numpy.take(a, x, axis=0)"):
+        fad.vmap(lambda i: np.arange(9.0)[i])(np.ones((3, 2), int))
+
+
+def test_jit_alone_guards_what_is_stored_into_a_plain_array():
+    f = fad.jit(store_one)
+    for x in (X, 2 * X, X):
+        assert f(x) == store_one(x)
+
+
+# --- what other libraries put on top ------------------------------------------------------------------------------
+
+
+def _kepler(solver):
+    so = pytest.importorskip("scipy.optimize")
+    return lambda x: getattr(so, solver)(lambda e: e - x[0] * np.sin(e) - 1.0, 0.0, 5.0)
+
+
+@pytest.mark.parametrize("solver", ["brentq", "brenth", "bisect", "ridder"])
+def test_a_solver_in_c_that_goes_on_after_an_error_does_not_hide_it(solver):
+    with pytest.raises(errors.TracerConversionError, match=rf"scipy\.optimize\.{solver} "):
+        fad.grad(_kepler(solver))(X)
+
+
+def test_a_solver_that_fad_has_is_named():
+    with pytest.raises(errors.TracerConversionError, match=r"Use fad\.scipy\.optimize\.brentq instead"):
+        fad.grad(_kepler("brentq"))(X)
+
+
+def test_scipys_integral_of_traced_values_is_answered_with_fads():
+    integrate = pytest.importorskip("scipy.integrate")
+    with refused(errors.TracerConversionError, "Use fad.scipy.integrate.quad instead"):
+        fad.grad(lambda x: integrate.quad(lambda t: np.exp(-x[0] * t), 0.0, 1.0)[0])(X)
+
+
+def test_scipys_minimum_of_a_traced_function_is_answered_with_fads():
+    so = pytest.importorskip("scipy.optimize")
+    with refused(errors.TracerConversionError, "Use fad.scipy.optimize.minimize instead"):
+        fad.grad(lambda x: so.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3)).x[0])(X)
+
+
+def test_an_error_of_the_users_own_stays_the_users_own():
+    def f(x):
+        try:
+            return float(x[0])
+        except TypeError as error:
+            raise ValueError("my own") from error
+
+    with pytest.raises(ValueError, match="my own"):
+        fad.grad(f)(X)
+
+
+def test_what_a_user_catches_is_forgotten():
+    so = pytest.importorskip("scipy.optimize")
+
+    def f(x):
+        try:
+            so.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3))
+        except errors.FadError:
+            pass
+        except ValueError:
+            pass
+        return {}["missing"]
+
+    with pytest.raises(KeyError):
+        fad.grad(f)(X)
