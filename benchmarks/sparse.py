@@ -44,7 +44,7 @@ def row(n: int) -> str:
         milliseconds(lambda: compiled(u)),
         milliseconds(lambda: residual(u)),
     ]
-    return f"| {n} | {dense} | " + " | ".join([f"{c:.2g}" for c in cells]) + " |"
+    return f"| {n} | {dense} | " + " | ".join([f"{c:.3g}" for c in cells]) + " |"
 
 
 def on_grid(u):

@@ -1,6 +1,7 @@
 """Which outputs of a function can depend on which inputs: one run with sets of inputs beside the values.
 
-No operation states this. Elementwise operations, reductions and products are known by their archetype and parameters.
+Elementwise operations, reductions and products are known by their archetype and parameters; an operation that mixes all
+elements along some axes states which (``extra["mixes"]``), and no other states anything.
 What moves numbers (slices, reshapes, indexing, joins, paddings, permutations) is *recognised*: it is run on the numbers
 of its operand's elements, and once more on numbers drawn at random, which must come out at the places that the first
 run told. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
