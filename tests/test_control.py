@@ -173,3 +173,12 @@ def test_a_bound_or_an_index_that_is_no_integer_is_refused_as_python_refuses_it(
     for f in (lambda x: fad.fori_loop(0, 2.0, lambda i, s: s * x, 1.0), lambda x: fad.switch(1.0, [np.sin, np.cos], x)):
         with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
             around(f)(1.5)
+
+
+def test_an_unknown_way_of_checkpointing_a_loop_is_refused():
+    for loop in (
+        lambda: control.fori_loop(0, 3, lambda i, s: s, 1.0, checkpoint="some"),
+        lambda: control.scan(lambda c, x: (c, x), 1.0, np.ones(3), checkpoint="some"),
+    ):
+        with pytest.raises(ValueError, match=r"checkpoint of a loop.*'some'"):
+            loop()

@@ -133,3 +133,16 @@ def test_what_is_no_key_is_refused():
         random.normal("seed", (3,))
     with pytest.raises(TypeError, match="floating-point"):
         random.uniform(KEY, (3,), "int64")
+
+
+@pytest.mark.parametrize("a", [0.3, 1.0, 4.5])
+def test_gamma_numbers_have_their_mean_and_variance(a):
+    x = random.gamma(KEY, a, N)
+    assert abs(x.mean() - a) < 4.5 * np.sqrt(a / N)
+    assert abs(x.var() - a) < 4.5 * np.sqrt((2 * a**2 + 6 * a) / N)
+
+
+def test_classes_are_drawn_along_any_axis():
+    logits = np.where(np.arange(3)[:, None] == np.array([2, 0]), 0.0, -np.inf)  # each column has one class alone
+    assert random.categorical(KEY, logits, axis=0).tolist() == [2, 0]
+    assert random.categorical(KEY, logits.T).tolist() == [2, 0]

@@ -256,3 +256,33 @@ def test_values_that_are_not_numbers_are_the_same_when_a_checkpoint_runs_again()
     with np.errstate(all="ignore"):
         found = fad.grad(lambda x: np.sum(f(x)[2:]))(np.array([-1.0, 0.0, 2.0]))
     np.testing.assert_array_equal(found[2:], [0.5])
+
+
+def test_linearize_passes_on_what_is_returned_beside_the_output():
+    y, push, aux = fad.linearize(lambda x: (x * x, {"seen": x + 1.0}), 3.0, has_aux=True)
+    assert (y, push(2.0), aux) == (9.0, 12.0, {"seen": 4.0})
+
+
+def test_the_linear_map_of_a_constant_output_gives_zeros_like_it():
+    y, push = fad.linearize(lambda x: {"constant": np.ones(2, np.float32), "x": x}, 3.0)
+    found = push(2.0)
+    assert found["x"] == 2.0
+    np.testing.assert_array_equal(found["constant"], [0.0, 0.0])
+    assert found["constant"].dtype == y["constant"].dtype == np.float32
+
+
+def test_a_checkpoint_in_lanes_takes_what_is_not_mapped_as_it_is():
+    f = fad.checkpoint(lambda x, w: np.sin(x * np.sum(w)))
+    w = np.array([0.3, 0.9])
+    for around in (lambda f: f, fad.jit):
+        slopes = around(fad.vmap(fad.grad(f, (0, 1)), (0, None)))(X, w)
+        np.testing.assert_allclose(slopes[0], np.sum(w) * np.cos(X * np.sum(w)))
+        np.testing.assert_allclose(slopes[1], np.broadcast_to((X * np.cos(X * np.sum(w)))[:, None], (3, 2)))
+        g = around(fad.grad(lambda x, w: np.sum(fad.vmap(f, (0, None))(x, w)), (0, 1)))(X, w)
+        np.testing.assert_allclose(g[0], slopes[0])
+        np.testing.assert_allclose(g[1], np.sum(slopes[1], axis=0))
+
+
+def test_a_policy_that_checkpoint_does_not_know_is_refused():
+    with pytest.raises(ValueError, match=r"policy of checkpoint.*'some'"):
+        fad.checkpoint(np.sin, policy="some")

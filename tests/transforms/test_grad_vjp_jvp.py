@@ -231,3 +231,15 @@ def test_what_the_way_back_has_read_is_not_held_while_the_next_rule_runs():
 def test_the_derivative_of_a_maximum_in_single_precision_makes_nothing_of_double():
     graph = fad.make_graph(fad.grad(lambda x: np.sum(np.maximum(x, 0.0))))(np.ones(3, np.float32))
     assert "f64" not in str(graph)
+
+
+def test_a_vector_of_a_tree_goes_back_into_leaves_of_their_dtypes_and_kinds():
+    leaves = {"a": np.ones((2, 2), np.float32), "b": 3.0, "c": np.arange(3), "d": np.ones((), complex)}
+    flat, unravel = fad.tree.ravel(leaves)
+    assert flat.dtype == complex
+    back = unravel(flat.real)
+    for name, x in leaves.items():
+        assert back[name].dtype == np.result_type(x)
+        assert np.shape(back[name]) == np.shape(x)
+        np.testing.assert_array_equal(back[name], x)
+    assert not isinstance(back["b"], np.ndarray)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -198,3 +200,27 @@ def test_a_traced_value_that_cannot_be_found_is_refused(system):
 
     with pytest.raises(CustomRuleError, match="argument"):
         fad.grad(f, (0, 1))(a, b)
+
+
+def test_values_in_keyword_defaults_and_in_the_instance_of_a_method_are_found(system):
+    a, b = system
+
+    class Scaled(NamedTuple):
+        matrix: np.ndarray
+        scale: float
+
+        def of(self, x):
+            return self.scale * (self.matrix @ x)
+
+    def f(a, s):
+        def keyword(x, *, held=(a, s), double=2.0):
+            return 0.5 * double * held[1] * (held[0] @ x)
+
+        by_keyword = fad.custom_linear_solve(keyword, b, dense, dense)
+        by_method = fad.custom_linear_solve(Scaled(a, s).of, b, dense, dense)
+        return np.sum(by_keyword + 2 * by_method)
+
+    found = fad.grad(f, (0, 1))(a, 2.0)
+    wanted = fad.grad(lambda a, s: 3 * np.sum(np.linalg.solve(s * a, b)), (0, 1))(a, 2.0)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-12)

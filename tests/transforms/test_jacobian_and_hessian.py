@@ -90,3 +90,15 @@ def test_jacobian_of_jacobian_of_jacobian():
     wanted = np.zeros((3, 3, 3))
     wanted[range(3), range(3), range(3)] = 6.0
     np.testing.assert_allclose(third, wanted)
+
+
+def test_the_jacobian_of_no_columns_comes_with_what_is_returned_beside_the_output():
+    for jac in (fad.jacfwd, fad.jacrev, fad.jacobian):
+        found, aux = jac(lambda x: (np.concatenate([x, np.ones(2)]), "beside"), has_aux=True)(np.zeros(0))
+        assert found.shape == (2, 0)
+        assert aux == "beside"
+
+
+def test_an_unknown_mode_of_jacobian_is_refused():
+    with pytest.raises(ValueError, match=r"mode of jacobian.*'sideways'"):
+        fad.jacobian(np.sin, mode="sideways")

@@ -5,7 +5,7 @@ import pytest
 
 import fad
 import fad.numpy
-from fad.errors import LoopFallbackWarning
+from fad.errors import BatchingError, LoopFallbackWarning
 
 A = np.arange(12.0).reshape(3, 4)
 B = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
@@ -158,3 +158,29 @@ def test_batched_integers_index():
     np.testing.assert_array_equal(fad.vmap(f)(A, np.array([0, 3, 1])), [0.0, 14.0, 18.0])
     take = lambda x, i: fad.numpy.take(x, i) * 2  # x[i] would ask a plain array to read a traced index
     np.testing.assert_array_equal(fad.vmap(take, (None, 0))(A[0], np.array([0, 3, 1])), [0.0, 6.0, 2.0])
+
+
+def test_axes_may_be_a_tree_of_dicts_and_lists_within_the_arguments():
+    tree = {"a": np.arange(6.0).reshape(2, 3), "b": [np.arange(3.0), 2.0]}
+    found = fad.vmap(lambda t: t["a"] * t["b"][0] * t["b"][1], ({"a": 1, "b": [0, None]},))(tree)
+    np.testing.assert_array_equal(found, (tree["a"] * tree["b"][0] * 2.0).T)
+    out = fad.vmap(lambda x: {"x": x, "y": x}, out_axes={"x": 1, "y": 0})(tree["a"])
+    np.testing.assert_array_equal(out["x"], tree["a"].T)
+    np.testing.assert_array_equal(out["y"], tree["a"])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: fad.vmap(np.sin, out_axes=None)(x), "out_axes=None"),
+        (lambda x: fad.vmap(np.sin, out_axes=2)(x), "only 2 axes"),
+        (lambda x: fad.vmap(np.sin, (0, 0))(x), "2 entries"),
+        (lambda x: fad.vmap(np.sin, ("first",))(x), "made of ints and None"),
+        (lambda x: fad.vmap(lambda t: t["a"], ({"b": 0},))({"a": x}), "prefix"),
+        (lambda x: fad.vmap(lambda r: r if np.sum(r) > 2.5 else r[:1])(x), "different shapes"),
+        (lambda x: fad.vmap(lambda r: r if np.sum(r) > 2.5 else (r, r))(x), "different structures"),
+    ],
+)
+def test_axes_and_results_that_do_not_fit_are_refused(call, said):
+    with pytest.raises(BatchingError, match=said):
+        call(np.arange(4.0).reshape(2, 2))
