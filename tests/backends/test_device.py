@@ -44,6 +44,7 @@ TRANSFORMS = {
     "jvp": lambda f: fad.jvp(f, (on_device(X),), (on_device(X),)),
     "vmap": lambda f: fad.vmap(f)(on_device(np.stack([X, X]))),
     "hvp": lambda f: fad.grad(lambda x: np.sum(fad.grad(f)(x)))(on_device(X)),
+    "jet": lambda f: fad.jet(f, (on_device(X),), ([on_device(X), on_device(X)],)),
     "linearize": lambda f: fad.linearize(f, on_device(X)),
 }
 
@@ -176,6 +177,24 @@ def test_a_gradient_copies_nothing_to_the_host_in_silence(program):
     for d, h in zip(fad.tree.leaves(device_grads), fad.tree.leaves(grads), strict=True):
         assert type(d) is DeviceArray
         np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-12)
+
+
+@pytest.mark.parametrize("program", [mlp, cnn, loop, recurrent])
+def test_a_power_series_copies_nothing_to_the_host_in_silence(program):
+    loss, params, rest = program(np.random.default_rng(0))
+
+    def jet(params, rest):
+        leaves, structure = fad.tree.flatten(params)
+        series = fad.tree.unflatten(structure, [[0.1 * x, -0.2 * x, 0.1 * x] for x in leaves])
+        return fad.jet(lambda p: loss(p, *rest), (params,), (series,))
+
+    expected = fad.tree.leaves(jet(params, rest))
+    placed = on_device((params, rest))
+    with no_copies():
+        found = fad.tree.leaves(jet(*placed))
+    for d, h in zip(found, expected, strict=True):
+        assert type(d) is DeviceArray
+        np.testing.assert_allclose(fad.device_get(d), h, rtol=1e-10)
 
 
 @pytest.mark.parametrize("program", [mlp, cnn, loop, recurrent])
