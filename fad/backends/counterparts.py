@@ -63,6 +63,22 @@ def _missing(backend: Any, library: str, name: str) -> BackendFunctionError:
     )
 
 
+# --- what a device does not say --------------------------------------------------------------------------------------
+
+
+def definite(low: Any, a: Any) -> Any:
+    """Return Cholesky factors of a device, NaN where the matrix is not positive definite.
+
+    Its library stops there, and says so to those who wait. The factor's diagonal has no positive number then, or its
+    row does not give the matrix's diagonal: a square is not negative, and what is left for it is not positive.
+    """
+    on = np.diagonal(a, axis1=-2, axis2=-1).real
+    within = 4.0 * (a.shape[-1] + 1) * float(np.finfo(low.dtype).eps)
+    right = np.abs(np.sum(np.abs(low) ** 2, -1) - on) <= within * on
+    right = right & (np.diagonal(low, axis1=-2, axis2=-1).real > 0)
+    return np.where(np.all(right, -1)[..., None, None], low, np.nan)
+
+
 # --- what array libraries say, in fad's words -------------------------------------------------------------------------
 
 _MIXED = (

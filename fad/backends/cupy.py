@@ -14,6 +14,7 @@ from typing import Any
 
 import cupy
 
+from fad.backends.counterparts import definite
 from fad.errors import BackendNotFoundError
 
 try:
@@ -28,12 +29,13 @@ name = "cupy"
 array_type: type = cupy.ndarray
 # Functions that are computed by fad's own formulas although NumPy's protocols lead to CuPy. Most of CuPy's copy numbers
 # to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like` and its kin
-# take an empty shape for none; `polyfit` multiplies the caller's values by the weights, in place; `histogram` adds up
-# weights in double precision alone; and where CuPy lacks a ufunc, NumPy's error would print, and so copy, its operands.
+# take an empty shape for none; `cholesky` leaves numbers where there is no factor; `polyfit` multiplies the caller's
+# values by the weights, in place; `histogram` adds up weights in double precision alone; and where CuPy lacks a ufunc,
+# NumPy's error would print, and so copy, its operands.
 avoided = frozenset({
     "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "repeat", "histogram",
     "sliding_window_view", "argpartition", "polymul", "poly", "polyfit", "pinv", "cond", "lstsq", "eig", "eigvals",
-    "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat",
+    "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat", "cholesky",
 })  # fmt: skip
 
 
@@ -118,7 +120,8 @@ def _eigh(a: Any, b: Any = None, lower: bool = True) -> tuple:
     if b is None:
         return cupy.linalg.eigh(a, "L" if lower else "U")
     # a v = b v w is, with b = l l^H, the eigenproblem of one Hermitian matrix, l^-1 a l^-H.
-    inverse = cupy.linalg.inv(cupy.linalg.cholesky(_hermitian(b, lower)))
+    b = _hermitian(b, lower)
+    inverse = cupy.linalg.inv(definite(cupy.linalg.cholesky(b), b))
     w, v = cupy.linalg.eigh(inverse @ _hermitian(a, lower) @ inverse.conj().T)
     return w, inverse.conj().T @ v
 

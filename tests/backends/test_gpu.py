@@ -204,6 +204,18 @@ def test_functions_of_scipy_run_on_the_gpu_where_cupy_has_them():
 
 
 @on_a_gpu
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_a_matrix_that_is_not_positive_definite_has_no_factor_of_numbers(dtype):
+    good = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    bad = fad.device_put((np.stack([good, good - 2.5 * np.eye(3)])).astype(dtype), "cupy")
+    for factor in (fad.numpy.linalg.cholesky, fad.jit(np.linalg.cholesky), fad.vmap(np.linalg.cholesky)):
+        found = np.isnan(fad.device_get(factor(bad))).all((1, 2))
+        np.testing.assert_array_equal(found, [False, True])
+    assert np.isnan(fad.device_get(fad.grad(lambda a: np.sum(np.abs(np.linalg.cholesky(a))))(bad[1]))).all()
+    assert np.isnan(fad.device_get(fad.scipy.linalg.eigh(bad[0], bad[1])[0])).all()
+
+
+@on_a_gpu
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32", "int64"])
 def test_values_are_added_at_repeated_places_in_every_dtype(dtype, cupy):
     target, index = np.arange(8).reshape(4, 2).astype(dtype), np.array([0, 2, 0])

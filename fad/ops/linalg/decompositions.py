@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends.counterparts import definite
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -29,6 +30,10 @@ from fad.ops.structural import as_array
 # --- cholesky ------------------------------------------------------------------------------------------------------
 
 
+def _factor(a):
+    return np.linalg.cholesky(a) if type(a) is np.ndarray else definite(np.linalg.cholesky(a), a)
+
+
 def _lower_half(x):
     """Return the lower triangle with half the diagonal."""
     return np.tril(x) - 0.5 * (diagonal(x)[..., None] * eye_like(x, x.shape[-1]))
@@ -49,7 +54,7 @@ def _cholesky_vjp(ct, y, a):
 
 _cholesky_rule_p = Primitive(
     "cholesky_rule",
-    np.linalg.cholesky,
+    _factor,
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
@@ -58,7 +63,7 @@ _cholesky_rule_p = Primitive(
 # The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
     "cholesky_of",
-    np.linalg.cholesky,
+    _factor,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
     extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a)), "refuses": "indefinite"},
@@ -80,7 +85,8 @@ def cholesky(a, /, *, upper=False):
     """Return the Cholesky factor of Hermitian positive-definite matrices: lower, or upper with ``a = u^H u``.
 
     The derivative is that among Hermitian matrices, so that a gradient is Hermitian.
-    Raises numpy.linalg.LinAlgError for a matrix that is not positive definite.
+    Raises numpy.linalg.LinAlgError for a matrix that is not positive definite; on a device, which would have to be
+    waited for, its factor is NaN.
     """
     a = inexact(as_array(a))
     return h(bind(cholesky_p, h(a))) if upper else bind(cholesky_p, a)
