@@ -19,6 +19,8 @@ from fad.errors import (
     ShapeMismatchError,
 )
 from fad.sparse.colouring import planned, planned_symmetric
+from fad.testing.programs import SMOOTH
+from fad.testing.strategies import programs_and_points
 
 X = np.linspace(-1.0, 1.5, 12)
 
@@ -140,6 +142,27 @@ def test_every_entry_of_a_symmetric_matrix_is_read_off_products_from_the_right(p
     np.testing.assert_array_equal((right @ entries).reshape(-1)[plan.take], entries[plan.places])
     assert len(left) == 0
     assert plan.pushes <= n
+
+
+# Programs most of whose steps keep a derivative sparse: without sums over everything.
+LOCAL = {name: step for name, step in SMOOTH.items() if not any(w in name for w in ("mean", "dot", "@", "loop"))}
+
+
+@given(programs_and_points(inputs=2, table={**LOCAL, "x - roll(y)": lambda x, y: x - np.roll(y, 1)}))
+@settings(deadline=None)
+def test_on_random_programs_the_sparse_jacobian_is_the_dense_one(drawn):
+    f, xs = drawn
+    found = fad.sparse.jacobian(f, argnums=(0, 1))(*xs).toarray()
+    dense = np.concatenate(fad.jacobian(f, argnums=(0, 1))(*xs), axis=1)
+    np.testing.assert_allclose(found, dense, rtol=1e-9, atol=1e-9)
+
+
+@given(programs_and_points(inputs=1))
+@settings(deadline=None)
+def test_on_random_programs_the_sparse_hessian_is_the_dense_one(drawn):
+    f, (x,) = drawn
+    found = fad.sparse.hessian(f.scalar)(x).toarray()
+    np.testing.assert_allclose(found, fad.hessian(f.scalar)(x), rtol=1e-9, atol=1e-9)
 
 
 def _moving(x):
