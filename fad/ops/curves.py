@@ -24,6 +24,7 @@ def _interp_samples(s):
         call(s.real(3, 2), xp, s.real(5)),
         call(s.real(4, low=-3.0, high=3.0), xp, s.real(5), left=0.5, right=-1.0),
         call(s.real(4), xp, s.real(5), period=3.5),
+        call(s.real(4), xp, s.real(5), period=-3.5),
         call(s.real(), np.array([0.5]), s.real(1)),
     ]
 
@@ -37,6 +38,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
         raise ValueError("interp needs vectors xp and fp of one length, not zero")
     if period is not None:
+        if outcome(as_array(period) == 0):
+            raise ValueError("period must be a non-zero value")
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
     n = xp.shape[0]

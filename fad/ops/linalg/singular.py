@@ -252,6 +252,10 @@ def lstsq(a, b, rcond=None):
     The derivative is that among matrices of the same rank.
     """
     a, b = inexact(as_array(a)), inexact(as_array(b))
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        raise np.linalg.LinAlgError(
+            f"lstsq takes a matrix and a vector or matrix, but the shapes are {a.shape} and {b.shape}"
+        )
     m, n = a.shape
     if b.shape[0] != m:
         raise np.linalg.LinAlgError("Incompatible dimensions")
@@ -300,7 +304,9 @@ matrix_rank_p = Primitive(
 
 
 @public(np.linalg.matrix_rank, flat=True, samples=lambda s: [
-    call(s.real(3, 2)), call(s.real(2, 3, 3), tol=0.1), call(s.real(3, 3), rtol=1e-3)])  # fmt: skip
+    call(s.real(3, 2)), call(s.real(2, 3, 3), tol=0.1), call(s.real(3, 3), rtol=1e-3),
+    call(np.diag([1.0, 1e-2, 1e-4]), rtol=1e-3), call(np.diag([10.0, 1e-2, 1e-4]), tol=1e-3),
+    call(np.diag([1.0, -1.0, 0.0]), hermitian=True)])  # fmt: skip
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     """Return the number of singular values above a tolerance; flat."""
     options = {} if rtol is None else {"rtol": rtol}
@@ -316,6 +322,7 @@ def _kinks_of_cond(x, p=None):
 @public(np.linalg.cond, kinks=_kinks_of_cond, samples=lambda s: [
     call(_near_rank(s, 3, 3)), call(_near_rank(s, 3, 2), 2), call(_near_rank(s, 3, 2), -2),
     call(np.stack([_near_rank(s, 3, 3), _near_rank(s, 3, 3)])), call(_near_rank(s, 3, 3), "fro"),
+    call(_near_rank(s, 4, 3), 2), call(_near_rank(s, 3, 4), -2),
     call(_near_rank(s, 3, 3), 1)])  # fmt: skip
 def cond(x, p=None):
     """Return condition numbers: largest by smallest singular value, or ``norm(x, p) * norm(inv(x), p)``."""

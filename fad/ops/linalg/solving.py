@@ -239,6 +239,7 @@ def slogdet(a):
 @public(np.linalg.tensorsolve, samples=lambda s: [
     call(regular(s, 6, 6).reshape(2, 3, 6), s.real(2, 3)),
     call(np.moveaxis(regular(s, 6, 6).reshape(2, 3, 3, 2), 0, -1), s.real(3, 2).T, axes=(0,)),
+    call(np.moveaxis(regular(s, 6, 6).reshape(2, 3, 6), 2, 1), s.real(2, 3), axes=(1,)),
 ])  # fmt: skip
 def tensorsolve(a, b, axes=None):
     """Solve ``tensordot(a, x, x.ndim) == b`` for x."""
