@@ -39,7 +39,7 @@ _FUNCTIONS = {
     "maximum": "({0} >= {1} || {0} != {0} ? {0} : {1})", "minimum": "({0} <= {1} || {0} != {0} ? {0} : {1})",
 }  # fmt: skip
 # Products, sums and differences of floating-point numbers in words that no compiler contracts: each is rounded, as by
-# its operation alone. That is no option of the compiler, for CuPy's functions of numbers have theirs contracted.
+# its operation alone. That is no option of the compiler: a library's own functions of numbers have theirs contracted.
 _ROUNDED = {
     (op, kind): f"__{letter}{name}_rn({{0}}, {{1}})"
     for op, name in ((ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"))
