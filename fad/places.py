@@ -19,6 +19,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MACHINERY = (
     _HERE, "<__array_function__", "<frozen importlib", os.sep + "importlib" + os.sep,
     os.sep + "numpy" + os.sep, os.sep + "scipy" + os.sep, os.sep + "optree" + os.sep,
+    *(os.sep + name + os.sep for name in ("matplotlib", "mpl_toolkits", "pandas", "sklearn", "seaborn", "skimage")),
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
 
@@ -127,8 +128,12 @@ def _named(node: ast.expr, frame: types.FrameType) -> Any:
     return next((scope[node.id] for scope in scopes if node.id in scope), None)
 
 
+# Libraries that make plain arrays of what they are given. NumPy asks its protocols first, with a few exceptions.
+_LIBRARIES = {"scipy", "matplotlib", "pandas", "sklearn", "seaborn", "skimage"}
+
+
 def library_function() -> str:
-    """Return the public name of the SciPy (or undispatched NumPy) function that is running, or ``''`` for none.
+    """Return the public name of the function of another library that is running, or ``''`` for none.
 
     It is what the user called: the outermost of the library's frames that follow each other on the stack.
     """
@@ -136,7 +141,7 @@ def library_function() -> str:
     found = ""
     while frame is not None:
         parts = frame.f_globals.get("__name__", "").split(".")
-        if parts[0] == "scipy" and len(parts) > 1:
+        if parts[0] in _LIBRARIES and len(parts) > 1:
             found = _public_name(frame, parts) or found or ".".join(parts[:2])
         elif parts[0] == "numpy":
             found = _undispatched(frame, parts) or found

@@ -166,3 +166,76 @@ def test_what_a_user_catches_is_forgotten():
 
     with pytest.raises(KeyError):
         fad.grad(f)(X)
+
+
+def test_a_traced_array_given_to_a_plot_shows_the_users_line_and_how_to_look_at_it():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    with refused(errors.TracerConversionError, "plot(fad.stop_gradient(x))"):
+        fad.grad(lambda x: (plt.plot(x), x.sum())[1])(X)
+    plt.close("all")
+    shown = fad.grad(lambda x: (plt.plot(fad.stop_gradient(x)), x.sum())[1])(X)
+    np.testing.assert_array_equal(shown, 1.0)
+    plt.close("all")
+
+
+def test_a_traced_array_given_to_an_estimator_shows_the_users_line():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    with refused(errors.TracerConversionError, "sklearn"):
+        fad.grad(lambda x: linear_model.Ridge().fit(x[:, None], x).coef_.sum())(X)
+
+
+@pytest.mark.parametrize(
+    ("f", "texts"),
+    [
+        (lambda x: np.full(3, x[0]).sum(), ("fad.numpy.full(...) for np.full(...)",)),
+        (lambda x: np.mean([x[0], x[1]]), ("fad.numpy.mean(...)", "np.stack([x, y])")),
+        (lambda x: np.r_[x, 1.0].sum(), ("fad.numpy.r_[", "np.concatenate")),
+        (lambda x: np.c_[x, x].sum(), ("fad.numpy.c_[", "np.column_stack")),
+        (lambda x: np.random.default_rng(0).normal(x).sum(), ("normal(size=x.shape)",)),
+    ],
+)
+def test_a_function_of_numpy_that_asks_no_protocol_is_answered_with_fads(f, texts):
+    with refused(errors.TracerConversionError, *texts):
+        fad.grad(f)(X)
+
+
+@pytest.mark.parametrize(("name", "kin"), [("fsolve", "root"), ("bisect", "brentq"), ("minimize_scalar", "minimize")])
+def test_a_solver_that_fad_has_under_another_name_is_answered_with_it(name, kin):
+    so = pytest.importorskip("scipy.optimize")
+    arguments = {"fsolve": (1.0,), "bisect": (0.0, 5.0), "minimize_scalar": ()}[name]
+    with pytest.raises(errors.TracerConversionError, match=rf"Use fad\.scipy\.optimize\.{kin} instead"):
+        fad.grad(lambda x: getattr(so, name)(lambda e: e * e - x[0], *arguments))(X)
+
+
+@pytest.mark.parametrize("look", [np.mean, float, np.asarray, lambda x: x[0].item(), lambda x: np.array([x])])
+def test_a_history_of_traced_values_is_answered_with_what_to_keep(look):
+    history = []
+    fad.grad(lambda x: (history.append(x.sum()), x.sum())[1])(X)
+    with refused(errors.LeakedTracerError, "after a reverse-mode transform", "keep fad.stop_gradient(x)"):
+        look(history if look in (np.mean, np.asarray) else history[0] if look is float else [history[0]][0][None])
+
+
+def test_an_unregistered_dataclass_is_answered_with_how_to_register_it():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Ray:
+        origin: np.ndarray
+        direction: np.ndarray
+
+    ray = Ray(X, 2 * X)
+    with refused(errors.UnsupportedInputError, "fad.tree.register_dataclass(Ray)"):
+        fad.grad(lambda r: r.origin @ r.direction)(ray)
+    fad.tree.register_dataclass(Ray)
+    np.testing.assert_array_equal(fad.grad(lambda r: r.origin @ r.direction)(ray).origin, 2 * X)
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vmap"])
+def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(name):
+    transform = getattr(fad, name)
+    with pytest.raises(TypeError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f\(x\)\)"):
+        transform(np.sum(X))
+    if name != "vmap":
+        with pytest.raises(errors.ArgnumsError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f, x\)"):
+            transform(np.sum, X)

@@ -20,6 +20,18 @@ from fad.places import Step, is_machinery, library_function, step
 OFFERED: list[Callable[[str], bool]] = []
 
 _OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods of its matrices are named
+_SPARSE = re.compile(r"scipy\.sparse\.\w+")  # what makes one
+# Functions of SciPy that fad has under the name of their kin.
+_KIN = {
+    f"scipy.optimize.{name}": f"scipy.optimize.{kin}"
+    for kin, names in {
+        "root": ["fsolve", "broyden1", "broyden2", "anderson", "newton_krylov"],
+        "brentq": ["brenth", "bisect", "ridder", "toms748"],
+        "least_squares": ["leastsq", "curve_fit"],
+        "minimize": ["minimize_scalar", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell"],
+    }.items()
+    for name in names
+}
 _BARE = "for the bare number, float(fad.stop_gradient(x))"
 
 
@@ -88,6 +100,9 @@ def _by_library(error: Exception) -> bool:
     return end is not None and is_machinery(end.tb_frame.f_code.co_filename)
 
 
+_SAME = {"asarray", "asanyarray", "ascontiguousarray", "asfortranarray"}  # give an array back as it is
+
+
 # --- advice ------------------------------------------------------------------------------------------------------
 
 
@@ -102,13 +117,18 @@ def _to_library(name: str, what: str) -> TracerConversionError:
 
 def _instead(name: str) -> str:
     """Return what to write instead of a library's function that makes plain arrays of its arguments."""
-    if _OF_SPARSE.fullmatch(name):
+    if _OF_SPARSE.fullmatch(name) or (_SPARSE.fullmatch(name) and not offered(name)):
         return (
             "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
             "a matrix of traced numbers"
         )
     if offered(name):
         return f"Use fad.{name} instead"
+    kin = _KIN.get(name, "")
+    if offered(kin):
+        return f"Use fad.{kin} instead"
+    if name.partition(".")[0] not in ("numpy", "scipy"):
+        return f"Look at the numbers with {name}(fad.stop_gradient(x)), or return x and look at it then"
     return (
         f"fad has no {name}: write it with NumPy's own functions, or give it its derivatives with fad.custom_vjp or "
         "fad.custom_jvp around the call"
@@ -123,6 +143,8 @@ def offered(name: str) -> bool:
 def _advice(at: Step) -> str:
     if at.kind in ("store", "update"):
         return _stored(at)
+    if at.kind == "index" and (joined := re.search(r"\b[rc]_\[", at.text)):
+        return f"Write fad.numpy.{joined[0]}...] for {at.text}, or np.concatenate and np.column_stack"
     if at.kind == "index":
         return f"Write fad.numpy.take(a, x, axis=0) for a[x], the index of a plain array: {at.text}"
     if at.kind == "operator" and at.operator == "%":
@@ -152,10 +174,13 @@ def _called(at: Step) -> str:
         return f"math.{name} takes plain numbers. {_counterpart_of_math(name)}"
     if called is np.array:
         return f"Write fad.numpy.array([x, y]) for {at.text}([x, y]), or np.stack([x, y]) where all have one shape"
-    if getattr(np, name, None) is called and offered(f"numpy.{name}"):
-        return f"Write x itself for {at.text}(x), or fad.numpy.{name}(x); np.stack([x, y]) for {at.text}([x, y])"
+    if getattr(np, name, None) is called is not None and offered(f"numpy.{name}"):
+        listed = f"fad.numpy.{name}(...) for {at.text}(...), or np.stack([x, y]) for a list in it"
+        return f"Write x itself, or {listed}" if name in _SAME else f"Write {listed}"
     if name == "dot":
         return f"Write a @ x for {at.text}(x), a method of a plain array"
+    if name == "normal":
+        return f"Write x + {at.text}(size=x.shape), for NumPy draws plain numbers"
     return f"Use x itself for {at.text}(...), and NumPy's functions (np.sin for math.sin)"
 
 

@@ -158,6 +158,7 @@ class Tracer:
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        self.trace.check_alive()
         raise self.trace.refusal(to_array(self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -293,6 +294,7 @@ class Trace:
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
+        self.check_alive()
         raise self.refusal(to_number(self.kind))
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
@@ -330,9 +332,10 @@ class Trace:
 
 
 def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
+    kind = trace.kind if " " in trace.kind else f"the {trace.kind}"  # "a reverse-mode transform", "the vmap"
     return LeakedTracerError(
-        f"a traced value was used after the {trace.kind} that made it had finished. "
-        "It was kept in a list, an attribute or a global; return it from the function instead (has_aux=True)"
+        f"a traced value was used after {kind} that made it had finished. It was kept in a list, an attribute or a "
+        "global; return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
     )
 
 

@@ -107,7 +107,7 @@ def odeint(
     func : callable
         ``func(y, t, *args)``, or ``func(t, y, *args)`` if `tfirst`.
     y0 : array or pytree
-        The state at ``t[0]``.
+        The state at ``t[0]``. A number, or a list of numbers, is a vector, as in SciPy.
     t : array
         Times, increasing or decreasing.
     args, rtol, atol
@@ -128,6 +128,10 @@ def odeint(
     >>> fad.grad(end)(2.0).round(6), fad.grad(fad.grad(end))(2.0).round(6)
     (np.float64(-0.135335), np.float64(0.135335))
     """
+    if isinstance(y0, (list, tuple)) and not any(np.ndim(x) or isinstance(x, (list, tuple, dict)) for x in y0):
+        y0 = np.stack(y0)
+    elif isinstance(y0, (int, float, complex)) or getattr(y0, "ndim", 1) == 0:
+        y0 = np.reshape(y0, 1)
     flat, unravel = tree.ravel(y0) if not hasattr(y0, "ndim") or y0.ndim != 1 else (y0, lambda y: y)
 
     def field(s, y, *rest):
@@ -135,7 +139,7 @@ def odeint(
         out = func(s, state, *rest) if tfirst else func(state, s, *rest)
         return out if hasattr(out, "ndim") and out.ndim == 1 else tree.ravel(out)[0]
 
-    t = as_value(t, "the times of odeint")
+    t = np.stack(t) if isinstance(t, (list, tuple)) else as_value(t, "the times of odeint")
     method = "LSODA" if adjoint == "continuous" else "RK45"
     solution = solve_ivp(field, (t[0], t[-1]), flat, method, t, args=args, adjoint=adjoint, rtol=rtol, atol=atol)
     if not solution.success:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, same_structure
 from fad.errors import (
+    ArgnumsError,
     DtypeMismatchError,
     IntegerInputError,
     ShapeMismatchError,
@@ -90,8 +92,29 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return x
     raise UnsupportedInputError(
         f"{what} has a leaf of type {kind.__name__} ({x!r:.60}); fad takes arrays and numbers, in lists, tuples, "
-        "dictionaries and classes known to fad.tree.register_node"
+        f"dictionaries and classes known to it: {_how_to_register(kind)}"
     )
+
+
+def _how_to_register(kind: type) -> str:
+    name = kind.__name__
+    if dataclasses.is_dataclass(kind):
+        return f"write @fad.tree.register_dataclass above @dataclass of {name}, or fad.tree.register_dataclass({name})"
+    return f"fad.tree.register_node({name}, flatten, unflatten)"
+
+
+def check_function(fun: Any, what: str, argnums: Any = 0) -> None:
+    """Raise at once if a transform was given the value of a function, or the function's argument too."""
+    if not callable(fun):
+        kind = type(fun).__name__
+        raise TypeError(
+            f"{what} takes a function, and was given a {kind}: write fad.{what}(f)(x) for fad.{what}(f(x))"
+        )
+    if getattr(argnums, "ndim", 0):
+        raise ArgnumsError(
+            f"argnums of {what} says which arguments to differentiate, as 0 or (0, 1), and was given a "
+            f"{type(argnums).__name__}: write fad.{what}(f)(x) for fad.{what}(f, x)"
+        )
 
 
 def finished(x: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fad import tree
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
-from fad.transforms.check import as_primal, as_value, zeros_like
+from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
 
 
@@ -130,6 +130,7 @@ def grad(
     >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
+    check_function(fun, "grad", argnums)
     evaluate = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, argnames=argnames)
 
     @functools.wraps(fun, updated=())
@@ -163,6 +164,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (np.float64(9.0), np.float64(6.0))
     """
+    check_function(fun, "value_and_grad", argnums)
 
     @functools.wraps(fun, updated=())
     def evaluate(*args, **kwargs):

@@ -12,7 +12,7 @@ from fad import tree
 from fad.backends import made_like
 from fad.core.tracer import Tracer
 from fad.errors import ComplexGradientError
-from fad.transforms.check import as_primal, as_value
+from fad.transforms.check import as_primal, as_value, check_function
 from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import Tape, vjp
@@ -172,6 +172,7 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
+    check_function(fun, "jacfwd", argnums)
     return _jacobian(_forward, "jacfwd", fun, argnums, has_aux, holomorphic, chunk_size, argnames)
 
 
@@ -190,6 +191,7 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
+    check_function(fun, "jacrev", argnums)
     return _jacobian(_reverse, "jacrev", fun, argnums, has_aux, holomorphic, chunk_size, argnames)
 
 
@@ -219,6 +221,7 @@ def jacobian(
     >>> jacobian(lambda x: np.array([[1.0, 2.0]]) @ x)(np.ones(2))
     array([[1., 2.]])
     """
+    check_function(fun, "jacobian", argnums)
     modes = {"auto": _cheaper, "fwd": _forward, "rev": _reverse}
     if mode not in modes:
         raise ValueError(f"mode of jacobian must be 'auto', 'fwd' or 'rev', not {mode!r}")
@@ -264,6 +267,7 @@ def hessian(
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    check_function(fun, "hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
     return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
 
@@ -334,6 +338,7 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     >>> elementwise_grad(np.sin)(np.zeros(3))
     array([1., 1., 1.])
     """
+    check_function(fun, "elementwise_grad", argnums)
 
     @functools.wraps(fun, updated=())
     def evaluate(*args, **kwargs):

@@ -23,7 +23,7 @@ from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
-from fad.transforms.check import as_operand, as_value, finished
+from fad.transforms.check import as_operand, as_value, check_function, finished
 
 _warned: set[str] = set()
 
@@ -145,6 +145,7 @@ class BatchTrace(Trace):
         return self.decide(x.value)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
+        self.check_alive()
         raise BatchedValueError(
             f"a Python number was asked of a batched value, which stands for {self.size} numbers inside vmap. "
             f"{instead_of_number()}; to see the numbers, print(x)"
@@ -205,6 +206,7 @@ def vmap(
     >>> vmap(lambda x: x * 2 if x > 0 else x)(np.array([-1.0, 1.0]))
     array([-1.,  2.])
     """
+    check_function(fun, "vmap")
     if on_branch not in ("split", "error"):
         raise ValueError(f"on_branch must be 'split' or 'error', not {on_branch!r}")
     if chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):

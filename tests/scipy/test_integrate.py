@@ -142,6 +142,19 @@ def test_odeint_equals_scipys():
     np.testing.assert_allclose(found, si.odeint(lambda y, t: -y * t, [1.0, 2.0], times), rtol=1e-6)
 
 
+
+@pytest.mark.parametrize("y0", [1.0, np.array(1.0), [1.0, 2.0], (1.0, 2.0)])
+def test_odeint_takes_numbers_and_lists_of_them_as_scipy_does(y0):
+    times = [0.0, 0.5, 1.0]
+    rates = lambda y, t: [-a for a in y]
+    expected = si.odeint(rates, y0, times)
+    found = ours.odeint(rates, y0, times)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    slope = fad.grad(lambda k: ours.odeint(lambda y, t: [-k * a for a in y], y0, times)[-1, 0])(1.0)
+    assert slope == pytest.approx(-np.exp(-1.0), rel=1e-6)
+
+
 # --- quad -----------------------------------------------------------------------------------------------------------
 
 
