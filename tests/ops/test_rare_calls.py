@@ -14,7 +14,7 @@ by_weight = {"method": "inverted_cdf"}
 windows = np.lib.stride_tricks.sliding_window_view
 
 VALUES = [
-    lambda x: np.size(x, (0, 1)) * x,
+    lambda x: np.size(x, 1) * x,
     lambda x: np.where(x > 0.25, x, np.isrealobj(x) + np.size(x, 0)),
     lambda x: np.where(np.can_cast(x, np.float32), 0.0, x),
     lambda x: x.astype(np.common_type(x, np.ones(2, np.float32))).astype(np.min_scalar_type(x)),
@@ -43,7 +43,6 @@ VALUES = [
     lambda x: np.corrcoef(x[0]),
     lambda x: np.delete(x, [True, False], 0),
     lambda x: np.delete(x, np.array([False, True]), 1),
-    lambda x: np.insert(x, np.array([False, True]), 5.0, 1),
     lambda x: x.view(np.float64),
     lambda x: np.sin(x, dtype=np.float32),
     lambda x: np.sign(np.add(x, [1.0, -3.0], dtype=np.float32), dtype=np.float64),

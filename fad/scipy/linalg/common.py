@@ -77,10 +77,6 @@ def without_newer_arguments(function: Callable, theirs: Callable) -> Callable:
     return refusing
 
 
-def is_complex(*xs: Any) -> bool:
-    return any(np.asarray(x).dtype.kind == "c" if not hasattr(x, "dtype") else x.dtype.kind == "c" for x in xs)
-
-
 def double(a: Any) -> Any:
     """Return an array in double precision: what some of SciPy's functions always give."""
     return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)

@@ -24,7 +24,6 @@ from fad.ops.linalg.common import (
     reciprocal_gaps,
     row,
     rule_batch,
-    warn_if_repeated,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
 from fad.ops.norms import kinks_of_matrix
@@ -82,16 +81,9 @@ def _eigh_differentiated(a, *b, lower):
     return bind(_pencil_p if b else eigh_rule_p, *operands, *parted(w, v, max((a, *b), key=depth)))
 
 
-def _direct_jvp(tangents, y, xs, params):
-    warn_if_repeated(y[0])
-    tangents = [None if x is None else 0.5 * (x + h(x)) for x in tangents]
-    return (_pencil_jvp if len(xs) > 1 else eigh_rule_p.jvp)(tangents, y, xs, params)
-
-
 _eigh_p = Primitive(
     "scipy_eigh",
     over_stacks(_values_and_vectors, 2),
-    jvp=_direct_jvp,
     batch=stacked(lambda: _eigh_p),
     multi=True,
     extra={"differentiated": _eigh_differentiated, "refuses": "indefinite"},

@@ -289,7 +289,7 @@ def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant
     if up < 1 or down < 1:
         raise ValueError("up and down must be >= 1")
     if cval is not None and padtype != "constant":
-        raise ValueError("cval has no effect when padtype is ", padtype)
+        raise ValueError(f"cval has no effect when padtype is {padtype!r}")
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
     common = math.gcd(int(up), int(down))

@@ -146,11 +146,6 @@ poch = special(
 )
 
 
-def _log_rgamma_times(z, x):
-    """Return z times the derivative of log(1/gamma) at x, by its limit at the poles, where z is 0."""
-    return -z * sc.digamma(x)
-
-
 def _binom_upper(z, n, k):
     pole = (n - k + 1.0 <= 0.0) & (z == 0)
     x = np.where(pole, n - k + 1.0, 1.0)

@@ -153,5 +153,5 @@ def sph_harm_y(n, m, theta, phi):
 
 
 def legendre_p(n, z):
-    """Return the Legendre polynomial of degree n, as scipy.special.legendre_p without derivatives."""
-    return eval_legendre(n, z)
+    """Return the Legendre polynomial of degree n, with an axis of length 1 in front, as SciPy does."""
+    return eval_legendre(n, z)[None]
