@@ -152,6 +152,19 @@ def test_an_error_of_the_users_own_stays_the_users_own():
         fad.grad(f)(X)
 
 
+@pytest.mark.parametrize("error", [ValueError, np.linalg.LinAlgError])
+def test_what_a_user_catches_does_not_hide_a_later_error(error):
+    interpolate = pytest.importorskip("scipy.interpolate")
+
+    def f(x):
+        with pytest.raises(errors.TracerConversionError):
+            interpolate.griddata(np.eye(3, 2), x, np.zeros((1, 2)))
+        return np.sum(x @ np.ones((7, 2)) if error is ValueError else np.linalg.inv(x[:1, None] * np.zeros((2, 2))))
+
+    with pytest.raises(error):
+        fad.grad(f)(X)
+
+
 def test_what_a_user_catches_is_forgotten():
     so = pytest.importorskip("scipy.optimize")
 

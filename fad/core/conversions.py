@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def written_into(what: str) -> TracerConversionError:
     )
 
 
-def own_error(error: Exception, refused: FadError | None) -> FadError | None:
+def own_error(error: Exception, refused: TracerConversionError | None) -> FadError | None:
     """Return fad's own error that a library covered with one of its own, or None.
 
     `refused` is what was last refused to a library: C code may lose it altogether, or go on as if nothing had happened.
@@ -87,17 +88,25 @@ def own_error(error: Exception, refused: FadError | None) -> FadError | None:
     own: BaseException | None = error.__cause__
     while own is not None and not isinstance(own, FadError):
         own = own.__cause__
-    own = own or refused
-    return own if own is not None and _by_library(error) else None
+    frames = _frames(error)
+    if own is None and refused is not None and refused.library.rpartition(".")[2] in [f.co_name for f in frames]:
+        own = refused  # the call that it was refused to is the one that failed
+    return own if own is not None and _by_library(error, frames) else None
 
 
-def _by_library(error: Exception) -> bool:
+def _frames(error: Exception) -> list[CodeType]:
+    """Return what was running when an error was raised, the outermost first."""
+    found, at = [], error.__traceback__
+    while at is not None:
+        found.append(at.tb_frame.f_code)
+        at = at.tb_next
+    return found
+
+
+def _by_library(error: Exception, frames: list[CodeType]) -> bool:
     if isinstance(error, SystemError) or str(error) == "setting an array element with a sequence.":
         return True
-    end = error.__traceback__
-    while end is not None and end.tb_next is not None:
-        end = end.tb_next
-    return end is not None and is_machinery(end.tb_frame.f_code.co_filename)
+    return bool(frames) and is_machinery(frames[-1].co_filename)
 
 
 _SAME = {"asarray", "asanyarray", "ascontiguousarray", "asfortranarray"}  # give an array back as it is
