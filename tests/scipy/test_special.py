@@ -12,6 +12,7 @@ import pytest
 import fad
 from fad.core.tracer import UFUNCS
 from fad.errors import DerivativeError, TracerConversionError
+from fad.testing import check_grads
 
 sc = pytest.importorskip("scipy.special")
 stats = pytest.importorskip("scipy.stats")
@@ -265,3 +266,20 @@ def test_a_bessel_function_written_as_an_integral_has_a_derivative_in_its_order(
     of = {"j": mpmath.besselj, "y": mpmath.bessely}[name]
     np.testing.assert_allclose(by_integrals(v), float(of(v, x)), rtol=1e-9)
     np.testing.assert_allclose(fad.grad(by_integrals)(v), float(mpmath.diff(lambda v: of(v, x), v)), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("f", "point"),
+    [
+        # 0 for whole numbers k beyond 0 to n, where a factor of the quotient of gammas is 0 and its logarithm infinite
+        *[(ours.binom, (n, k)) for n, k in [(2.0, 3.0), (2.0, 4.0), (0.0, 1.0), (5.0, -1.0), (5.0, -2.0), (3.3, -1.0)]],
+        *[(ours.rgamma, (x,)) for x in (0.0, -2.0, -2.5)],
+        *[(ours.erfcx, (x,)) for x in (-1.0, 13.0, 30.0)],
+        # Cauchy's principal value
+        *[(ours.elliprc, point) for point in [(0.5, -1.5), (2.0, -0.7)]],
+        *[(lambda x, f=f: f(2, 3, 0.7, x)[0], (0.4,)) for f in (ours.pro_ang1, ours.obl_ang1, ours.obl_rad1)],
+        (lambda x: ours.pro_rad1(2, 3, 0.7, x)[0], (1.4,)),
+    ],
+)
+def test_first_and_second_derivatives_are_right_at_rare_points(f, point):
+    check_grads(f, point, order=2)

@@ -149,8 +149,10 @@ poch = special(
 def _binom_upper(z, n, k):
     pole = (n - k + 1.0 <= 0.0) & (z == 0)
     x = np.where(pole, n - k + 1.0, 1.0)
-    # Where 1/gamma(n-k+1) is 0, the derivative of the quotient is that of this factor alone.
-    limit = sc.gamma(np.where(pole, n, 1.0) + 1.0) * sc.rgamma(k + 1.0) * _rgamma_slope(sc.rgamma(x), x)
+    # Where 1/gamma(n-k+1) is 0, the derivative of the quotient is that of this factor alone; but the other's, 0 times
+    # z, counts in the second derivative.
+    top = np.where(pole, n, 1.0) + 1.0
+    limit = sc.gamma(top) * sc.rgamma(k + 1.0) * _rgamma_slope(sc.rgamma(x), x) + z * sc.digamma(top)
     regular = z * (sc.digamma(n + 1.0) - sc.digamma(np.where(pole, 1.0, n - k + 1.0)))
     return np.where(pole, limit, regular)
 
@@ -160,8 +162,9 @@ def _binom_lower(z, n, k):
     low = (k + 1.0 <= 0.0) & (z == 0)
     x, y = np.where(high, n - k + 1.0, 1.0), np.where(low, k + 1.0, 1.0)
     top = sc.gamma(np.where(high | low, n, 1.0) + 1.0)
-    at_high = -top * sc.rgamma(k + 1.0) * _rgamma_slope(sc.rgamma(x), x)
-    at_low = top * sc.rgamma(np.where(low, n - k, 1.0) + 1.0) * _rgamma_slope(sc.rgamma(y), y)
+    below, rest = np.where(high, k, 1.0) + 1.0, np.where(low, n - k, 1.0) + 1.0
+    at_high = -top * sc.rgamma(below) * _rgamma_slope(sc.rgamma(x), x) - z * sc.digamma(below)
+    at_low = top * sc.rgamma(rest) * _rgamma_slope(sc.rgamma(y), y) + z * sc.digamma(rest)
     regular = z * (sc.digamma(np.where(high, 1.0, n - k + 1.0)) - sc.digamma(np.where(low, 1.0, k + 1.0)))
     return np.where(high, at_high, np.where(low, at_low, regular))
 
