@@ -56,6 +56,14 @@ _LATER = {
 }  # fmt: skip
 
 
+# Names that people from JAX look for here; docs/jax.md has the others.
+_OF_JAX = {
+    "lax": "fad.cond, fad.scan, fad.while_loop and fad.numpy for the names of lax", "make_jaxpr": "fad.make_graph",
+    "tree_util": "fad.tree", "tree_map": "fad.tree.map", "flatten_util": "fad.tree.ravel for ravel_pytree",
+    "pmap": "fad.vmap", "custom_gradient": "fad.custom_vjp", "Array": "np.ndarray",
+}  # fmt: skip
+
+
 # opt_einsum looks for these three in the package that an array's class comes from.
 _FOR_OPT_EINSUM = ("einsum", "tensordot", "transpose")
 
@@ -65,7 +73,8 @@ def __getattr__(name: str) -> Any:
         return getattr(numpy, name)
     where = _LATER.get(name)
     if where is None:
-        raise AttributeError(f"module 'fad' has no attribute {name!r}")
+        instead = f"; write {_OF_JAX[name]}" if name in _OF_JAX else ""
+        raise AttributeError(f"module 'fad' has no attribute {name!r}{instead}")
     module = errors.loaded(f"fad.{where}")
     found = module if where == name else getattr(module, name)
     globals()[name] = found

@@ -252,3 +252,10 @@ def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(na
     if name != "vmap":
         with pytest.raises(errors.ArgnumsError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f, x\)"):
             transform(np.sum, X)
+
+
+@pytest.mark.parametrize(("name", "own"), [("make_jaxpr", "make_graph"), ("tree_util", "tree"), ("lax", "scan")])
+def test_a_name_of_jax_is_answered_with_fads(name, own):
+    assert hasattr(fad, own)
+    with pytest.raises(AttributeError, match=rf"{name}'; write .*fad\.{own}"):
+        getattr(fad, name)

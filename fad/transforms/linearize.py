@@ -12,7 +12,7 @@ from fad.backends import like
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
+from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
 from fad.transforms.vjp import vjp
 
@@ -148,9 +148,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     >>> linear_transpose(lambda x: np.cumsum(x), np.zeros(3))(np.ones(3))
     (array([3., 2., 1.]),)
     """
-    zeros = tree.map(
-        lambda x: np.zeros(x.shape, x.dtype) if not hasattr(x, "ndim") or _is_spec(x) else zeros_like(x), primals
-    )
+    zeros = tree.map(lambda x: np.zeros(x.shape, x.dtype) if _is_spec(x) else zeros_like(as_value(x)), primals)
     out, pullback = vjp(fun, *zeros)
     _check_linear(fun, zeros, out)
     return pullback

@@ -177,6 +177,12 @@ def test_linearize_runs_the_function_once():
     np.testing.assert_allclose(fad.vmap(push)(np.eye(3)), np.diag(np.cos(X) * X + np.sin(X)))
 
 
+def test_linear_transpose_and_linearize_take_python_numbers():
+    assert fad.linear_transpose(lambda x: 2 * x, 1.0)(3.0) == (6.0,)
+    y, push = fad.linearize(np.sin, 0.0)
+    assert (y, push(3.0)) == (0.0, 3.0)
+
+
 def test_linear_transpose_of_a_convolution_is_a_correlation():
     w = np.array([1.0, -2.0, 0.5])
     f = lambda x: np.convolve(x, w)
