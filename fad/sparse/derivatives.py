@@ -191,7 +191,8 @@ class Sparse:
         """Look for places anew, where those of another point do not explain what is seen at this one."""
         if self._given is not None:
             raise DerivativeError(
-                f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern"
+                f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern; "
+                "check=False leaves all but its places away"
             )
         wider = point.pattern()
         if wider.shape == plan.pattern.shape:
