@@ -284,3 +284,65 @@ def test_wrong_inputs_name_the_layer_and_the_shapes():
         F.mse_loss(np.ones(2), np.ones(2), reduction="average")
     with pytest.raises(NotImplementedError, match="does not define forward"):
         nn.Module()(1.0)
+
+
+def test_the_response_norm_divides_by_a_power_of_the_mean_of_squares_around():
+    x, size, alpha, beta, k = real(2, 5, 3), 3, 0.5, 0.7, 2.0
+    squares = np.pad(x * x, [(0, 0), (1, 1), (0, 0)])
+    mean = sum(squares[:, i : i + 5] for i in range(size)) / size
+    found = F.local_response_norm(x, size, alpha, beta, k)
+    np.testing.assert_allclose(found, x / (k + alpha * mean) ** beta, rtol=1e-12)
+    np.testing.assert_allclose(nn.LocalResponseNorm(size, alpha, beta, k)(x), found, rtol=1e-12)
+
+
+def test_a_decoder_that_normalises_first_adds_each_part_to_what_came_in():
+    layer = nn.TransformerDecoderLayer(4, 2, 8, 0.0, norm_first=True, key=0)
+    x, memory = real(3, 4), real(3, 4)
+    y = x + layer.self_attn(layer.norm1(x))
+    y = y + layer.multihead_attn(layer.norm2(y), memory, memory)
+    y = y + layer.linear2(F.relu(layer.linear1(layer.norm3(y))))
+    np.testing.assert_allclose(layer(x, memory), y, rtol=1e-12)
+
+
+def test_a_causal_memory_is_one_that_is_masked_beyond_the_diagonal():
+    layer = nn.TransformerDecoderLayer(4, 2, 8, 0.0, key=0)
+    x, memory = real(3, 4), real(3, 4)
+    causal = layer(x, memory, memory_is_causal=True)
+    np.testing.assert_allclose(causal, layer(x, memory, None, np.tril(np.ones((3, 3), bool))), rtol=1e-12)
+    assert np.abs(causal - layer(x, memory)).max() > 1e-3
+
+
+def test_the_bias_of_a_bilinear_form_is_added():
+    x1, x2, weight, bias = real(3, 2), real(3, 4), real(5, 2, 4), real(5)
+    found = F.bilinear(x1, x2, weight, bias)
+    np.testing.assert_allclose(found, np.stack([np.sum((x1 @ w) * x2, -1) for w in weight], -1) + bias, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: nn.Conv2d(3, 4, 1, groups=2), "multiples of groups=2"),
+        (lambda: nn.Conv2d(4, 3, 1, groups=2), "multiples of groups=2"),
+        (lambda: nn.Conv2d(4, 4, 1, padding_mode="mirror"), "padding_mode must be"),
+        (lambda: nn.Embedding(4, 2, padding_idx=4), "padding_idx=4 is no row"),
+        (lambda: nn.Embedding(4, 2, padding_idx=-5), "padding_idx=-5 is no row"),
+        (lambda: nn.Embedding(4, 2, key=0)(np.array([4])), r"indices must lie in 0 \.\.\. 3"),
+        (lambda: nn.Embedding(4, 2, key=0)(np.array([-1])), r"indices must lie in 0 \.\.\. 3"),
+        (lambda: F.embedding_bag(np.array([[0]]), np.ones((2, 2)), mode="median"), "mode must be"),
+        (lambda: F.embedding_bag(np.array([[0]]), np.ones((2, 2)), per_sample_weights=np.ones((1, 1))), "mode='sum'"),
+        (lambda: nn.Upsample(), "a size or a scale_factor"),
+        (lambda: nn.Upsample(2, 2), "a size or a scale_factor"),
+        (lambda: F.pad(np.ones(3), (1, 1), "mirror"), "mode must be one of"),
+        (lambda: F.pad(np.ones(3), (1, 1, 1)), "needs a pair for each"),
+        (lambda: F.pad(np.ones(3), (1, 1, 1, 1)), "needs a pair for each"),
+        (lambda: F.fold(np.ones((1, 3, 3)), (1, 4), (1, 2)), "fold to"),
+        (lambda: F.fold(np.ones((1, 2, 4)), (1, 4), (1, 2)), "fold to"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, activation="cosine"), "activation must be"),
+        (lambda: F.nll_loss(np.zeros((2, 3)), np.array([0, 1, 2])), "does not fit labels"),
+        (lambda: F.cross_entropy(np.zeros((2, 3)), np.array([0, 1]), reduction="average"), "reduction must be"),
+        (lambda: F.cross_entropy(np.zeros((2, 3)), np.array([0, 3])), "3"),
+    ],
+)
+def test_a_wrong_setting_or_index_is_refused(call, said):
+    with pytest.raises((ValueError, IndexError), match=said):
+        call()

@@ -332,6 +332,13 @@ def test_schedules_start_and_end_where_they_should():
     for f, (start, end) in cases.items():
         np.testing.assert_allclose([f(0), f(10)], [start, end], rtol=1e-12)
     assert max(s.one_cycle(1.0, 20)(i) for i in range(20)) == 1.0
+    assert s.one_cycle(1.0, 20, warm=0.0)(0) == 1.0
+    after = s.linear(1.0, 0.0, 6)
+    assert [s.warmup(4, after)(4 + i) for i in range(7)] == [after(i) for i in range(7)]
+    assert [s.joined([s.constant(2.0), after], [3])(i) for i in range(2, 6)] == [2.0, *(after(i) for i in range(3))]
+    for boundaries in ([], [2, 1], [1, 2]):
+        with pytest.raises(ValueError, match="n - 1 boundaries"):
+            s.joined([s.constant(1.0)] * (3 if boundaries == [2, 1] else 2), boundaries)
 
 
 def test_an_optimiser_follows_its_schedule():
