@@ -2,11 +2,13 @@
 
 An entry is the processor time of all derivatives up to an order along a curve, as a multiple of that of f(x), and how
 many times longer nested jvp takes along a straight line. The three are timed in turn; the least of several is shown.
+Under jit both are compiled, and f is not.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -72,18 +74,25 @@ def least(calls: dict, seconds: float) -> dict:
     return found
 
 
-def rows(functions: dict, size: int, seconds: float) -> None:
+def rows(functions: dict, size: int, seconds: float, compiled: bool = False) -> None:
     x = np.linspace(0.5, 1.5, size)
     d = 0.1 * x
+    run = fad.jit if compiled else lambda f: f
     for name, f in functions.items():
         cells = []
         for k in ORDERS:
-            calls = {"f": lambda f=f: f(x), "jet": lambda f=f, k=k: fad.jet(f, (x,), ([d] * k,))}
+            calls = {
+                "f": functools.partial(f, x),
+                "jet": functools.partial(run(lambda x, d, f=f, k=k: fad.jet(f, (x,), ([d] * k,))), x, d),
+            }
             if k <= DEEPEST:
-                calls["nested"] = lambda f=f, k=k: nested(f, k)(x, d)
+                calls["nested"] = functools.partial(run(nested(f, k)), x, d)
+            for call in calls.values():
+                call(), call()
             t = least(calls, seconds)
             more = f", {t['nested'] / t['jet']:.1f}" if k <= DEEPEST else ""
-            cells.append(f"{t['jet'] / t['f']:.0f}{more}")
+            multiple = t["jet"] / t["f"]
+            cells.append(f"{multiple:.{0 if multiple > 10 else 1}f}{more}")
         print(f"| {name} |", " | ".join(cells), "|", flush=True)
 
 
@@ -91,10 +100,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.02, help="of each measurement")
     seconds = parser.parse_args().seconds
-    for size, functions in ((100, {**ELEMENTWISE, **MATRICES}), (100_000, ELEMENTWISE)):
-        print(f"\n| {size} numbers, order |", " | ".join(map(str, ORDERS)), "|")
+    chosen = {name: ELEMENTWISE[name] for name in ("sin", "tanh", "x ** 2.5", "log1p(exp(x))")}
+    for size, functions, compiled in (
+        (100, {**ELEMENTWISE, **MATRICES}, False),
+        (100_000, ELEMENTWISE, False),
+        (100, {**chosen, "two layers, tanh": MATRICES["two layers, tanh"]}, True),
+        (100_000, chosen, True),
+    ):
+        print(f"\n| {size} numbers{', under jit' * compiled}, order |", " | ".join(map(str, ORDERS)), "|")
         print("|---" * (len(ORDERS) + 1) + "|")
-        rows(functions, size, seconds)
+        rows(functions, size, seconds, compiled)
 
 
 if __name__ == "__main__":

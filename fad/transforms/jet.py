@@ -115,7 +115,11 @@ class JetTrace(Trace):
             self.tape = None
             self.memo = {}
             step.close()
-        return [y.value if type(y) is Tracer and all(c is None for c in y.info.known[1:]) else y for y in outs]
+        return [self.known(y.value, y.info.known[1:]) if type(y) is Tracer else y for y in outs]
+
+    def known(self, y: Any, cs: list) -> Any:
+        """Return a value with its derivatives: plain, if all are zero."""
+        return y if all(c is None for c in cs) else tracer(y, self, Series([y, *cs], None))
 
     def rate(self, x: Tracer) -> Tracer:
         """Return the derivative of a value in t, as a value of a rule."""
@@ -410,28 +414,38 @@ def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True,
     >>> round(d1, 6), round(d4, 6)  # 2 cos 1, and 4 sin 1 - 48 cos 1
     (np.float64(1.080605), np.float64(-22.568627))
     """
-    xs, terms, in_tree, order = _curve(primals, series)
+    xs, terms, in_tree = _curve(primals, series)
     if not factorial_scaled:
         terms = [[_scaled(c, math.factorial(k)) for k, c in enumerate(cs, 1)] for cs in terms]
-    trace = JetTrace(order)
-    tracers = [tracer(x, trace, Series([x, *map(_or_none, cs)], None)) for x, cs in zip(xs, terms, strict=True)]
-    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
-    values, found = [], []
+    terms = [[*map(_or_none, cs)] for cs in terms]
     taken = {id(root(c)) for cs in terms for c in cs}
-    for y in ys:
-        known = y.info.known if type(y) is Tracer and y.trace is trace else [y] + [None] * order
-        value = settled(trace.lower(y), derivative=False)
-        cs = [zeros_like(value) if c is None else _like(value, settled(c)) for c in known[1:]]
+    values, known, out_tree, aux = expanded(fun, xs, terms, in_tree, has_aux)
+    found = []
+    for y, cs in zip(values, known, strict=True):
+        cs = [zeros_like(y) if c is None else _like(y, c) for c in cs]
         if not factorial_scaled:
             cs = [c if k < 2 else c / float(math.factorial(k)) for k, c in enumerate(cs, 1)]
-        values.append(value)
         found.append([_own(c, taken) for c in cs])
     out, series_out = tree.unflatten(out_tree, values), tree.unflatten(out_tree, found)
     return (out, series_out, aux) if has_aux else (out, series_out)
 
 
-def _curve(primals: Any, series: Any) -> tuple[list, list, Any, int]:
-    """Check what the user gave; return the leaves, the derivatives of each, the structure and the order."""
+def expanded(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = False) -> tuple[list, list, Any, Any]:
+    """Run a function on series of its leaves; return values and derivatives flat, their structure, and what is beside.
+
+    A derivative that is zero is None.
+    """
+    order = len(terms[0])
+    trace = JetTrace(order)
+    tracers = [tracer(x, trace, Series([x, *cs], None)) for x, cs in zip(xs, terms, strict=True)]
+    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
+    values = [settled(trace.lower(y), derivative=False) for y in ys]
+    known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
+    return values, [[None if c is None else settled(c) for c in cs] for cs in known], out_tree, aux
+
+
+def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:
+    """Check what the user gave; return the leaves, the derivatives of each, and the structure."""
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
         raise TypeError("jet takes primals and series as tuples: jet(f, (x,), ([x1, x2],))")
     xs, in_tree = tree.flatten(tuple(primals))
@@ -459,7 +473,7 @@ def _curve(primals: Any, series: Any) -> tuple[list, list, Any, int]:
     xs = [as_primal(x, "a primal of jet") for x in xs]
     what = "a derivative in the series of jet"
     terms = [check_like(cs, [x] * len(cs), what) for x, cs in zip(xs, terms, strict=True)]
-    return xs, terms, in_tree, lengths[0]
+    return xs, terms, in_tree
 
 
 def _or_none(c: Any) -> Any:

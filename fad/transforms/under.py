@@ -14,6 +14,7 @@ import numpy as np
 from fad import tree
 from fad.core.tracer import tracer, youngest
 from fad.transforms.check import finished, kind_of, zeros_like
+from fad.transforms.jet import JetTrace, expanded
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
@@ -78,4 +79,23 @@ def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, m
     return tree.map(lambda y: tracer(y, trace, None), batched(*values))
 
 
-RULES: dict[type, Callable] = {VJPTrace: _under_vjp, JVPTrace: _under_jvp, BatchTrace: _under_vmap}
+def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+    trace.check_alive()
+    series = [x.info.known[1:] for x, m in zip(leaves, mine, strict=True) if m]
+    if trace.tape is not None or youngest(tree.leaves(series)) is not None:  # the series of a rule is not there yet
+        return flat(*leaves)
+    some = _chosen(values, mine)
+    series = [[None if c is None else kind_of(c, v) for c in cs] for cs, v in zip(series, some, strict=True)]
+
+    def push(values, series):
+        some = _chosen(values, mine)
+        ys, known, structure, _ = expanded(_filled(flat, values, mine), some, series, tree.structure(some))
+        return tree.unflatten(structure, ys), tree.unflatten(structure, known)
+
+    out, known = cached(("jet", trace.order), lambda: push)(values, series)
+    return tree.map(trace.known, out, known)
+
+
+RULES: dict[type, Callable] = {
+    VJPTrace: _under_vjp, JVPTrace: _under_jvp, JetTrace: _under_jet, BatchTrace: _under_vmap,
+}  # fmt: skip

@@ -300,6 +300,7 @@ def cosine(x):
 sine.defjvps(lambda t, y, x: cosine(x) * t)
 cosine.defjvps(lambda t, y, x: -sine(x) * t)
 
+JITTED = fad.jit(lambda x, y: (np.sin(x) * y, np.floor(x), x > 0))
 PROGRAMS = {
     "a gradient": fad.grad(program),
     "a Hessian": fad.hessian(program),
@@ -309,6 +310,8 @@ PROGRAMS = {
     "a vmap": fad.vmap(lambda v: np.sin(v) * v**2),
     "lanes that part": fad.vmap(lambda v: np.sin(v) if v > 0 else v**3),
     "a jitted function": fad.jit(lambda x: np.sin(x) * np.exp(x)),
+    "a gradient of a jitted function": fad.grad(fad.jit(program)),
+    "jitted functions in a loop": lambda x: fad.fori_loop(0, 3, lambda i, c: JITTED(c, x)[0], x),
     "a checkpoint": fad.grad(fad.checkpoint(program)),
     "a custom jvp": lambda x: logistic(x) * x,
     "a custom vjp": lambda x: growing(x) * x,
@@ -336,6 +339,24 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_fourth_derivatives_of_a_program_are_those_of_nested_jvp(name):
     check(PROGRAMS[name])
+
+
+def test_a_jitted_function_runs_compiled_on_series():
+    runs = []
+
+    @fad.jit
+    def f(x, y):
+        runs.append(1)
+        return {"a": np.tanh(x) * y, "b": np.floor(x), "c": y}
+
+    expected = fad.jet(lambda x: {"a": np.tanh(x) * 2.0, "b": np.floor(x), "c": 2.0}, (X,), (SERIES,))
+    for _ in range(3):
+        found = fad.jet(lambda x: f(x, 2.0), (X,), (SERIES,))
+    assert len(runs) == 1
+    for a, b in zip(fad.tree.leaves(found), fad.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    fad.jet(lambda x: f(x, 2.0), (X,), (SERIES[:2],))
+    assert len(runs) == 2
 
 
 def test_an_implicit_function_is_followed_to_the_order_of_the_jet():
