@@ -13,6 +13,7 @@ from typing import Any
 
 from fad.sparse.colouring import planned, planned_symmetric
 from fad.sparse.derivatives import Point, Sparse
+from fad.transforms.check import check_function
 from fad.transforms.grad import grad
 
 __all__ = ["hessian", "jacobian", "pattern"]
@@ -49,6 +50,8 @@ def pattern(fun: Callable, argnums: Any = 0) -> Callable:
            [0, 1, 1, 0],
            [0, 0, 1, 1]])
     """
+
+    check_function(fun, "sparse.pattern", argnums)
 
     @functools.wraps(fun, updated=())
     def find(*args, **kwargs):
@@ -111,6 +114,7 @@ def jacobian(
     >>> jacobian.explain(np.arange(4.0))
     '3 x 4 with 6 places; passes: 2 forward'
     """
+    check_function(fun, "sparse.jacobian", argnums)
     if mode not in ("auto", "fwd", "rev"):
         raise ValueError(f"mode of fad.sparse.jacobian must be 'auto', 'fwd' or 'rev', not {mode!r}")
     plan = functools.partial(planned, mode=mode)
@@ -151,4 +155,5 @@ def hessian(
            [2., 6., 4.],
            [0., 4., 0.]])
     """
+    check_function(fun, "sparse.hessian", argnums)
     return Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, planned_symmetric, check, chunk_size)

@@ -258,6 +258,8 @@ def test_what_is_no_real_function_of_real_numbers_is_refused():
         fad.sparse.jacobian(lambda x: x * 1j)(X)
     with pytest.raises(NonScalarOutputError):
         fad.sparse.hessian(tridiagonal)(X)
+    with pytest.raises(TypeError, match=r"write fad.sparse.hessian\(f\)\(x\) for fad.sparse.hessian\(f\(x\)\)"):
+        fad.sparse.hessian(rosenbrock(X))
     with pytest.raises(ValueError, match=r"must be 'auto', 'fwd' or 'rev', not 'forward'"):
         fad.sparse.jacobian(tridiagonal, mode="forward")
 
