@@ -276,3 +276,27 @@ def test_a_subset_of_eigenvalues():
 def test_a_matrix_that_is_not_square_raises(f):
     with pytest.raises((np.linalg.LinAlgError, ValueError), match="square"):
         fad.grad(lambda a: np.sum(f(a)))(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize(
+    ("function", "structure"),
+    [
+        *[("inv", s) for s in ("gen", "sym", "her", "pos", "upper triangular", "lower triangular")],
+        *[("solve", s) for s in ("gen", "sym", "her", "pos", "upper triangular", "lower triangular")],
+        *[("solve", s) for s in ("diagonal", "tridiagonal", "banded")],
+    ],
+)
+def test_under_an_assumption_the_matrix_is_read_where_scipy_reads_it(structure, function, lower, kind):
+    rng = np.random.default_rng(3)
+    a, b = 5.0 * np.eye(4) + rng.standard_normal((4, 4)), rng.standard_normal(4)
+    if kind is complex:
+        a = a + 1j * (rng.standard_normal((4, 4)) if structure != "pos" else np.triu(np.ones((4, 4)), 1))
+    more = (b,) if function == "solve" else ()
+    try:
+        wanted = getattr(sl, function)(a, *more, assume_a=structure, lower=lower)
+    except (TypeError, ValueError):
+        pytest.skip("this SciPy does not know the structure")
+    ours = lambda a: getattr(fad.scipy.linalg, function)(a, *more, assume_a=structure, lower=lower)
+    np.testing.assert_allclose(fad.vjp(ours, a)[0], wanted, rtol=1e-9, atol=1e-12)

@@ -308,14 +308,18 @@ def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
     a = inexact(as_array(a))
     if assume_a is not None and not _knows_structure(assume_a):
         raise ValueError(f"{assume_a} is not a recognized matrix structure")
-    if assume_a in (None, "gen", "general", "banded", "diagonal", "tridiagonal"):
+    if assume_a in (None, "gen", "general", "banded"):
         return a
+    if assume_a in ("diagonal", "tridiagonal"):
+        beside = int(assume_a == "tridiagonal")
+        return np.triu(np.tril(a, beside), -beside)
     if assume_a in ("her", "hermitian", "pos", "positive definite"):
         return hermitian_part(a, "L" if lower else "U")
     if assume_a in ("upper triangular", "lower triangular"):
         return np.triu(a) if assume_a.startswith("upper") else np.tril(a)
     if assume_a in ("sym", "symmetric"):
-        return 0.5 * (a + a.swapaxes(-1, -2))
+        read, mirrored = (np.tril(a), np.tril(a, -1)) if lower else (np.triu(a), np.triu(a, 1))
+        return read + mirrored.swapaxes(-1, -2)
     raise MissingRuleError(f"assume_a={assume_a!r} has no rule for traced matrices; leave it out")
 
 
