@@ -5,8 +5,8 @@
 
 `install` does it from Python, before CuPy is imported. CuPy comes from its wheel, unchanged, with the headers of the
 wheels it brings (``pip install "cupy-cuda12x[ctk]"``). In it are replaced: CUDA's driver and runtime (`driver.cpp`),
-the compiler (`Program`), cuBLAS and cuSOLVER (`linear_algebra.cpp`), cuFFT (`fft.cpp`), and sorting by Thrust. Nothing
-here is quick, and nothing is asynchronous.
+the compiler (`Program`), cuBLAS and cuSOLVER (`linear_algebra.cpp`), cuFFT (`fft.cpp`), and what Thrust and CUB do.
+Nothing here is quick, and nothing is asynchronous.
 """
 
 from __future__ import annotations
@@ -231,12 +231,72 @@ def lexsort(dtype, index, keys, k, n):
     memory(index, (n,), np.intp)[...] = np.lexsort(memory(keys, (k, n), dtype))
 
 
+# --- CUB: sums and their like over contiguous axes, which are chosen as on a GPU --------------------------------------
+
+REDUCED = {"SUM": np.add.reduce, "PROD": np.multiply.reduce, "MIN": np.minimum.reduce, "MAX": np.maximum.reduce}
+
+
+def device_reduce(x, op, reduce_axis, out_axis, out=None, keepdims=False):
+    import cupy
+
+    shape, kind = (1,) * x.ndim if keepdims else (), op.name.removeprefix("CUPY_CUB_")
+    x = cupy.ascontiguousarray(x)
+    if x.size == 0 and kind not in ("SUM", "PROD"):
+        raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
+    numbers = memory(x.data.ptr, (x.size,), x.dtype)
+    found = REDUCED[kind](numbers) if kind in REDUCED else {"ARGMIN": np.argmin, "ARGMAX": np.argmax}[kind](numbers)
+    y = cupy.ndarray(shape, x.dtype if kind in REDUCED else np.int64)
+    memory(y.data.ptr, (1,), y.dtype)[0] = found
+    return given(y, out)
+
+
+def device_segmented_reduce(x, op, reduce_axis, out_axis, out=None, keepdims=False, contiguous_size=0):
+    import cupy
+
+    kind = op.name.removeprefix("CUPY_CUB_")
+    if kind not in ("SUM", "PROD") and 0 in (x.shape[a] for a in reduce_axis):
+        raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
+    shape = tuple(n if a in out_axis else 1 for a, n in enumerate(x.shape) if keepdims or a in out_axis)
+    y = cupy.ndarray(shape, x.dtype, order="C" if x.flags.c_contiguous else "F")
+    if x.size:
+        lines = memory(x.data.ptr, (y.size, contiguous_size), x.dtype)
+        memory(y.data.ptr, (y.size,), y.dtype)[...] = REDUCED[kind](lines, axis=1)
+    else:
+        y.fill(0 if kind == "SUM" else 1)
+    return given(y, out)
+
+
+def given(y, out):
+    """Return a result of CUB's, in `out` if there is one."""
+    if out is None:
+        return y
+    if out.shape != y.shape:
+        raise ValueError("output parameter for reduction operation has the wrong shape")
+    out[...] = y
+    return out
+
+
+def device_scan(x, op):
+    numbers = memory(x.data.ptr, (x.size,), x.dtype)
+    (np.cumsum if op.name == "CUPY_CUB_CUMSUM" else np.cumprod)(numbers, out=numbers)
+    return x
+
+
+def device_histogram(x, y, bins):
+    import cupy
+
+    x, edges = cupy.asnumpy(x), np.arange(bins) if isinstance(bins, int) else cupy.asnumpy(bins)
+    places = np.searchsorted(edges, x.ravel(), side="right") - 1  # the last bin is open, too
+    counts = np.bincount(places[(places >= 0) & (places < len(edges) - 1)], minlength=y.size)
+    memory(y.data.ptr, y.shape, y.dtype)[...] = counts
+    return y
+
+
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
 def install() -> ctypes.CDLL:
     """Make CuPy, which must not have been imported, find an emulated GPU; return the driver."""
-    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels are compiled for GPUs
     os.environ["CUPY_CACHE_IN_MEMORY"] = "1"  # what is kept on disk is kept by `compiled`
     driver = load_driver()
     from cuda import pathfinder
@@ -254,6 +314,9 @@ def install() -> ctypes.CDLL:
     import cupy.cuda.compiler
 
     cupy.cuda.compiler._NVRTCProgram = Program
+    cupy._core.set_reduction_accelerators([])  # CUB's blocks in kernels are for GPUs alone
+    for call in (device_reduce, device_segmented_reduce, device_scan, device_histogram):
+        setattr(cupy.cuda.cub, call.__name__, call)
     cupy.cuda.thrust.sort, cupy.cuda.thrust.argsort, cupy.cuda.thrust.lexsort = sort, argsort, lexsort
     return driver
 
