@@ -6,6 +6,7 @@ import pytest
 import fad
 from fad import control
 from fad.compile.lowering import has_llvm, using
+from fad.compile.sums import leave_loops
 from fad.errors import DtypeMismatchError, ShapeMismatchError, TreeMismatchError
 from fad.transforms import loops
 
@@ -174,6 +175,30 @@ def test_a_loop_is_one_operation_whose_body_is_recorded_once():
     assert "tanh" in str(graph)
     body = graph.equations[0].params["body"]
     assert [eq.prim.name for eq in body.equations] == ["matmul", "add", "tanh"]
+
+
+@pytest.mark.parametrize(
+    ("start", "step"),
+    [
+        ((4,), lambda v, w, h, x: np.tanh(x @ v + h @ w)),
+        ((2, 4), lambda v, w, h, x: np.tanh(x @ v + h @ w)),
+        ((4,), lambda v, w, h, x: np.tanh(v.T @ x + w @ h)),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_a_loop_does_to_its_inputs_alone_is_done_to_all_of_them_at_once(start, step, reverse):
+    def f(v, w, xs):
+        xs = np.stack([xs, -xs], 1) if len(start) > 1 else xs
+        return control.scan(lambda h, x: (step(v, w, h, x), h), np.zeros(start), xs, reverse=reverse)
+
+    rng = np.random.default_rng(1)
+    operands = rng.normal(size=(3, 4)), W, rng.normal(size=(10, 3))
+    graph = leave_loops(fad.make_graph(f)(*operands))
+    (loop,) = [eq for eq in graph.equations if eq.prim.name == "scan"]
+    assert [eq.prim.name for eq in loop.params["body"].equations].count("matmul") == 1
+    assert [eq.prim.name for eq in graph.equations].count("matmul") == 1
+    same(f, *operands)
+    same(fad.grad(lambda *xs: np.sum(f(*xs)[0]), (0, 1, 2)), *operands)
 
 
 def test_the_reverse_pass_of_a_loop_is_a_loop():

@@ -91,7 +91,7 @@ class _Inputs(_Work):
         consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
         self.replaced: dict[int, int] = {}  # value of the body -> its stack
         for e in self.body.equations:
-            if e.prim.name != "matmul" or not self.takes(e.outs[0]):
+            if e.prim.name != "matmul":
                 continue
             t = [self.body.types[i] for i in e.ins]
             if t[0].dtype != t[1].dtype or self.body.types[e.outs[0]].kind != ARRAY:
@@ -106,6 +106,8 @@ class _Inputs(_Work):
                 self._all(e, self.xs[e.ins[1]], flipped, False)
 
     def _all(self, e: Equation, stack: int, w: int, matrix: bool) -> None:
+        if not self.takes(e.outs[0]):
+            return
         x = self.as_rows(self.before, stack, matrix)
         shape = (self.types[x].shape[0], self.types[w].shape[1])
         y = self.apply(self.before, "matmul", (x, w), shape)

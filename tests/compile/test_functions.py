@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import fad
 import fad.scipy.special as fs
+from fad.compile.llvm import kernels, vectors
 from fad.compile.lowering import using
 from fad.nn.functional import normal_cdf
 
@@ -185,6 +186,24 @@ def test_powers_with_constant_exponents_are_numpys(dtype):
         np.testing.assert_allclose(
             compiled(lambda x, p=exponent: x**p, x), wanted, rtol=1e-15 if dtype is float else 1e-6
         )
+
+
+def test_loops_of_scalars_for_machines_of_other_registers_are_as_right(monkeypatch):
+    widths = []
+    module = kernels._module
+    monkeypatch.setattr(vectors, "register_bytes", lambda: 0)
+    monkeypatch.setattr(kernels, "_module", lambda kernel, n: widths.append(n) or module(kernel, n))
+
+    def f(x):
+        y = np.sin(x) - 0.37 * np.cos(x)
+        return y, np.sum(np.tan(x), -1)
+
+    near = np.random.default_rng(1).uniform(-3.0, 3.0, (5, 37))
+    far = np.where(near > 2.5, 1e17 * near, near)  # where polynomials are no longer good
+    for x in (near, far):
+        for found, wanted in zip(compiled(f, x), f(x), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert set(widths) == {1}
 
 
 def test_derivatives_of_the_functions_run_without_numpy():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.errors import ComplexGradientError
 
 A = np.arange(6.0).reshape(2, 3)
 X = np.array([0.5, -1.0, 2.0])
@@ -102,3 +103,25 @@ def test_the_jacobian_of_no_columns_comes_with_what_is_returned_beside_the_outpu
 def test_an_unknown_mode_of_jacobian_is_refused():
     with pytest.raises(ValueError, match=r"mode of jacobian.*'sideways'"):
         fad.jacobian(np.sin, mode="sideways")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda x: fad.jacobian(np.sin, mode="no such mode")(x), ValueError, "'auto', 'fwd' or 'rev'"),
+        (lambda x: fad.jacobian(np.sin, chunk_size=0)(x), ValueError, "positive int"),
+        (lambda x: fad.jacrev(np.sin, holomorphic=True)(x), ComplexGradientError, "complex output"),
+        (lambda x: fad.jacfwd(np.sin)(1j * x), ComplexGradientError, "holomorphic=True"),
+        (lambda x: fad.hvp(np.sum, x, x), TypeError, "one entry per argument"),
+        (lambda x: fad.checkpoint(np.sin, policy="no such policy"), ValueError, "'nothing', 'everything'"),
+    ],
+)
+def test_wrong_settings_are_told_what_they_may_be(call, error, said):
+    with pytest.raises(error, match=said):
+        call(np.ones(2))
+
+
+def test_settings_may_be_given_before_the_function():
+    assert fad.checkpoint(policy="everything")(np.sin) is np.sin
+    assert fad.grad(fad.checkpoint(policy="nothing")(np.sin))(0.0) == 1.0
+    assert fad.grad(fad.jit(static_argnums=1)(lambda x, n: x**n))(2.0, 3) == 12.0

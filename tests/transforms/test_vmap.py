@@ -184,3 +184,23 @@ def test_axes_may_be_a_tree_of_dicts_and_lists_within_the_arguments():
 def test_axes_and_results_that_do_not_fit_are_refused(call, said):
     with pytest.raises(BatchingError, match=said):
         call(np.arange(4.0).reshape(2, 2))
+
+
+def test_axes_may_be_a_list_or_a_whole_tree_with_its_own_nones():
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(fad.vmap(lambda x, y: x * y, [0, None])(x, 2.0), 2 * x)
+    given = {"a": x, "b": None}
+    np.testing.assert_array_equal(fad.vmap(lambda d: 2 * d["a"], ({"a": 0, "b": None},))(given), 2 * x)
+    with pytest.raises(BatchingError, match="out_axes=None"):
+        fad.vmap(lambda x: x, out_axes=None)(x)
+
+
+def test_an_array_of_one_element_has_a_truth_value_in_each_lane():
+    x = np.array([[2.0], [-1.0]])
+    np.testing.assert_array_equal(fad.vmap(lambda x: 2 * x if x > 0 else x)(x), [[4.0], [-1.0]])
+
+
+def test_a_batched_value_prints_its_lanes():
+    seen = []
+    fad.vmap(lambda x: seen.append(str(x)) or x)(np.arange(2.0))
+    assert seen == ["2 lanes of shape (): [0. 1.]"]
