@@ -19,12 +19,13 @@ from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
 
 _EXPLICIT = {"RK45": si.RK45, "RK23": si.RK23}
+_OF_STIFF_METHODS = {"jac", "jac_sparsity", "lband", "uband", "min_step"}
 
 
 def solve_ivp(
     fun: Callable, t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple = (), *, adjoint: str | None = None, rtol: float = 1e-3,
-    atol: Any = 1e-6, max_step: float = np.inf, first_step: float | None = None,
+    atol: Any = 1e-6, max_step: float = np.inf, first_step: float | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from ``y(t_span[0]) = y0``, as ``scipy.integrate.solve_ivp`` does.
 
@@ -37,6 +38,9 @@ def solve_ivp(
         As in SciPy.
     dense_output, events, vectorized
         As in SciPy, for plain values only.
+    jac, jac_sparsity, lband, uband, min_step
+        As in SciPy, for its stiff methods on plain values; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On
+        traced values, where they would change the time alone, the method estimates the Jacobian by itself.
     adjoint : "discrete", "continuous" or None, keyword only
         How to differentiate: through the Runge-Kutta steps ("RK45", "RK23"), whose sizes are chosen by the error
         estimate and held constant, all lanes of a vmap alike; or by the adjoint equation, solved by SciPy backwards in
@@ -64,7 +68,7 @@ def solve_ivp(
     field, (held, rebuild) = _field(fun, args)
     if not any(type(x) is Tracer for x in [*tree.leaves((t_span, y0, t_eval)), *held]):
         return si.solve_ivp(
-            field,
+            fun,
             t_span,
             y0,
             method,
@@ -72,11 +76,15 @@ def solve_ivp(
             dense_output,
             events,
             vectorized,
+            tuple(args or ()) or None,
             rtol=rtol,
             atol=atol,
             max_step=max_step,
             first_step=first_step,
+            **options,
         )
+    if options.keys() - _OF_STIFF_METHODS:
+        raise TypeError(f"solve_ivp of traced values does not take {sorted(options.keys() - _OF_STIFF_METHODS)}")
     if events is not None or dense_output:
         raise DerivativeError(
             "solve_ivp of traced values has no events and no dense output. For the time of an event, find the root of "

@@ -99,6 +99,33 @@ def test_plain_values_go_to_scipy_itself():
     assert ours_now.sol(0.5).shape == (2,)
 
 
+def test_plain_calls_give_their_arguments_to_jacobian_and_events_too():
+    def fun(t, y, k):
+        return -k * y**3 + np.roll(y, 1)
+
+    jacobian = fad.sparse.jacobian(lambda y, t, k: fun(t, y, k))
+    options = dict(
+        method="BDF", args=(2.0,), rtol=1e-8, atol=1e-10, jac=lambda t, y, k: jacobian(y, t, k),
+        events=lambda t, y, k: y[0] - 0.2 * k,
+    )  # fmt: skip
+    got = ours.solve_ivp(fun, (0.0, 1.0), np.linspace(0, 1, 6), **options)
+    wanted = si.solve_ivp(fun, (0.0, 1.0), np.linspace(0, 1, 6), **options)
+    assert got.njev == wanted.njev > 0
+    assert len(got.t_events[0]) == 1
+    np.testing.assert_array_equal(got.y, wanted.y)
+
+
+def test_what_helps_a_stiff_method_changes_no_derivative():
+    def end(k, **options):
+        options |= {"rtol": 1e-9, "atol": 1e-9}
+        return ours.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(2), "BDF", **options).y[0, -1]
+
+    with_jac = fad.grad(lambda k: end(k, jac=lambda t, y: -2.0 * np.eye(2)))(2.0)
+    np.testing.assert_allclose([with_jac, fad.grad(end)(2.0)], -np.exp(-2.0), rtol=1e-6)
+    with pytest.raises(TypeError, match=r"does not take \['jack'\]"):
+        fad.grad(lambda k: end(k, jack=None))(2.0)
+
+
 def test_the_discrete_steps_are_scipys():
     plain = si.solve_ivp(predators, (0.0, 2.0), [1.0, 0.7], args=(1.1, 0.6), rtol=1e-5)
     times = fad.jvp(
