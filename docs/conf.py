@@ -23,6 +23,13 @@ exclude_patterns = ["_build", "generated/README.md"]
 suppress_warnings = ["myst.xref_missing"]
 
 
+_ABOUT = """Read off the registry when these pages are built; `python -m fad.ops` prints the same.
+
+The columns *jvp*, *vjp* and *batch* (for `vmap`) say where a rule comes from: *written* by hand, filled in by the *archetype* from
+one partial derivative, *derived* from another rule, *composed* of other operations, *flat* (the derivative is zero), or a *loop*
+over the lanes. The last column has the NumPy functions that the operation answers for, and *lowering* the expression that `jit` fuses."""
+
+
 def _write_operations():
     """Write the matrix of operations from the registry, so that the page cannot be out of date."""
     here = Path(__file__).parent / "generated"
@@ -30,7 +37,7 @@ def _write_operations():
     module = runpy.run_module("fad.ops.__main__", run_name="operations")
     with contextlib.redirect_stdout(io.StringIO()):
         text = module["table"](markdown=True)
-    (here / "operations.md").write_text(f"# Every operation and where its rules come from\n\n{text}\n")
+    (here / "operations.md").write_text(f"# Every operation and where its rules come from\n\n{_ABOUT}\n\n{text}\n")
 
 
 _write_operations()

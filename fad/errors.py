@@ -59,7 +59,7 @@ class IntegerOutputError(FadError, TypeError):
 
     Right, depending on what is meant::
 
-        fad.grad(lambda x: x[np.argmax(x)])(x)                       # the derivative of what stands there
+        fad.grad(lambda x: x[np.argmax(x)])(x)                       # of what stands there
         fad.grad(lambda x: np.sum(1 / (1 + np.exp(-x / 0.1))))(x)    # of a smooth count
         fad.grad(lambda x: (loss(x), np.argmax(x)), has_aux=True)(x) # an integer beside a loss
     """
