@@ -583,3 +583,11 @@ def test_what_loops_and_branches_give_may_be_written_into():
         for y, want in zip(fast(h, x), (3.0, 0.0), strict=True):
             np.testing.assert_array_equal(y, np.full(3, want))
             y += 5.0
+
+
+def test_an_index_beyond_the_branches_is_clamped_in_lanes_too():
+    branches = [lambda x: x, lambda x: 2.0 * x, lambda x: x * x]
+    index, x = np.array([-3, 0, 1, 2, 7]), np.full(5, 3.0)
+    pick = lambda i, x: control.switch(i, branches, x)
+    for f in (fad.vmap(pick), fad.jit(fad.vmap(pick)), fad.vmap(fad.jit(pick))):
+        np.testing.assert_array_equal(f(index, x), [3.0, 3.0, 6.0, 9.0, 9.0])

@@ -283,12 +283,7 @@ def minimize(
 
     x, success, report = _run(solver, flat, problem.held)
     slope = grad(_number(problem.at()))
-    free = _free(x, bounds)
-
-    def equation(x):
-        g = slope(x)
-        return g if free is None else np.where(free, g, x - stop_gradient(x))
-
+    equation = _held(slope, x, *_box(bounds, x.shape))
     if constraints and _order(slope(x)):
         raise DerivativeError(
             "the minimum is held by constraints, and fad has its derivative for bounds only. Put the constraints into "
@@ -317,16 +312,36 @@ def _objective(f: Callable, name: str) -> dict:
     return given
 
 
-def _free(x: Any, bounds: Any) -> Any:
-    """Return which unknowns lie off their bounds, or None if there are none."""
+def _box(bounds: Any, shape: tuple) -> tuple:
+    """Return the bounds of the unknowns, below and above."""
     if bounds is None:
-        return None
-    if isinstance(bounds, so.Bounds):
-        low, high = np.broadcast_to(bounds.lb, x.shape), np.broadcast_to(bounds.ub, x.shape)
+        low, high = -np.inf, np.inf
+    elif isinstance(bounds, so.Bounds):
+        low, high = bounds.lb, bounds.ub
     else:
-        low = np.array([-np.inf if b[0] is None else b[0] for b in bounds])
-        high = np.array([np.inf if b[1] is None else b[1] for b in bounds])
-    return (x > low) & (x < high)
+        low = [-np.inf if b[0] is None else b[0] for b in bounds]
+        high = [np.inf if b[1] is None else b[1] for b in bounds]
+    return np.broadcast_to(np.asarray(low, dtype=float), shape), np.broadcast_to(np.asarray(high, dtype=float), shape)
+
+
+def _held(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
+    """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
+
+    Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
+    method along its axis alone would cross it: off the bounds, the slope of a minimum asks for no step.
+    """
+    if not (np.isfinite(low).any() or np.isfinite(high).any()):
+        return slope
+    free = (x > low) & (x < high)
+    if _order(slope(x)):
+        at = stop_gradient(x)
+        g, curvature = stop_gradient(slope(at)), stop_gradient(np.diagonal(jacobian(slope)(at)))
+        convex = curvature > 0
+        downhill = np.where(g > 0, -np.inf, np.where(g < 0, np.inf, 0.0))
+        step = np.where(convex, -g / np.where(convex, curvature, 1.0), downhill)
+        free = free & (at + step > low) & (at + step < high)
+
+    return lambda x: np.where(free, slope(x), x - stop_gradient(x))
 
 
 def least_squares(
@@ -387,17 +402,14 @@ def least_squares(
     x, success, report = _run(solver, flat, problem.held)
     residual = problem.vector()
     slope = grad(lambda x: 0.5 * np.sum(residual(x) ** 2))
-    low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
-    free = (x > low) & (x < high)
     if loss != "linear" and _order(residual(x)):
         raise DerivativeError(
             f"the derivative of a fit with loss={loss!r} is not implemented: write the loss as an objective and use "
             "fad.scipy.optimize.minimize"
         )
 
-    def equation(x):
-        return np.where(free, slope(x), x - stop_gradient(x))
-
+    low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
+    equation = _held(slope, x, low, high)
     result = _finished(x, success, report, equation, problem, "scipy.optimize.least_squares")
     result.cost = 0.5 * np.sum(_ravel(result.fun) ** 2)
     return result

@@ -300,3 +300,10 @@ def test_under_an_assumption_the_matrix_is_read_where_scipy_reads_it(structure, 
         pytest.skip("this SciPy does not know the structure")
     ours = lambda a: getattr(fad.scipy.linalg, function)(a, *more, assume_a=structure, lower=lower)
     np.testing.assert_allclose(fad.vjp(ours, a)[0], wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_a_cutoff_says_which_singular_values_span_the_range():
+    a = np.diag([1.0, 1e-2, 1e-4])
+    for rcond, rank in ((None, 3), (1e-3, 2), (0.1, 1)):
+        assert fad.vjp(lambda a, r=rcond: fsl.orth(a, r), a)[0].shape == (3, rank)
+        assert fad.vjp(lambda a, r=rcond: fsl.null_space(a, r), a)[0].shape == (3, 3 - rank)

@@ -192,3 +192,51 @@ def test_under_jit_the_solver_runs_anew_on_every_call():
     for a in (2.0, 2.5, 8.0):
         assert compiled(a) == pytest.approx(a ** (1 / 3))
         assert slope(a) == pytest.approx(a ** (-2 / 3) / 3)
+
+
+def test_the_cost_of_a_fit_and_its_derivative_are_those_of_its_residuals():
+    t = np.linspace(0.0, 2.0, 5)
+
+    def fit(y):
+        return ours.least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), (y,))
+
+    y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
+    (fun, cost), push = fad.linearize(lambda y: (lambda r: (r.fun, r.cost))(fit(y)), y)
+    assert cost == pytest.approx(0.5 * np.sum(fun**2))
+    for e in np.eye(5):  # at the minimum the cost moves with the data alone
+        assert push(e)[1] == pytest.approx(-fun @ e, abs=1e-7)
+
+
+SPREAD = np.linspace(0.0, 2.0, 5)
+METHODS = ["trf", "dogbox", "L-BFGS-B", "TNC", "SLSQP", "Powell", "Nelder-Mead", "trust-constr"]
+
+
+def _line(method, y, low, high):
+    """Fit a line by least squares, with bounds for its slope."""
+
+    def residuals(p, y):
+        return p[0] + p[1] * SPREAD - y
+
+    start = np.array([0.0, 0.5 * (low + high)])
+    if method in ("trf", "dogbox"):
+        bounds = ([-np.inf, low], [np.inf, high])
+        return ours.least_squares(residuals, start, (y,), bounds=bounds, method=method).x
+    bounds = [(None, None), (low, high)]
+    return ours.minimize(lambda p, y: np.sum(residuals(p, y) ** 2), start, (y,), method, bounds).x
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bounds", [(0.5, 1.0), (-1.0, -0.3)])
+def test_an_unknown_held_by_a_bound_stays_there_though_the_solver_stopped_short_of_it(method, bounds):
+    y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
+    slopes = fad.jacobian(lambda y: _line(method, y, *bounds))(y)
+    np.testing.assert_allclose(slopes, [np.full(5, 0.2), np.zeros(5)], atol=1e-7)
+    lanes = fad.vmap(fad.jacobian(lambda y: _line(method, y, *bounds)))(np.stack([y, y + 0.01]))
+    np.testing.assert_allclose(lanes, [slopes, slopes], atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_unknown_between_its_bounds_is_free(method):
+    y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
+    slopes = fad.jacobian(lambda y: _line(method, y, 0.0, 1.0))(y)
+    np.testing.assert_allclose(slopes, np.linalg.pinv(np.stack([np.ones(5), SPREAD], axis=1)), atol=1e-6)

@@ -283,3 +283,25 @@ def test_a_bessel_function_written_as_an_integral_has_a_derivative_in_its_order(
 )
 def test_first_and_second_derivatives_are_right_at_rare_points(f, point):
     check_grads(f, point, order=2)
+
+
+def test_logsumexp_takes_signs_of_complex_numbers_weights_of_zero_and_axes_that_are_kept():
+    x, b = np.array([[0.3, 1.2, -0.4], [2.0, 0.1, 0.7]]), np.array([[1.0, 0.0, -3.5], [0.0, 0.5, 2.0]])
+    for keepdims in (False, True):
+        given = {"axis": 1, "b": b, "keepdims": keepdims, "return_sign": True}
+        for y in (x, x + 1j * x[:, ::-1]):
+            found = fad.vjp(lambda y, given=given: ours.logsumexp(y, **given), y)[0]
+            for f, w in zip(found, sc.logsumexp(y, **given), strict=True):
+                assert np.shape(f) == np.shape(w)
+                np.testing.assert_allclose(f, w, rtol=1e-12)
+    with np.errstate(over="raise"):
+        masked = fad.grad(lambda x: ours.logsumexp(x, b=np.array([0.0, 1.0, 1.0])))(np.array([800.0, 0.0, 0.0]))
+    np.testing.assert_allclose(masked, [0.0, 0.5, 0.5])
+    assert np.isnan(fad.vjp(lambda x: ours.logsumexp(x, b=-b), x)[0])
+
+
+def test_softmax_of_large_numbers_does_not_overflow():
+    with np.errstate(over="raise", invalid="raise"):
+        value, pullback = fad.vjp(ours.softmax, np.array([1000.0, 1000.0, -1000.0]))
+        np.testing.assert_allclose(value, [0.5, 0.5, 0.0])
+        np.testing.assert_allclose(pullback(np.array([1.0, 0.0, 0.0]))[0], [0.25, -0.25, 0.0])

@@ -392,7 +392,9 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
 # --- what is made of them ---------------------------------------------------------------------------------------------
 
 
-@scipy_function("pinvh", samples=lambda s: [call(definite(s, 3))], **_GAUGE)
+@scipy_function("pinvh", samples=lambda s: [
+    call(definite(s, 3)), call(definite(s, 3) + np.tril(s.real(3, 3), -1), lower=False),
+    call(definite(s, 3) + np.triu(s.real(3, 3), 1))], **_GAUGE)  # fmt: skip
 def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
     """Return the pseudo-inverse of a Hermitian matrix; the derivative is that among those of the same rank."""
     _refuse(atol=atol)
