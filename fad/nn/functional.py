@@ -286,8 +286,7 @@ def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
 
     A pure function of the random key: the same key drops the same elements.
     """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"p is a probability, not {p}")
+    _check_probability(p)
     if not training or p == 0.0:
         return x
     if p == 1.0:
@@ -296,8 +295,14 @@ def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
     return np.where(keep, x * (1.0 / (1.0 - p)), 0.0)
 
 
+def _check_probability(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"p is a probability, not {p}")
+
+
 def _channels_dropped(dims: int) -> Any:
     def drop(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
+        _check_probability(p)
         if not training or p == 0.0:
             return x
         lead = x.shape[: x.ndim - dims]
@@ -317,8 +322,11 @@ dropout1d, dropout2d, dropout3d = map(_channels_dropped, (1, 2, 3))
 def alpha_dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
     """Return x with elements set to the lower end of `selu`, and all brought back to mean 0 and variance 1
     (Klambauer et al., 2017)."""
+    _check_probability(p)
     if not training or p == 0.0:
         return x
+    if p == 1.0:
+        return np.zeros_like(x)
     low = -1.7580993408473766  # -scale alpha of selu
     a = ((1.0 - p) * (1.0 + p * low * low)) ** -0.5
     keep = random.uniform(key, x.shape, np.float32) >= p

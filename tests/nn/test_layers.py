@@ -346,3 +346,95 @@ def test_the_bias_of_a_bilinear_form_is_added():
 def test_a_wrong_setting_or_index_is_refused(call, said):
     with pytest.raises((ValueError, IndexError), match=said):
         call()
+
+
+X4 = np.sin(np.arange(180.0)).reshape(2, 3, 5, 6)
+
+
+@pytest.mark.parametrize("corners", [True, False])
+def test_a_grid_beyond_the_image_sees_its_mirror_image(corners):
+    widths, how = ([(4, 4), (5, 5)], "reflect") if corners else ([(5, 5), (6, 6)], "symmetric")
+    mirrored = np.pad(X4, [(0, 0), (0, 0), *widths], how)  # three times as high and wide, the image in the middle
+    grid = 1.7 * np.sin(np.arange(64.0)).reshape(2, 4, 4, 2)
+    wanted = F.grid_sample(mirrored, grid / 3, align_corners=corners)
+    np.testing.assert_allclose(F.grid_sample(X4, grid, "bilinear", "reflection", corners), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("drop", [F.dropout, F.dropout2d, F.alpha_dropout])
+def test_a_probability_of_dropping_is_from_none_to_all(drop):
+    assert drop(X4, 0.0, key=0) is X4
+    assert drop(X4, 0.5, key=0, training=False) is X4
+    assert not np.any(drop(X4, 1.0, key=0))
+    for p in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="probability"):
+            drop(X4, p, key=0)
+
+
+def test_the_shares_of_attention_add_up_to_one_and_none_goes_to_what_comes_later():
+    attention = nn.MultiheadAttention(6, 2, key=0)
+    shares = attention.weights(X4[0], is_causal=True)
+    np.testing.assert_allclose(np.sum(shares, -1), 1.0)
+    assert not np.any(np.triu(shares, 1))
+    np.testing.assert_allclose(attention.weights(X4[0], X4[0]), attention.weights(X4[0]))
+
+
+def test_a_sequence_of_layers_has_a_length_and_parts():
+    model = nn.Sequential(nn.Linear(2, 3, key=0), nn.ReLU(), nn.Linear(3, 2, key=1))
+    assert len(model) == 3
+    assert [type(layer).__name__ for layer in model[1:]] == ["ReLU", "Linear"]
+    assert list(model.children()) == list(model)
+
+
+def test_every_layer_prints_its_settings():
+    for make in (
+        lambda: nn.Conv2d(2, 4, 3), lambda: nn.MaxPool2d(2), lambda: nn.BatchNorm2d(4), lambda: nn.LayerNorm(4),
+        lambda: nn.GroupNorm(2, 4), lambda: nn.RMSNorm(4), lambda: nn.LSTM(3, 4, dropout=0.5, num_layers=2),
+        lambda: nn.Embedding(3, 4), lambda: nn.AdaptiveAvgPool2d(2), lambda: nn.PReLU(), lambda: nn.PixelShuffle(2),
+        lambda: nn.Upsample(scale_factor=2), lambda: nn.Bilinear(2, 3, 4), lambda: nn.ZeroPad2d(1),
+        lambda: nn.Unfold(2), lambda: nn.LocalResponseNorm(2), lambda: nn.ConstantPad1d(1, 2.0),
+        lambda: nn.GRUCell(2, 3), lambda: nn.ChannelShuffle(2), lambda: nn.PixelUnshuffle(2), lambda: nn.Dropout2d(0.25),
+    ):  # fmt: skip
+        with nn.seed(0):
+            layer = make()
+        assert repr(layer).startswith(f"{type(layer).__name__}(")
+        assert any(c.isdigit() for c in repr(layer).split("(", 1)[1])
+    inner = nn.Sequential(nn.MultiheadAttention(4, 2, key=0), nn.ReLU())
+    assert "\n    (out_proj): Linear(in_features=4, out_features=4, bias=True)\n  )\n  (1): ReLU()\n" in repr(inner)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: F.gelu(X4, "no such way"), "'none' or 'tanh'"),
+        (lambda: F.embedding_bag(np.array([1, 2]), X4[0, 0], np.array([0]), "no such way"), "'sum', 'mean' or 'max'"),
+        (lambda: F.embedding_bag(np.array([1]), X4[0, 0], np.array([0]), "mean", np.ones(1)), "mode='sum'"),
+        (lambda: F.pad(X4, (1, 1), "no such way"), "'circular', 'constant'"),
+        (lambda: F.pad(X4, (1,)), "a pair for each"),
+        (lambda: F.interpolate(X4), "a size or a scale_factor"),
+        (lambda: F.interpolate(X4, 2, mode="trilinear"), "2 spatial axes"),
+        (lambda: F.pixel_shuffle(X4, 2), "multiple of 4 channels"),
+        (lambda: F.pixel_unshuffle(X4, 2), "not 5 and 6"),
+        (lambda: F.channel_shuffle(X4, 2), "divides 3 channels"),
+        (lambda: F.group_norm(X4, 2, None, None), "divides them"),
+        (lambda: F.affine_grid(np.ones((2, 3)), (1, 1, 2, 2)), r"\(N, 2, 3\)"),
+        (lambda: F.grid_sample(X4, X4[..., :2], "no such way"), "'bilinear' or 'nearest'"),
+        (lambda: F.grid_sample(X4[0], X4[..., :2]), r"\(N, C, H, W\)"),
+        (lambda: F.cross_entropy(X4[0, 0], np.arange(5), reduction="no such way"), "'mean', 'sum' or 'none'"),
+        (lambda: F.nll_loss(X4[0, 0], np.arange(2)), "does not fit labels"),
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), "multiples of groups=2"),
+        (lambda: nn.Conv2d(3, 4, 3, padding_mode="no such way"), "zeros, reflect"),
+        (lambda: nn.GroupNorm(2, 3), "multiple of num_groups=2"),
+        (lambda: nn.GroupNorm(2, 4)(X4), "4 channels on axis 1"),
+        (lambda: nn.InstanceNorm2d(4)(X4), "4 on axis 1"),
+        (lambda: nn.InstanceNorm2d(3)(X4[:, :, :1, :1]), "more than one value per channel"),
+        (lambda: nn.Upsample(), "a size or a scale_factor"),
+        (lambda: nn.Embedding(3, 2, padding_idx=5), "no row of a table of 3"),
+        (lambda: nn.RNN(2, 2, nonlinearity="no such way"), "'tanh' or 'relu'"),
+        (lambda: nn.Softmax2d()(X4[0, 0]), "channels, height, width"),
+        (lambda: nn.MultiheadAttention(4, 2, key=0)(X4[0]), "of width 4 got"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, activation="no such way"), "'relu', 'gelu' or a function"),
+    ],
+)
+def test_settings_and_shapes_that_do_not_fit_are_told_what_would(call, said):
+    with pytest.raises(ValueError, match=said), nn.seed(0):
+        call()

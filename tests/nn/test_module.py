@@ -447,3 +447,33 @@ def test_the_dtype_of_a_model_is_kept_through_loss_gradient_and_step(dtype):
     assert {g.dtype for g in fad.tree.leaves(grads)} == {np.dtype(dtype)}
     assert {p.dtype for p in model.parameters()} == {np.dtype(dtype)}
     assert model[1].running_var.dtype == dtype
+
+
+def test_a_field_that_is_deleted_is_no_parameter_and_no_buffer():
+    norm = nn.BatchNorm1d(3)
+    assert len(fad.tree.leaves(norm)) == 2
+    del norm.weight
+    del norm.running_mean
+    assert len(fad.tree.leaves(norm)) == 1
+    assert "running_mean" not in norm.state_dict()
+    norm.running_var = nn.Parameter(np.ones(3))
+    assert [name for name, _ in norm.named_parameters()] == ["bias", "running_var"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (1, 1, True), (1, 2, False), (np.float64(1), np.float64(1), True), (np.float64(1), np.float64(2), False),
+        ([1, {"k": "x"}], [1, {"k": "x"}], True), ({"k": 1}, {"j": 1}, False),
+        ([np.arange(2)], [np.arange(2)], False),  # arrays of integers are compared by identity
+    ],
+)  # fmt: skip
+def test_two_models_have_one_structure_if_their_settings_are_equal(a, b, same):
+    class Model(nn.Module):
+        def __init__(self, setting):
+            self.w = nn.Parameter(np.ones(2))
+            self.setting = setting
+
+    first, second = fad.tree.structure(Model(a)), fad.tree.structure(Model(b))
+    assert (first == second) is same
+    assert not same or hash(first) == hash(second)
