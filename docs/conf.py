@@ -25,9 +25,12 @@ suppress_warnings = ["myst.xref_missing"]
 
 _ABOUT = """Read off the registry when these pages are built; `python -m fad.ops` prints the same.
 
-The columns *jvp*, *vjp* and *batch* (for `vmap`) say where a rule comes from: *written* by hand, filled in by the *archetype* from
-one partial derivative, *derived* from another rule, *composed* of other operations, *flat* (the derivative is zero), or a *loop*
-over the lanes. The last column has the NumPy functions that the operation answers for, and *lowering* the expression that `jit` fuses."""
+The columns *jvp*, *vjp* and *batch* (for `vmap`) say where a rule comes from: *written* by hand, filled in by the
+*archetype* from one partial derivative, *derived* from another rule, *composed* of other operations, *flat* (the
+derivative is zero), or a *loop* over the lanes. The last column has the NumPy functions that the operation answers for,
+and *lowering* the expression that `jit` fuses.
+
+<style>table.docutils td, table.docutils th {font-size: 0.72rem; padding: 0.1rem 0.3rem}</style>"""
 
 
 def _write_operations():

@@ -45,7 +45,7 @@ class IntegerInputError(FadError, TypeError):
     Right::
 
         fad.grad(lambda x: x**2)(3.0)
-        fad.grad(lambda x: x**2, allow_int=True)(3)    # zeros of the input's own dtype
+        fad.grad(lambda x: x**2.0, allow_int=True)(3)    # zeros, where the output is no integer
     """
 
 
