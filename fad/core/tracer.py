@@ -407,6 +407,11 @@ def stop_gradient(value: Any) -> Any:
     return tree.map(_stop, value)
 
 
+def stop_older(x: Any, birth: int) -> Any:
+    """Stop the gradient of a value for the traces that were made before a birth number, and for no other."""
+    return _stop(x) if type(x) is Tracer and x.trace.birth < birth else x
+
+
 def _stop(x: Any) -> Any:
     return x.trace.stop(x) if type(x) is Tracer else x
 

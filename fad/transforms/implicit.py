@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Tracer, depth, stop_gradient
+from fad.core.tracer import Trace, Tracer, depth, stop_gradient, stop_older
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import Call
@@ -41,7 +41,8 @@ def custom_root(
     initial_guess : array or pytree
         Where the solver starts.
     solve : callable
-        ``solve(f, initial_guess)`` returns the root (or ``(root, aux)``). It sees values without derivatives.
+        ``solve(f, initial_guess)`` returns the root (or ``(root, aux)``). It sees values without derivatives, and may
+        take derivatives of its own, as Newton's method does.
     tangent_solve : callable
         ``tangent_solve(g, y)`` solves ``g(x) = y`` for a linear `g`, in differentiable operations:
         ``lambda g, y: y / g(1.0)`` for one number, ``lambda g, y: np.linalg.solve(fad.jacobian(g)(y), y)`` for vectors.
@@ -73,7 +74,11 @@ def custom_root(
     >>> round(fad.grad(root)(2.0), 9), round(fad.grad(fad.grad(root))(2.0), 9)
     (np.float64(0.353553391), np.float64(-0.088388348))
     """
-    out = solve(lambda x: stop_gradient(f(x)), stop_gradient(initial_guess))
+    now = Trace().birth
+    held, rebuild = closed_over(f)
+    plain = rebuild(stop_gradient(held))
+    # What is not found in the closure is stopped in the results; derivatives that the solver itself takes are kept.
+    out = solve(lambda x: tree.map(lambda y: stop_older(y, now), plain(x)), stop_gradient(initial_guess))
     if not has_aux:
         return implicit_root(f, out, tangent_solve)
     solution, aux = out

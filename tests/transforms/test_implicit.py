@@ -49,6 +49,50 @@ def test_every_order_of_derivative_of_a_root_is_exact(order):
     assert f(2.0) == pytest.approx(np.prod(exponents) * 2.0 ** (1 / 3 - order), rel=1e-11)
 
 
+def newton(f, x):
+    for _ in range(30):
+        x = x - np.linalg.solve(np.atleast_2d(fad.jacobian(f)(x)), np.atleast_1d(f(x))).reshape(np.shape(x))
+    return x
+
+
+LEVEL = {"a": 2.0}
+
+
+def _of_a_global(a):
+    LEVEL["a"] = a
+    return fad.custom_root(lambda x: x**3 - LEVEL["a"], 1.0, newton, lambda g, y: y / g(1.0))
+
+
+def _of_a_closure(a):
+    return fad.custom_root(lambda x: x**3 - a, 1.0, newton, lambda g, y: y / g(1.0))
+
+
+@pytest.mark.parametrize("root", [_of_a_closure, _of_a_global])
+def test_a_solver_may_take_derivatives_of_its_own(root):
+    assert root(2.0) == pytest.approx(2.0 ** (1 / 3))
+    assert fad.grad(root)(2.0) == pytest.approx(2.0 ** (-2 / 3) / 3)
+    assert fad.grad(fad.grad(root))(2.0) == pytest.approx(-2 * 2.0 ** (-5 / 3) / 9)
+    assert fad.jvp(root, (2.0,), (1.0,))[1] == pytest.approx(2.0 ** (-2 / 3) / 3)
+    np.testing.assert_allclose(fad.vmap(root)(np.array([1.0, 8.0])), [1.0, 2.0])
+    assert fad.jit(fad.grad(root))(2.0) == pytest.approx(2.0 ** (-2 / 3) / 3)
+
+
+def test_a_solver_of_another_library_sees_plain_numbers():
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def solve(f, x):
+        return optimize.root(f, x, jac=fad.jacobian(f), tol=1e-12).x
+
+    def root(a):
+        tangent_solve = lambda g, y: np.linalg.solve(fad.jacobian(g)(y), y)
+        return np.sum(fad.custom_root(lambda x: x + 0.1 * np.roll(x, 1) ** 2 - a, np.ones(3), solve, tangent_solve))
+
+    a = np.array([1.0, 2.0, 3.0])
+    t = np.array([1.0, 0.0, 0.0])
+    numerical = (root(a + 1e-5 * t) - root(a - 1e-5 * t)) / 2e-5
+    assert fad.grad(root)(a)[0] == pytest.approx(numerical, rel=1e-8)
+
+
 def test_a_root_composes_with_jvp_hessian_vmap_and_back():
     a = np.array([1.0, 2.0, 3.0])
     first = a ** (-2 / 3) / 3
