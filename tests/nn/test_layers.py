@@ -392,7 +392,8 @@ def test_every_layer_prints_its_settings():
         lambda: nn.Embedding(3, 4), lambda: nn.AdaptiveAvgPool2d(2), lambda: nn.PReLU(), lambda: nn.PixelShuffle(2),
         lambda: nn.Upsample(scale_factor=2), lambda: nn.Bilinear(2, 3, 4), lambda: nn.ZeroPad2d(1),
         lambda: nn.Unfold(2), lambda: nn.LocalResponseNorm(2), lambda: nn.ConstantPad1d(1, 2.0),
-        lambda: nn.GRUCell(2, 3), lambda: nn.ChannelShuffle(2), lambda: nn.PixelUnshuffle(2), lambda: nn.Dropout2d(0.25),
+        lambda: nn.GRUCell(2, 3), lambda: nn.ChannelShuffle(2), lambda: nn.PixelUnshuffle(2),
+        lambda: nn.Dropout2d(0.25),
     ):  # fmt: skip
         with nn.seed(0):
             layer = make()
