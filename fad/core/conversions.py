@@ -65,6 +65,12 @@ def instead_of_number() -> str:
     return _instead(library) if library else _advice(step())
 
 
+def to_item() -> str:
+    """Return what to write instead of an item assignment to a traced array."""
+    name, bracket, index = step().text.partition("[")
+    return f"Write {name} = {name}.at[{index}.set(v)" if bracket else "Write x = x.at[i].set(v)"
+
+
 def written_into(what: str) -> TracerConversionError:
     """Return the error of a traced result that was to be written into an array (``out=``, ``y += x``)."""
     at = step()

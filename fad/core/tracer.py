@@ -21,7 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, to_array, to_number
+from fad.core.conversions import own_error, to_array, to_item, to_number
 from fad.errors import (
     FadError,
     ItemAssignmentError,
@@ -164,7 +164,7 @@ class Tracer:
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ItemAssignmentError(
             "x[i] = v was written for a traced array, which is never changed in place. "
-            "Write x = x.at[i].set(v) (also .add, .multiply, .min, .max)"
+            f"{to_item()} (also .add, .multiply, .min, .max)"
         )
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
