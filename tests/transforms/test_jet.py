@@ -123,6 +123,15 @@ def test_the_coefficients_of_elementary_functions_are_those_of_the_books(order, 
         np.testing.assert_allclose(fad.jet(f, (x,), line)[1], expected, rtol=1e-11, atol=1e-13)
 
 
+def test_the_order_may_be_high():
+    k = np.arange(1, 41)
+    line = ([1.0] + [0.0] * 39,)
+    _, series = fad.jet(np.log, (0.7,), line, factorial_scaled=False)
+    np.testing.assert_allclose(series, -((-1.0 / 0.7) ** k) / k, rtol=1e-12)
+    _, series = fad.jet(lambda x: np.arctan2(np.sin(x), np.cos(x)), (0.7,), line, factorial_scaled=False)
+    np.testing.assert_allclose(series, line[0], atol=1e-12)
+
+
 SPECIAL = {
     "erf": (0.4, "erf"), "gammaln": (2.3, "loggamma"), "gamma": (1.7, "gamma"), "digamma": (1.3, "digamma"),
     "expi": (0.8, "ei"), "ellipk": (0.3, "ellipk"), "lambertw": (0.6, "lambertw"), "zetac": (2.5, "zeta"),
