@@ -199,3 +199,64 @@ def test_a_function_without_a_rule_is_named_with_what_to_do():
         _ = ours.medfilt
     with pytest.raises(AttributeError, match="neither"):
         _ = ours.no_such_function
+
+
+KERNEL = RNG.standard_normal((2, 3))
+ROWS = RNG.standard_normal((40, 6))
+# Calls of `m`, SciPy's module or fad's, with a signal.
+RARE = {
+    **{f"{name}, {mode}, {boundary}": (
+        lambda m, x, name=name, mode=mode, boundary=boundary: getattr(m, name)(x, KERNEL, mode, boundary, 0.7), PLANE)
+       for name in ("convolve2d", "correlate2d") for mode in ("full", "same", "valid")
+       for boundary in ("fill", "wrap", "symm")},
+    **{f"{name} along one axis, {mode}": (
+        lambda m, x, name=name, mode=mode: getattr(m, name)(x, KERNEL[:1], mode, axes=1), PLANE)
+       for name in ("fftconvolve", "oaconvolve") for mode in ("full", "same", "valid")},
+    **{f"stft, boundary {b}": (lambda m, x, b=b: m.stft(x, nperseg=8, boundary=b, padded=False)[2], Y)
+       for b in ("even", "odd", "constant", "zeros", None)},
+    "stft along columns": (lambda m, x: m.stft(x, nperseg=8, axis=0)[2], ROWS),
+    "istft of more frequencies": (lambda m, x: m.istft(m.stft(x, nperseg=7, nfft=9, noverlap=4)[2], nperseg=7, nfft=9,
+                                                       noverlap=4)[1], Y),
+    "spectrogram of more frequencies": (lambda m, x: m.spectrogram(x, nperseg=8, nfft=16, noverlap=2)[2], Y),
+    "spectrogram of columns": (lambda m, x: m.spectrogram(x, nperseg=8, axis=0)[2], ROWS),
+    "filtfilt without a margin": (lambda m, x: m.filtfilt(B, A, x, padtype=None), Y),
+    "filtfilt with a margin of its own": (lambda m, x: m.filtfilt(B, A, x, padtype="constant", padlen=5), Y),
+    "sosfiltfilt along columns": (lambda m, x: m.sosfiltfilt(SOS, x, padlen=4, axis=0), ROWS),
+    "sosfiltfilt without a margin": (lambda m, x: m.sosfiltfilt(SOS, x, padtype=None), Y),
+    "lfilter of one tap": (lambda m, x: m.lfilter([3.0], [2.0], x), Y),
+    "lfilter of columns": (lambda m, x: m.lfilter([1.0, 0.5], [2.0], x, axis=0), ROWS),
+    "resample of complex numbers": (lambda m, x: m.resample(x + 1j * x[::-1], 50), Y),
+    "resample of fewer": (lambda m, x: m.resample(x, 16, window="hann"), Y),
+    "hilbert of an odd number": (lambda m, x: m.hilbert(x, 33), Y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(RARE))
+def test_rare_settings_give_scipys_values(what):
+    f, x = RARE[what]
+    wanted, found = f(ss, x), traced(lambda x: f(ours, x), x)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda m, x: m.resample_poly(x, 0, 1),
+        lambda m, x: m.resample_poly(x, 1, 0),
+        lambda m, x: m.stft(x, nperseg=8, boundary="mirror"),
+        lambda m, x: m.filtfilt(B, A, x, padtype="mirror"),
+        lambda m, x: m.filtfilt(B, A, x[:3]),
+        lambda m, x: m.convolve2d(x, KERNEL),
+        lambda m, x: m.convolve(x, x, "no such mode"),
+        lambda m, x: m.spectrogram(x, nperseg=8, mode="no such mode"),
+        lambda m, x: m.welch(x, nperseg=8, noverlap=9),
+        lambda m, x: m.detrend(x, type="square"),
+        lambda m, x: m.savgol_filter(x, 3, 5),
+    ],
+)
+def test_a_setting_that_scipy_refuses_is_refused(f):
+    with pytest.raises(Exception) as wanted:
+        f(ss, Y)
+    with pytest.raises(wanted.type):
+        traced(lambda x: f(ours, x), Y)
