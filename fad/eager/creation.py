@@ -207,8 +207,9 @@ def randperm(n: int, *, device: Any = None) -> Tensor:
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Tensor:
     """Return normal numbers of a mean and a standard deviation, numbers or tensors of them."""
+    dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), _default[0])
     mean, std = (np.asarray(x.detach()) if isinstance(x, Tensor) else x for x in (mean, std))
-    return _finish(np.asarray(generator().normal(mean, std, size)), _default[0], False)
+    return _finish(np.asarray(generator().normal(mean, std, size)), dtype, False)
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:

@@ -260,6 +260,9 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else repr(self)
 
+    def __contains__(self, x: Any) -> bool:
+        return bool(np.any(np.asarray(self.detach()) == (np.asarray(x.detach()) if isinstance(x, Tensor) else x)))
+
     def __len__(self) -> int:
         if not self.value.ndim:
             raise TypeError("len() of a 0-d tensor")

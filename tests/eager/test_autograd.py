@@ -311,3 +311,43 @@ def test_anomaly_mode_names_the_forward_line():
     with np.errstate(all="ignore"):
         (torch.sqrt(x) * 0).sum().backward()
     assert np.isnan(x.grad.numpy()).all()
+
+
+def test_one_pass_from_several_tensors_adds_up_what_each_gives():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    torch.autograd.backward([(x * x).sum(), 3.0 * x], [None, torch.tensor([1.0, 10.0])])
+    assert x.grad.tolist() == [5.0, 34.0]
+
+
+def test_a_backward_that_is_not_to_be_recorded_is_not():
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(x)
+            return x**3, 2 * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g, unused):
+            assert unused is None
+            (x,) = ctx.saved_tensors
+            return g * 3 * x**2, None  # more than there are inputs
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (g,) = torch.autograd.grad(Cube.apply(x)[0].sum(), x, create_graph=True)
+    assert g.tolist() == [3.0, 12.0]
+    assert not g.requires_grad
+
+
+def test_anomaly_detection_is_switched_on_and_off():
+    x = torch.tensor([0.0, -1.0], requires_grad=True)
+    with np.errstate(all="ignore"):
+        torch.autograd.set_detect_anomaly(True)
+        try:
+            with pytest.raises(Exception, match=r"(?i)nan"):
+                torch.sqrt(x).sum().backward()
+        finally:
+            torch.autograd.set_detect_anomaly(False)
+        torch.sqrt(x).sum().backward()
+    assert bool(x.grad.isnan().any())

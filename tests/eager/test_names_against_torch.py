@@ -111,6 +111,34 @@ DTYPES = {
     "FloatTensor": lambda t: t.FloatTensor([1, 2]),
     "LongTensor": lambda t: t.LongTensor([1, 2]),
     "covariance": lambda t: t.cov(t.eye(3)) + t.corrcoef(t.eye(3)),
+    "cut at places": lambda t: t.tensor_split(t.tensor(A), (1, 2), 1)[1],
+    "one set": lambda t: t.cartesian_prod(t.tensor(A[0])),
+    "norm of all": lambda t: t.linalg.vector_norm(t.tensor(A), 3) + t.linalg.vector_norm(t.tensor(A), keepdim=True),
+    "rank": lambda t: t.linalg.matrix_rank(t.tensor(A)),
+    "special softmax": lambda t: t.special.softmax(t.tensor(A), 1),
+    "one step": lambda t: t.linspace(1, 5, 1),
+    "logarithmic steps": lambda t: t.logspace(0, 2, 5, dtype=t.float64),
+    "normal numbers": lambda t: t.normal(t.tensor(A), 1e-30),
+    "places": lambda t: t.where(t.tensor(A) > 0)[1],
+    "larger": lambda t: t.max(t.tensor(A), t.tensor(B)),
+    "norm of rows": lambda t: t.norm(t.tensor(A), p=3, dim=1) + t.tensor(A).norm(3.0, 1),
+    "as another": lambda t: t.tensor(A).to(t.ones(1)),
+    "as a type": lambda t: t.tensor(A).type(t.float32),
+    "bits turned": lambda t: t.bitwise_not(t.tensor([1, 2])),
+    "signs of zero": lambda t: t.signbit(t.tensor(A)) | t.isreal(t.tensor(A)),
+    "infinities": lambda t: t.isposinf(t.tensor([np.inf, 1.0])) | t.isneginf(t.tensor([-1.0, -np.inf])),
+    "result_type": lambda t: t.ones(1, dtype=t.result_type(t.tensor([1]), 2.0)),
+    "promote_types": lambda t: t.ones(1, dtype=t.promote_types(t.int64, t.float32)),
+    "draws in place": lambda t: t.ones(4).uniform_(1, 1.0000001) + t.ones(4).normal_(2, 0) + t.ones(4).random_(3, 4),
+    "a flat number": lambda t: t.flatten(t.tensor(2.0)),
+    "broadcast_to": lambda t: t.broadcast_to(t.tensor(A[0]), (3, 4)),
+    "one-hot rows": lambda t: t.nn.functional.one_hot(t.tensor([0, 2])),
+    "instance norm": lambda t: t.nn.functional.instance_norm(t.tensor(A)[None]),
+    "bags": lambda t: t.nn.functional.embedding_bag(t.tensor([0, 1, 1, 0]), t.tensor(A), t.tensor([0, 1])),
+    "unpooled": lambda t: t.nn.functional.max_unpool2d(
+        *t.nn.functional.max_pool2d(t.arange(36.0).reshape(1, 1, 6, 6), 2, padding=1, return_indices=True), 2, padding=1
+    ),
+    "loss of whole numbers": lambda t: t.nn.functional.mse_loss(t.tensor(A), t.ones(3, 4, dtype=t.int64)),
 }
 
 
@@ -119,6 +147,23 @@ def test_dtypes_are_torchs(name):
     mine, theirs = (DTYPES[name](t).numpy() for t in (fad.eager, torch))
     assert mine.dtype == theirs.dtype
     np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+SAID = {
+    "size": lambda t: (t.ones(2, 3).shape.numel(), t.numel(t.ones(2, 3)), tuple(t.broadcast_shapes((2, 1), (3,)))),
+    "questions": lambda t: (t.is_tensor(t.ones(1)), t.is_tensor(1), t.is_complex(t.ones(1)), t.is_nonzero(t.ones(1))),
+    "contains": lambda t: (1.0 in t.ones(2), 2.0 in t.ones(2), t.ones(1) in t.ones(2)),
+    "types": lambda t: (t.ones(1).type(), t.ones(1, dtype=t.float64).type(), (t.ones(1) > 0).type()),
+    "complex": lambda t: complex(t.tensor(2.0)),
+    "dictionary": lambda t: [*t.nn.ModuleDict({"a": t.nn.ReLU()}).keys()],
+    "deleted": lambda t: (lambda m: (delattr(m, "bias"), len(list(m.parameters()))))(t.nn.Linear(2, 2)),
+    "nodes": lambda t: (lambda x: (x[0].grad_fn.name(), x.sum(0).grad_fn.name()))(t.ones(2, 2, requires_grad=True)),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_no_tensor_is_torchs(name):
+    assert SAID[name](fad.eager) == SAID[name](torch)
 
 
 def run(face, program):
