@@ -12,6 +12,7 @@ copyright = "2026, the fad developers"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax"]
 html_theme = "furo"
 html_title = "fad"
+html_theme_options = {"light_css_variables": {"--code-font-size": "0.78rem"}}  # a line of 95 characters fits its box
 nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
