@@ -139,12 +139,13 @@ def _number(x: Any) -> str:
         return f"complex({_number(x.real)}, {_number(x.imag)})"
     if type(x) is float and (x != x or x in (float("inf"), float("-inf"))):
         return f"float('{x}')"
-    return f"({x!r})" if type(x) in (float, int) and x < 0 else repr(x)
+    text = repr(x)
+    return f"({text})" if text.startswith("-") else text  # -0.0, too
 
 
 def array_text(c: Any) -> str:
     c = np.asarray(c)
-    if c.size and (c == c.flat[0]).all():
+    if c.size and c.tobytes() == c.flat[0].tobytes() * c.size:  # not ==, to which 0.0 and -0.0 are one
         return f"np.full({c.shape}, {_number(c.flat[0].item())}, np.dtype({c.dtype.str!r}))"
     values = ", ".join(_number(v) for v in c.reshape(-1).tolist())
     return f"np.array([{values}], np.dtype({c.dtype.str!r})).reshape({c.shape})"
@@ -282,9 +283,8 @@ def on_the_host(f: Any) -> Any:
 
 def numpy_name(f: Any) -> str | None:
     """Return how a function of NumPy or SciPy is called, ``np.sin``; None for any other."""
-    loaded = tuple(
-        part for part in _SCIPY if f"scipy.{part}" in sys.modules
-    )  # an operation that calls it has loaded it
+    # An operation that calls one has loaded its module.
+    loaded = tuple(part for part in _SCIPY if f"scipy.{part}" in sys.modules)
     if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f:
         return f"np.{f.__name__}"
     return _known_names(loaded).get(id(on_the_host(f)))

@@ -9,6 +9,7 @@ from natively import alone, with_pullback
 
 import fad
 from fad import tree
+from fad.compile.lowering import using
 from fad.core.primitive import REGISTRY
 from fad.errors import MissingRuleError
 from fad.testing.cases import cases
@@ -36,3 +37,17 @@ def test_the_source_of_an_operation_and_its_pullback_computes_them(name):
             wanted = tree.leaves(program(*case.operands))
             for a, b in zip(found if isinstance(found, tuple) else [found], wanted, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: np.copysign(x, np.array([0.0, -0.0])), lambda x: np.copysign(1.0, (-0.0) ** x)]
+)
+def test_the_source_keeps_the_signs_of_zeros(f):
+    x = np.array([1.0, 2.0])
+    space = {}
+    exec(fad.source(f)(x), space)
+    np.testing.assert_array_equal(space["program"](x), f(x))
+    with using("numpy"):
+        fast = fad.jit(f)
+        fast(x)
+        np.testing.assert_array_equal(fast(x), f(x))
