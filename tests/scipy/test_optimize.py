@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -240,3 +242,15 @@ def test_an_unknown_between_its_bounds_is_free(method):
     y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
     slopes = fad.jacobian(lambda y: _line(method, y, 0.0, 1.0))(y)
     np.testing.assert_allclose(slopes, np.linalg.pinv(np.stack([np.ones(5), SPREAD], axis=1)), atol=1e-6)
+
+
+def test_a_mapped_value_is_found_in_the_instance_of_a_method():
+    class Square(NamedTuple):
+        a: float
+
+        def off(self, x):
+            return x * x - self.a
+
+    side = lambda a: ours.root(Square(a).off, np.array([1.0])).x[0]
+    np.testing.assert_allclose(fad.vmap(side)(np.array([4.0, 9.0])), [2.0, 3.0])
+    np.testing.assert_allclose(fad.vmap(fad.grad(side))(np.array([4.0, 9.0])), [1 / 4, 1 / 6])

@@ -161,9 +161,9 @@ def test_batched_integers_index():
 
 
 def test_axes_may_be_a_tree_of_dicts_and_lists_within_the_arguments():
-    tree = {"a": np.arange(6.0).reshape(2, 3), "b": [np.arange(3.0), 2.0]}
-    found = fad.vmap(lambda t: t["a"] * t["b"][0] * t["b"][1], ({"a": 1, "b": [0, None]},))(tree)
-    np.testing.assert_array_equal(found, (tree["a"] * tree["b"][0] * 2.0).T)
+    tree = {"a": np.arange(6.0).reshape(2, 3), "b": [np.arange(3.0), 2.0], "c": [np.ones(3), np.arange(3.0)]}
+    found = fad.vmap(lambda t: t["a"] * t["b"][0] * t["b"][1] + t["c"][1], ({"a": 1, "b": [0, None], "c": 0},))(tree)
+    np.testing.assert_array_equal(found, (tree["a"] * tree["b"][0] * 2.0 + tree["c"][1]).T)
     out = fad.vmap(lambda x: {"x": x, "y": x}, out_axes={"x": 1, "y": 0})(tree["a"])
     np.testing.assert_array_equal(out["x"], tree["a"].T)
     np.testing.assert_array_equal(out["y"], tree["a"])
