@@ -192,16 +192,19 @@ def public(
     samples: Callable | None = None,
     flat: bool = False,
     methods: tuple[str, ...] = (),
+    own: bool = False,
     **extra: Any,
 ) -> Callable:
     """Register a Python function as the public face of an operation, in NumPy's signature.
 
     It answers for the NumPy callables given, becomes a method of traced arrays for each name in `methods`,
-    and enters the registry with its samples. `extra` holds notes for the contract (see `fad.testing.contract`).
+    and enters the registry with its samples. `own` says that it runs on plain arrays, too, instead of NumPy's: it is
+    given a function, whose closure may hold traced values. `extra` holds notes for the contract (see
+    `fad.testing.contract`).
     """
 
     def decorate(function: Callable) -> Callable:
-        door = _plain_first(function, numpy_callables[0]) if numpy_callables else function
+        door = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
         operation = Composite(name or function.__name__.rstrip("_"), door, samples, numpy_callables, flat, extra)
         register(operation)
         answer(numpy_callables, function)

@@ -19,6 +19,7 @@ from fad.ops.structural import as_array, as_shape, normalize_axis
         call(lambda v: np.sum(v * v), 1, s.real(2, 3, 2)),
         call(lambda v: v[:, None] * v, -1, s.real(2, 3)),
     ],
+    own=True,
 )
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """Call a function of vectors on each vector along an axis; ``fad.vmap`` does the same without the loop."""
@@ -34,7 +35,11 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     return np.moveaxis(y, tuple(range(lead, lead + rank)), tuple(range(axis, axis + rank)))
 
 
-@public(np.apply_over_axes, samples=lambda s: [call(np.sum, s.real(2, 3, 4), (0, 2)), call(np.sum, s.real(2, 3), -1)])
+@public(
+    np.apply_over_axes,
+    samples=lambda s: [call(np.sum, s.real(2, 3, 4), (0, 2)), call(np.sum, s.real(2, 3), -1)],
+    own=True,
+)
 def apply_over_axes(func, a, axes):
     """Call ``func(a, axis)`` for one axis after the other; an axis that is lost comes back with length 1."""
     value = as_array(a)
@@ -88,6 +93,7 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         call(s.real(2, 2), np.array([True, False]), [lambda v: v * v]),
         call(s.real(), True, [lambda v: v * v]),
     ],
+    own=True,
 )
 def piecewise(x, condlist, funclist, *args, **kw):
     """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere.

@@ -21,7 +21,7 @@ import scipy.sparse
 from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.tracer import Trace, Tracer, bind, outcome, tracer
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
@@ -127,21 +127,31 @@ def _mixing(mixes: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow each operand through an operation that moves numbers, or through the transpose of one that does."""
     fixed = prim.extra.get("constants", ())
-    parts = []
+    others = [_constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
+    y, parts = _zeros(y), []
     for k, s in enumerate(sets):
         if s is None or k in fixed:
             continue
-        others = [x if i in fixed or x.dtype.kind not in "fc" else np.zeros_like(x) for i, x in enumerate(xs)]
         places = _moved(functools.partial(_alone, prim.forward, k, others, params), xs[k])
         if places is not None:
             parts.append(of.gathered(s, places))
             continue
-        places = _moved(functools.partial(_pulled, prim.vjp, k, y, xs, params), y)
+        places = _moved(functools.partial(_pulled, prim.vjp, k, y, others, params), y)
         if places is None:
             return UNKNOWN
         some = places.reshape(-1) >= 0
         parts.append(of.through(places.reshape(-1)[some], np.flatnonzero(some), math.prod(y.shape), s))
     return of.union(parts)
+
+
+def _constant(x: Any) -> Any:
+    """Return the plain array behind an operand that another transform may be tracing, which tells where numbers go."""
+    return outcome(x) if type(x) is Tracer else x
+
+
+def _zeros(x: Any) -> Any:
+    """Return zeros like an operand, and of no transform."""
+    return like(x, np.zeros(np.shape(x), x.dtype))
 
 
 def _alone(forward: Callable, k: int, others: list, params: dict, x: Any) -> Any:

@@ -217,3 +217,17 @@ def test_an_empty_operand_of_a_convolution_is_named():
 def test_what_numpy_can_do_and_fad_cannot_says_what_to_write(f, said):
     with pytest.raises((fad.errors.FadError, TypeError, ValueError), match=said):
         fad.vjp(f, X)
+
+
+@pytest.mark.parametrize(
+    "mapped",
+    [
+        lambda f: fad.numpy.apply_along_axis(f, 0, np.array([1.0, 2.0])),
+        lambda f: fad.numpy.apply_over_axes(lambda v, axis: f(v), np.array([1.0, 2.0]), [0]),
+        lambda f: fad.numpy.piecewise(np.array([1.0, 2.0]), [np.array([True, True])], [f]),
+        lambda f: fad.numpy.vectorize(f)(np.array([1.0, 2.0])),
+    ],
+    ids=["apply_along_axis", "apply_over_axes", "piecewise", "vectorize"],
+)
+def test_a_function_mapped_over_plain_numbers_may_use_traced_ones(mapped):
+    assert fad.grad(lambda a: np.sum(mapped(lambda v: np.sin(a) * v)))(0.0) == 3.0

@@ -230,6 +230,17 @@ def test_sparse_derivatives_compose_with_other_transforms():
     )
 
 
+def test_places_are_found_where_another_transform_traces_constants_of_the_function():
+    def f(a):
+        inner = fad.grad(lambda x: np.sum(np.cosh(x) * a) + 0.1 * np.sum(x[1:] * x[:-1]) ** 2)
+        return np.sum(fad.sparse.jacobian(inner)(X[:4]).data)
+
+    wanted = np.sum(np.cosh(X[:4]))
+    assert fad.grad(f)(2.0) == pytest.approx(wanted)
+    assert fad.jit(fad.grad(f))(2.0) == pytest.approx(wanted)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.array([1.0, 2.0])), wanted)
+
+
 def test_inside_vmap_the_places_must_be_known():
     many = np.stack([X, X])
     with pytest.raises(BatchedValueError, match=r"Call it once outside"):
