@@ -170,3 +170,30 @@ def test_transforms_of_calls_with_functions_made_anew_do_not_pile_up():
         for n in range(2 * MAX_SIGNATURES):
             assert fad.grad(fast)(2.0, made_anew(float(n))) == n
     assert len(fast._inner) <= MAX_SIGNATURES
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (0.0, -0.0), (np.float64(0.0), np.float64(-0.0)), (complex(0.0, 1.0), complex(-0.0, 1.0)), ((1,), (1.0,)),
+        ((0.0,), (-0.0,)), (((1, 2),), ((1, 2.0),)), (1, True),
+    ],
+)  # fmt: skip
+def test_static_arguments_that_are_equal_but_not_the_same_have_programs_of_their_own(a, b):
+    def times(x, n):
+        n = fad.tree.leaves(n)
+        return np.copysign(1.0, np.real(n[0])) * x, x * n[-1]
+
+    f, x = fad.jit(times, static_argnums=1), np.arange(3)
+    for n in (a, b, a, b):
+        for found, wanted in zip(f(x, n), times(x, n), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == wanted.dtype
+    assert len(f._signatures) == 2
+
+
+def test_a_static_nan_is_the_same_next_time():
+    f = fad.jit(lambda x, n: x * n[0], static_argnums=1)
+    for _ in range(3):
+        f(1.0, (float("nan"),))
+    assert len(f._signatures) == 1

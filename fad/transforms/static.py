@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad.errors import StaticArgumentError
 
 
@@ -42,11 +44,18 @@ class StaticArguments:
 
 
 def hashable(x: Any, what: str) -> Any:
-    """Return what a value is known by: itself, but for slices, which older Pythons cannot hash, and NaN."""
-    if type(x) is slice:
-        return (slice, *[hashable(part, f"a part of {what}") for part in (x.start, x.stop, x.step)])
-    if type(x) is float and x != x:
-        return "NaN"  # which is not equal to itself
+    """Return what a value is known by: itself where ``==`` tells all that the function may see.
+
+    It does not tell 0.0 from -0.0 nor, inside a tuple, 1 from 1.0; NaN is not even equal to itself, and slices cannot
+    be hashed in older Pythons.
+    """
+    if isinstance(x, (slice, tuple)):
+        parts = (x.start, x.stop, x.step) if type(x) is slice else x
+        return (type(x), *[(type(part), hashable(part, f"a part of {what}")) for part in parts])
+    if type(x) in (float, complex):
+        return repr(x)
+    if isinstance(x, np.generic):
+        return (type(x), x.tobytes())
     try:
         hash(x)
     except TypeError:
