@@ -207,6 +207,7 @@ heaviside = elementwise(
         call(s.real(3, 1), s.real(4)),
         call(np.array([0, -1, 2]), s.real(3)),
         call(0, s.real()),
+        call(s.real(3), 0.5),
     ],
 )  # fmt: skip
 ldexp = elementwise(

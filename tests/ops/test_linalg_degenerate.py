@@ -1,5 +1,7 @@
 """Repeated eigenvalues, repeated and zero singular values, singular matrices: exact derivatives, warnings, errors."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -513,3 +515,11 @@ def test_the_zero_matrix_is_infinitely_ill_conditioned():
             assert fad.jit(lambda a: np.linalg.cond(a, p))(np.zeros((2, 2))) == want  # noqa: B023  called at once
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(fad.vmap(np.linalg.cond)(np.stack([np.eye(2), np.zeros((2, 2))])), [1.0, np.inf])
+
+
+def test_vectors_of_repeated_values_warn_of_no_derivative_where_only_their_value_is_asked_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        v, t = fad.jvp(lambda a: np.linalg.eigh(a).eigenvectors, (np.eye(2),), (np.zeros((2, 2)),))
+    np.testing.assert_allclose(v @ v.T, np.eye(2), atol=1e-12)
+    np.testing.assert_array_equal(t, np.zeros((2, 2)))

@@ -9,6 +9,8 @@ import pytest
 import fad
 import fad.nn
 import fad.ops.conv
+from fad.errors import PullbackConsumedError
+from fad.transforms.vjp import Tape
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -243,3 +245,15 @@ def test_a_vector_of_a_tree_goes_back_into_leaves_of_their_dtypes_and_kinds():
         assert np.shape(back[name]) == np.shape(x)
         np.testing.assert_array_equal(back[name], x)
     assert not isinstance(back["b"], np.ndarray)
+
+
+def test_the_tangent_of_a_number_is_a_number_though_it_was_given_as_an_array():
+    y, t = fad.jvp(lambda x: x, (np.float64(3.0),), (np.array(1.0),))
+    assert type(y) is type(t) is np.float64
+
+
+def test_a_tape_that_was_swept_and_not_kept_is_refused():
+    tape = Tape(np.sin, (0.0,), fad.tree.structure((0.0,)), [np.float64(0.0)], has_aux=False)
+    assert tape.pull([1.0], keep=True) == tape.pull([1.0], keep=False) == [1.0]
+    with pytest.raises(PullbackConsumedError):
+        tape.pull([1.0], keep=False)
