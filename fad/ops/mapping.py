@@ -111,7 +111,8 @@ def piecewise(x, condlist, funclist, *args, **kw):
     for condition, f in zip(conditions, funclist, strict=True):
         values = x[condition]
         if values.size:
-            out = At(out)[condition].set(f(values, *args, **kw) if callable(f) else f)
+            part = as_array(f(values, *args, **kw) if callable(f) else f)
+            out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does
     return out
 
 
