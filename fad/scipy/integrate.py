@@ -8,10 +8,14 @@ the number of steps, stiff methods work, and the derivative is as accurate as th
 
 from __future__ import annotations
 
+from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
 from fad.scipy.doors import missing
 from fad.scipy.ode import odeint, solve_ivp
 from fad.scipy.quadrature import quad
 from fad.scipy.sampled import cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
 
-__all__ = ["cumulative_simpson", "cumulative_trapezoid", "odeint", "quad", "romb", "simpson", "solve_ivp", "trapezoid"]
+__all__ = [
+    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "nquad", "odeint", "quad", "romb", "simpson",
+    "solve_ivp", "tplquad", "trapezoid",
+]  # fmt: skip
 __getattr__ = missing("integrate")

@@ -281,3 +281,48 @@ def test_steps_and_starts_of_running_sums_may_be_arrays():
     np.testing.assert_allclose(got, si.cumulative_simpson(SAMPLES.T, dx=dx, initial=start), rtol=1e-12)
     with pytest.raises(ValueError, match="strictly increasing"):
         fad.vjp(lambda y: ours.cumulative_simpson(y, x=PLACES[::-1]), SAMPLES[:, 0])
+
+
+# --- several variables, and Gauss's rule ------------------------------------------------------------------------------
+
+
+INTEGRALS = {
+    "tplquad": lambda a, of: of.tplquad(
+        lambda z, y, x, a: np.exp(-a * (x + y * z)), 0.0, 1.0, lambda x: x, lambda x: 1.0 + x, 0.0,
+        lambda x, y: x * y + 0.5, args=(a,))[0],
+    "dblquad": lambda a, of: of.dblquad(
+        lambda y, x, a: np.cos(a * x * y), 0.0, 1.5, 0.0, lambda x: x + 1.0, (a,))[0],
+    "nquad": lambda a, of: of.nquad(
+        lambda x, y, z: np.sin(a * x * y + z), [lambda y, z: (0.0, y + z), (0.0, 1.0), (0.0, 1.0)],
+        opts={"epsrel": 1e-9})[0],
+    "fixed_quad": lambda a, of: of.fixed_quad(lambda x: np.exp(a * x), 0.0, 2.0, n=7)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTEGRALS)
+def test_integrals_over_several_variables_are_scipys_and_differentiable(name):
+    f = INTEGRALS[name]
+    assert f(0.7, ours) == pytest.approx(f(0.7, si), rel=1e-12)
+    slope = (f(0.7 + 1e-5, si) - f(0.7 - 1e-5, si)) / 2e-5
+    assert fad.grad(lambda a: f(a, ours))(0.7) == pytest.approx(slope, rel=1e-7)
+
+
+def _disc(r):
+    half = lambda x: np.sqrt(r * r - x * x)
+    return ours.dblquad(lambda y, x: x * x + y * y, 0.0, r, 0.0, half)[0]
+
+
+def test_limits_that_depend_on_traced_numbers_and_variables_are_differentiated():
+    assert _disc(1.5) == pytest.approx(np.pi / 8 * 1.5**4)
+    assert fad.grad(_disc)(1.5) == pytest.approx(np.pi / 2 * 1.5**3)
+    ends = fad.grad(lambda a, b: ours.fixed_quad(lambda x: np.sin(x) ** 2, a, b, n=20)[0], (0, 1))(0.3, 1.1)
+    np.testing.assert_allclose(ends, [-np.sin(0.3) ** 2, np.sin(1.1) ** 2], rtol=1e-12)
+    second = fad.hessian(lambda c: ours.dblquad(lambda y, x: np.exp(c * x * y), 0.0, 1.0, 0.0, 1.0)[0])(0.0)
+    assert second == pytest.approx(1 / 9)
+
+
+def test_integrals_over_several_variables_refuse_what_scipy_refuses():
+    with pytest.raises(ValueError, match="finite limits"):
+        ours.fixed_quad(np.exp, -np.inf, 0.0)
+    with pytest.raises(ValueError, match=r"as many as ranges, 2, but there are 1"):
+        ours.nquad(lambda x, y: x, [(0.0, 1.0), (0.0, 1.0)], opts=[{}])
