@@ -320,5 +320,5 @@ def test_writing_into_a_traced_array_is_refused_and_names_the_remedy():
         x[0] = 1.0
         return np.sum(x)
 
-    with pytest.raises(fad.errors.ItemAssignmentError, match=r"x\.at\[i\]\.set"):
+    with pytest.raises(fad.errors.ItemAssignmentError, match=r"x\.at\[0\]\.set"):
         fad.grad(f)(np.ones(3))
