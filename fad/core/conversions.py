@@ -28,7 +28,7 @@ _KIN = {
     for kin, names in {
         "root": ["fsolve", "broyden1", "broyden2", "anderson", "newton_krylov"],
         "brentq": ["brenth", "bisect", "ridder", "toms748"],
-        "least_squares": ["leastsq", "curve_fit"],
+        "least_squares": ["leastsq"],
         "minimize": ["minimize_scalar", "fmin", "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell"],
     }.items()
     for name in names

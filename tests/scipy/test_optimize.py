@@ -254,3 +254,65 @@ def test_a_mapped_value_is_found_in_the_instance_of_a_method():
     side = lambda a: ours.root(Square(a).off, np.array([1.0])).x[0]
     np.testing.assert_allclose(fad.vmap(side)(np.array([4.0, 9.0])), [2.0, 3.0])
     np.testing.assert_allclose(fad.vmap(fad.grad(side))(np.array([4.0, 9.0])), [1 / 4, 1 / 6])
+
+
+# --- fits of curves ---------------------------------------------------------------------------------------------------
+
+TIMES = np.linspace(0.0, 3.0, 12)
+ERRORS = np.random.default_rng(3).normal(size=12)
+MEASURED = 2.0 * np.exp(-0.7 * TIMES) + 0.1 + 0.05 * ERRORS
+DEVIATIONS = 0.05 + 0.01 * TIMES
+
+
+def decay(t, a, k, c):
+    return a * np.exp(-k * t) + c
+
+
+FITS = {
+    "plain": {},
+    "started": {"p0": (1.5, 0.5, 0.0)},
+    "weighted": {"sigma": DEVIATIONS},
+    "of known spread": {"sigma": DEVIATIONS, "absolute_sigma": True},
+    "correlated": {"sigma": np.diag(DEVIATIONS**2) + 1e-4, "absolute_sigma": True},
+    "bounded": {"bounds": ([0.0, 0.0, 0.0], [5.0, 3.0, 1.0])},
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_fitted_curve_and_its_covariance_are_scipys(name):
+    got, wanted = (of.curve_fit(decay, TIMES, MEASURED, **FITS[name]) for of in (ours, so))
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6)
+    np.testing.assert_allclose(got[1], wanted[1], rtol=1e-4)
+
+
+def test_a_fitted_curve_and_its_covariance_are_differentiable_in_data_and_spread():
+    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+
+    def some(data, spread):
+        p, covariance = ours.curve_fit(decay, TIMES, data, (2.0, 0.7, 0.1), spread, **tight)
+        return np.sum(p) + 100.0 * np.sum(np.sqrt(np.diagonal(covariance)))
+
+    found = fad.grad(some, argnums=(0, 1))(MEASURED, DEVIATIONS)
+    for k, gradient in enumerate(found):
+        step = [1e-5 * ERRORS, 0 * TIMES] if k == 0 else [0 * TIMES, 1e-4 * DEVIATIONS * ERRORS]
+        change = some(MEASURED + step[0], DEVIATIONS + step[1]) - some(MEASURED - step[0], DEVIATIONS - step[1])
+        np.testing.assert_allclose(2 * np.sum(gradient * step[k]), change, rtol=1e-4)
+
+
+def test_a_fit_refuses_what_scipy_refuses():
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        ours.curve_fit(decay, TIMES, MEASURED * np.nan)
+    with pytest.raises(ValueError, match="incorrect shape"):
+        ours.curve_fit(decay, TIMES, MEASURED, sigma=np.ones(3))
+    with pytest.raises(ValueError, match="number of fit parameters"):
+        ours.curve_fit(lambda t: t, TIMES, MEASURED)
+    with pytest.raises(RuntimeError, match="Optimal parameters not found"), pytest.warns(RuntimeWarning):
+        ours.curve_fit(decay, TIMES, MEASURED, (50.0, 9.0, 3.0), max_nfev=2)
+
+
+@pytest.mark.parametrize("f", [lambda t, a, k: a + k * t, lambda t, a, k: a + k + 0 * t], ids=["few data", "redundant"])
+def test_a_covariance_that_cannot_be_estimated_is_infinite(f):
+    n = 2 if f(1.0, 0.0, 1.0) == 1.0 and f(2.0, 0.0, 1.0) == 2.0 else 12
+    with pytest.warns(so.OptimizeWarning, match="could not be estimated"):
+        _, covariance = ours.curve_fit(f, TIMES[:n], MEASURED[:n], (1.0, 1.0))
+    assert np.isinf(covariance).all()

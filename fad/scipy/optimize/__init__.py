@@ -1,0 +1,17 @@
+"""``scipy.optimize``, differentiable through the solution: SciPy solves, with derivatives that fad gives it,
+and the equation that the solution satisfies gives the derivative of the solution.
+
+Unknowns are arrays or pytrees. What the functions depend on is passed in ``args`` (or held in their closure), and the
+solution is differentiable with respect to it, to any order. It does not depend on the starting point.
+A solver that did not converge returns its result with a warning, as its ``success`` says;
+the derivative there is refused, for there is no equation to take it from.
+"""
+
+from fad.scipy.optimize.common import OptimizeResult
+from fad.scipy.optimize.equations import brentq, fixed_point, newton, root, root_scalar
+from fad.scipy.optimize.minima import curve_fit, least_squares, minimize
+
+__all__ = [
+    "OptimizeResult", "brentq", "curve_fit", "fixed_point", "least_squares", "minimize", "newton", "root",
+    "root_scalar",
+]  # fmt: skip

@@ -1,0 +1,137 @@
+"""What all solvers share: flat unknowns, a solver run on plain numbers, and the derivative of what it found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from fad import tree
+from fad.core.tracer import Tracer, stop_gradient
+from fad.errors import CustomRuleError, DerivativeError
+from fad.scipy.host import HostCall
+from fad.scipy.special.build import number
+from fad.transforms.implicit import closed_over, depth, implicit_root
+from fad.transforms.jacobian import jacobian
+
+OptimizeResult = so.OptimizeResult
+
+
+def flattened(x0: Any) -> tuple[Any, Callable]:
+    """Return the flat starting point, and the map from flat unknowns back to the structure of `x0`."""
+    return tree.ravel(tree.map(as_float, stop_gradient(x0)))
+
+
+class Problem:
+    """A function of flat unknowns: with traced values as it came, or with plain ones in the place of what it holds."""
+
+    def __init__(self, function: Callable, args: tuple, unravel: Callable = lambda x: x):
+        self.args = tuple(args)
+        self.unravel = unravel
+        self.held, self.rebuild = closed_over((function, self.args))
+
+    def at(self, held: Any = None) -> Callable:
+        """Return the function of the unknowns alone; `held` are values for its traced parts."""
+        function, args = self.rebuild(self.held if held is None else list(held))
+        return lambda x: function(self.unravel(x), *args)
+
+    def vector(self, held: Any = None) -> Callable:
+        f = self.at(held)
+        return lambda x: ravel(f(x))
+
+
+def value(x: Any) -> Any:
+    """Return what a solver may see of a function's result: the numbers, without derivatives."""
+    x = stop_gradient(x)
+    if type(x) is Tracer:
+        raise CustomRuleError(
+            "a function given to a solver uses a mapped value in a place where fad does not find it (an attribute, "
+            "a global). Pass it in args"
+        )
+    return x
+
+
+def as_float(x: Any) -> Any:
+    return x if hasattr(x, "dtype") and x.dtype.kind in "fc" else np.asarray(x, dtype=float)
+
+
+def ravel(y: Any) -> Any:
+    return tree.ravel(y)[0] if not hasattr(y, "ndim") or y.ndim != 1 else y
+
+
+def converged(success: Any, solution: Any, order: int, message: str, what: str) -> None:
+    """Warn of a solver that did not converge, or refuse if derivatives of what it returned were to be taken."""
+    if np.all(number(success)):
+        return
+    if order:
+        raise DerivativeError(
+            f"{what} did not converge ({message}), so what it returned satisfies no equation from which a derivative "
+            "could be taken. Start nearer, allow more iterations or a looser tolerance, or use fad.stop_gradient on "
+            "the arguments"
+        )
+    warnings.warn(f"{what} did not converge: {message}", RuntimeWarning, stacklevel=4)
+
+
+def derivatives_of(values: Any) -> int:
+    """Return how many derivatives are being taken of values."""
+    return max((depth(x) for x in tree.leaves(values)), default=0)
+
+
+def solve_dense(slope: Callable, y: Any) -> Any:
+    """Solve ``slope(x) = y`` for a vector, by the matrix of the slope, which may be held constant."""
+    matrix = stop_gradient(jacobian(slope)(stop_gradient(y)))
+    try:
+        return np.linalg.solve(matrix, y)
+    except np.linalg.LinAlgError as error:
+        raise DerivativeError(
+            "the solution has no derivative: the Jacobian of its equation is singular there (a double root, or a flat "
+            "valley of the objective). Remove the redundant unknown, or regularise the problem"
+        ) from error
+
+
+class _Plain:
+    """Runs a solver on plain arrays, lane by lane under vmap, and keeps what it reported."""
+
+    def __init__(self, solver: Callable, structure: Any):
+        self.solver = solver
+        self.structure = structure
+        self.report: Any = None
+
+    def run(self, *leaves: Any) -> list:
+        x, self.report = self.solver(*tree.unflatten(self.structure, leaves))
+        return [np.asarray(x), np.asarray(bool(self.report.get("success", True)))]
+
+    def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
+        lanes = [
+            HostCall(self.name, self.run, batch=self.batch)(
+                *[v[i] if b else v for v, b in zip(values, batched, strict=True)]
+            )
+            for i in range(size)
+        ]
+        return [np.stack(column) for column in zip(*lanes, strict=True)], [True, True]
+
+    name = "scipy.optimize"
+
+
+def run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
+    """Run ``solver(*operands) -> (x, report)`` on the values of the operands; return x, success and the report."""
+    leaves, structure = tree.flatten(stop_gradient(operands))
+    plain = _Plain(solver, structure)
+    x, success = HostCall(plain.name, plain.run, batch=plain.batch)(
+        *[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves]
+    )
+    return x, success, plain.report
+
+def finished(x, success, report, equation, problem, what):
+    """Make a result differentiable by its equation, and put it in the caller's structure."""
+    order = derivatives_of(equation(x))
+    converged(success, x, order, str(report.get("message", "")).strip(), what)
+    x = implicit_root(equation, x, solve_dense)
+    result = OptimizeResult(report)
+    result.x = problem.unravel(x)
+    result.fun = problem.at()(x)
+    result.success = success if np.ndim(success) else bool(success) if type(success) is np.ndarray else success
+    return result

@@ -1,0 +1,208 @@
+"""Roots and fixed points: of systems, and of one equation in one unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from fad.core.tracer import stop_gradient
+from fad.errors import DerivativeError
+from fad.scipy.optimize.common import (
+    OptimizeResult,
+    Problem,
+    as_float,
+    converged,
+    derivatives_of,
+    finished,
+    flattened,
+    run,
+    solve_dense,
+    value,
+)
+from fad.scipy.special.build import number
+from fad.transforms.grad import grad
+from fad.transforms.implicit import implicit_root
+from fad.transforms.jacobian import jacobian
+
+# --- systems ----------------------------------------------------------------------------------------------------------
+
+
+def root(
+    fun: Callable, x0: Any, args: tuple = (), method: str = "hybr", jac: Any = True, tol: float | None = None,
+    options: dict | None = None,
+) -> OptimizeResult:  # fmt: skip
+    """Solve ``fun(x, *args) = 0`` by ``scipy.optimize.root``, with fad's Jacobian.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of the unknowns; its result has as many numbers as they have.
+    x0 : array or pytree
+        Where to start.
+    args : tuple
+        What the solution depends on and is differentiable in.
+    method, tol, options
+        As in SciPy. Methods that need no Jacobian are given none.
+    jac : bool
+        False lets SciPy use its own finite differences.
+
+    Returns
+    -------
+    OptimizeResult
+        ``x`` in the structure of `x0`, ``fun`` at the solution, ``success``, ``message`` and SciPy's other entries.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a solution that was not found, or at which the Jacobian is singular.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import root
+    >>> fad.grad(lambda a: root(lambda x, a: x * x - a, np.array([1.0]), (a,)).x[0])(4.0).round(9)
+    np.float64(0.25)
+    """
+    flat, unravel = flattened(x0)
+    problem = Problem(fun, args, unravel)
+
+    def solver(x, held):
+        f = problem.vector(held)
+        values = {"jac": lambda x: value(jacobian(f)(x))} if jac and method in ("hybr", "lm") else {}
+        found = so.root(lambda x: value(f(x)), x, method=method, tol=tol, options=options, **values)
+        return found.x, found
+
+    x, success, report = run(solver, flat, problem.held)
+    return finished(x, success, report, problem.vector(), problem, "scipy.optimize.root")
+
+
+def fixed_point(
+    func: Callable, x0: Any, args: tuple = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
+) -> Any:
+    """Return x with ``func(x, *args) = x``, found by ``scipy.optimize.fixed_point``; differentiable in `args`.
+
+    Raises RuntimeError, as SciPy does, if the iteration did not converge.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import fixed_point
+    >>> fad.grad(lambda a: fixed_point(lambda x, a: np.sqrt(x + a), 1.0, (a,)))(2.0).round(9)
+    np.float64(0.333333333)
+    """
+    flat, unravel = flattened(x0)
+    problem = Problem(func, args, unravel)
+
+    def solver(x, held):
+        f = problem.vector(held)
+        return so.fixed_point(lambda x: value(f(x)), x, xtol=xtol, maxiter=maxiter, method=method), {}
+
+    x, _, _ = run(solver, flat, problem.held)
+    image = problem.vector()
+    return unravel(implicit_root(lambda x: image(x) - x, x, solve_dense))
+
+
+# --- one equation in one unknown ------------------------------------------------------------------------------------
+
+
+def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
+    """Find a root of one equation by `solver`, and make it differentiable in what `f` uses."""
+    problem = Problem(f, args)
+
+    def found(points, held):
+        plain = problem.at(held)
+        return solver(lambda x: plain(x), *points), {}
+
+    x, _, _ = run(found, points, problem.held)
+
+    def solve(slope, y):
+        rate = slope(np.ones_like(stop_gradient(y)))
+        if np.any(number(rate) == 0):
+            raise DerivativeError("the root has no derivative: the slope of the function is zero there (a double root)")
+        return y / rate
+
+    return implicit_root(problem.at(), x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
+
+
+def brentq(
+    f: Callable,
+    a: Any,
+    b: Any,
+    args: tuple = (),
+    xtol: float = 2e-12,
+    rtol: float = 8.881784197001252e-16,
+    maxiter: int = 100,
+) -> Any:
+    """Return the root of a scalar function between `a` and `b`, by Brent's method; differentiable in `args`.
+
+    Raises ValueError if ``f(a)`` and ``f(b)`` have one sign, RuntimeError if it did not converge, as in SciPy.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import brentq
+    >>> fad.grad(lambda a: brentq(lambda x, a: np.cos(x) - a * x, 0.0, 2.0, (a,)))(1.0).round(9)
+    np.float64(-0.441610792)
+    """
+    return _scalar(
+        f, args, lambda g, a, b: so.brentq(lambda x: value(g(x)), a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), a, b
+    )
+
+
+def newton(
+    func: Callable, x0: Any, args: tuple = (), tol: float = 1.48e-8, maxiter: int = 50, rtol: float = 0.0
+) -> Any:
+    """Return a root near `x0` by Newton's method with fad's derivative, elementwise; differentiable in `args`.
+
+    Raises RuntimeError if it did not converge, as in SciPy.
+
+    >>> import fad
+    >>> from fad.scipy.optimize import newton
+    >>> fad.grad(lambda a: newton(lambda x, a: x**3 - a, 1.0, (a,)))(8.0).round(9)
+    np.float64(0.083333333)
+    """
+
+    def solver(g, x):
+        slope = grad(lambda x: np.sum(g(x)))
+        return so.newton(
+            lambda x: value(g(x)), x, fprime=lambda x: value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol
+        )
+
+    return _scalar(func, args, solver, as_float(x0))
+
+
+def root_scalar(
+    f: Callable, args: tuple = (), method: str | None = None, bracket: Any = None, x0: Any = None,
+    xtol: float | None = None, rtol: float | None = None, maxiter: int | None = None,
+) -> so.RootResults:  # fmt: skip
+    """Find a root of a scalar function by ``scipy.optimize.root_scalar``; differentiable in `args`.
+
+    Methods that need derivatives are given fad's. The result has SciPy's entries, ``root`` and ``converged`` first.
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import root_scalar
+    >>> fad.grad(lambda a: root_scalar(lambda x, a: np.exp(x) - a, (a,), x0=1.0).root)(4.0).round(9)
+    np.float64(0.25)
+    """
+    reports = []
+
+    def solver(g, *points):
+        first, second = (lambda x: value(grad(g)(x))), (lambda x: value(grad(grad(g))(x)))
+        values = {} if bracket is not None else {"x0": points[0], "fprime": first, "fprime2": second}
+        found = so.root_scalar(
+            lambda x: value(g(x)),
+            method=method or (None if bracket is not None else "newton"),
+            bracket=points if bracket is not None else None,
+            xtol=xtol,
+            rtol=rtol,
+            maxiter=maxiter,
+            **values,
+        )
+        reports.append(found)
+        return found.root
+
+    points = tuple(float(p) for p in bracket) if bracket is not None else (float(x0),)
+    found = _scalar(f, args, solver, *points)
+    report = reports[-1]
+    converged(report.converged, found, derivatives_of(found), str(report.flag), "scipy.optimize.root_scalar")
+    report.root = found
+    return report

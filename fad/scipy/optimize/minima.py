@@ -1,0 +1,318 @@
+"""Minima: of functions, and of sums of squares."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from fad.core.tracer import stop_gradient
+from fad.errors import DerivativeError
+from fad.ops.structural import as_array
+from fad.scipy.optimize.common import (
+    OptimizeResult,
+    Problem,
+    as_float,
+    derivatives_of,
+    finished,
+    flattened,
+    ravel,
+    run,
+    value,
+)
+from fad.transforms.grad import grad, value_and_grad
+from fad.transforms.jacobian import hvp, jacobian
+
+_WITH_PRODUCT = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
+_WITH_HESSIAN = {"dogleg", "trust-exact"}
+_WITH_GRADIENT = {"cg", "bfgs", "l-bfgs-b", "tnc", "slsqp", *_WITH_PRODUCT, *_WITH_HESSIAN}
+
+
+def minimize(
+    fun: Callable, x0: Any, args: tuple = (), method: str | None = None, bounds: Any = None, constraints: Any = (),
+    tol: float | None = None, callback: Callable | None = None, options: dict | None = None,
+) -> OptimizeResult:  # fmt: skip
+    """Minimise ``fun(x, *args)`` by ``scipy.optimize.minimize``, with fad's gradient and Hessian products.
+
+    The minimum satisfies ``grad fun = 0`` in its free components; those that lie on a bound stay there.
+
+    Parameters
+    ----------
+    fun : callable
+        Scalar function of the unknowns.
+    x0 : array or pytree
+        Where to start.
+    args : tuple
+        What the minimum depends on and is differentiable in.
+    method, bounds, constraints, tol, callback, options
+        As in SciPy; the unknowns are flattened for bounds and constraints.
+
+    Returns
+    -------
+    OptimizeResult
+        ``x`` in the structure of `x0`, ``fun`` the minimum, ``jac`` the gradient there, and SciPy's other entries.
+
+    Raises
+    ------
+    DerivativeError
+        if a derivative is taken of a minimum that was not found, is flat, or is held by `constraints`.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import minimize
+    >>> def nearest(a):
+    ...     return minimize(lambda x, a: np.sum((x - a) ** 2) + np.sum(x**4), np.ones(2), (a,), tol=1e-8).x
+    >>> a = np.array([3.0, 6.0])   # where x = 1 and about 1.3
+    >>> fad.jacobian(nearest)(a)[0].round(5) + 0.0
+    array([0.14286, 0.     ])
+    """
+    flat, unravel = flattened(x0)
+    problem = Problem(fun, args, unravel)
+    name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
+    given = {"bounds": bounds, "constraints": constraints, "tol": tol, "callback": callback, "options": options}
+
+    def solver(x, held):
+        found = so.minimize(x0=x, method=name, **_objective(problem.at(held), name), **given)
+        return found.x, found
+
+    x, success, report = run(solver, flat, problem.held)
+    slope = grad(_number(problem.at()))
+    equation = _held(slope, x, *_box(bounds, x.shape))
+    if constraints and derivatives_of(slope(x)):
+        raise DerivativeError(
+            "the minimum is held by constraints, and fad has its derivative for bounds only. Put the constraints into "
+            "the objective, or solve the conditions of Karush, Kuhn and Tucker with fad.scipy.optimize.root"
+        )
+    result = finished(x, success, report, equation, problem, "scipy.optimize.minimize")
+    result.jac = unravel(stop_gradient(slope(x)))
+    return result
+
+
+def _number(f: Callable) -> Callable:
+    """Return a function whose result of one element is a number."""
+    return lambda x: as_float(f(x)).reshape(())
+
+
+def _objective(f: Callable, name: str) -> dict:
+    """Return what SciPy's minimiser is given of a function: values, and the derivatives that its method can use."""
+    f = _number(f)
+    if name not in _WITH_GRADIENT:
+        return {"fun": lambda x: value(f(x))}
+    given: dict = {"fun": lambda x: tuple(value(v) for v in value_and_grad(f)(x)), "jac": True}
+    if name in _WITH_PRODUCT:
+        given["hessp"] = lambda x, p: value(hvp(f, (x,), (np.asarray(p, dtype=x.dtype),))[1])
+    if name in _WITH_HESSIAN:
+        given["hess"] = lambda x: value(jacobian(grad(f))(x))
+    return given
+
+
+def _box(bounds: Any, shape: tuple) -> tuple:
+    """Return the bounds of the unknowns, below and above."""
+    if bounds is None:
+        low, high = -np.inf, np.inf
+    elif isinstance(bounds, so.Bounds):
+        low, high = bounds.lb, bounds.ub
+    else:
+        low = [-np.inf if b[0] is None else b[0] for b in bounds]
+        high = [np.inf if b[1] is None else b[1] for b in bounds]
+    return np.broadcast_to(np.asarray(low, dtype=float), shape), np.broadcast_to(np.asarray(high, dtype=float), shape)
+
+
+def _held(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
+    """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
+
+    Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
+    method along its axis alone would cross it: off the bounds, the slope of a minimum asks for no step.
+    """
+    if not (np.isfinite(low).any() or np.isfinite(high).any()):
+        return slope
+    free = (x > low) & (x < high)
+    if derivatives_of(slope(x)):
+        at = stop_gradient(x)
+        g, curvature = stop_gradient(slope(at)), stop_gradient(np.diagonal(jacobian(slope)(at)))
+        convex = curvature > 0
+        downhill = np.where(g > 0, -np.inf, np.where(g < 0, np.inf, 0.0))
+        step = np.where(convex, -g / np.where(convex, curvature, 1.0), downhill)
+        free = free & (at + step > low) & (at + step < high)
+
+    return lambda x: np.where(free, slope(x), x - stop_gradient(x))
+
+
+def least_squares(
+    fun: Callable, x0: Any, args: tuple = (), bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: float = 1e-8,
+    xtol: float = 1e-8, gtol: float = 1e-8, x_scale: Any = 1.0, loss: str = "linear", f_scale: float = 1.0,
+    max_nfev: int | None = None,
+) -> OptimizeResult:  # fmt: skip
+    """Minimise half the sum of squares of ``fun(x, *args)`` by ``scipy.optimize.least_squares``, with fad's Jacobian.
+
+    The solution is differentiable in `args`: by ``J.T @ r = 0``, second derivatives of the residuals included,
+    so the result is right for large residuals too. With a robust `loss` its derivative is refused.
+
+    Parameters
+    ----------
+    fun : callable
+        Residuals, as one array or a pytree of arrays.
+    x0 : array or pytree
+    args : tuple
+    bounds, method, ftol, xtol, gtol, x_scale, loss, f_scale, max_nfev
+        As in SciPy, for the flattened unknowns.
+
+    Returns
+    -------
+    OptimizeResult
+        ``x`` in the structure of `x0`, ``fun`` the residuals there, ``cost``, and SciPy's other entries.
+
+    Examples
+    --------
+    The slope of a fitted line, as a function of the data:
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import least_squares
+    >>> t = np.array([0.0, 1.0, 2.0])
+    >>> def slope(y):
+    ...     return least_squares(lambda p, y: p[0] + p[1] * t - y, np.zeros(2), (y,)).x[1]
+    >>> fad.grad(slope)(np.array([1.0, 2.0, 3.5])).round(9) + 0.0
+    array([-0.5,  0. ,  0.5])
+    """
+    flat, unravel = flattened(x0)
+    problem = Problem(fun, args, unravel)
+    given = {
+        "bounds": bounds,
+        "method": method,
+        "ftol": ftol,
+        "xtol": xtol,
+        "gtol": gtol,
+        "x_scale": x_scale,
+        "loss": loss,
+    }
+
+    def solver(x, held):
+        f = problem.vector(held)
+        found = so.least_squares(
+            lambda x: value(f(x)), x, jac=lambda x: value(jacobian(f)(x)), f_scale=f_scale, max_nfev=max_nfev, **given
+        )
+        return found.x, found
+
+    x, success, report = run(solver, flat, problem.held)
+    residual = problem.vector()
+    slope = grad(lambda x: 0.5 * np.sum(residual(x) ** 2))
+    if loss != "linear" and derivatives_of(residual(x)):
+        raise DerivativeError(
+            f"the derivative of a fit with loss={loss!r} is not implemented: write the loss as an objective and use "
+            "fad.scipy.optimize.minimize"
+        )
+
+    low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
+    equation = _held(slope, x, low, high)
+    result = finished(x, success, report, equation, problem, "scipy.optimize.least_squares")
+    result.cost = 0.5 * np.sum(ravel(result.fun) ** 2)
+    return result
+
+
+def _ends(bounds: Any) -> tuple:
+    return (bounds.lb, bounds.ub) if isinstance(bounds, so.Bounds) else tuple(bounds)
+
+
+def curve_fit(
+    f: Callable, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False,
+    bounds: Any = (-np.inf, np.inf), method: str | None = None, **options: Any,
+) -> tuple:  # fmt: skip
+    """Fit ``f(xdata, *parameters)`` to data, as ``scipy.optimize.curve_fit`` does, with fad's Jacobian.
+
+    The parameters and their covariance are differentiable in the data, in `sigma`, and in whatever `f` uses.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(xdata, p0, p1, ...)`` returns an array of the shape of `ydata`.
+    xdata : array or pytree
+        What `f` is given.
+    ydata : array, shape (m,)
+    p0 : sequence of float, optional
+        Where to start; ones, or the middle of finite bounds, if not given.
+    sigma : array, shape (m,) or (m, m), optional
+        Standard deviations of the data, or their covariance matrix.
+    absolute_sigma : bool
+        Whether `sigma` is in the units of the data. If not, the covariance is scaled by the residuals.
+    bounds, method, **options
+        As in :func:`least_squares`; the method is "lm" without bounds and "trf" with them.
+
+    Returns
+    -------
+    (parameters, covariance) : arrays of shape (n,) and (n, n)
+
+    Raises
+    ------
+    RuntimeError
+        if the fit did not converge;
+    ValueError
+        for NaN or infinities in the data.
+
+    Examples
+    --------
+    How the fitted rate of a decay depends on each of the measurements:
+
+    >>> import numpy as np, fad
+    >>> from fad.scipy.optimize import curve_fit
+    >>> t = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> def rate(y):
+    ...     return curve_fit(lambda t, a, k: a * np.exp(-k * t), t, y, (1.0, 0.5))[0][1]
+    >>> y = 2.0 * np.exp(-0.7 * t)
+    >>> rate(y).round(9), fad.grad(rate)(y).round(6)
+    (np.float64(0.7), array([ 0.315184, -0.344392, -0.419763, -0.33197 ]))
+    """
+    ydata = as_float(as_array(ydata))
+    low, high = (np.asarray(b, dtype=float) for b in _ends(bounds))
+    bounded = bool(np.isfinite(low).any() or np.isfinite(high).any())
+    if not np.isfinite(value(ydata)).all():
+        raise ValueError("array must not contain infs or NaNs")
+    p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(p0))
+    whiten = _whitening(sigma, ydata)
+
+    def residuals(p, ydata):
+        return whiten(f(xdata, *[p[i] for i in range(p.shape[0])]) - ydata)
+
+    method = method or ("trf" if bounded else "lm")
+    found = least_squares(residuals, p0, (ydata,), bounds if bounded else (-np.inf, np.inf), method, **options)
+    if not np.all(found.success):
+        raise RuntimeError(f"Optimal parameters not found: {found.message}")
+    slope = jacobian(lambda p: residuals(p, ydata))(found.x)
+    m, n = slope.shape
+    try:
+        if m <= n and not absolute_sigma:
+            raise np.linalg.LinAlgError("no residual is left to tell the spread from")
+        covariance = np.linalg.inv(slope.T @ slope)
+    except np.linalg.LinAlgError:
+        message = "Covariance of the parameters could not be estimated"
+        warnings.warn(message, so.OptimizeWarning, stacklevel=2)
+        return found.x, np.full((n, n), np.inf)
+    return found.x, covariance if absolute_sigma else covariance * (2.0 * found.cost / (m - n))
+
+
+def _start(f: Callable, low: Any, high: Any) -> Any:
+    """Return where SciPy starts: at ones, in the middle of bounds, or by one beside a single one."""
+    n = len(inspect.signature(f).parameters) - 1
+    if n < 1:
+        raise ValueError("Unable to determine number of fit parameters.")
+    low, high = np.broadcast_to(low, n), np.broadcast_to(high, n)
+    both, below, above = np.isfinite(low) & np.isfinite(high), np.isfinite(low), np.isfinite(high)
+    with np.errstate(invalid="ignore"):
+        return np.where(both, 0.5 * (low + high), np.where(below, low + 1, np.where(above, high - 1, 1.0)))
+
+
+def _whitening(sigma: Any, ydata: Any) -> Callable:
+    """Return what makes residuals independent, of standard deviation 1."""
+    if sigma is None:
+        return lambda r: r
+    sigma = as_array(sigma)
+    if sigma.shape == (ydata.size,):
+        return lambda r: r / sigma
+    if sigma.shape != (ydata.size, ydata.size):
+        raise ValueError("`sigma` has incorrect shape.")
+    factor = np.linalg.cholesky(sigma)
+    return lambda r: np.linalg.solve(factor, r)
