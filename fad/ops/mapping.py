@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.ops.indexing import At
-from fad.ops.structural import as_array, as_shape, normalize_axis
+from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 
 @public(
@@ -111,7 +111,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     for condition, f in zip(conditions, funclist, strict=True):
         values = x[condition]
         if values.size:
-            part = as_array(f(values, *args, **kw) if callable(f) else f)
+            part = beside(out, f(values, *args, **kw) if callable(f) else f)
             out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does
     return out
 
