@@ -63,10 +63,10 @@ class Plan:
 
 
 def _members(groups: Any, count: int) -> Any:
-    """Return one row for each group, with ones at its members."""
-    rows = np.zeros((count, groups.size))
+    """Return one row of truth values for each group, true at its members."""
+    rows = np.zeros((count, groups.size), bool)
     some = np.flatnonzero(groups >= 0)
-    rows[groups[some], some] = 1.0
+    rows[groups[some], some] = True
     return rows
 
 

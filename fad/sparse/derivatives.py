@@ -79,8 +79,10 @@ class Point:
         check_kinds(ys, False, self.name, "output")
 
     def _lanes(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Any:
-        bounds = np.cumsum([x.size for x in leaves])[:-1]
-        parts = []
+        bounds = np.cumsum([0, *[x.size for x in leaves]])
+        if bounds[-1] != seeds.shape[1]:
+            return None  # the output has not the size that it had at another point
+        bounds, parts = bounds[1:-1], []
         for start, stop in chunks(len(seeds), self.inputs, chunk_size):
             cut = np.split(seeds[start:stop], bounds, axis=1)
             lanes = [
@@ -103,15 +105,14 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
     entries the answer is a question to the transform: `jit` records it as a guard.
     """
     right, left, drawn = plan.seeds
+    check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
     if check:
         right, left = (np.vstack([right, drawn]), left) if plan.forward else (right, np.vstack([left, drawn]))
     found = [point.push(right, chunk_size)] if len(right) else []
     found += [point.pull(left, chunk_size)] if len(left) else []
-    m, n = plan.pattern.shape
-    if (len(right) and found[0].shape[1] != m) or (len(left) and found[-1].shape[1] != n):
+    m = plan.pattern.shape[0]
+    if found[-1] is None or (len(right) and found[0].shape[1] != m):
         return None, f"has {m} rows, but the output has another number of elements"
-    if not found:
-        return np.zeros(0), ""
     if check:
         found[0], seen = found[0][:-1], found[0][-1]
     results = _long(found)
