@@ -268,9 +268,17 @@ def versions(cupy):
     print(f"{datetime.date.today()}, {device}, driver {driver or '?'}, CUDA {cuda}, Python {sys.version.split()[0]},")
     names = {"fad": fad.__version__, "CuPy": cupy.__version__, "NumPy": np.__version__}
     for library in ("torch", "jax"):
-        there = importlib.util.find_spec(library) is not None
-        names[library] = importlib.metadata.version(library) if there else "not here"
+        names[library] = version_of(library)
     print(", ".join(f"{n} {version}" for n, version in names.items()), "\n")
+
+
+def version_of(library):
+    if importlib.util.find_spec(library) is None:
+        return "not here"
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:  # a build that was not installed as a package
+        return "of an unknown version"
 
 
 def ratio(ours, theirs):
