@@ -30,13 +30,13 @@ array_type: type = cupy.ndarray
 # Functions that are computed by fad's own formulas although NumPy's protocols lead to CuPy. Most of CuPy's copy numbers
 # to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like` and its kin
 # take an empty shape for none; `cholesky` leaves numbers where there is no factor; transforms over an axis that
-# is named twice give it another length; `polyfit` multiplies the caller's values by the weights, in place; `histogram`
-# adds up weights in double precision alone; and where CuPy lacks a ufunc, NumPy's error would print, and so copy, its
-# operands.
+# is named twice give it another length; `fiedler` is SciPy's, whose older releases give arrays of the host; `polyfit`
+# multiplies the caller's values by the weights, in place; `histogram` adds up weights in double precision alone; and
+# where CuPy lacks a ufunc, NumPy's error would print, and so copy, its operands.
 avoided = frozenset({
     "linspace", "logspace", "nanmax", "nanmin", "average", "cov", "gradient", "delete", "repeat", "histogram",
     "sliding_window_view", "argpartition", "polymul", "poly", "polyfit", "pinv", "cond", "lstsq", "eig", "eigvals",
-    "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat", "cholesky",
+    "zeros_like", "ones_like", "empty_like", "full_like", "vecdot", "matvec", "vecmat", "cholesky", "fiedler",
     "fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn",
 })  # fmt: skip
 

@@ -7,6 +7,7 @@ transposes, up to weights: a frequency strictly between 0 and n/2 stands for two
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -264,7 +265,14 @@ def _rfft_many(a, s, axes, norm, out):
     a = _real_only(a, "rfftn")
     lengths, axes = _many(a, s, axes)
     a = _half(a, lengths[-1], axes[-1], norm)
-    return _transform(a, lengths[:-1], axes[:-1], norm, False) if axes[:-1] else a
+    step = 1 if _ends_with_the_first() else -1
+    return _transform(a, lengths[:-1][::step], axes[:-1][::step], norm, False) if axes[:-1] else a
+
+
+@functools.cache
+def _ends_with_the_first() -> bool:
+    """Tell whether NumPy's rfftn transforms the other axes last to first; it shows where one is named twice."""
+    return np.fft.rfftn([[0.0]], (2, 3, 1), axes=(0, 0, 1)).shape[0] == 2
 
 
 def _irfft_many(a, s, axes, norm, out):
