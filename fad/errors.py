@@ -175,7 +175,7 @@ class TracerConversionError(FadError, TypeError):
     For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
     """
 
-    library = ""  # the function of another library that asked for it
+    caller = ""  # the function of another library that asked for it
 
 
 class ItemAssignmentError(FadError, TypeError):

@@ -33,36 +33,33 @@ _KIN = {
     }.items()
     for name in names
 }
-_BARE = "for the bare number, float(fad.stop_gradient(x))"
+_BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 
 def to_array(shape: tuple) -> TracerConversionError:
     """Return the error of a tracer of this shape that was asked for a plain array."""
-    what = f"a traced array of shape {shape}"
-    library = library_function()
-    if library:
-        return _to_library(library, what)
-    return TracerConversionError(
-        f"{what} was about to become a plain NumPy array, without its derivative. {_advice(step())}; "
-        "for the bare numbers, fad.stop_gradient(x)"
-    )
+    return _lost(f"a traced array of shape {shape}", "plain NumPy array", _BARE)
 
 
 def to_number(kind: str) -> TracerConversionError:
     """Return the error of a tracer of this kind of trace that was asked for a Python number."""
-    what = f"a traced value inside {kind}"
-    library = library_function()
-    if library:
-        return _to_library(library, what)
+    bare = "for the bare number, float(fad.stop_gradient(x))"
+    return _lost(f"a traced value inside {kind}", "plain Python number", bare)
+
+
+def _lost(what: str, wanted: str, bare: str) -> TracerConversionError:
+    caller = library_function()
+    if caller:
+        return _to_library(caller, what)
     return TracerConversionError(
-        f"{what} was about to become a plain Python number, without its derivative. {instead_of_number()}; {_BARE}"
+        f"{what} was about to become a {wanted}, without its derivative. {_advice(step())}; {bare}"
     )
 
 
 def instead_of_number() -> str:
     """Return what to write instead of what asks a traced value for a Python number."""
-    library = library_function()
-    return _instead(library) if library else _advice(step())
+    caller = library_function()
+    return _instead(caller) if caller else _advice(step())
 
 
 def to_item() -> str:
@@ -95,7 +92,7 @@ def own_error(error: Exception, refused: TracerConversionError | None) -> FadErr
     while own is not None and not isinstance(own, FadError):
         own = own.__cause__
     frames = _frames(error)
-    if own is None and refused is not None and refused.library.rpartition(".")[2] in [f.co_name for f in frames]:
+    if own is None and refused is not None and refused.caller.rpartition(".")[2] in [f.co_name for f in frames]:
         own = refused  # the call that it was refused to is the one that failed
     return own if own is not None and _by_library(error, frames) else None
 
@@ -124,9 +121,9 @@ _SAME = {"asarray", "asanyarray", "ascontiguousarray", "asfortranarray"}  # give
 def _to_library(name: str, what: str) -> TracerConversionError:
     error = TracerConversionError(
         f"{name} makes plain arrays of its arguments, which would lose the derivative of {what}. "
-        f"{_instead(name)}; for the bare numbers, fad.stop_gradient(x)"
+        f"{_instead(name)}; {_BARE}"
     )
-    error.library = name
+    error.caller = name
     return error
 
 

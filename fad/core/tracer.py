@@ -299,7 +299,7 @@ class Trace:
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
         """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
-        self.withheld = error if error.library else None
+        self.withheld = error if error.caller else None
         return error
 
     def clarify(self, error: Exception) -> None:
