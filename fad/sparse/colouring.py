@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.errors import ShapeMismatchError
+
 REVERSE = 2  # what a product from the left costs, in products from the right
 SECOND = 1 << 20  # entries up to which another order of columns is tried
 
@@ -163,7 +165,10 @@ def places(pattern: Any) -> tuple[Any, Any]:
 
 def planned_symmetric(pattern: Any) -> Plan:
     """Return a plan for a symmetric matrix from products with vectors alone: a full column tells its row, too."""
-    pattern, n = pattern * pattern.T, pattern.shape[0]  # an entry is there only if its mirror image can be
+    n = pattern.shape[0]
+    if pattern.shape != (n, n):
+        raise ShapeMismatchError(f"the pattern of a Hessian is square, but it has shape {pattern.shape}")
+    pattern = (pattern + pattern.T).tocsr()  # one triangle will do
     pattern.sort_indices()
     _, heavy = _heavy(pattern, 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy)

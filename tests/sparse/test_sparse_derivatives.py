@@ -206,6 +206,14 @@ def test_a_given_pattern_is_used_and_checked():
     assert loose(np.ones(4)).nnz == 4
 
 
+def test_the_pattern_of_a_hessian_may_be_one_triangle():
+    pattern = np.tri(12) - np.tri(12, k=-2)
+    found = fad.sparse.hessian(rosenbrock, pattern=pattern, check=False)(X).toarray()
+    np.testing.assert_allclose(found, fad.hessian(rosenbrock)(X), rtol=1e-12)
+    with pytest.raises(ShapeMismatchError, match=r"pattern of a Hessian is square, but it has shape \(2, 3\)"):
+        fad.sparse.hessian(rosenbrock, pattern=np.ones((2, 3)))
+
+
 def test_a_matrix_may_be_written_into_without_changing_the_next():
     derivative = fad.sparse.jacobian(lambda x: x[1:] * x[:-1])
     first = derivative(np.array([0.0, 1.0, 2.0]))
