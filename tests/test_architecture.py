@@ -20,8 +20,8 @@ FLOORS = [
     ["places", "errors", "tree", "config"],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.tracer", "core.options", "core.samples", "core.primitive",
-        "core.cotangent", "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
+        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
+        "core.samples", "core.primitive", "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
@@ -29,11 +29,12 @@ FLOORS = [
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",
-        "ops.device_conv", "ops.conv", "ops.pooling", "ops.refused", "ops", "ops.__main__",
+        "ops.device_conv", "ops.conv", "ops.pooling", "ops.writing", "ops.in_place", "ops.refused",
+        "ops", "ops.__main__",
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
-        "transforms.vjp",
+        "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
         "transforms.checkpoint", "transforms.custom", "transforms.implicit", "transforms.shapes", "transforms.watched",
         "transforms.refusals", "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps",

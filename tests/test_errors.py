@@ -224,18 +224,6 @@ def test_a_function_without_a_rule_names_the_nearest_that_has_one():
         fad.grad(lambda x: x.__array_function__(nansums, (), (x,), {}))(X)
 
 
-def test_a_function_refused_on_purpose_says_why_and_what_instead():
-    with refused(errors.MissingRuleError, "numpy.fill_diagonal", "in place", ".at[i, i].set"):
-        fad.grad(lambda x: np.fill_diagonal(x, 1.0))(np.ones((2, 2)))
-    with refused(errors.MissingRuleError, "add.at", ".at[i].add"):
-        fad.grad(lambda x: np.add.at(x, 0, 1.0))(X)
-
-
-def test_a_method_that_works_in_place_says_what_instead():
-    with refused(errors.MissingRuleError, "sort", "np.sort(x)"):
-        fad.grad(lambda x: x.sort())(X)
-
-
 @pytest.mark.parametrize("name", ["no_such_attribute", "ctypes", "strides"])
 def test_attributes_that_a_tracer_does_not_have(name):
     with pytest.raises(AttributeError):
@@ -288,7 +276,7 @@ def test_every_error_is_a_fad_error_and_a_built_in_one():
 
 def test_the_users_line_is_the_one_inside_the_function_where_the_error_arose():
     with pytest.raises(errors.TracerConversionError) as caught:
-        fad.grad(lambda x: np.sum(np.asarray(x)))(1.0)  # this line
+        fad.grad(lambda x: x * float(x))(1.0)  # this line
     assert "# this line" in str(caught.value)
 
 

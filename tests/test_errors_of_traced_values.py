@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from refusals import X, refused
+from refusals import X, elsewhere, refused
 
 import fad
 import fad.numpy
@@ -66,21 +66,24 @@ def test_a_generator_finished_after_its_transform_is_noticed():
 # --- conversions that would lose the derivative ------------------------------------------------------------------
 
 
+NUMPY = {name: getattr(np, name) for name in ("array", "asarray", "ascontiguousarray")}  # as a library holds them
+
+
 @pytest.mark.parametrize(
     "convert",
     [
-        lambda x: np.asarray(x),
-        lambda x: np.array(x),
-        lambda x: np.array([x, x]),
-        lambda x: np.array([[x, 1.0], [2.0, x]]),
-        lambda x: np.array((x, 1.0), dtype=object),
-        lambda x: np.array(x, dtype=object),
-        lambda x: np.asarray([x]),
-        lambda x: np.ascontiguousarray(x),
+        lambda x: NUMPY["asarray"](x),
+        lambda x: NUMPY["array"](x),
+        lambda x: NUMPY["array"]([x, x]),
+        lambda x: NUMPY["array"]([[x, 1.0], [2.0, x]]),
+        lambda x: NUMPY["array"]((x, 1.0), dtype=object),
+        lambda x: NUMPY["array"](x, dtype=object),
+        lambda x: NUMPY["asarray"]([x]),
+        lambda x: NUMPY["ascontiguousarray"](x),
     ],
 )
 def test_a_tracer_does_not_become_a_plain_array(convert):
-    with refused(errors.TracerConversionError, "np.stack", "fad.stop_gradient"):
+    with refused(errors.TracerConversionError, "plain NumPy array", "fad.stop_gradient"):
         fad.grad(lambda x: np.sum(convert(x)))(1.0)
 
 
@@ -111,7 +114,7 @@ def test_a_batched_value_does_not_become_one_number(convert):
 
 def test_a_tracer_is_not_written_into_a_plain_array():
     def by_item(x):
-        out = np.zeros(3)
+        out = elsewhere(3)
         out[0] = x
         return np.sum(out)
 
@@ -123,7 +126,7 @@ def test_a_tracer_is_not_written_into_a_plain_array():
 @pytest.mark.parametrize("index", [slice(None), [0, 1], ...])
 def test_a_tracer_is_not_written_into_a_part_of_a_plain_array(index):
     def f(x):
-        out = np.zeros(3)
+        out = elsewhere(3)
         out[index] = x
         return np.sum(out)
 
@@ -148,36 +151,11 @@ def test_the_remedy_for_writing_into_a_plain_array_works():
         lambda w, x: np.add(w, x, out=w),
         lambda w, x: np.sin(x, out=w),
         lambda w, x: np.sum(x, out=w[0, ...]),
-        lambda w, x: np.add(w, 1.0, out=x),
     ],
 )
 def test_a_traced_result_is_not_written_into_an_array(update):
-    with refused(errors.TracerConversionError, "out=", "never changed in place"):
-        fad.grad(lambda x: np.sum(update(np.zeros(3), x)))(X)
-
-
-def test_augmented_assignment_to_a_traced_name_makes_a_new_value():
-    def f(x):
-        y = x
-        y += 1.0
-        y *= x
-        return np.sum(y)
-
-    np.testing.assert_allclose(fad.grad(f)(X), 2 * X + 1)
-
-
-def test_item_assignment_names_at():
-    def plain(x):
-        x[0] = 1.0
-        return np.sum(x)
-
-    def augmented(x):
-        x[0] += 1.0
-        return np.sum(x)
-
-    for f in (plain, augmented):
-        with refused(errors.ItemAssignmentError, "x = x.at[0].set(v)", ".add"):
-            fad.grad(f)(X)
+    with refused(errors.TracerConversionError, "plain array, which cannot carry a derivative", "np.zeros"):
+        fad.grad(lambda x: np.sum(update(elsewhere(3), x)))(X)
 
 
 def test_a_tracer_is_not_pickled():
@@ -316,9 +294,9 @@ def test_an_input_that_no_rule_needs_may_be_overwritten():
     np.testing.assert_array_equal(pullback(np.ones(3))[0], [4.0, 4.0, 4.0])
 
 
-def test_an_array_overwritten_inside_the_function_is_noticed():
+def test_an_array_from_elsewhere_overwritten_inside_the_function_is_noticed():
     def f(x):
-        w = np.ones(3)
+        w = elsewhere(3) + 1.0
         total = 0.0
         for _ in range(2):
             total = total + np.sum(x * x * w)

@@ -62,22 +62,17 @@ def instead_of_number() -> str:
     return _instead(caller) if caller else _advice(step())
 
 
-def to_item() -> str:
-    """Return what to write instead of an item assignment to a traced array."""
-    name, bracket, index = step().text.partition("[")
-    return f"Write {name} = {name}.at[{index}.set(v)" if bracket else "Write x = x.at[i].set(v)"
-
-
 def written_into(what: str) -> TracerConversionError:
     """Return the error of a traced result that was to be written into an array (``out=``, ``y += x``)."""
     at = step()
     if at.kind == "update":
         name, sign = at.text, at.operator
-        advice = _stored(at) if "[" in name else f"Write {name} = {name} {sign} x for {name} {sign}= x"
+        advice = _stored(at) if "[" in name else f"Or write {name} = {name} {sign} x for {name} {sign}= x"
     else:
-        advice = "Write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
+        advice = "Or write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
     return TracerConversionError(
-        f"a traced result was to be written into {what}. Traced values are never changed in place (out=). {advice}"
+        f"a traced result was to be written into {what}. Make the array in the function, by NumPy's own functions "
+        f"(np.zeros(n), np.empty_like(x), x.copy()), or make it an argument. {advice}"
     )
 
 

@@ -40,6 +40,7 @@ class GermTrace(Trace):
 
     __slots__ = ()
     kind = "a limit"
+    batched = True
     size = len(POINTS)
 
     def __init__(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,27 @@ def refuse_out(out: Any) -> None:
     raise written_into(what)
 
 
+def with_out(function: Any) -> Any:
+    """Return a function that can write its result into a traced array, ``out=``, as NumPy's does."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "out" not in names:
+        return function
+    place = names.index("out")
+    place = place if place < code.co_argcount else sys.maxsize
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        out = args[place] if len(args) > place else kwargs.get("out")
+        if type(out) is not Tracer:
+            return function(*args, **kwargs)
+        args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
+        kwargs.pop("out", None)
+        return out.receive(function(*args, **kwargs))
+
+    return run
+
+
 def refuse_options(name: str, options: dict) -> None:
     """Raise for ufunc options that a function written in other operations cannot honour."""
     refuse_out(options.get("out"))
@@ -38,8 +61,13 @@ def refuse_options(name: str, options: dict) -> None:
 
 def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
     """Run an elementwise operation with ufunc options where a tracer is involved."""
-    refuse_out(options.pop("out", None))
+    out = options.pop("out", None)
+    out = out[0] if type(out) is tuple and len(out) == 1 else out
     where = options.pop("where", True)
+    if type(out) is Tracer:
+        casting = options.get("casting", "same_kind")
+        return out.receive(prim(*args, **options), casting, where, prim.name)
+    refuse_out(out)
     dtype = options.pop("dtype", None)
     unknown = set(options) - _HARMLESS
     if unknown:

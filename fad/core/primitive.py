@@ -14,7 +14,8 @@ import numpy as np
 
 from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
-from fad.core.options import traced_ufunc_options
+from fad.core.memory import ViewRule
+from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
@@ -79,6 +80,7 @@ class Primitive:
     # Derived once, for the hot path: which of (z, x, y) each partial reads, and behind them all together.
     keep: tuple = ()
     choice: Callable | None = None
+    view: ViewRule | None = None  # of an operation whose result NumPy makes a view of its operand
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return bind(self, *args, **params)
@@ -204,6 +206,7 @@ def public(
     """
 
     def decorate(function: Callable) -> Callable:
+        function = with_out(function)
         door = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
         operation = Composite(name or function.__name__.rstrip("_"), door, samples, numpy_callables, flat, extra)
         register(operation)

@@ -21,10 +21,10 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, to_array, to_item, to_number
+from fad.core.conversions import own_error, to_array, to_number
+from fad.core.memory import link, refresh, rewritten, snapshot
 from fad.errors import (
     FadError,
-    ItemAssignmentError,
     LeakedTracerError,
     MissingRuleError,
     TracerConversionError,
@@ -54,14 +54,16 @@ class Tracer:
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
-    __slots__ = ("value", "trace", "info")
+    __slots__ = ("value", "trace", "info", "memory")
     value: Any
     trace: Trace
     info: Any
+    memory: Any  # what it is a view of, and how often it was written: `fad.core.memory`
 
     if TYPE_CHECKING:  # the rooms install ndarray's methods, attributes and operators
 
         def __getattr__(self, name: str) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
 
         def __add__(self, other: Any) -> Any: ...
 
@@ -114,34 +116,34 @@ class Tracer:
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return f"Tracer[{self.trace.kind}]({self.value!r})"
+        return f"Tracer[{up_to_date(self).trace.kind}]({self.value!r})"
 
     def __str__(self) -> str:
-        return self.trace.show(self)
+        return up_to_date(self).trace.show(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
+        return format(up_to_date(self).value, spec) if spec else str(self)
 
     # --- questions that need a plain value --------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        return self.trace.concrete(self, bool)
+        return up_to_date(self).trace.concrete(self, bool)
 
     def __int__(self) -> int:
-        return self.trace.concrete(self, int)
+        return up_to_date(self).trace.concrete(self, int)
 
     def __index__(self) -> int:
-        return self.trace.concrete(self, operator.index)
+        return up_to_date(self).trace.concrete(self, operator.index)
 
     def __float__(self) -> float:
-        return self.trace.number(self, float)
+        return up_to_date(self).trace.number(self, float)
 
     def __complex__(self) -> complex:
-        return self.trace.number(self, complex)
+        return up_to_date(self).trace.number(self, complex)
 
     def item(self, *args: int) -> Any:
         """Return the value as a Python number; refused where that would lose a derivative."""
-        return self.trace.number(self, lambda x: x.item(*args))
+        return up_to_date(self).trace.number(self, lambda x: x.item(*args))
 
     def tolist(self) -> Any:
         """Return nested lists of traced scalars: nothing is lost."""
@@ -150,26 +152,22 @@ class Tracer:
     __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
 
     def __copy__(self) -> Tracer:
-        return self
+        return snapshot(self)
 
     def __deepcopy__(self, memo: dict) -> Tracer:
-        return self
+        return snapshot(self)
 
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        self.trace.check_alive()
-        raise self.trace.refusal(to_array(self.shape))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise ItemAssignmentError(
-            "x[i] = v was written for a traced array, which is never changed in place. "
-            f"{to_item()} (also .add, .multiply, .min, .max)"
-        )
+        return up_to_date(self).trace.as_array(self, *args, **kwargs)
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out")
+        if out is not None and len(out) == 1 and type(out[0]) is Tracer:
+            return self._into(out[0], ufunc, method, inputs, kwargs)
         if method == "__call__":
             operation = UFUNCS.get(ufunc) or _load(ufunc)
             if operation is not None:
@@ -179,6 +177,13 @@ class Tracer:
         if operation is not None:
             return operation(*inputs, **kwargs)
         return _missing((ufunc, method), f"{ufunc.__name__}.{method}")
+
+    def _into(self, out: Any, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+        """Write the result of a ufunc into a traced array, where a mask is true."""
+        options = {k: v for k, v in kwargs.items() if k != "out"}
+        where = options.pop("where", True) if method == "__call__" else True
+        value = getattr(ufunc, method)(*inputs, **options)
+        return out.receive(value, kwargs.get("casting", "same_kind"), where, ufunc.__name__)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         operation = FUNCTIONS.get(func)
@@ -194,12 +199,20 @@ class Tracer:
 tree._BARE.add(Tracer)
 
 
+def up_to_date(x: Tracer) -> Tracer:
+    """Return a tracer after taking it again, if it is a view of an array that was written."""
+    if x.memory is not None:
+        refresh(x)
+    return x
+
+
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     """Make a tracer. The class has no ``__init__``, so that the hot path saves a call by writing the same out."""
     x = Tracer()
     x.value = value
     x.trace = trace
     x.info = info
+    x.memory = None
     return x
 
 
@@ -242,14 +255,17 @@ class Trace:
     A finished trace is dead: `finish` makes every later use of its tracers a LeakedTracerError.
     """
 
-    __slots__ = ("birth", "dead", "withheld")
+    __slots__ = ("birth", "dead", "withheld", "adopted")
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
+    batched = False  # whether values carry a batch axis in front
+    of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:
         self.birth = next(_births)
         self.dead = False
         self.withheld: TracerConversionError | None = None
+        self.adopted: list = []  # arrays of older traces into which values of this one were written
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         """Run one operation of which at least one argument is a tracer of this trace."""
@@ -257,24 +273,35 @@ class Trace:
 
     # Short paths for one and two operands; a trace that lives on the hot path gives its own.
     def unary(self, prim: Any, x: Tracer) -> Any:
-        return self.process(prim, (x,), {})
+        return bind(prim, x)
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        return self.process(prim, (x, y), {})
+        return bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
-        return self.process(prim, (x, y), {})
+        return youngest((x, y)).process(prim, (x, y), {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
-        return self.process(prim, (x, y), {})
+        return youngest((x, y)).process(prim, (x, y), {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         """Run ``x[index]`` for an index of slices and integers alone."""
-        return self.process(prim, (x,), {"template": index})
+        return bind(prim, x, template=index)
+
+    def note_writes(self) -> None:
+        """Be told that an array of this trace is written: its views have to be taken again from now on."""
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        """Write into the memory of a root in place, and return True; False where its value must be computed anew."""
+        return False
 
     def lower(self, x: Any) -> Any:
         """Return the value behind a tracer of this trace, and anything else as it is."""
         return x.value if type(x) is Tracer and x.trace is self else x
+
+    def hand_out(self, x: Any) -> Any:
+        """Return a value that leaves the transform, in memory that is not overwritten any more."""
+        return x
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape
@@ -297,6 +324,11 @@ class Trace:
         self.check_alive()
         raise self.refusal(to_number(self.kind))
 
+    def as_array(self, x: Tracer, *args: Any, **kwargs: Any) -> Any:
+        """Answer a request for a plain array; refused, for the derivative would be lost."""
+        self.check_alive()
+        raise self.refusal(to_array(x.shape))
+
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
         """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
         self.withheld = error if error.caller else None
@@ -304,14 +336,18 @@ class Trace:
 
     def clarify(self, error: Exception) -> None:
         """Raise fad's error where a library put its own on top, or said that it was given another's arrays."""
-        own = own_error(error, self.withheld)
-        if own is not None:
+        own = self.own_error(error)
+        if own is not error:
             raise own.with_traceback(error.__traceback__) from None
         explain(error)
 
+    def own_error(self, error: Exception) -> Exception:
+        """Return fad's error below one that a library put on top, or else the error itself."""
+        return own_error(error, self.withheld) or error
+
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        return _stop(x.value)
+        return _stop(snapshot(x).value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
@@ -320,15 +356,29 @@ class Trace:
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
-        return x
+        return snapshot(x)
+
+    def freeze(self, x: Tracer) -> Any:
+        """Return what a younger trace keeps of a tracer of this one: what it is now, whatever is written into it."""
+        return snapshot(x)
 
     def check_alive(self) -> None:
         if self.dead:
             raise leaked(self)
 
     def finish(self) -> None:
-        """Declare the transform finished."""
+        """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
+        for x in self.adopted:
+            if x.trace is self:
+                self.give_back(x)
         self.dead = True
+
+    def give_back(self, x: Tracer) -> None:
+        """Let an array of an older trace stand for a value of that trace again."""
+        y = self.lower(x)
+        if type(y) is not Tracer:
+            y = tracer(y.copy() if type(y) is np.ndarray else y, Trace.of_plain, None)
+        rewritten(x, y)
 
 
 def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
@@ -339,11 +389,13 @@ def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
     )
 
 
-def youngest(args: Any) -> Trace | None:
+def youngest(args: Any) -> Any:
     """Return the youngest trace among the arguments, or None if all are plain."""
-    top = None
+    top: Any = None
     for x in args:
         if type(x) is Tracer:
+            if x.memory is not None:
+                refresh(x)
             trace = x.trace
             if top is None or trace.birth > top.birth:
                 top = trace
@@ -355,6 +407,8 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
     top = None
     for x in args:
         if type(x) is Tracer:
+            if x.memory is not None:
+                refresh(x)
             trace = x.trace
             if top is None or trace.birth > top.birth:
                 top = trace
@@ -365,6 +419,8 @@ def bind(prim: Any, *args: Any, **params: Any) -> Any:
             explain(error)
             raise
     out = top.process(prim, args, params)
+    if prim.view is not None and type(out) is Tracer and type(args[0]) is Tracer:
+        link(args[0], out, prim, params)
     return _handed_over(prim, args, params) if out is NotImplemented else out
 
 
@@ -383,7 +439,7 @@ def outcome(x: Any) -> Any:
 
     Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
     """
-    return x.trace.outcome(x) if type(x) is Tracer else host(x)
+    return up_to_date(x).trace.outcome(x) if type(x) is Tracer else host(x)
 
 
 def depth(x: Any) -> int:
@@ -413,7 +469,7 @@ def stop_older(x: Any, birth: int) -> Any:
 
 
 def _stop(x: Any) -> Any:
-    return x.trace.stop(x) if type(x) is Tracer else x
+    return up_to_date(x).trace.stop(x) if type(x) is Tracer else x
 
 
 def same_structure(expected: Any, given: Any, what: str) -> None:

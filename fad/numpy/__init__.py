@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as _np
 
+from fad.core.overlay import replace as _replace
 from fad.core.tracer import Tracer as _Tracer
 from fad.numpy.creation import makers as _makers
 from fad.numpy.joiners import c_ as _c_
@@ -29,6 +30,8 @@ from fad.ops.taking import put_along_axis as _put_along_axis
 _names = _namespace(_np)
 globals().update(_names | _makers(_names), at=_at, top_k=_top_k, r_=_r_, c_=_c_)
 globals().update(put_along_axis=_put_along_axis, vectorize=_vectorize)
+for _name in ("r_", "c_", "vectorize"):
+    _replace(_name, globals()[_name])
 _OWN = ("annotations", "importlib", "Any", "surface", "joiners", "vectorized", "creation")
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _OWN)
 

@@ -6,11 +6,13 @@ from fad.ops import complexes, selection, structural, indexing, arranging, paddi
 from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
 from fad.ops import linalg, polynomials, histograms
 from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, scimath
+from fad.ops import writing, in_place
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [  # noqa: RUF022  (in the order of the floor)
     "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging",
     "padding", "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences",
     "statistics", "einsum", "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting",
-    "quantiles", "sets", "fft", "convolution", "conv", "pooling", "scimath", "refused",
+    "quantiles", "sets", "fft", "convolution", "conv", "pooling", "scimath", "writing", "in_place",
+    "refused",
 ]  # fmt: skip

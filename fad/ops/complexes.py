@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fad.core.archetypes import elementwise
+from fad.core.memory import ViewRule, is_array, link
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -44,6 +45,18 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
+_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: y + 1j * np.imag(x), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: np.real(x) + 1j * y, False)
+
+
+def _part(part, x):
+    """Return the real or the imaginary part, a view of the complex array."""
+    y = part(x)
+    if type(y) is Tracer and type(x) is Tracer:
+        link(x, y, part, {})
+    return y
+
+
 def _both(s):
     return [call(s.real(3, 4)), call(_complex(s)), call(s.real())]
 
@@ -55,13 +68,13 @@ def _is_complex(x):
 @public(np.real, samples=_both)
 def real(val):
     """Return the real part; of a real array, the array itself."""
-    return _real(val) if _is_complex(val) else val
+    return _part(_real, val) if _is_complex(val) else val
 
 
 @public(np.imag, samples=_both)
 def imag(val):
     """Return the imaginary part; of a real array, zeros."""
-    return _imag(val) if _is_complex(val) else _no_imag(val)
+    return _part(_imag, val) if _is_complex(val) else _no_imag(val)
 
 
 @public(np.conjugate, samples=_both)

@@ -10,9 +10,10 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat
+from fad.core.memory import snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind, outcome
+from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -84,7 +85,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """Return an array of a shape, filled with a value that may be traced."""
     filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
-    return filled if dtype is None else filled.astype(dtype)
+    return np.copy(filled) if dtype is None else filled.astype(dtype)
 
 
 # --- arrays from values ------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _array_samples(s):
 
 def _as(object, dtype):
     x = as_array(object)
-    return x if dtype is None else x.astype(dtype)
+    return x if dtype is None else x.astype(dtype, copy=False)
 
 
 @public(np.array, samples=lambda s: [*_array_samples(s), call([s.real()], dtype="float32"), call(s.real(2), ndmin=3)])
@@ -106,6 +107,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     ``numpy.array([x, 1.0])`` cannot be made to work for a traced x, this function can.
     """
     x = _as(object, dtype)
+    x = snapshot(x) if x is object and copy and type(x) is Tracer else x
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
@@ -150,8 +152,9 @@ def asarray_chkfinite(a, dtype=None, order=None):
 
 @public(np.copy, methods=("copy",), samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()])])
 def copy(a, order="K", subok=False):
-    """Return the array: traced arrays are never changed in place, so a copy could not be told apart."""
-    return as_array(a)
+    """Return a copy: an array that stays what it is when the other is changed."""
+    a = as_array(a)
+    return snapshot(a) if type(a) is Tracer else a
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------

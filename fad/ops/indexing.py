@@ -14,6 +14,7 @@ import numpy as np
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, is_basic
+from fad.core.memory import ViewRule, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -189,6 +190,10 @@ getitem_p = register(
         archetype="linear",
         samples=_getitem_samples,
         extra={"needs_trace": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
+        view=ViewRule(
+            lambda x, y, params: ARRAY not in params["template"] and is_array(y),
+            lambda x, y, template: bind(set_p, x, y, template=template),
+        ),
     )
 )
 
@@ -197,6 +202,8 @@ def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
     if type(index) is not tuple:
         index = (index,)
+    if x.memory is not None:
+        refresh(x)
     for part in index:
         kind = type(part)
         if kind is slice:

@@ -15,7 +15,6 @@ import numpy as np
 from fad.core.tracer import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, Tracer, _suggest
 from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
 
-_IN_PLACE = "it changes its array in place, and traced arrays are never changed. "
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"
 _OBJECTS = "it works on Python objects one by one; write the function with NumPy's own operations"
 _BITS = "it reads the bits of integers, which have no derivative; take fad.stop_gradient(x)"
@@ -24,12 +23,6 @@ _MATRIX = "np.matrix is an array subclass of old; write np.asarray, np.atleast_2
 
 # name in numpy -> why it cannot take a traced value, and what to write instead
 FUNCTION_REASONS = {
-    "put": _IN_PLACE + "Write x.ravel().at[i].set(v).reshape(x.shape)",
-    "place": _IN_PLACE + "Write np.where(mask, values, x)",
-    "putmask": _IN_PLACE + "Write np.where(mask, values, x)",
-    "copyto": _IN_PLACE + "Write np.where(mask, source, x), np.broadcast_to(source, x.shape) or fad.numpy.full",
-    "fill_diagonal": _IN_PLACE + "Write i = np.arange(n); x = x.at[i, i].set(v)",
-    "put_along_axis": _IN_PLACE + "Write x = fad.numpy.put_along_axis(x, indices, values, axis)",
     **dict.fromkeys(("save", "savez", "savez_compressed", "savetxt"), _FILE),
     **dict.fromkeys(("packbits", "unpackbits"), _BITS),
     **dict.fromkeys(("busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"), _DATES),
@@ -49,11 +42,7 @@ _BYTES = "bytes carry no derivative; take fad.stop_gradient(x), or return x from
 
 # method -> why traced arrays do not have it, and what to write instead
 METHOD_REASONS = {
-    "sort": "it sorts in place; write x = np.sort(x)",
-    "partition": "it sorts in place; write x = np.partition(x, kth)",
     "resize": "it works in place; write x = np.resize(x, shape)",
-    "fill": "it works in place; write x = np.full_like(x, v)",
-    "put": "it works in place; write x.ravel().at[i].set(v).reshape(x.shape)",
     "setfield": "it works in place; write x = x.at[i].set(v)",
     "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
     "itemset": "it works in place; write x = x.at[i].set(v)",
@@ -78,9 +67,11 @@ def _refuse_functions() -> None:
     for name, reason in FUNCTION_REASONS.items():
         if hasattr(np, name):
             REFUSED[getattr(np, name)] = reason
+
+
     for ufunc in {f for f in vars(np).values() if isinstance(f, np.ufunc)}:
-        how = "x.at[i].add(v)" if ufunc is np.add else f"x.at[i].set(np.{ufunc.__name__}(x[i], ...))"
-        REFUSED[ufunc, "at"] = _IN_PLACE + f"Write {how}"
+        if (ufunc, "at") not in UFUNC_METHODS:
+            REFUSED[ufunc, "at"] = f"it has several results; write x[i] = np.{ufunc.__name__}(x[i])[0]"
 
 
 def _refuse_ufunc_methods() -> None:
@@ -140,7 +131,6 @@ def _reduce(self: Tracer, *_: Any) -> Any:
 Tracer.view = _view
 Tracer.to_device = _to_device
 Tracer.device = property(lambda self: self.value.device, doc="Where the values live.")
-Tracer.flat = property(lambda self: self.reshape(-1), doc="The elements as a vector.")
 Tracer.__reduce_ex__ = Tracer.__reduce__ = _reduce
 _refuse_functions()
 _refuse_ufunc_methods()

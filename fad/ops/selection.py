@@ -10,6 +10,7 @@ import numpy as np
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked
+from fad.core.memory import is_array
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
@@ -99,6 +100,9 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)])  # fmt: skip
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the derivative there is zero."""
+    if not copy and is_array(x):
+        x[...] = nan_to_num(x, True, nan, posinf, neginf)
+        return x
     if x.dtype.kind == "c":
         return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
     if x.dtype.kind != "f":

@@ -12,11 +12,18 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
+from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
 from fad.errors import ComplexGradientError
+
+
+def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
+    """Return whether NumPy's reshape is a view: that depends on how the array lies in memory."""
+    a = layout(x)
+    return type(a) is np.ndarray and shares(np.reshape(a, params["shape"]), a)
 
 
 def inverse(axes: tuple) -> tuple:
@@ -36,6 +43,9 @@ reshape_p = linear(
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
 )
+
+
+reshape_p.view = ViewRule(_reshapes_memory, lambda x, y, shape: bind(reshape_p, y, shape=x.shape))
 
 
 def _shape(x: Any, shape: tuple) -> tuple:
@@ -98,11 +108,17 @@ def _reshape_method(self, *shape, order="C", copy=None):
 Tracer.reshape = _reshape_method
 
 
-@public(np.ravel, methods=("ravel", "flatten"), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
+@public(np.ravel, methods=("ravel",), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
 def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
+    if order in ("K", "A") and type(a) is Tracer:
+        flags = layout(a).flags
+        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
+
+
+Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))
 
 
 # --- transpose ---------------------------------------------------------------------------------------------------
@@ -113,6 +129,11 @@ transpose_p = linear(
     lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
+)
+
+
+transpose_p.view = ViewRule(
+    lambda x, y, params: is_array(y), lambda x, y, axes: bind(transpose_p, y, axes=inverse(axes))
 )
 
 
@@ -218,6 +239,9 @@ broadcast_p = linear(
         call(s.real(4), shape=(0, 4)),
     ],
 )
+
+
+broadcast_p.view = ViewRule(lambda x, y, params: is_array(x), None)
 
 
 @public(np.broadcast_to, samples=lambda s: [call(s.real(3, 1), (2, 3, 4)), call(s.real(), 3)])
@@ -384,4 +408,6 @@ def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, d
         )
     if dtype.kind not in "fc":
         return bind(astype_flat_p, x, dtype=dtype)
-    return x if dtype == x.dtype else bind(astype_p, x, dtype=dtype)
+    if dtype == x.dtype:
+        return snapshot(x) if copy and type(x) is Tracer else x
+    return bind(astype_p, x, dtype=dtype)

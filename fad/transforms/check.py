@@ -11,9 +11,11 @@ import numpy as np
 from fad import tree
 from fad.backends import _of as backend_or_none
 from fad.backends import backend_of, is_on_device
+from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
-from fad.core.tracer import Trace, Tracer, same_structure
+from fad.core.overlay import Running
+from fad.core.tracer import Trace, Tracer, same_structure, up_to_date
 from fad.errors import (
     ArgnumsError,
     DtypeMismatchError,
@@ -31,7 +33,9 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     Raises BackendMismatchError if it lives elsewhere than the traced operands `beside` it.
     """
     kind = type(x)
-    if kind is Tracer or kind in _NUMBERS or isinstance(x, np.generic):
+    if kind is Tracer:
+        return up_to_date(x).trace.freeze(x)
+    if kind in _NUMBERS or isinstance(x, np.generic):
         return x
     if kind is np.ndarray:
         if x.dtype.kind == "O":
@@ -79,7 +83,7 @@ def as_value(x: Any, what: str = "the argument") -> Any:
             raise UnsupportedInputError(f"{what} is an array of dtype {x.dtype}; fad takes arrays of numbers")
         return x
     if kind is Tracer:
-        return x.trace.strong(x)
+        return up_to_date(x).trace.strong(x)
     if kind in _NUMBERS:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
@@ -137,11 +141,21 @@ def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, 
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
+    given = [(x, x.value, x.info) for x in tree.leaves(args) if type(x) is Tracer]
+    running = Running(fun)
+    running.__enter__()
     try:
-        out = fun(*args)
+        try:
+            out = fun(*args)
+        except Exception as error:
+            if not running.retry(error, trace.own_error(error)):
+                raise
+            for x, value, info in given:
+                x.value, x.trace, x.info, x.memory = value, trace, info, None
+            out = fun(*args)
         if has_aux:
             out, aux = _pair(out)
-            aux = tree.map(lambda x: settled(trace.lower(x), derivative=False), aux)
+            aux = tree.map(lambda x: _handed_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
         leaves = [finished(x) for x in leaves]
     except Exception as error:
@@ -149,7 +163,14 @@ def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, 
         raise
     finally:
         trace.finish()
+        running.__exit__()
     return leaves, structure, aux
+
+
+def _handed_out(x: Any, trace: Trace) -> Any:
+    """Return a leaf of auxiliary output as a plain value."""
+    x = up_to_date(x) if type(x) is Tracer else x
+    return trace.hand_out(plain(settled(trace.lower(x), derivative=False)))
 
 
 def check_like(given: list, expected: list, what: str) -> list:

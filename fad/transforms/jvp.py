@@ -13,7 +13,9 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept, settled
+from fad.core.memory import RUNS, copy_layout, follow, fresh, own_memory
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
+from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
 
@@ -21,8 +23,32 @@ from fad.transforms.vjp import operand_cotangents, vjp
 class JVPTrace(Trace):
     """The trace of forward mode."""
 
-    __slots__ = ()
+    __slots__ = ("writes",)
     kind = "a forward-mode transform (jvp)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = False
+
+    def note_writes(self) -> None:
+        self.writes = True
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        """Write a value and its tangent into memory that only this trace knows."""
+        mine = type(v) is Tracer and v.trace is self
+        value, tangent = (v.value, v.info) if mine else (v, 0.0)
+        kinds = [type(x) for x in (root.value, root.info, value, tangent)]
+        if RUNS.depth != 1 or root.trace is not self or Tracer in kinds or kinds[:2] != [np.ndarray, np.ndarray]:
+            return False
+        memory = own_memory(root, _copy)
+        place, shadow = follow(root.value, path), follow(root.info, path)
+        if place is None or shadow is None:
+            return False
+        index = join_index(template, arrays)
+        place[index] = value
+        shadow[index] = tangent
+        memory.version += 1
+        return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -46,14 +72,27 @@ class JVPTrace(Trace):
         if prim.multi:
             ts = prim.jvp(tangents, y, values, params)
             return tuple(self._attach(v, t) for v, t in zip(y, ts, strict=True))
-        if prim.jvp is None:
-            return self._attach(y, transposed_vjp(prim, tangents, y, values, params))
-        return self._attach(y, prim.jvp(tangents, y, values, params))
+        push = transposed_vjp if prim.jvp is None else _by_rule
+        t = push(prim, tangents, y, values, params)
+        if self.writes and prim.view is None:
+            y, t = fresh(y, values), fresh(t, tangents)
+        return self._attach(y, t)
 
     def _attach(self, y: Any, t: Any) -> Any:
         if t is None or y.dtype.kind not in "fc":
             return y
         return tracer(y, self, t)
+
+
+def _copy(root: Tracer) -> None:
+    root.value = copy_layout(root.value)
+    shadow = copy_layout(root.value)
+    shadow[...] = root.info
+    root.info = shadow
+
+
+def _by_rule(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+    return prim.jvp(tangents, y, xs, params)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

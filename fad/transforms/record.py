@@ -24,10 +24,13 @@ import numpy as np
 from fad import config, tree
 from fad.backends import host, is_on_device
 from fad.core import effects
+from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.memory import snapshot
+from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer
-from fad.errors import NonArrayOutputError, user_line
+from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.places import user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import fingerprint
@@ -98,6 +101,8 @@ class RecordTrace(Trace):
         values, ins = [], []
         numbers = True
         for x in args:
+            if type(x) is Tracer and x.trace is PLAIN:
+                x = PLAIN.freeze(x)
             if type(x) is Tracer:
                 number = x.info if x.trace is self else self.foreign(x)
                 if number in weak:
@@ -168,7 +173,7 @@ class RecordTrace(Trace):
 
     def strong(self, x: Tracer) -> Tracer:
         self.check_alive()
-        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else x
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else snapshot(x)
 
     def lower(self, x: Any) -> Any:
         if type(x) is Tracer and x.trace is self:
@@ -246,8 +251,13 @@ def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
     """
-    with unhurried():
-        return _record(fun, in_tree, leaves, traced, places)
+    with unhurried(), Running(fun) as running:
+        try:
+            return _record(fun, in_tree, leaves, traced, places)
+        except TracerConversionError as error:
+            if not running.retry(error, error):
+                raise
+            return _record(fun, in_tree, leaves, traced, places)
 
 
 @contextlib.contextmanager

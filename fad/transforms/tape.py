@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.memory import link
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked, tracer
 from fad.errors import UnsupportedInputError
@@ -26,6 +27,7 @@ GENERAL = 6  # (kind, parents, prim, y, xs, params)
 MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at consecutive positions
 CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
+WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]    place[index] = value j, in array i
 
 
 def _is_fraction_and_number(x: Any, constant: Any) -> bool:
@@ -77,6 +79,7 @@ class Recorder(Trace):
         out.value = y
         out.trace = self
         out.info = len(tape)
+        out.memory = None
         keep_y, keep_x = prim.keep[0]
         tape.append((UNARY, x.info, prim.partials[0], y if keep_y else None, v if keep_x else None))
         return out
@@ -96,6 +99,7 @@ class Recorder(Trace):
         out.value = z
         out.trace = self
         out.info = len(tape)
+        out.memory = None
         keep_z, keep_a, keep_b = prim.keep[2]
         if a.dtype is b.dtype and a.shape == b.shape:
             to_x = to_y = None
@@ -111,10 +115,11 @@ class Recorder(Trace):
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
-        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+        if kind is not float and kind is not int and kind is not np.ndarray:
             b = as_operand(b, (x,))
             if b is NotImplemented:
                 return b
+            kind = type(b)
         if prim.partials is None:
             return self.product(prim, x.value, b, x.info, -1)
         a = x.value
@@ -128,16 +133,18 @@ class Recorder(Trace):
             out.value = z
             out.trace = self
             out.info = len(tape)
+            out.memory = None
             tape.append((ONE_OF_TWO, x.info, partial, z if keep_z else None, a if keep_a else None, b, None))
             return out
         return self._record_one(prim, 0, x.info, a, z, a, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
-        if kind is not float and kind is not int and kind is not np.ndarray and kind is not Tracer:
+        if kind is not float and kind is not int and kind is not np.ndarray:
             a = as_operand(a, (y,))
             if a is NotImplemented:
                 return a
+            kind = type(a)
         if prim.partials is None:
             return self.product(prim, a, y.value, -1, y.info)
         b = y.value
@@ -160,6 +167,7 @@ class Recorder(Trace):
         out.value = z
         out.trace = self
         out.info = len(tape)
+        out.memory = None
         kind = type(constant)
         if operand.dtype is z.dtype and (kind is float or kind is int or operand.shape == z.shape):
             to = None
@@ -197,6 +205,7 @@ class Recorder(Trace):
         out.value = z
         out.trace = self
         out.info = len(tape)
+        out.memory = None
         tape.append((PRODUCT, i, j, prim.vjp, a, b))
         return out
 
@@ -214,12 +223,16 @@ class Recorder(Trace):
         v = x.value
         y = v[index]
         if type(v) is Tracer:
-            return self.record(prim, [x.info], [v], y, {"template": index})
+            out = self.record(prim, [x.info], [v], y, {"template": index})
+            if type(out) is Tracer:
+                link(x, out, prim, {"template": index})
+            return out
         tape = self.tape
         out = Tracer()
         out.value = y
         out.trace = self
         out.info = len(tape)
+        out.memory = (x, prim, {"template": index}, 0) if type(y) is np.ndarray else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 
@@ -234,7 +247,7 @@ class Recorder(Trace):
                 values.append(x.value)
                 parents.append(x.info)
             else:
-                if type(x) is not np.ndarray and type(x) is not Tracer:
+                if type(x) is not np.ndarray:
                     x = as_operand(x, args)
                     if x is NotImplemented:
                         return x

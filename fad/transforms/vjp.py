@@ -18,12 +18,14 @@ from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
+from fad.core.memory import fresh, refresh, version_of
 from fad.core.tracer import Tracer, tracer
 from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch
-from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, Recorder
+from fad.transforms.overwrites import detach, overwrite, redo, sweep_write
+from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
 """Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
@@ -34,9 +36,65 @@ class VJPTrace(Recorder):
 
     __slots__ = ()
 
+    def note_writes(self) -> None:
+        self.__class__ = WritingVJPTrace  # programs that never write do not look for writes
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        return overwrite(self, root, path, template, v, arrays)
+
     def sweep(self, tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         """Run the backward sweep; a trace that is watched does it record by record."""
         sweep(tape, cts, own, stop, keep)
+
+
+class WritingVJPTrace(VJPTrace):
+    """The trace of reverse mode from the first write on: views are taken again once what they view was written."""
+
+    __slots__ = ()
+
+    def note_writes(self) -> None:
+        pass
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        if x.memory is not None:
+            refresh(x)
+        return VJPTrace.unary(self, prim, x) if x.trace is self else prim(x)
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        if x.memory is not None:
+            refresh(x)
+        if y.memory is not None:
+            refresh(y)
+        return VJPTrace.both(self, prim, x, y) if x.trace is self and y.trace is self else prim(x, y)
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        if x.memory is not None:
+            refresh(x)
+        return VJPTrace.left(self, prim, x, b) if x.trace is self else prim(x, b)
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        if y.memory is not None:
+            refresh(y)
+        return VJPTrace.right(self, prim, a, y) if y.trace is self else prim(a, y)
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        if x.memory is not None:
+            refresh(x)
+        if x.trace is not self:
+            return x.trace.index(prim, x, index)
+        out = VJPTrace.index(self, prim, x, index)
+        if type(out.memory) is tuple:
+            out.memory = x, prim, {"template": index}, version_of(x)
+        return out
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        out = VJPTrace.process(self, prim, args, params)
+        if type(out) is Tracer and type(out.value) is np.ndarray and prim.view is None:
+            out.value = fresh(out.value, [x.value for x in args if type(x) is Tracer])
+        return out
+
+    def hand_out(self, x: Any) -> Any:
+        return x.copy() if type(x) is np.ndarray else x
 
 
 # --- the backward sweep -----------------------------------------------------------------------------------------
@@ -60,7 +118,9 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         kind = record[0]
         if kind >= MULTI:
             x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
-            if kind == RERUN:
+            if kind == WRITE:
+                sweep_write(record, i, cts, own)
+            elif kind == RERUN:
                 _sweep_again(record, i, tape, cts, own)
             else:
                 _sweep_many(record, i, cts, own)
@@ -266,8 +326,8 @@ class Tape:
         self.outputs, self.out_tree, self.aux = run(fun, trace, args, has_aux)
 
     def values(self) -> list:
-        lower = self.trace.lower
-        return [settled(lower(x), derivative=False) for x in self.outputs]
+        trace = self.trace
+        return [trace.hand_out(settled(trace.lower(x), derivative=False)) for x in self.outputs]
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
@@ -284,12 +344,25 @@ class Tape:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct
         n = len(self.leaves)
+        written = isinstance(trace, WritingVJPTrace)
+        if written and any(_may_be_kept(ct) for ct in cts):
+            detach(records)
         try:
             trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
+        finally:
+            if written and keep:
+                redo(records)
         return settle(slots[:n], self.leaves, cts)
+
+
+def _may_be_kept(ct: Any) -> bool:
+    """Return whether a transform is under way that may keep what the sweep of this cotangent computes with."""
+    while type(ct) is Tracer and ct.trace.batched:
+        ct = ct.value
+    return type(ct) is Tracer
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:

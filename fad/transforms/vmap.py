@@ -21,6 +21,8 @@ from fad import tree
 from fad.backends import host, made_like
 from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
+from fad.core.memory import RUNS, copy_layout, fresh, own_memory, rewritten, shares
+from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
@@ -39,8 +41,9 @@ class _Split(BaseException):
 class BatchTrace(Trace):
     """The trace of vmap, for one run over the lanes that share a path."""
 
-    __slots__ = ("size", "path", "taken", "on_branch")
+    __slots__ = ("size", "path", "taken", "on_branch", "writes")
     kind = "vmap"
+    batched = True
 
     def __init__(self, size: int, path: tuple, on_branch: str):
         super().__init__()
@@ -48,6 +51,32 @@ class BatchTrace(Trace):
         self.path = path
         self.taken = 0
         self.on_branch = on_branch
+        self.writes = False
+
+    def note_writes(self) -> None:
+        self.writes = True
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        """Write into memory that only this trace knows, at an index that is the same for every example."""
+        mine = type(v) is Tracer and v.trace is self
+        value = v.value if mine else v
+        if RUNS.depth > 1 or arrays or root.trace is not self or Tracer in (type(root.value), type(value)):
+            return False
+        memory = own_memory(root, _copy)
+        place = root.value
+        for prim, params in path:
+            place = prim.batch(self if prim.extra.get("needs_trace") else self.size, (True,), [place], params)
+        if path and not shares(place, root.value):
+            return False
+        place = place[(slice(None), *template)]
+        place[...] = _behind_batch(value, place.ndim) if mine else value
+        memory.version += 1
+        return True
+
+    def give_back(self, x: Tracer) -> None:
+        """Let an array from outside stand for what the last example wrote, as after a loop over the examples."""
+        y = x.value[-1]
+        rewritten(x, y if type(y) is Tracer else tracer(np.array(y), Trace.of_plain, None))
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape[1:]
@@ -81,7 +110,10 @@ class BatchTrace(Trace):
             y = prim.batch(self.size, tuple(batched), values, params)
         if prim.multi:
             return tuple(tracer(v, self, None) for v in y)
-        return tracer(y, self, None)
+        out = tracer(y, self, None)
+        if self.writes and not (prim.view is not None and prim.view.is_view(args[0], out, params)):
+            out.value = fresh(y, values)
+        return out
 
     def _loop(self, prim: Any, values: list, batched: list, params: dict) -> Any:
         if prim.name not in _warned:
@@ -283,10 +315,21 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     Returns the output leaves, lanes in front, and their structure; or ``(split, None)`` if the lanes disagreed.
     """
     trace = BatchTrace(size, path, on_branch)
+    running = Running(fun)
+    running.__enter__()
     try:
         wrapped = [tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
-        ys, out_tree = tree.flatten(fun(*args, **kwargs))
+        try:
+            out = fun(*args, **kwargs)
+        except Exception as error:
+            if not running.retry(error, trace.own_error(error)):
+                raise
+            wrapped = [tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
+            args, kwargs = tree.unflatten(in_tree, wrapped)
+            trace.taken = 0
+            out = fun(*args, **kwargs)
+        ys, out_tree = tree.flatten(out)
         ys = [finished(y) for y in ys]
     except _Split as split:
         if split.trace is not trace:
@@ -297,6 +340,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         raise
     finally:
         trace.finish()
+        running.__exit__()
     outs = []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
@@ -304,6 +348,17 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         else:
             outs.append(np.broadcast_to(y, (size, *y.shape)))
     return outs, out_tree
+
+
+def _copy(root: Tracer) -> None:
+    root.value = copy_layout(root.value)
+
+
+def _behind_batch(x: Any, ndim: int) -> Any:
+    """Give a batched value the rank of the place that it is written to: unit axes stand behind the batch axis."""
+    while x.ndim > ndim:
+        x = x[:, 0]
+    return x.reshape(x.shape[:1] + (1,) * (ndim - x.ndim) + x.shape[1:])
 
 
 def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:

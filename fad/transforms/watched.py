@@ -16,8 +16,8 @@ import numpy as np
 from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
-from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY
-from fad.transforms.vjp import VJPTrace, make_trace, sweep
+from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
 
 
 class Note:
@@ -57,7 +57,7 @@ def watching(watcher: Watcher) -> Iterator[Watcher]:
         current.reset(tokens[0])
 
 
-class WatchedTrace(VJPTrace):
+class WatchedTrace(WritingVJPTrace):
     """Reverse mode that notes the operation and the line of every record."""
 
     __slots__ = ("notes", "kept", "busy")
@@ -91,28 +91,28 @@ class WatchedTrace(VJPTrace):
         return out
 
     def unary(self, prim, x):
-        return self._noted(prim.name, lambda: VJPTrace.unary(self, prim, x))
+        return self._noted(prim.name, lambda: WritingVJPTrace.unary(self, prim, x))
 
     def both(self, prim, x, y):
-        return self._noted(prim.name, lambda: VJPTrace.both(self, prim, x, y))
+        return self._noted(prim.name, lambda: WritingVJPTrace.both(self, prim, x, y))
 
     def left(self, prim, x, b):
-        return self._noted(prim.name, lambda: VJPTrace.left(self, prim, x, b))
+        return self._noted(prim.name, lambda: WritingVJPTrace.left(self, prim, x, b))
 
     def right(self, prim, a, y):
-        return self._noted(prim.name, lambda: VJPTrace.right(self, prim, a, y))
+        return self._noted(prim.name, lambda: WritingVJPTrace.right(self, prim, a, y))
 
     def index(self, prim, x, index):
         return self.process(prim, (x,), {"template": index})
 
     def process(self, prim, args, params):
-        return self._noted(prim.name, lambda: VJPTrace.process(self, prim, args, params))
+        return self._noted(prim.name, lambda: WritingVJPTrace.process(self, prim, args, params))
 
     def call(self, parents, outs, pullback):
-        return self._noted("custom rule", lambda: VJPTrace.call(self, parents, outs, pullback))
+        return self._noted("custom rule", lambda: WritingVJPTrace.call(self, parents, outs, pullback))
 
     def rerun(self, run, values):
-        return self._noted("checkpoint", lambda: VJPTrace.rerun(self, run, values))
+        return self._noted("checkpoint", lambda: WritingVJPTrace.rerun(self, run, values))
 
     def note(self, i: int, record: tuple) -> Note:
         name, place, shape = self.notes.get(i, ("?", None, ()))
@@ -122,7 +122,12 @@ class WatchedTrace(VJPTrace):
         watcher = current.get() or Watcher()
         for i in range(len(tape) - 1, stop - 1, -1):
             record = tape[i]
-            if record is None or not _has_cotangent(record, cts, i):
+            if record is None:
+                continue
+            if record[0] == WRITE:
+                sweep(_Window(tape, i + 1), cts, own, i, keep)
+                continue
+            if not _has_cotangent(record, cts, i):
                 continue
             positions = parents_of(record)
             note = self.note(i, record)

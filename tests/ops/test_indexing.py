@@ -313,12 +313,3 @@ def test_multiplying_at_an_index_that_names_a_place_twice_is_refused():
 def test_a_float_index_is_refused():
     with pytest.raises(IndexError, match="integer or boolean"):
         fad.grad(lambda x: x[x])(np.ones(3))
-
-
-def test_writing_into_a_traced_array_is_refused_and_names_the_remedy():
-    def f(x):
-        x[0] = 1.0
-        return np.sum(x)
-
-    with pytest.raises(fad.errors.ItemAssignmentError, match=r"x\.at\[0\]\.set"):
-        fad.grad(f)(np.ones(3))

@@ -1,0 +1,81 @@
+"""Plain arrays behind a handle: memory that a function made for itself, and into which traced values may be written.
+
+NumPy's arrays cannot carry a derivative. While a transform runs, arrays that user code makes (``np.zeros(n)``) are
+tracers of `PLAIN`, the trace older than every other: they compute as NumPy does, are written in place, and
+become values of a younger trace when one of its values is written into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.memory import shares
+from fad.core.tracer import Trace, Tracer, bind, tracer
+
+
+class PlainTrace(Trace):
+    """The trace of plain arrays behind handles."""
+
+    __slots__ = ()
+    kind = "a plain array"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.birth = -(1 << 62)
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        values = [x.value if type(x) is Tracer else x for x in args]
+        y = bind(prim, *values, **params)
+        if prim.multi:
+            return tuple([self._own(v, values) for v in y])
+        return tracer(y, self, None) if prim.view is not None and type(y) is np.ndarray else self._own(y, values)
+
+    def _own(self, y: Any, operands: list) -> Any:
+        """Return a result behind a handle, in memory of its own."""
+        if type(y) is not np.ndarray:
+            return y
+        return tracer(y.copy() if any(shares(y, x) for x in operands) else y, self, None)
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        place = root.value
+        for prim, params in path:
+            place = prim.forward(place, **params)
+        it = iter(arrays)
+        place[tuple([next(it) if part == "array" else part for part in template])] = v
+        return True
+
+    def freeze(self, x: Tracer) -> Any:
+        return x.value.copy()
+
+    def strong(self, x: Tracer) -> Any:
+        return x.value.copy()
+
+    def outcome(self, x: Tracer) -> np.ndarray:
+        return x.value.copy()
+
+    def number(self, x: Tracer, convert: Callable) -> Any:
+        return convert(x.value)
+
+    def as_array(self, x: Tracer, *args: Any, **kwargs: Any) -> np.ndarray:
+        return np.array(x.value, *args, **{"copy": None, **kwargs})
+
+    def stop(self, x: Tracer) -> Tracer:
+        return x
+
+
+PLAIN = Trace.of_plain = PlainTrace()
+
+
+def buffer(a: np.ndarray) -> Tracer:
+    """Return a handle on a plain array."""
+    return tracer(a, PLAIN, None)
+
+
+def plain(x: Any) -> Any:
+    """Return the plain array behind a handle of `PLAIN`; anything else as it is."""
+    return x.value if type(x) is Tracer and x.trace is PLAIN else x
+
+

@@ -1,0 +1,209 @@
+"""Arrays that change: which traced arrays are views of which, and what a write does to the handles on them.
+
+A tracer is a *handle*: what user code holds. Its value never changes; a write computes a new value
+(``index_set``) and points the handle at it, so every transform is right without knowing of writes. A view keeps how it
+was taken from its parent and is taken again, at its next use, once the root of the views has been written. A slice,
+a reshape or a transpose made by NumPy's rules is a view; everything else is a value of its own.
+
+Computing a new value copies the array. A trace that can do better overwrites memory that it owns
+(`Trace.overwrite`); see docs/design/in-place.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class _Runs(threading.local):
+    depth = 0  # how many transforms are running in this thread, one inside the other
+    buffers = 0  # how many of them need arrays that user code makes to be handles
+
+
+RUNS = _Runs()
+
+
+class Memory:
+    """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
+
+    __slots__ = ("version", "private")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.private = False  # nobody else holds the memory: it may be overwritten
+
+
+class ViewRule(NamedTuple):
+    """How an operation relates to its operand, of which NumPy makes its result a view."""
+
+    is_view: Callable  # (x, y, params) -> bool: whether this result is a view
+    put_back: Callable | None  # (x, y, **params) -> x with the viewed part replaced by y; None if it is read-only
+    in_place: bool = True  # whether the operation on plain arrays gives a view that cotangents can be moved through
+
+
+# The slot `memory` of a tracer holds None, a `Memory`, or for a view (parent, operation, parameters, version of root).
+
+
+def root_of(x: Any) -> Any:
+    """Return the array that a view was taken from in the end; an array that is no view is its own root."""
+    while type(x.memory) is tuple:
+        x = x.memory[0]
+    return x
+
+
+def version_of(x: Any) -> int:
+    """Return how often the memory behind an array has been written."""
+    memory = root_of(x).memory
+    return 0 if memory is None else memory.version
+
+
+def path_of(x: Any) -> list:
+    """Return the steps (operation, parameters) that lead from the root to a view."""
+    steps = []
+    while type(x.memory) is tuple:
+        steps.append(x.memory[1:3])
+        x = x.memory[0]
+    return steps[::-1]
+
+
+def refresh(x: Any) -> None:
+    """Take a view again if its root was written since."""
+    if type(x.memory) is not tuple:
+        return
+    stale = []
+    y = x
+    while type(y.memory) is tuple:
+        stale.append(y)
+        y = y.memory[0]
+    version = 0 if y.memory is None else y.memory.version
+    if x.memory[3] == version:
+        return
+    for view in reversed(stale):
+        parent, prim, params, then = view.memory
+        if then != version:
+            point(view, prim(parent, **params))
+            view.memory = parent, prim, params, version
+
+
+def point(x: Any, y: Any) -> None:
+    """Let a handle stand for what another one stands for."""
+    x.value, x.trace, x.info = y.value, y.trace, y.info
+
+
+def link(x: Any, y: Any, prim: Any, params: dict) -> None:
+    """Note that a result is a view of the operand it was taken from."""
+    if prim.view.is_view(x, y, params):
+        y.memory = x, prim, params, version_of(x)
+
+
+def snapshot(x: Any) -> Any:
+    """Return a tracer that stays what `x` is now, whatever is written into `x`."""
+    if x.memory is None:
+        y = type(x)()
+        point(y, x)
+    else:
+        refresh(x)
+        memory = root_of(x).memory
+        if memory is not None:
+            memory.private = False  # the next write goes into a copy
+        y = type(x)()
+        point(y, x)
+    y.memory = None
+    return y
+
+
+def rewritten(root: Any, new: Any) -> None:
+    """Let a root stand for its new value; its views follow at their next use."""
+    if root.memory is None:
+        root.memory = Memory()
+    root.memory.version += 1
+    root.memory.private = False
+    root.trace.note_writes()
+    if new.trace is not root.trace:
+        new.trace.note_writes()
+        new.trace.adopted.append(root)
+    point(root, new)
+
+
+def own_memory(root: Any, copy: Callable) -> Any:
+    """Return the `Memory` of a root whose arrays its trace may overwrite; the first time they are copied."""
+    memory = root.memory
+    if memory is None:
+        memory = root.memory = Memory()
+        root.trace.note_writes()
+    if not memory.private:
+        copy(root)
+        memory.private = True
+    return memory
+
+
+def copy_layout(x: np.ndarray) -> np.ndarray:
+    """Return a copy that lies in memory as the array does, gaps included, for on that depends what is a view."""
+    if x.flags.forc or not x.size:
+        return np.array(x, order="K")
+    if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
+        return np.array(x, order="C")  # a value that stands for a new array, though its elements are one
+    low, high = np.lib.array_utils.byte_bounds(x)
+    start = x.__array_interface__["data"][0] - low
+    y = np.ndarray(x.shape, x.dtype, np.empty(high - low, np.uint8), start, x.strides)
+    y[...] = x
+    return y
+
+
+def follow(x: Any, path: list) -> Any:
+    """Return the part of a plain array that a path of views leads to, or None if that is no view of it."""
+    part = x
+    for prim, params in path:
+        if not prim.view.in_place:
+            return None
+        part = prim.forward(part, **params)
+    return part if not path or shares(part, x) else None
+
+
+def pick(place: np.ndarray, index: Any) -> Any:
+    """Return what stands at an index, in memory of its own."""
+    x = place[index]
+    return x.copy() if type(x) is np.ndarray and x.base is not None else x
+
+
+def fresh(y: Any, operands: Any) -> Any:
+    """Return a result in memory of its own: some operations hand an operand through."""
+    return y.copy() if type(y) is np.ndarray and any(shares(y, x) for x in operands) else y
+
+
+def bottom(x: Any) -> Any:
+    """Return the plain array or number behind a tracer, batch axes included."""
+    while type(x).__name__ == "Tracer":
+        x = x.value
+    return x
+
+
+def layout(x: Any) -> Any:
+    """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
+    batches = 0
+    while type(x).__name__ == "Tracer":
+        batches += x.trace.batched
+        x = x.value
+    if not batches or type(x) is not np.ndarray:
+        return x
+    return x[(0,) * batches] if x.size else np.empty(x.shape[batches:], x.dtype)
+
+
+def owner(x: Any) -> Any:
+    """Return the array that owns the memory of a plain array."""
+    while type(x.base) is np.ndarray:
+        x = x.base
+    return x
+
+
+def shares(x: Any, y: Any) -> bool:
+    """Return whether two plain arrays lie in the same memory."""
+    return type(x) is np.ndarray and type(y) is np.ndarray and owner(x) is owner(y)
+
+
+def is_array(x: Any) -> bool:
+    """Return whether a tracer stands for an array, and not for a NumPy scalar, which no write can change."""
+    return bool(x.shape) or type(layout(x)) is np.ndarray

@@ -1,0 +1,316 @@
+"""NumPy as user code sees it while a transform runs: the functions that make arrays give arrays that can be written.
+
+``np.zeros(n)`` makes memory that cannot carry a derivative. So for the time of a transform the name `np` in the modules
+of a function that writes into arrays stands for a copy of NumPy's module, in which the functions that make arrays
+return handles (`fad.core.buffers`). NumPy itself is left untouched: no library, and no other thread, sees a
+difference. Functions that never write are recognised by their code, and keep NumPy's own. Where a function is called
+in a way that its caller's code does not show, the first write fails; then the transform runs its function again with
+the overlay, and knows the next time.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad.core.buffers import buffer
+from fad.core.memory import RUNS
+from fad.core.primitive import has_tracer
+from fad.core.tracer import FUNCTIONS, Tracer
+from fad.errors import TracerConversionError
+from fad.places import is_machinery
+
+_MAKERS = (
+    "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
+    "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack",
+)  # fmt: skip
+_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite")
+_FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
+_WRITERS = {
+    "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
+    "itemset", "flat", "nan_to_num", "setfield",
+}  # fmt: skip
+_MOST = 400  # functions that are looked at
+
+
+def _maker(make: Callable) -> Callable:
+    """Return a function of NumPy that makes arrays as one that makes handles on them while a transform runs."""
+
+    @functools.wraps(make)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        if not RUNS.buffers:
+            return make(*args, **kwargs)
+        traced = FUNCTIONS.get(make)
+        values = (*args, *kwargs.values())
+        return made(traced(*args, **kwargs) if traced is not None and has_tracer(values) else make(*args, **kwargs))
+
+    return create
+
+
+def made(y: Any) -> Any:
+    """Return an array that user code made behind a handle, if the transform that runs needs that."""
+    if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
+        return buffer(y if y.base is None and y.flags.writeable else y.copy())
+    return y
+
+
+def _converter(convert: Callable) -> Callable:
+    """Return a function of NumPy that hands arrays through as one that hands handles through."""
+
+    @functools.wraps(convert)
+    def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if not RUNS.buffers or type(a) is np.ndarray:
+            return convert(a, *args, **kwargs)
+        if has_tracer((a,)):
+            return FUNCTIONS[convert](a, *args, **kwargs)
+        y = convert(a, *args, **kwargs)
+        return made(y) if type(a) in (list, tuple) else y
+
+    return converted
+
+
+class _Array(type):
+    """The class ``np.ndarray`` of the overlay: it makes handles, and its instances are NumPy's arrays."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, np.ndarray)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, np.ndarray)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        y = np.ndarray(*args, **kwargs)
+        return buffer(y) if RUNS.buffers and y.base is None and y.dtype.kind in "fcbiu" else y
+
+
+def _of_lists(function: Callable) -> Callable:
+    """Return a function of NumPy that takes lists of traced values, too, which NumPy does not dispatch on."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if type(x) in (list, tuple) and RUNS.depth and has_tracer(x):
+                return FUNCTIONS[function](*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+REPLACED: dict[int, Any] = {}  # by the id of what it stands for
+_OTHERS: dict[str, Any] = {}
+
+
+def replace(name: str, value: Any) -> None:
+    """Let the overlay have something else under a name of NumPy's."""
+    _OTHERS[name] = value
+
+
+def _build() -> None:
+    """Make the overlay, when it is first needed: all operations are known then."""
+    module = types.ModuleType("numpy", np.__doc__)
+    vars(module).update(vars(np))
+    functions = {name: f for name, f in vars(np).items() if type(f) is type(np.sum)}
+    named: dict[str, Any] = {name: _of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
+    named |= {name: _maker(getattr(np, name)) for name in _MAKERS if hasattr(np, name)}
+    named |= {name: _converter(getattr(np, name)) for name in _CONVERTERS}
+    named["ndarray"] = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
+    named |= _OTHERS
+    vars(module).update(named)
+    REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
+    REPLACED[id(np)] = module
+
+
+_lock = threading.Lock()
+_swapped: dict[int, list] = {}  # id of a module's dictionary -> [dictionary, names and what they stood for, uses]
+
+
+class Running:
+    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it."""
+
+    __slots__ = ("spaces", "function")
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __enter__(self) -> Running:
+        self.spaces: tuple = ()
+        RUNS.depth += 1
+        self._overlay(spaces_of(self.function))
+        return self
+
+    def _overlay(self, spaces: tuple) -> None:
+        if spaces:
+            if not REPLACED:
+                _build()
+            RUNS.buffers += not self.spaces
+            self.spaces += spaces
+            _swap_in(spaces)
+
+    def retry(self, error: Exception, own: Exception) -> bool:
+        """Return whether a function that failed should run again with the overlay: it had not been in place.
+
+        `own` is fad's error, on which a library may have put another, `error`.
+        """
+        found = _learn(error) if isinstance(own, TracerConversionError) else ()
+        self._overlay(found)
+        return bool(found)
+
+    def __exit__(self, *_: Any) -> None:
+        RUNS.depth -= 1
+        if self.spaces:
+            RUNS.buffers -= 1
+            _swap_out(self.spaces)
+
+
+def _swap_in(spaces: tuple) -> None:
+    with _lock:
+        for space in spaces:
+            entry = _swapped.get(id(space))
+            if entry is None:
+                names = [(k, v) for k, v in space.items() if id(v) in REPLACED]
+                entry = _swapped[id(space)] = [space, names, 0]
+                for name, value in names:
+                    space[name] = REPLACED[id(value)]
+            entry[2] += 1
+
+
+def _swap_out(spaces: tuple) -> None:
+    with _lock:
+        for space in spaces:
+            entry = _swapped[id(space)]
+            entry[2] -= 1
+            if not entry[2]:
+                del _swapped[id(space)]
+                for name, value in entry[1]:
+                    if space.get(name) is REPLACED[id(value)]:
+                        space[name] = value
+
+
+# --- which functions write -------------------------------------------------------------------------------------------
+
+_known: dict[types.CodeType, tuple] = {}
+_learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
+
+
+def _learn(error: BaseException) -> tuple:
+    """Return the module dictionaries of the functions in which an error arose, and remember them."""
+    spaces: dict[int, dict] = {}
+    codes = []
+    at = error.__traceback__
+    while at is not None:
+        frame = at.tb_frame
+        if not is_machinery(frame.f_code.co_filename):
+            spaces[id(frame.f_globals)] = frame.f_globals
+            codes.append(frame.f_code)
+        at = at.tb_next
+    if not REPLACED:
+        _build()
+    found = tuple([s for s in spaces.values() if any(id(v) in REPLACED for v in s.values())])  # NumPy's own, not ours
+    if found:
+        _known.clear()
+        _learned.update((code, found) for code in codes)
+    return found
+
+
+def spaces_of(function: Callable) -> tuple:
+    """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array."""
+    start = _innermost(function)
+    code = getattr(start, "__code__", None)
+    if code is not None and not is_machinery(code.co_filename) and not start.__closure__:
+        found = _known.get(code)
+        if found is None:
+            found = _known[code] = _look(start)
+        return found
+    return _look(function)
+
+
+def _innermost(function: Any) -> Any:
+    while True:
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        if inner is None:
+            return function
+        function = inner
+
+
+def _look(function: Callable) -> tuple:
+    spaces: dict[int, dict] = {}
+    writes = False
+    for f in _reached(function):
+        code = f.__code__
+        if is_machinery(code.co_filename):
+            continue
+        spaces[id(f.__globals__)] = f.__globals__
+        spaces.update((id(s), s) for s in _learned.get(code, ()))
+        writes = writes or code in _learned or _writes(code)
+    return tuple(spaces.values()) if writes else ()
+
+
+def _reached(function: Callable) -> Iterator[types.FunctionType]:
+    """Walk over the functions that a function may call, as far as names, closures and classes tell."""
+    waiting: list = [function]
+    seen: set[int] = set()
+    while waiting and len(seen) < _MOST:
+        f = waiting.pop()
+        if id(f) in seen:
+            continue
+        seen.add(id(f))
+        if isinstance(f, types.FunctionType):
+            yield f
+            waiting += _named(f)
+        elif isinstance(f, type):
+            waiting += [m for m in vars(f).values() if isinstance(m, (types.FunctionType, staticmethod, classmethod))]
+        else:
+            for name in ("__wrapped__", "__func__", "func", "fget"):
+                inner = getattr(f, name, None) if not isinstance(f, Tracer) else None
+                if callable(inner):
+                    waiting.append(inner)
+            kind = type(f)
+            if kind.__module__ not in ("builtins", "functools", "numpy") and not isinstance(f, types.ModuleType):
+                waiting.append(kind)
+
+
+def _named(f: types.FunctionType) -> list:
+    """Return what a function's code names, and what its closure holds, as far as it can be called."""
+    found: list = []
+    own = not is_machinery(f.__code__.co_filename)
+    for cell in f.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # a cell that is still empty
+            continue
+    if own:
+        found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
+        attributes = _names(f.__code__)
+        for module in [x for x in found if isinstance(x, types.ModuleType) and x is not np]:
+            found += [vars(module)[n] for n in attributes if n in vars(module)]
+        found += [f.__wrapped__] if hasattr(f, "__wrapped__") else []
+    return [x for x in found if callable(x) and not isinstance(x, (types.BuiltinFunctionType, np.ufunc, Tracer))]
+
+
+@functools.lru_cache(4096)
+def _names(code: types.CodeType) -> frozenset:
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return frozenset(code.co_names).union(*[_names(c) for c in inner])
+
+
+@functools.lru_cache(4096)
+def _writes(code: types.CodeType) -> bool:
+    """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
+    names = _names(code)
+    if names & _FROM_LISTS or names & _WRITERS:
+        return True
+    for at in dis.get_instructions(code):
+        if at.opname in ("STORE_SUBSCR", "STORE_SLICE") or (at.opname == "BINARY_OP" and at.argrepr.endswith("=")):
+            return True
+        if at.opname in ("KW_NAMES", "LOAD_CONST", "CALL_KW") and type(at.argval) is tuple and "out" in at.argval:
+            return True
+    return any(_writes(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+

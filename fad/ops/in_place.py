@@ -1,0 +1,208 @@
+"""NumPy's functions and methods that change an array: copyto, put, fill_diagonal, ``ufunc.at``, sort and others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.conversions import written_into
+from fad.core.memory import is_array, snapshot
+from fad.core.primitive import answer
+from fad.core.tracer import UFUNC_METHODS, Tracer
+from fad.ops.indexing import At
+from fad.ops.structural import as_array, normalize_axis
+from fad.ops.writing import assign, write
+
+
+def _target(x: Any, name: str) -> Tracer:
+    """Return the array that a function is to change; raise if it cannot take what would be written."""
+    if type(x) is Tracer and is_array(x):
+        return x
+    if type(x) is np.ndarray:
+        raise written_into("a plain array, which cannot carry a derivative")
+    raise TypeError(f"{name} changes an array in place, but was given a {type(x).__name__} to change")
+
+
+def copyto(dst, src, casting="same_kind", where=True):
+    """Copy values into an array, where a mask is true."""
+    _target(dst, "copyto")
+    src = src if type(src) in (int, float, complex, bool) else as_array(src)
+    assign(dst, src, casting, where, name="positive")
+
+
+def _repeated(v: Any, n: int) -> Any:
+    """Return values as `put` and `place` take them: repeated until there are n, and no more of them."""
+    v = np.ravel(as_array(v))
+    if not v.shape[0] or v.shape[0] == n:
+        return v
+    return v[:n] if v.shape[0] > n else np.resize(v, (n,))
+
+
+def put(a, ind, v, mode="raise"):
+    """Set elements of the flattened array."""
+    a = _target(a, "put")
+    places = np.ravel(as_array(ind))
+    if mode == "wrap":
+        places = places % a.size
+    elif mode == "clip":
+        places = np.clip(places, 0, a.size - 1)
+    v = _repeated(v, places.shape[0])
+    if v.shape[0]:
+        _write_flat(a, places, v)
+
+
+def _write_flat(a: Tracer, index: Any, v: Any) -> None:
+    """Write into an array by indices of its elements in C order, whatever its layout."""
+    write(a, np.unravel_index(index, a.shape) if a.ndim != 1 else index, v)
+
+
+def putmask(a, mask, values):
+    """Set elements where a mask is true, to the values at the same places."""
+    a = _target(a, "putmask")
+    values = np.reshape(_repeated(values, a.size), a.shape) if np.size(values) > 1 else values
+    assign(a, as_array(values), "unsafe", np.reshape(mask, a.shape))
+
+
+def place(arr, mask, vals):
+    """Set elements where a mask is true, to the values in turn."""
+    arr = _target(arr, "place")
+    places = np.flatnonzero(mask)
+    if np.size(vals) == 0 and len(places):
+        raise ValueError("Cannot insert from an empty array!")
+    if len(places):
+        _write_flat(arr, places, _repeated(vals, len(places)))
+
+
+def put_along_axis(arr, indices, values, axis):
+    """Set elements along an axis, at indices of the array's own rank."""
+    arr = _target(arr, "put_along_axis")
+    if axis is None:
+        return _write_flat(arr, np.ravel(indices), np.ravel(as_array(values)))
+    axis = normalize_axis(axis, arr.ndim)
+    shape = (1,) * arr.ndim
+    index = [
+        indices if k == axis else np.arange(n).reshape(shape[:k] + (n,) + shape[k + 1 :])
+        for k, n in enumerate(arr.shape)
+    ]
+    write(arr, tuple(index), values)
+
+
+def fill_diagonal(a, val, wrap=False):
+    """Fill the main diagonal."""
+    a = _target(a, "fill_diagonal")
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        flat = np.arange(0, a.size if wrap else a.shape[1] * a.shape[1], step)
+        flat = flat[flat < a.size]
+    else:
+        flat = np.arange(0, a.size, 1 + int(np.cumprod(a.shape[:-1]).sum()))
+    if len(flat):
+        _write_flat(a, flat, _repeated(val, len(flat)))
+
+
+def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
+    """Apply a ufunc to elements in place, once for each time that an element occurs among the indices."""
+    a = _target(a, f"{ufunc.__name__}.at")
+    if ufunc is np.add or ufunc is np.subtract:
+        v = as_array(b[0])
+        new = At(snapshot(a))[indices].add(v if ufunc is np.add else -v)
+        assign(a, new, "same_kind", name=ufunc.__name__)
+        return
+    places = np.zeros(a.shape, np.intp)
+    np.add.at(places, indices, 1)
+    if (places > 1).any():
+        _apply_one_by_one(ufunc, a, indices, b)
+    else:
+        write(a, indices, ufunc(snapshot(a)[indices], *b))
+
+
+def _apply_one_by_one(ufunc: Any, a: Tracer, indices: Any, b: tuple) -> None:
+    """Apply a ufunc at indices that name some element more than once: in turn, each on what the one before left."""
+    chosen = np.arange(a.size).reshape(a.shape)[indices]
+    values = [np.broadcast_to(as_array(v), chosen.shape) for v in b]
+    for k in np.ndindex(chosen.shape):
+        at = np.unravel_index(chosen[k], a.shape)
+        write(a, at, ufunc(a[at], *[v[k] for v in values]))
+
+
+CHANGING = (np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal)
+for _function in CHANGING:
+    answer(_function, globals()[_function.__name__])
+UFUNC_METHODS.update({
+    (f, "at"): (lambda a, indices, *b, _f=f: ufunc_at(_f, a, indices, *b))
+    for f in {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nout == 1 and f.nin < 3}
+})  # fmt: skip
+
+
+def _fill(self, value):
+    """Fill the array with a number."""
+    write(self, Ellipsis, value)
+
+
+def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
+    """Sort the array in place."""
+    assign(self, np.sort(self, axis=axis))
+
+
+def _partition(self, kth, axis=-1, kind="introselect", order=None):
+    """Sort the array in part, in place."""
+    assign(self, np.partition(self, kth, axis=axis))
+
+
+class Flat:
+    """The elements of an array in C order, ``x.flat``: to be read, iterated over and written."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any):
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Any:
+        return iter(np.ravel(self.base))
+
+    def __getitem__(self, index: Any) -> Any:
+        x = np.ravel(self.base)[index]
+        return snapshot(x) if type(x) is Tracer else x
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        places = np.arange(self.base.size)[index]
+        value = as_array(value)
+        if np.size(places):
+            v = np.reshape(_repeated(value, np.size(places)), np.shape(places)) if value.ndim else value
+            _write_flat(self.base, places, v)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.ravel(self.base).__array__(*args, **kwargs)
+
+    def copy(self) -> Any:
+        return snapshot(np.ravel(self.base))
+
+
+def _set_part(name: str) -> Any:
+    def set_part(self: Tracer, value: Any) -> None:
+        if name == "imag" and self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        write(getattr(self, name), Ellipsis, value)
+
+    return set_part
+
+
+def _set_shape(self: Tracer, shape: Any) -> None:
+    raise AttributeError(
+        "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same array"
+    )
+
+
+Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
+Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
+Tracer.real = Tracer.real.setter(_set_part("real"))
+Tracer.imag = Tracer.imag.setter(_set_part("imag"))
+Tracer.T = Tracer.T.setter(lambda self, v: write(self.T, Ellipsis, v))

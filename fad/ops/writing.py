@@ -1,0 +1,148 @@
+"""In-place writes: ``x[i] = v``, ``x += y``, ``out=``, and NumPy's functions and methods that write into an array.
+
+Each comes down to `write`, which gives the root of the views that the array belongs to a new value. NumPy's rules
+of casting, broadcasting and overlap hold: the value is read before the place is written.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.backends import like
+from fad.core.memory import is_array, layout, path_of, refresh, rewritten, root_of, snapshot
+from fad.core.primitive import has_tracer
+from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
+from fad.errors import ItemAssignmentError
+from fad.ops.indexing import ARRAY, _full_value, set_p, split_index
+from fad.ops.structural import as_array
+
+
+def write(x: Tracer, index: Any, v: Any) -> None:
+    """Write a value at an index of an array, as ``x[index] = v`` does in NumPy."""
+    if x.memory is not None:
+        refresh(x)
+    x.trace.check_alive()
+    if not is_array(x):
+        raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
+    template, arrays = split_index(index)
+    if _is_that_place(x, template, v):
+        return  # what x[i] += 1 does at its end
+    if any(prim.view.put_back is None for prim, _ in path_of(x)):
+        raise ValueError("assignment destination is read-only")
+    v = _as_written(v, x)
+    arrays = [a.copy() if type(a) is np.ndarray else a for a in arrays]
+    root, path = root_of(x), path_of(x)
+    if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
+        v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
+        rewritten(root, _updated(root, path, template, v, arrays))
+
+
+def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
+    """Return an array with a value written at an index of the view of it that a path leads to."""
+    if path:
+        prim, params = path[0]
+        part = bind(prim, x, **params)
+        return prim.view.put_back(x, _updated(part, path[1:], template, v, arrays), **params)
+    v = _full_value(x, v, arrays, template)
+    return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
+
+
+def _is_that_place(x: Tracer, template: tuple, v: Any) -> bool:
+    """Return whether a value is the view of just the place that it is to be written to."""
+    if type(v) is not Tracer or type(v.memory) is not tuple or ARRAY in template:
+        return False
+    parent, _, params, _ = v.memory
+    if parent is x and params.get("template") == template:
+        refresh(v)
+        return True
+    return v is x and template == (Ellipsis,)
+
+
+def _as_written(v: Any, x: Tracer) -> Any:
+    """Return a value as NumPy converts it when it is written into an array."""
+    if type(v) in (list, tuple):
+        v = as_array(v) if has_tracer(v) else np.asarray(v)
+    if type(v) is Tracer:
+        refresh(v)
+    if not hasattr(v, "dtype") or v.dtype == x.dtype:
+        return v
+    if v.dtype.kind == "c" and x.dtype.kind != "c":
+        message = "Casting complex values to real discards the imaginary part"
+        warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=4)
+        v = v.real
+    if type(v) is Tracer and v.dtype.kind in "fc" and x.dtype.kind not in "fc" and depth(v):
+        raise ItemAssignmentError(
+            f"a traced value of dtype {v.dtype} was written into an array of dtype {x.dtype}, which would round it and "
+            "lose its derivative. Make the array of floating-point numbers (np.zeros(n) for np.zeros(n, int)), "
+            "or write fad.stop_gradient(v)"
+        )
+    return v.astype(x.dtype)
+
+
+# --- augmented assignment and out= -----------------------------------------------------------------------------------
+
+
+def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, name: str = "add") -> Any:
+    """Write a result into a whole array, as ``out=`` and augmented assignment do, and return the array."""
+    if type(x) is not Tracer:
+        raise TypeError("return arrays must be of ArrayType")
+    shape = np.shape(value)
+    if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
+        raise ValueError(
+            f"non-broadcastable output operand with shape {_text(x.shape)} doesn't match the broadcast shape "
+            f"{_text(np.broadcast_shapes(shape, x.shape))}"
+        )
+    if hasattr(value, "dtype") and not np.can_cast(value.dtype, x.dtype, casting):
+        ufunc = getattr(np, name)
+        raise np._core._exceptions._UFuncOutputCastingError(ufunc, casting, value.dtype, x.dtype, 0)
+    if where is not True:
+        value = np.where(where, value, snapshot(up_to_date(x)))
+    if _replaces(x, value):
+        rewritten(x, snapshot(value))
+    else:
+        write(x, Ellipsis, value)
+    return x
+
+
+def _text(shape: tuple) -> str:
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def _replaces(x: Tracer, value: Any) -> bool:
+    """Return whether a new value can simply take the place of a whole array that is no view."""
+    return (
+        type(x.memory) is not tuple
+        and type(value) is Tracer
+        and type(value.memory) is not tuple
+        and value.shape == x.shape
+        and value.dtype == x.dtype
+        and value.trace.birth >= x.trace.birth
+        and (x.ndim < 2 or layout(value).strides == layout(x).strides)
+    )
+
+
+def _in_place(op: Callable, name: str) -> Callable:
+    def method(self: Tracer, other: Any) -> Any:
+        if not is_array(self):
+            return NotImplemented
+        value = op(self, other)
+        return value if value is NotImplemented else assign(self, value, name=name)
+
+    method.__name__ = f"__i{name}__"
+    return method
+
+
+_AUGMENTED = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+for _name, _ufunc in _AUGMENTED.items():
+    setattr(Tracer, f"__i{_name}__", _in_place(getattr(operator, f"__{_name}__"), _ufunc))
+Tracer.__setitem__ = write
+Tracer.receive = assign
