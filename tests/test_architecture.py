@@ -21,7 +21,8 @@ FLOORS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
-        "core.samples", "core.primitive", "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
+        "core.samples", "core.primitive", "core.overlay", "core.cotangent",
+        "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
