@@ -311,7 +311,8 @@ class Trace:
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        return _stop(x.value)
+        value = _stop(x.value)
+        return value.copy() if type(value) is np.ndarray else value  # what is written into it changes no traced value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.

@@ -103,6 +103,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list) -> list:
     if len(tape) == start:
         return ys
     del tape[start:]
+    xs = trace.keep(xs, [-1] * len(xs))
     mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.trace is trace and y.info >= start]
     out = list(ys)
     before = [_sample(ys[i]) for i in mine]

@@ -261,9 +261,10 @@ class _Call:
             if path.captured and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
+                    entered = [e.now() for p in signature.paths if p.is_stale() for e in p.captured]
                     signature.paths = [p for p in signature.paths if not p.is_stale()]
                     signature.full = False
-                return self.record(key, None)
+                return self.record(key, None, entered=entered)
             if path.program is None:
                 with jitted._lock:
                     if path.program is None:
@@ -293,7 +294,7 @@ class _Call:
     def leave_constants(self, path: Path) -> None:
         """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
         given = [self.xs[k] for k in path.donated]
-        if path.captured and overlaps(given, [x for x, _ in path.captured]):
+        if path.captured and overlaps(given, [x for x, *_ in path.captured]):
             for k in path.donated:
                 self.xs[k] = self.xs[k].copy()
 
@@ -311,7 +312,7 @@ class _Call:
         args, kwargs = tree.unflatten(self.in_tree, self.leaves)
         return self.fun(*args, **kwargs)
 
-    def record(self, key: Any, expected: list | None, replayed: Path | None = None) -> Any:
+    def record(self, key: Any, expected: list | None, replayed: Path | None = None, entered: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
@@ -321,7 +322,7 @@ class _Call:
         hidden = None if jitted._told else Hidden(jitted.fun)
         try:
             with effects.compiling():
-                recording = record(self.fun, self.in_tree, self.leaves, self.traced)
+                recording = record(self.fun, self.in_tree, self.leaves, self.traced, entered=entered)
         except Foreign:
             return self.eager()
         except Refused as why:

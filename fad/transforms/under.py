@@ -45,9 +45,7 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
 
     ys, out_tree = tree.flatten(cached("forward", lambda: flat)(*values))
     ys = [finished(y) for y in ys]
-    for x in values:
-        if type(x) is np.ndarray and id(x) not in trace.watch.kept:
-            trace.watch.add(x)
+    values = [trace.watch.take(x) if type(x) is np.ndarray else x for x in values]
 
     def pullback(cts):
         full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
