@@ -62,6 +62,22 @@ def test_an_array_from_outside_that_a_function_goes_on_changing_changes_in_every
     np.testing.assert_array_equal(run(fad.jit, np.ones(n)), run(lambda f: f, np.ones(n)))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_an_array_from_outside_that_is_changed_before_its_first_use_changes_in_every_call(n):
+    def run(call):
+        states = {"all": [np.ones(4), np.ones(4)]}
+
+        def f(x):
+            for _ in range(n):
+                states["all"][1] *= -1.0
+            return x[0] * states["all"][1]
+
+        f = call(f)
+        return [f(X + k) for k in range(5)]
+
+    np.testing.assert_array_equal(run(fad.jit), run(lambda f: f))
+
+
 def test_an_array_that_the_caller_overwrites_between_calls_is_noticed_beside_those_refilled_inside():
     outside, scratch = np.ones(3), np.zeros(3)
 

@@ -30,7 +30,7 @@ from fad.core.graph import GuardFailed
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
-from fad.transforms.hidden import Hidden
+from fad.transforms.hidden import Hidden, reached
 from fad.transforms.mutation import overlaps
 from fad.transforms.paths import (
     MAX_PATHS,
@@ -45,7 +45,7 @@ from fad.transforms.paths import (
     refused,
     why_so_many,
 )
-from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.record import LARGEST, Foreign, entering, is_traceable, make_graph, record
 from fad.transforms.refusals import Refused
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -205,6 +205,10 @@ class Jitted:
         signatures = list(self._signatures.values())  # another thread may be recording
         return CacheInfo(self._hits, self._misses, len(signatures), sum(len(s.paths) for s in signatures))
 
+    def captured(self) -> list:
+        """Return the arrays from outside that recordings have as constants."""
+        return [x for s in list(self._signatures.values()) for path in s.paths for x, *_ in path.captured]
+
     def clear_cache(self) -> None:
         """Forget all recordings."""
         with self._lock:
@@ -319,7 +323,9 @@ class _Call:
             return self.eager()
         if _closes_over_tracer(jitted.fun):
             return self.eager()
-        hidden = None if jitted._told else Hidden(jitted.fun)
+        found = list(reached(jitted.fun))
+        hidden = None if jitted._told else Hidden(jitted.fun, found)
+        entered = [*entering(found), *entered]
         try:
             with effects.compiling():
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced, entered=entered)

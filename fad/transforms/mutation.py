@@ -9,6 +9,8 @@ before use: a change is an error then.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -169,6 +171,36 @@ def _as_it_is(x: np.ndarray) -> np.ndarray:
     return x
 
 
+class Earlier:
+    """Arrays from outside that a function reads, as they were when it ran: it is to run on the same values again."""
+
+    __slots__ = ("small", "large")
+
+    def __init__(self, arrays: Iterable[np.ndarray]):
+        writeable = [x for x in arrays if x.size and is_writeable(x)]
+        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= _PIECE and x.flags.writeable]
+        known = {id(x) for x, _ in self.small}
+        self.large = [(x, fingerprint(x, "sample")) for x in writeable if id(x) not in known]
+
+    def check(self) -> None:
+        """Raise MutationError if an array was overwritten of which there is no copy."""
+        for x, before in self.large:
+            if fingerprint(x, "sample") != before:
+                raise _error(x, "the call of the function")
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Let the arrays hold for the length of a block what they held then."""
+        changed = [(x, then, x.copy()) for x, then in self.small if not equal(x, then)]
+        try:
+            for x, then, _ in changed:
+                x[...] = then
+            yield
+        finally:
+            for x, _, now in changed:
+                x[...] = now
+
+
 class Watch:
     """What one reverse trace keeps of plain arrays: copies of constants, and its inputs with their fingerprints."""
 
@@ -179,6 +211,16 @@ class Watch:
         self.snapshots = snapshots()
         self.take = self.snapshots.take if self.mode != "off" else _as_it_is
         self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
+
+    def mark(self) -> int:
+        return len(self.snapshots.kept)
+
+    def release(self, mark: int) -> None:
+        """Forget the copies made since a mark: the records that had them are gone."""
+        store = self.snapshots
+        while store is not recording.get() and len(store.kept) > mark:
+            _, (copy, _) = store.kept.popitem()
+            store.room += copy.nbytes if copy.nbytes > FEW_BYTES else 0
 
     def finish(self) -> None:
         """Let go of the copies that no record has: the function has returned."""

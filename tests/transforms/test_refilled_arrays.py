@@ -107,3 +107,46 @@ def test_what_a_constant_was_does_not_depend_on_its_layout(shape, dtype):
         want = pullback(np.ones(shape, y.dtype))[0]
         w[...] = 0
         np.testing.assert_array_equal(pullback(np.ones(shape, y.dtype))[0], want)
+
+
+@pytest.mark.parametrize("call", [fad.checkpoint, fad.jit])
+@pytest.mark.parametrize("n", [3, 600])
+def test_what_runs_again_in_the_backward_pass_finds_arrays_from_outside_as_they_were(call, n):
+    scratch = np.zeros(n)
+    holder = {"all": [np.ones(n)]}
+    step = call(lambda x: np.sum(np.sin(x[0] * scratch) * x[1] * holder["all"][0]))
+
+    def f(x):
+        total = 0.0
+        for k in range(3):
+            scratch[n // 2] = k
+            holder["all"][0][0] = 1.0 - k
+            total = total + step(x)
+        return total
+
+    for _ in range(3):
+        np.testing.assert_allclose(fad.grad(f)(X), differences(f, X), rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(scratch[n // 2], 2.0)  # and they are put back
+
+
+def test_a_checkpoint_that_refills_an_array_itself_runs_again_on_the_same_values():
+    scratch = np.ones(3)
+
+    def refilling(x):
+        y = np.sum(np.exp(x * scratch))
+        scratch[:] = 2.0
+        return y + np.sum(x * x * scratch)
+
+    def run(f):
+        scratch[:] = 1.0
+        return fad.grad(lambda x: f(x) + f(2.0 * x))(X)
+
+    np.testing.assert_allclose(run(fad.checkpoint(refilling)), run(refilling), rtol=1e-12)
+
+
+def test_a_large_array_that_a_jitted_function_reads_is_watched_until_its_pullback():
+    w = np.ones(100_000)
+    _, pullback = fad.vjp(fad.jit(lambda x: np.sum(x * x * w)), np.ones(100_000))
+    w *= 2.0
+    with pytest.raises(fad.errors.MutationError, match="overwritten"):
+        pullback(1.0)
