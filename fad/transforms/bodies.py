@@ -108,6 +108,9 @@ class BodyTrace(RecordTrace):
 
     number = concrete
 
+    def any_of(self, x: Tracer) -> bool:
+        return False  # the values of a first step say nothing about the others
+
     def stop(self, x: Tracer) -> Any:
         return self.process(stopped_p, (x,), {})
 

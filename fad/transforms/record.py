@@ -25,9 +25,9 @@ from fad.backends import host, is_on_device
 from fad.core import effects
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, tracer
+from fad.core.tracer import Trace, Tracer, any_of, tracer
 from fad.errors import NonArrayOutputError, user_line
-from fad.places import user_place
+from fad.places import is_printing, user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, fingerprint, is_writeable, recording
 from fad.transforms.refusals import Refused, may_refuse, refuses
@@ -172,8 +172,16 @@ class RecordTrace(Trace):
 
     number = concrete
 
+    def any_of(self, x: Tracer) -> bool:
+        return self.concrete(x, any_of)
+
     def outcome(self, x: Tracer) -> Any:
         return self.guard(x, None, np.array(host(x.value)))
+
+    def printed(self, x: Tracer) -> Any:
+        if not self.dead and not is_printing():  # the text may be a key, or be read as a number
+            self.outcome(x)
+        return self.lower(x)
 
     def stop(self, x: Tracer) -> Any:
         return x
