@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextlib
 import functools
+import io
 import itertools
 import linecache
 import opcode
@@ -70,6 +71,43 @@ class Step(NamedTuple):
     called: Any = None  # the function, where the text names one
 
 
+def is_printing() -> bool:
+    """Tell whether what the user's line makes of a value is shown and no more: by print, a logger or a warning."""
+    frame = _user_frame()
+    if frame is None or frame.f_globals.get("__name__") in _SHOWING:
+        return frame is not None
+    code, at = frame.f_code, frame.f_lasti // 2
+    places = list(code.co_positions())
+    here = _span(places[at])
+    for k in range(len(places)):
+        if opcode.opname[code.co_code[2 * k]].startswith("CALL"):
+            span = _span(places[k])
+            around = k == at or (here and span and span[0] <= here[0] and here[1] <= span[1])
+            if around and _shows(code, 2 * k, frame):
+                return True
+    return False
+
+
+_SHOWING = ("logging", "warnings", "_warnings")
+
+
+def _span(position: tuple) -> tuple | None:
+    first, last, start, end = position
+    return None if None in position else ((first, start), (last, end))
+
+
+def _shows(code: types.CodeType, at: int, frame: types.FrameType) -> bool:
+    """Tell whether a call prints, logs or warns."""
+    text = _source(code, at)
+    if not text:  # where the file cannot be read, as in an interactive session
+        return "print" in code.co_names
+    called = _call(text, frame).called
+    owner = getattr(called, "__self__", None)
+    modules = {getattr(called, "__module__", None), type(owner).__module__}
+    to_screen = owner is not None and (owner is sys.stdout or owner is sys.stderr)
+    return called is print or to_screen or not modules.isdisjoint(_SHOWING)
+
+
 _OPERATORS = {0: "+", 5: "*", 6: "%", 8: "**", 10: "-", 11: "/"}  # of the instruction BINARY_OP; 13 more for +=
 _SUBSCRIPT = 26  # and x[i], from Python 3.14 on
 
@@ -121,7 +159,8 @@ def _named(node: ast.expr, frame: types.FrameType) -> Any:
     """Return the function that ``name`` or ``module.name`` means in a frame; None for what would need a run."""
     if isinstance(node, ast.Attribute):
         owner = _named(node.value, frame)
-        return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
+        known = isinstance(owner, (types.ModuleType, io.TextIOBase)) or type(owner).__module__ == "logging"
+        return getattr(owner, node.attr, None) if known else None
     if not isinstance(node, ast.Name):
         return None
     scopes = (frame.f_locals, frame.f_globals, vars(builtins))

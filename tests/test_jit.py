@@ -458,15 +458,14 @@ def test_a_jitted_call_inside_one_transform_is_compiled_under_it():
     assert len(inner._inner) >= 4
 
 
-def test_the_pullback_of_a_jitted_function_can_be_batched_and_notices_overwritten_arguments():
+def test_the_pullback_of_a_jitted_function_can_be_batched_and_keeps_what_its_arguments_were():
     fast = fad.jit(lambda x: np.sin(x) * x[0])
     np.testing.assert_allclose(fad.jacrev(fast)(X[0]), fad.jacrev(fast.fun)(X[0]))
     x = X[0].copy()
     _, pullback = fad.vjp(lambda v: fast(v * x), X[0])
-    pullback(np.ones(4))
+    want = pullback(np.ones(4))[0]
     x[:] = 0.0
-    with pytest.raises(fad.errors.MutationError):
-        pullback(np.ones(4))
+    np.testing.assert_allclose(pullback(np.ones(4))[0], want, rtol=1e-15)
 
 
 def test_subclasses_of_ndarray_and_very_large_integers_are_left_as_they_are():

@@ -160,3 +160,16 @@ def test_numpy_random_is_not_imported_for_it():
     code = "import sys, fad; fad.jit(lambda x: x + 1.0)(1.0); sys.exit('numpy.random' in sys.modules)"
     before = subprocess.run([sys.executable, "-c", "import sys, numpy, fad; sys.exit('numpy.random' in sys.modules)"])
     assert subprocess.run([sys.executable, "-c", code]).returncode == before.returncode
+
+
+@pytest.mark.parametrize("holder", ["dict", "list", "nested"])
+def test_a_generator_in_a_container_is_found(holder):
+    rng = np.random.default_rng(0)
+    held = {"dict": {"noise": rng}, "list": [rng], "nested": {"all": [1.0, {"noise": rng}]}}[holder]
+
+    def f(x):
+        found = held["noise"] if holder == "dict" else held[0] if holder == "list" else held["all"][1]["noise"]
+        return x + found.normal(size=x.shape)
+
+    with pytest.warns(ImpureFunctionWarning, match="draws random numbers from a Generator of numpy"):
+        fad.jit(f)(X)

@@ -112,9 +112,35 @@ def inverted_n_times(a, n):
     return control.fori_loop(0, n, lambda i, s: np.linalg.inv(s), a)
 
 
+def product_unread(a, n):
+    a * n
+    return a
+
+
+NAN, SOME_NAN, ROWS = np.full(4, np.nan), np.array([[np.nan, 1.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [np.nan, 3.0]])
+ALL_NAN = np.array([[np.nan, np.nan], [2.0, 3.0]])
+BYTES, SHORT = np.array([2, 3], np.uint8), np.array([2, 3], np.int32)
+
+
 @pytest.mark.parametrize(
     ("f", "calls"),
     [
+        (np.nanargmax, [(X,), (NAN,)]),
+        (np.nanargmin, [(X,), (NAN,)]),
+        (lambda a: np.nanargmax(a, axis=1), [(ROWS,), (ALL_NAN,), (SOME_NAN,)]),
+        (fad.vmap(lambda a: np.nanargmin(a)), [(ROWS,), (ALL_NAN,), (SOME_NAN,)]),
+        (lambda a: (np.nanargmax(a), a)[1], [(X,), (NAN,)]),
+        (fad.grad(lambda a: a[np.nanargmax(a)]), [(X,), (NAN,)]),
+        (lambda a, w: np.average(a, weights=w), [(X, X), (X, 0 * X)]),
+        (lambda n, k: n**k, [(AT, AT), (AT, -AT), (AT.astype("i4"), -AT.astype("i4"))]),
+        (lambda k: 2**k, [(AT,), (-AT,)]),
+        (lambda k: np.power(np.int64(2), k), [(np.int64(3),), (np.int64(-3),)]),
+        (lambda a, n: a * n, [(BYTES, 1), (BYTES, -1), (BYTES, 300)]),
+        (lambda a, n: n + a, [(SHORT, 1), (SHORT, 2**40), (SHORT, -(2**31)), (SHORT, 2**31)]),
+        (lambda a, n: a * (n - 2), [(SHORT, 3), (SHORT, 2**35)]),
+        (lambda a, n: np.where(a > 2, a, n), [(SHORT, 1), (SHORT, 2**40)]),
+        (lambda a, n: a < n, [(SHORT, 1), (SHORT, 2**40), (BYTES, -1)]),
+        (product_unread, [(BYTES, 1), (BYTES, -1), (SHORT, 1), (SHORT, 2**40)]),
         (factor_unread, [(I,), (-I,)]),
         (is_definite, [(I,), (-I,)]),
         (fad.grad(is_definite), [(I,), (-I,)]),

@@ -23,6 +23,7 @@ MOST = 2**63 - 1  # of a native integer
 GIVEN = 2**62  # of an integer among the arguments; larger ones are constants of the program
 STEPS = 2**50  # more than any loop runs
 _INTEGER = np.dtype(np.int64)
+_NARROW = np.dtype(np.int32)  # of which arrays have kernels, and do not hold every integer of Python's
 
 
 class Beyond(Exception):
@@ -32,6 +33,9 @@ class Beyond(Exception):
 def _checked(*xs: Any, how: str, of: int) -> Any:
     if how == "nonzero":
         if not xs[0]:
+            raise Beyond
+    elif how == "narrow":
+        if not -(2**31) <= xs[0] < 2**31:
             raise Beyond
     elif not -MOST - 1 <= _EXACT[how](*xs) <= MOST:
         raise Beyond
@@ -66,6 +70,12 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
                 types.append(Type((), types[eq.ins[0]].dtype, "scalar"))
                 params = {"how": how, "of": eq.outs[0]}
                 checks.append(Equation(CHECK, _operands(eq, how), params, (len(types) - 1,), eq.place))
+        elif any(types[i].dtype == _NARROW and types[i].kind != NUMBER for i in (*eq.ins, *eq.outs)):
+            numbers = {i for i in eq.ins if types[i].kind == NUMBER and types[i].dtype.kind == "i"}
+            for i in [i for i in numbers if size.get(i, MOST) >= 2**31]:
+                types.append(Type((), types[i].dtype, "scalar"))
+                params = {"how": "narrow", "of": eq.outs[0]}
+                checks.append(Equation(CHECK, (i,), params, (len(types) - 1,), eq.place))
         equations.append(eq)
     return graph.replace(types=types, equations=[*equations, *checks])
 

@@ -34,7 +34,7 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         ndim = len(out.shape)
         arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
         template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
-        fine = not more and all(a.dtype == _INTEGER for a in arrays) and out.dtype in _ADDED
+        fine = not more and all(a.dtype == _INTEGER and a.size for a in arrays) and out.dtype in _ADDED
         values = eq.ins
     else:
         template = eq.params["template"]
@@ -43,7 +43,8 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
         fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
         values = eq.ins[:first]
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
-    return fine and out.size > 0 and graph.types[eq.ins[0]].size > 0 and _place(template, ndim) is not None
+    some = out.size > 0 and all(graph.types[i].size > 0 for i in eq.ins)  # a kernel looks up one row at least
+    return fine and some and _place(template, ndim) is not None
 
 
 def _place(template: tuple, ndim: int) -> tuple[int, int] | None:

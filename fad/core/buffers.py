@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import shares
+from fad.core.memory import Memory, copy_layout, root_of, shares
 from fad.core.tracer import Trace, Tracer, bind, tracer
 
 
@@ -44,11 +44,21 @@ class PlainTrace(Trace):
         for prim, params in path:
             place = prim.forward(place, **params)
         it = iter(arrays)
-        place[tuple([next(it) if part == "array" else part for part in template])] = v
+        place[tuple([next(it) if type(part) is str else part for part in template])] = v
+        if root.memory is None:
+            root.memory = Memory()
+        root.memory.contents += 1
         return True
 
     def freeze(self, x: Tracer) -> Any:
-        return x.value.copy()
+        """Return a read-only copy of the array as it is now: the same one until it is written."""
+        memory = root_of(x).memory
+        contents = 0 if memory is None else memory.contents
+        if x.info is None or x.info[0] != contents:
+            copy = copy_layout(x.value)
+            copy.flags.writeable = False
+            x.info = contents, copy
+        return x.info[1]
 
     def strong(self, x: Tracer) -> Any:
         return x.value.copy()

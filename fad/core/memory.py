@@ -29,10 +29,11 @@ RUNS = _Runs()
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "private")
+    __slots__ = ("version", "contents", "private")
 
     def __init__(self) -> None:
         self.version = 0
+        self.contents = 0  # how often plain memory was written, which its views see by themselves
         self.private = False  # nobody else holds the memory: it may be overwritten
 
 

@@ -195,6 +195,8 @@ def _swap_out(spaces: tuple) -> None:
 
 # --- which functions write -------------------------------------------------------------------------------------------
 
+_METHODS = (types.FunctionType, staticmethod, classmethod, property)
+_LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
 _known: dict[types.CodeType, tuple] = {}
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 
@@ -232,11 +234,15 @@ def spaces_of(function: Callable) -> tuple:
 
 
 def _innermost(function: Any) -> Any:
+    """Return the function behind methods and decorators; what may not be looked at is left alone."""
     while True:
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
-        if inner is None:
+        kind = type(function)
+        if kind is types.MethodType:
+            function = function.__func__
+        elif kind is types.FunctionType and "__wrapped__" in vars(function):
+            function = function.__wrapped__
+        else:
             return function
-        function = inner
 
 
 def _look(function: Callable) -> tuple:
@@ -261,19 +267,22 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
         if id(f) in seen:
             continue
         seen.add(id(f))
-        if isinstance(f, types.FunctionType):
+        kind = type(f)
+        if kind is types.FunctionType:
             yield f
             waiting += _named(f)
-        elif isinstance(f, type):
-            waiting += [m for m in vars(f).values() if isinstance(m, (types.FunctionType, staticmethod, classmethod))]
-        else:
-            for name in ("__wrapped__", "__func__", "func", "fget"):
-                inner = getattr(f, name, None) if not isinstance(f, Tracer) else None
-                if callable(inner):
-                    waiting.append(inner)
-            kind = type(f)
-            if kind.__module__ not in ("builtins", "functools", "numpy") and not isinstance(f, types.ModuleType):
-                waiting.append(kind)
+        elif kind is types.MethodType:
+            waiting += [f.__func__, type(f.__self__)]
+        elif kind is functools.partial:
+            waiting += [f.func, *f.args]
+        elif kind in (staticmethod, classmethod):
+            waiting.append(f.__func__)
+        elif kind is property:
+            waiting += [m for m in (f.fget, f.fset) if m is not None]
+        elif issubclass(kind, type):
+            waiting += [m for m in vars(f).values() if type(m) in _METHODS]
+        elif kind.__module__.partition(".")[0] not in _LIBRARIES:
+            waiting.append(kind)
 
 
 def _named(f: types.FunctionType) -> list:
@@ -288,10 +297,10 @@ def _named(f: types.FunctionType) -> list:
     if own:
         found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
         attributes = _names(f.__code__)
-        for module in [x for x in found if isinstance(x, types.ModuleType) and x is not np]:
+        for module in [x for x in found if type(x) is types.ModuleType and x is not np]:
             found += [vars(module)[n] for n in attributes if n in vars(module)]
-        found += [f.__wrapped__] if hasattr(f, "__wrapped__") else []
-    return [x for x in found if callable(x) and not isinstance(x, (types.BuiltinFunctionType, np.ufunc, Tracer))]
+    found += [vars(f)["__wrapped__"]] if "__wrapped__" in vars(f) else []
+    return [x for x in found if callable(x) and type(x) not in (types.BuiltinFunctionType, np.ufunc, Tracer)]
 
 
 @functools.lru_cache(4096)

@@ -116,13 +116,13 @@ class Tracer:
         return (self[i] for i in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return f"Tracer[{up_to_date(self).trace.kind}]({self.value!r})"
+        return f"Tracer[{up_to_date(self).trace.kind}]({self.trace.printed(self)!r})"
 
     def __str__(self) -> str:
         return up_to_date(self).trace.show(self)
 
     def __format__(self, spec: str) -> str:
-        return format(up_to_date(self).value, spec) if spec else str(self)
+        return format(up_to_date(self).trace.printed(self), spec) if spec else str(self)
 
     # --- questions that need a plain value --------------------------------------------------------------------
 
@@ -307,7 +307,11 @@ class Trace:
         return x.value.shape
 
     def show(self, x: Tracer) -> str:
-        return str(x.value)
+        return str(self.printed(x))
+
+    def printed(self, x: Tracer) -> Any:
+        """Return the value that becomes text, which may be traced as well."""
+        return x.value
 
     def concrete(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``bool``, ``int`` or ``__index__``: piecewise constant, so no derivative is lost."""
@@ -318,6 +322,10 @@ class Trace:
         if self.dead:
             self.check_alive()
         return outcome(x.value)
+
+    def any_of(self, x: Tracer) -> bool:
+        """Tell whether any element of a flat condition holds, in any batch element: it is an error then."""
+        return any_of(x.value)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
         """Answer ``float``, ``complex`` or ``item``; a differentiating trace refuses, for the derivative is lost."""
@@ -347,7 +355,8 @@ class Trace:
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        return _stop(snapshot(x).value)
+        value = _stop(x.value)
+        return value.copy() if type(value) is np.ndarray else value  # what is written into it changes no traced value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
@@ -440,6 +449,18 @@ def outcome(x: Any) -> Any:
     Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
     """
     return up_to_date(x).trace.outcome(x) if type(x) is Tracer else host(x)
+
+
+def any_of(x: Any) -> bool:
+    """Tell whether any element of a flat condition holds, on which it depends whether an operation is an error."""
+    return x.trace.any_of(x) if type(x) is Tracer else bool(np.any(x))
+
+
+def innermost(x: Any) -> Any:
+    """Return the plain value behind a traced one."""
+    while type(x) is Tracer:
+        x = x.value
+    return x
 
 
 def depth(x: Any) -> int:

@@ -101,7 +101,7 @@ def array_equiv(a1, a2):
 
 def _behind(x: Any) -> Any:
     while type(x) is Tracer:
-        x = x.value
+        x = x.trace.printed(x)
     return x
 
 

@@ -14,7 +14,7 @@ from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import on_device, public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, any_of, bind, innermost
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
@@ -51,9 +51,12 @@ def warn_if(mask: Any, message: str) -> None:
 
 def _seen(mask: Any) -> bool:
     """Tell whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
-    while type(mask) is Tracer:
-        mask = mask.value
-    return not on_device([mask]) and bool(np.any(mask))
+    return not on_device([innermost(mask)]) and bool(np.any(innermost(mask)))
+
+
+def _found(mask: Any) -> bool:
+    """Tell the same of a condition that is an error: a recorded program asks again in every call."""
+    return not on_device([innermost(mask)]) and any_of(mask)
 
 
 # --- mean, var, std -------------------------------------------------------------------------------------------------
@@ -215,7 +218,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOTHING):
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "biu" else []))
     a, w = a.astype(dtype), w.astype(dtype)
     total = np.sum(np.broadcast_to(w, a.shape), axis=every, keepdims=is_true(keepdims))
-    if _seen(total == 0):
+    if _found(total == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     y = np.sum(a * w, axis=every, keepdims=is_true(keepdims)) / total
     return (y, total) if returned else y
@@ -252,7 +255,7 @@ def _weights_of_observations(weights: Any, n: int, name: str) -> Any:
         raise RuntimeError(f"cannot handle multidimensional {name}")
     if weights.shape != (n,):
         raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and {weights.size}")
-    if _seen(weights < 0):
+    if _found(weights < 0):
         raise ValueError(f"{name} cannot be negative")
     return weights
 
@@ -276,7 +279,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     w = None
     if fweights is not None:
         w = _weights_of_observations(fweights, x.shape[1], "fweights")
-        if _seen(w != np.rint(w)):
+        if _found(w != np.rint(w)):
             raise TypeError("fweights must be integer")
     if aweights is not None:
         aweights = _weights_of_observations(aweights, x.shape[1], "aweights")
@@ -290,7 +293,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         x = x - np.sum(x * w, axis=1, keepdims=True) / total
         scale = total - ddof if aweights is None else total - ddof * np.sum(w * aweights) / total
         weighted = x * w
-    if _seen(scale <= 0):
+    if _found(scale <= 0):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
         scale = 0.0
     # By the reciprocal, as NumPy does: without degrees of freedom it is infinite.
@@ -475,7 +478,7 @@ def _nan_position(prim, worst, a, axis, out, keepdims):
     if a.dtype.kind not in "fc":
         return position(prim, a, axis, keepdims)
     missing = np.isnan(a)
-    if _seen(np.all(missing, axis)):
+    if _found(np.all(missing, axis)):
         raise ValueError("All-NaN slice encountered")
     return position(prim, np.where(missing, worst, a), axis, keepdims)
 

@@ -15,7 +15,7 @@ from fad.core.archetypes import flat
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import Tracer, bind, depth, outcome
 from fad.ops.indexing import At, pick
 from fad.ops.structural import as_array, beside, normalize_axis
 
@@ -319,6 +319,8 @@ def bincount(x, /, weights=None, minlength=0):
     if x.ndim != 1 or (x.size and outcome(np.min(x)) < 0):
         raise ValueError("bincount takes a vector of non-negative integers")
     n = max(minlength, int(outcome(np.max(x))) + 1 if x.size else 0)
+    if not x.size and not depth(weights):
+        return np.zeros(n, np.intp)  # NumPy leaves the weights of nothing out
     weights = np.ones_like(x, dtype=np.intp) if weights is None else as_array(weights).astype(np.float64)
     if weights.shape != x.shape:
         raise ValueError("The weights and list don't have the same length.")

@@ -25,7 +25,8 @@ from fad.transforms.check import as_value
 from fad.transforms.custom import _RULES, Call, _batched
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
-from fad.transforms.record import RecordTrace, _output, is_recording, is_traceable, recording_body
+from fad.transforms.mutation import equal
+from fad.transforms.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.refusals import stand_in
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
@@ -69,7 +70,21 @@ class BodyTrace(RecordTrace):
 
     def constant(self, x: Any) -> int:
         # Arrays are inputs, too: whoever records around this body watches them for changes.
+        if type(x) is np.ndarray and id(x) not in self._numbers:
+            copy = self.snapshots.take(x)
+            self.sources.setdefault(id(copy), [x, copy])
+            return self.foreign(copy)
         return self.foreign(x) if isinstance(x, np.ndarray) or is_on_device(x) else super().constant(x)
+
+    def from_outside(self) -> list:
+        """Return the captured values: arrays themselves, not their copies, so that those around can watch them."""
+        found = []
+        for x, _ in self.captured:
+            source, copy = self.sources.get(id(x), (x, x))
+            if source is not copy and not equal(source, copy):
+                raise Unrecordable(self, "its steps write into an array")
+            found.append(source)
+        return found
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         first = prim.extra.get("example") if prim.extra else None
@@ -92,6 +107,9 @@ class BodyTrace(RecordTrace):
         return self.guard(x, convert, None)
 
     number = concrete
+
+    def any_of(self, x: Tracer) -> bool:
+        return False  # the values of a first step say nothing about the others
 
     def stop(self, x: Tracer) -> Any:
         return self.process(stopped_p, (x,), {})
@@ -157,7 +175,7 @@ def record_body(fun: Callable, examples: list) -> Body:
     Raises Unrecordable if the body's program depends on values, or if it writes to state outside.
     """
     trace = BodyTrace()
-    with np.errstate(all="ignore"), recording_body():
+    with np.errstate(all="ignore"), recording_by(trace):
         try:
             given = [trace.new(x) for x in examples]
             with effects.recording() as log:
@@ -167,11 +185,12 @@ def record_body(fun: Callable, examples: list) -> Body:
             if not all(type(y) is Tracer or is_traceable(y) for y in outs):
                 raise Unrecordable(trace, "it returns what is no array")
             outputs = [_output(trace, y) for y in outs]
+            captured = trace.from_outside()
         finally:
             trace.finish()
     inputs = [*[n for _, n in trace.captured], *[x.info for x in given]]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    return Body(graph, [x for x, _ in trace.captured], out_tree)
+    return Body(graph, captured, out_tree)
 
 
 def record_flat(fun: Callable, examples: list) -> Graph:

@@ -146,12 +146,10 @@ def _some(graph: Graph, xs: Any, active: list[bool], raw: list) -> Callable:
 def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
-    for x, parent in zip(values, parents, strict=True):
-        if parent < 0 and type(x) is np.ndarray and id(x) not in trace.watch.kept:
-            trace.watch.add(x)
     active = [p >= 0 for p in parents]
     marks = _marks(branches, active)
     ys = list(bind(cond_p, index, *values, branches=branches))
+    values = trace.keep(values, parents)
     n = len(values)
 
     def pull(graph: Graph) -> Callable:

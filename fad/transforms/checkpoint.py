@@ -18,6 +18,8 @@ from fad import tree
 from fad.core import effects
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import ImpureFunctionError
+from fad.transforms.hidden import reached
+from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
@@ -69,7 +71,7 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
             return ys
 
         seen: list = [None]
-        ys = _run(flat, leaves, _captured(fun))
+        ys = _run(flat, leaves, fun, _captured(fun))
         return tree.unflatten(seen[0], ys)
 
     return wrapped
@@ -86,29 +88,32 @@ def _captured(fun: Callable) -> list:
     return [x for x in found if type(x) is Tracer]
 
 
-def _run(flat: Callable, xs: list, captured: list) -> list:
+def _run(flat: Callable, xs: list, fun: Callable, captured: list) -> list:
     trace = youngest([*xs, *captured])
     if isinstance(trace, VJPTrace):
-        return _relieve(trace, flat, xs)
+        return _relieve(trace, flat, xs, fun)
     if isinstance(trace, BatchTrace):
-        return _run_batched(trace, flat, xs, captured)
+        return _run_batched(trace, flat, xs, fun, captured)
     return flat(xs)
 
 
-def _relieve(trace: VJPTrace, flat: Callable, xs: list) -> list:
+def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
-    start = len(tape)
+    start, mark = len(tape), trace.watch.mark()
+    xs = trace.keep(xs, [-1] * len(xs))
+    earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
     with effects.recording() as log:
         ys = flat(xs)
     if len(tape) == start:
         return ys
     del tape[start:]
+    trace.watch.release(mark)
     mine = [i for i, y in enumerate(ys) if type(y) is Tracer and y.trace is trace and y.info >= start]
     out = list(ys)
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log):
+        with effects.replaying(log), earlier.restored():
             ys = flat(xs)
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
@@ -143,7 +148,7 @@ def _agree(a: Any, b: Any) -> bool:
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * float(size), equal_nan=True))
 
 
-def _run_batched(trace: BatchTrace, flat: Callable, xs: list, captured: list) -> list:
+def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, captured: list) -> list:
     """Relieve a trace below vmap: run on the lanes' values there, waking the finished vmap for the second run."""
     flags: list = [None]
 
@@ -158,7 +163,7 @@ def _run_batched(trace: BatchTrace, flat: Callable, xs: list, captured: list) ->
         return [trace.lower(y) for y in ys]
 
     values = [trace.lower(x) for x in xs]
-    ys = _run(below, values, [trace.lower(x) for x in captured])
+    ys = _run(below, values, fun, [trace.lower(x) for x in captured])
     return [tracer(y, trace, None) if b else y for y, b in zip(ys, flags[0], strict=True)]
 
 

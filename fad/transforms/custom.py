@@ -90,10 +90,11 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     parents = [x.info if x is not v else -1 for x, v in zip(xs, values, strict=True)]
     if call.fwd is not None:
         ys, res = call.fwd(*values)
+        res = tree.map(lambda x: trace.watch.take(x) if type(x) is np.ndarray else x, res)
         pull = functools.partial(_pulled_by_bwd, call, res, ys)
     else:
         ys = call(*values)
-        pull = functools.partial(_pulled_by_transpose, call, values, parents, ys)
+        pull = functools.partial(_pulled_by_transpose, call, trace.keep(values, parents), parents, ys)
     return trace.call(parents, _check_closed(trace, ys, call.name), pull)
 
 
@@ -127,6 +128,7 @@ def _linear_rule(trace: LinearTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     parents = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
     ys = _check_closed(trace, call(*values), call.name)
+    values = [trace.keep(v) if p is None else v for v, p in zip(values, parents, strict=True)]
 
     def push(ts):
         return _pushed(call, values, [zeros_like(v) if t is None else t for t, v in zip(ts, values, strict=True)])[1]

@@ -22,6 +22,8 @@ from fad.places import show_place
 from fad.transforms.static import StaticArguments
 
 _MOST = 100  # objects that are looked at, from the function on
+_CONTAINERS = (dict, list, tuple)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what holds nothing
 _LIBRARIES = ("fad", "numpy", "scipy")  # their functions are not read for names, only their closures for functions
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)
 
@@ -31,9 +33,9 @@ class Hidden:
 
     __slots__ = ("fun", "states", "begun", "alone")
 
-    def __init__(self, fun: Callable):
+    def __init__(self, fun: Callable, found: list):
         self.fun = fun
-        self.states = [(source, ask, ask()) for source, ask in _sources(fun)]
+        self.states = [(source, ask, ask()) for source, ask in _sources(found)]
         self.alone = threading.active_count() == 1  # another thread may draw from the global ones meanwhile
         self.begun = [clock() for clock in _CLOCKS]
 
@@ -63,7 +65,7 @@ def _may_draw(graph: Graph) -> bool:
 
 def _draws(source: Any, x: Any) -> bool:
     """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
-    if x is source:
+    if x is source or (type(x) in _CONTAINERS and any(held is source for held in _held(x).values())):
         return True
     try:
         return x is not None and getattr(x, "__self__", None) is source
@@ -91,13 +93,13 @@ def _warn(does: str, instead: str, place: tuple[str, int] | None) -> bool:
 # --- sources of random numbers, and a short answer that changes when one is drawn from --------------------------------
 
 
-def _sources(fun: Callable) -> Iterator[tuple[Any, Callable]]:
-    """Give NumPy's global generator, and the generators that the function reaches, with what tells their states."""
+def _sources(found: list) -> Iterator[tuple[Any, Callable]]:
+    """Give NumPy's global generator, and the generators among what a function reaches, with what tells their states."""
     # Modules that nobody has imported so far are left alone: importing them takes longer than importing fad.
     of_python, of_numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     if of_numpy is not None:
         yield of_numpy.random.__self__, _position(of_numpy.get_bit_generator())
-    for x in _reached(fun) if of_python or of_numpy else ():
+    for x in found if of_python or of_numpy else ():
         kind = type(x)
         if of_python is not None and (x is of_python or issubclass(kind, of_python.Random)):
             x = x.random.__self__ if x is of_python else x
@@ -129,7 +131,7 @@ def _name(source: Any) -> str:
     return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
-def _reached(fun: Any) -> Iterator[Any]:
+def reached(fun: Any) -> Iterator[Any]:
     """Give what a function finds by name, and what that finds, without running anything; each once."""
     seen: set[int] = set()
     todo = [fun]
@@ -169,7 +171,10 @@ def _neighbours(x: Any) -> list:
 
 
 def _held(x: Any) -> dict[str, Any]:
-    """Return the attributes of an object that is no module and no class."""
+    """Return the attributes of an object that is no module and no class; of a container what is in it."""
+    if type(x) in _CONTAINERS:
+        items = list(x.items())[:_MOST] if type(x) is dict else enumerate(x[:_MOST])
+        return {str(name): value for name, value in items if type(value) not in _PLAIN}
     if issubclass(type(x), (type, types.ModuleType)):
         return {}
     try:
@@ -206,9 +211,9 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
 
 def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     """Return the first line, in the user's functions, that names something that `reads`."""
-    reached = list(_reached(fun))
-    held = {name for x in reached for name, value in _held(x).items() if reads(value)}
-    for f in reached:
+    known = list(reached(fun))
+    held = {name for x in known for name, value in _held(x).items() if reads(value)}
+    for f in known:
         if type(f) is types.FunctionType and _is_users(f):
             for code in _codes(f.__code__):
                 line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)

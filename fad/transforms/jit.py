@@ -30,7 +30,7 @@ from fad.core.graph import GuardFailed
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
-from fad.transforms.hidden import Hidden
+from fad.transforms.hidden import Hidden, reached
 from fad.transforms.mutation import overlaps
 from fad.transforms.paths import (
     MAX_PATHS,
@@ -45,7 +45,7 @@ from fad.transforms.paths import (
     refused,
     why_so_many,
 )
-from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.record import LARGEST, Foreign, entering, is_traceable, make_graph, record
 from fad.transforms.refusals import Refused
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -205,6 +205,10 @@ class Jitted:
         signatures = list(self._signatures.values())  # another thread may be recording
         return CacheInfo(self._hits, self._misses, len(signatures), sum(len(s.paths) for s in signatures))
 
+    def captured(self) -> list:
+        """Return the arrays from outside that recordings have as constants."""
+        return [x for s in list(self._signatures.values()) for path in s.paths for x, *_ in path.captured]
+
     def clear_cache(self) -> None:
         """Forget all recordings."""
         with self._lock:
@@ -261,9 +265,10 @@ class _Call:
             if path.captured and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
+                    entered = [e.now() for p in signature.paths if p.is_stale() for e in p.captured]
                     signature.paths = [p for p in signature.paths if not p.is_stale()]
                     signature.full = False
-                return self.record(key, None)
+                return self.record(key, None, entered=entered)
             if path.program is None:
                 with jitted._lock:
                     if path.program is None:
@@ -293,7 +298,7 @@ class _Call:
     def leave_constants(self, path: Path) -> None:
         """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
         given = [self.xs[k] for k in path.donated]
-        if path.captured and overlaps(given, [x for x, _ in path.captured]):
+        if path.captured and overlaps(given, [x for x, *_ in path.captured]):
             for k in path.donated:
                 self.xs[k] = self.xs[k].copy()
 
@@ -311,17 +316,19 @@ class _Call:
         args, kwargs = tree.unflatten(self.in_tree, self.leaves)
         return self.fun(*args, **kwargs)
 
-    def record(self, key: Any, expected: list | None, replayed: Path | None = None) -> Any:
+    def record(self, key: Any, expected: list | None, replayed: Path | None = None, entered: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
             return self.eager()
         if _closes_over_tracer(jitted.fun):
             return self.eager()
-        hidden = None if jitted._told else Hidden(jitted.fun)
+        found = list(reached(jitted.fun))
+        hidden = None if jitted._told else Hidden(jitted.fun, found)
+        entered = [*entering(found), *entered]
         try:
             with effects.compiling():
-                recording = record(self.fun, self.in_tree, self.leaves, self.traced)
+                recording = record(self.fun, self.in_tree, self.leaves, self.traced, entered=entered)
         except Foreign:
             return self.eager()
         except Refused as why:

@@ -14,17 +14,19 @@ from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, younges
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
 from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.mutation import check_own, copied, own, snapshots
 from fad.transforms.vjp import vjp
 
 
 class LinearTrace(Trace):
     """Records every operation with its operands, so that tangents can be pushed through again and again."""
 
-    __slots__ = ("records",)
+    __slots__ = ("records", "snapshots")
     kind = "linearize"
 
     def __init__(self) -> None:
         super().__init__()
+        self.snapshots = snapshots()
         self.records: list = []  # (push, parents, positions): push(tangents) -> tangents of the results
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -44,7 +46,12 @@ class LinearTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return y
+        values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
+
+    def keep(self, x: Any) -> Any:
+        """Return a constant as the tangents are to see it, whatever is written into it until they are pushed."""
+        return self.snapshots.take(x) if type(x) is np.ndarray else x
 
     def attach(self, multi: bool, y: Any, parents: list, push: Callable) -> Any:
         """Record a step; return its results as tracers."""
@@ -99,12 +106,14 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     (np.float64(6.0), np.float64(12.0))
     """
     xs, in_tree = tree.flatten(primals)
-    xs = [as_primal(x, "a primal of linearize") for x in xs]
+    given = [as_primal(x, "a primal of linearize") for x in xs]
+    xs = own(given)
     trace = LinearTrace()
     trace.records += [None] * len(xs)
     tracers = [tracer(x, trace, i) for i, x in enumerate(xs)]
     ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
-
+    check_own(xs, given)
+    del trace.snapshots
     values = [settled(trace.lower(y), derivative=False) for y in ys]
 
     def f_jvp(*tangents):
@@ -114,8 +123,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         found = [settled(slots[y.info]) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
-    out = tree.unflatten(out_tree, values)
-    return (out, f_jvp, aux) if has_aux else (out, f_jvp)
+    out = tree.unflatten(out_tree, list(map(copied, values)))
+    return (out, f_jvp, tree.map(copied, aux)) if has_aux else (out, f_jvp)
 
 
 def _mine(y: Any, trace: Trace) -> bool:

@@ -154,9 +154,6 @@ def _step_tangents(filled: list, params: dict) -> list:
 def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     values = [trace.lower(x) for x in args]
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
-    for x, parent in zip(values, parents, strict=True):
-        if parent < 0 and type(x) is np.ndarray and id(x) not in trace.watch.kept:
-            trace.watch.add(x)
     inputs, outputs = _active(values, [p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
     steps = params["length"]
@@ -165,9 +162,9 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
         return _in_chunks(args, params)
     if params["stop"] != "length":
         steps = _capacity(values, params)
-    fixed = Parts(values, **params)
     new = {**params, "body": cut.forward, "length": steps}
     found = list(bind(_operation(params), *values, **new))
+    fixed = Parts(trace.keep(values, parents), **params)
     n = len(outputs)
     ys, kept = found[:n], found[n : n + cut.kept]
     if params["stop"] == "cond":

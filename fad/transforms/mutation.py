@@ -1,12 +1,17 @@
-"""Noticing that the user overwrote an array between the forward and the backward pass.
+"""Snapshots of plain arrays that a transform needs later, and fingerprints of those that are kept by reference.
 
-A rule keeps references, not copies. If the user then writes into such an array, the derivative would be silently
-wrong, as it is in JAX and HIPS autograd. So each user array that is kept gets a fingerprint, compared before use.
-The cheap fingerprint reads small arrays whole and samples large ones: it is a smoke detector and no proof.
+A derivative's rules and a recorded program read plain arrays after the operation that was given them, and the user
+may have refilled them since: a sign that alternates, a mask that grows, a scratch buffer. So an array is copied at the
+moment of its use. A copy costs less than most operations, and is made again only when the contents have changed.
+Where copies would take too much memory, and for the inputs of a gradient, there are fingerprints instead, compared
+before use: a change is an error then.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,13 +20,16 @@ from fad import config
 from fad.errors import MutationError
 from fad.places import show_place, user_place
 
-_WHOLE = 4096  # bytes up to which an array is copied whole: quicker than to sample it, and it notices everything
+FEW_BYTES = 4096  # bytes up to which an array is copied whole: quicker than to sample it, and it notices everything
 _SAMPLES = 32
+_ROOM = 1 << 30  # bytes of large arrays that one tape or recording copies
+_PIECE = 1 << 18
+_BITS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
 def fingerprint(x: np.ndarray, mode: str) -> Any:
     """Return something that changes when the contents of `x` change."""
-    if x.nbytes <= _WHOLE:
+    if x.nbytes <= FEW_BYTES:
         return x.tobytes()
     if mode == "full":
         return hash(x.tobytes())
@@ -49,30 +57,179 @@ def _span(x: np.ndarray) -> tuple[int, int]:
     return np.lib.array_utils.byte_bounds(x)
 
 
-class Watch:
-    """The user arrays that one reverse trace has kept, with their fingerprints."""
+class Snapshots:
+    """Plain arrays as they were when they were used."""
 
-    __slots__ = ("mode", "inputs", "kept", "places")
+    __slots__ = ("kept", "room", "loose")
+
+    def __init__(self) -> None:
+        self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are few
+        self.room = _ROOM
+        self.loose: dict[int, tuple] = {}  # arrays that are too large to be copied, with their checksums and places
+
+    def take(self, x: np.ndarray) -> np.ndarray:
+        """Return what `x` holds now as an array that nobody writes into: one copy for as long as `x` stays as it is.
+
+        An id may be used again, for another array. That does no harm, since the contents decide.
+        """
+        found = self.kept.get(id(x))
+        if found is not None:
+            copy, before = found
+            if copy.shape == x.shape and copy.dtype is x.dtype and _holds(x, copy, before):
+                return copy
+        if x.nbytes <= FEW_BYTES:
+            copy = x.copy() if 0 not in x.strides else _compact(x)
+            self.kept[id(x)] = copy, x.tobytes()
+            return copy
+        return self._take_large(x)
+
+    def _take_large(self, x: np.ndarray) -> np.ndarray:
+        if not is_writeable(x):
+            return x
+        known = self.loose.get(id(x))
+        if known is not None:
+            if checksum(x) != known[1]:
+                raise _error(x, show_place(known[2]))
+            return x
+        if x.nbytes > self.room:
+            self.loose[id(x)] = x, checksum(x), user_place()
+            return x
+        self.room -= x.nbytes
+        copy = _compact(x)
+        self.kept[id(x)] = copy, None
+        return copy
+
+    def check(self) -> None:
+        """Raise MutationError if an array that was too large to be copied has been overwritten."""
+        for x, before, place in self.loose.values():
+            if checksum(x) != before:
+                raise _error(x, show_place(place))
+
+
+recording: ContextVar[Snapshots | None] = ContextVar("recording", default=None)
+"""The snapshots of the program that is being recorded, None if there is none."""
+
+
+def snapshots() -> Snapshots:
+    """Return where a trace keeps its copies: beside those of the recording around it, so that an array has one copy."""
+    return recording.get() or Snapshots()
+
+
+def _compact(x: np.ndarray) -> np.ndarray:
+    """Return a copy in the same order of axes, in which a number that stands for many is stored once, as in `x`."""
+    part = x[tuple([slice(0, 1) if step == 0 else slice(None) for step in x.strides])]
+    copy = part.copy(order="K")
+    return copy if part.shape == x.shape else np.broadcast_to(copy, x.shape)
+
+
+def _holds(x: np.ndarray, copy: np.ndarray, before: bytes | None) -> bool:
+    return x.tobytes() == before if before is not None else equal(x, copy)
+
+
+def equal(x: np.ndarray, y: np.ndarray) -> bool:
+    """Tell whether arrays of one shape and dtype hold the same bits."""
+    bits = _BITS.get(x.itemsize)
+    return bool((x.view(bits) == y.view(bits)).all()) if bits else x.tobytes() == y.tobytes()
+
+
+def checksum(x: np.ndarray) -> int:
+    """Return a number for all the bytes of a large array, in pieces: a copy of it might not fit into memory."""
+    line = x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1) if x.flags.f_contiguous else None
+    if line is None:
+        return hash(tuple([checksum(part) if part.nbytes > _PIECE else hash(part.tobytes()) for part in x]))
+    step = max(1, _PIECE // x.itemsize)
+    return hash(tuple([hash(line[k : k + step].tobytes()) for k in range(0, line.size, step)]))
+
+
+def is_writeable(x: Any) -> bool:
+    """Tell whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
+    while type(x) is np.ndarray and not x.flags.writeable:
+        x = x.base
+    return x is not None
+
+
+def own(primals: list) -> list:
+    """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies."""
+    store = snapshots()
+    off = config.check_mutation.get() == "off"
+    return [x if off or type(x) is not np.ndarray else store.take(x) for x in primals]
+
+
+def check_own(owned: list, primals: list) -> None:
+    """Raise MutationError if the function overwrote an input while it ran: the copies do not show that."""
+    for x, copy in zip(primals, owned, strict=True):
+        if copy is not x and not equal(x, copy):
+            raise _error(x, "the call of the transform")
+
+
+def copied(x: Any) -> Any:
+    """Return a result in memory of its own, so that whoever writes into it leaves the derivative alone."""
+    return x.copy() if type(x) is np.ndarray else x
+
+
+def _as_it_is(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+class Earlier:
+    """Arrays from outside that a function reads, as they were when it ran: it is to run on the same values again."""
+
+    __slots__ = ("small", "large")
+
+    def __init__(self, arrays: Iterable[np.ndarray]):
+        writeable = [x for x in arrays if x.size and is_writeable(x)]
+        self.small = [(x, x.copy()) for x in writeable if x.nbytes <= _PIECE and x.flags.writeable]
+        known = {id(x) for x, _ in self.small}
+        self.large = [(x, fingerprint(x, "sample")) for x in writeable if id(x) not in known]
+
+    def check(self) -> None:
+        """Raise MutationError if an array was overwritten of which there is no copy."""
+        for x, before in self.large:
+            if fingerprint(x, "sample") != before:
+                raise _error(x, "the call of the function")
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Let the arrays hold for the length of a block what they held then."""
+        changed = [(x, then, x.copy()) for x, then in self.small if not equal(x, then)]
+        try:
+            for x, then, _ in changed:
+                x[...] = then
+            yield
+        finally:
+            for x, _, now in changed:
+                x[...] = now
+
+
+class Watch:
+    """What one reverse trace keeps of plain arrays: copies of constants, and its inputs with their fingerprints."""
+
+    __slots__ = ("mode", "snapshots", "take", "inputs")
 
     def __init__(self, primals: list):
         self.mode = config.check_mutation.get()
+        self.snapshots = snapshots()
+        self.take = self.snapshots.take if self.mode != "off" else _as_it_is
         self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
-        self.kept: dict[int, tuple] = {}
-        self.places: dict[int, Any] = {}  # where each array, or the array it is a view of, was first kept
 
-    def add(self, x: np.ndarray) -> None:
-        if self.mode != "off":
-            owner = id(x if x.base is None else x.base)
-            place = self.places.get(owner)
-            if place is None:  # a loop over x[t] asks once: to look it up costs more than the rest
-                place = self.places[owner] = user_place()
-            self.kept[id(x)] = (x, fingerprint(x, self.mode), place)
+    def mark(self) -> int:
+        return len(self.snapshots.kept)
+
+    def release(self, mark: int) -> None:
+        """Forget the copies made since a mark: the records that had them are gone."""
+        store = self.snapshots
+        while store is not recording.get() and len(store.kept) > mark:
+            _, (copy, _) = store.kept.popitem()
+            store.room += copy.nbytes if copy.nbytes > FEW_BYTES else 0
+
+    def finish(self) -> None:
+        """Let go of the copies that no record has: the function has returned."""
+        if self.snapshots is not recording.get():
+            self.snapshots.kept.clear()
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""
-        for x, before, place in self.kept.values():
-            if fingerprint(x, self.mode) != before:
-                raise _error(x, show_place(place))
+        self.snapshots.check()
         for x, before in self.inputs:
             if fingerprint(x, self.mode) != before and _is_kept(x, tape):
                 raise _error(x, "the call of the transform")
@@ -80,8 +237,8 @@ class Watch:
 
 def _error(x: np.ndarray, line: str) -> MutationError:
     return MutationError(
-        f"an array of shape {x.shape} and dtype {x.dtype} was overwritten after an operation had kept it for the "
-        f"derivative, at {line}. The derivative would be wrong: pass a copy (x.copy()), or call the pullback first. "
+        f"an array of shape {x.shape} and dtype {x.dtype} was overwritten after an operation had kept it, at {line}, "
+        f"for the derivative. The derivative would be wrong: pass a copy (x.copy()), or write into it later. "
         "Noticed here"
     )
 

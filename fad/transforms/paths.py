@@ -19,7 +19,6 @@ from fad.compile.running import running
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.errors import ImpureFunctionError, user_line
 from fad.places import show_place
-from fad.transforms.mutation import fingerprint
 from fad.transforms.record import unhurried
 from fad.transforms.refusals import may_refuse
 
@@ -87,8 +86,7 @@ class Path:
 
     def is_stale(self) -> bool:
         """Tell whether an array that the program holds as a constant was overwritten."""
-        mode = config.check_mutation.get()
-        return mode != "off" and any(fingerprint(x, mode) != before for x, before in self.captured)
+        return config.check_mutation.get() != "off" and any(entered.is_stale() for entered in self.captured)
 
     def described(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""

@@ -15,9 +15,8 @@ import itertools
 import operator
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +28,11 @@ from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, tracer
+from fad.core.tracer import Trace, Tracer, any_of, tracer
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
-from fad.places import user_place
+from fad.places import is_printing, user_place
 from fad.transforms.check import as_operand
-from fad.transforms.mutation import fingerprint
+from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, fingerprint, is_writeable, recording
 from fad.transforms.refusals import Refused, may_refuse, refuses
 
 _depth = itertools.count(1)
@@ -48,7 +47,7 @@ class Foreign(BaseException):
 class RecordTrace(Trace):
     """The trace of recording; its tracers' `info` is the number of the value in the graph."""
 
-    __slots__ = ("types", "equations", "constants", "seen", "kept", "weak", "asked", "places")
+    __slots__ = ("types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places")
     kind = "jit"
 
     def __init__(self, places: bool = False) -> None:
@@ -60,7 +59,8 @@ class RecordTrace(Trace):
         self.equations: list[Equation] = []
         self.constants: dict[int, Any] = {}
         self.seen: dict[Any, int] = {}
-        self.kept: list = []  # constants known by id, kept alive so that the id stays theirs
+        self.snapshots = Snapshots()
+        self.sources: dict[int, list] = {}  # by id: an array that was copied, and the numbers of its copies
         self.weak: dict[int, Any] = {}  # values that are Python numbers
         self.asked: set = set()
 
@@ -74,16 +74,28 @@ class RecordTrace(Trace):
         return tracer(x, self, number)
 
     def constant(self, x: Any) -> int:
-        """Return the number of a constant: arrays are told apart by identity, numbers by value."""
-        array = type(x) is np.ndarray
-        key = ("id", id(x)) if array or not isinstance(x, (*_NUMBERS, np.generic)) else hashable(x)
+        """Return the number of a constant: numbers are told apart by value, arrays by identity and what they hold."""
+        key = hashable(x) if isinstance(x, (*_NUMBERS, np.generic)) else ("id", id(x))
         number = self.seen.get(key)
         if number is None:
-            number = self.seen[key] = len(self.types)
-            self.types.append(type_of(x))
-            self.constants[number] = x
-            if key[0] == "id":
-                self.kept.append(x)
+            if type(x) is np.ndarray:
+                return self.snapshot(x)
+            number = self._constant(key, x)
+        return number
+
+    def snapshot(self, x: np.ndarray) -> int:
+        """Return the number of what an array holds now, as the program would refill it otherwise."""
+        copy = self.snapshots.take(x)
+        number = self.seen.get(("id", id(copy)))
+        if number is None:
+            number = self._constant(("id", id(copy)), copy)
+            self.sources.setdefault(id(x), [x]).append(number)
+        return number
+
+    def _constant(self, key: Any, x: Any) -> int:
+        number = self.seen[key] = len(self.types)
+        self.types.append(type_of(x))
+        self.constants[number] = x
         return number
 
     def foreign(self, x: Tracer) -> int:
@@ -165,8 +177,16 @@ class RecordTrace(Trace):
 
     number = concrete
 
+    def any_of(self, x: Tracer) -> bool:
+        return self.concrete(x, any_of)
+
     def outcome(self, x: Tracer) -> Any:
         return self.guard(x, None, np.array(host(x.value)))
+
+    def printed(self, x: Tracer) -> Any:
+        if not self.dead and not is_printing():  # the text may be a key, or be read as a number
+            self.outcome(x)
+        return self.lower(x)
 
     def stop(self, x: Tracer) -> Any:
         return x
@@ -243,21 +263,55 @@ class Recording:
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
-        self.captured = captured  # [(array, fingerprint)]: arrays that somebody else could still overwrite
+        self.captured = captured  # arrays that somebody else could still overwrite, as `Entered`
 
 
-def record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool = False) -> Recording:
+class Entered(NamedTuple):
+    """A plain array with what it held when a function was called, as the fingerprint of a mode."""
+
+    array: np.ndarray
+    mode: str
+    before: Any
+
+    def now(self) -> Entered:
+        return Entered(self.array, self.mode, fingerprint(self.array, self.mode))
+
+    def is_stale(self) -> bool:
+        return fingerprint(self.array, self.mode) != self.before
+
+    def place(self) -> tuple:
+        """Return what is the same for all arrays that show the same memory in the same order."""
+        x = self.array
+        return x.__array_interface__["data"][0], x.shape, x.strides, x.dtype
+
+
+def entering(found: list) -> list[Entered]:
+    """Return the small arrays among what a function reaches, as they are before it runs."""
+    arrays = [x for x in found if type(x) is np.ndarray and 0 < x.nbytes <= FEW_BYTES]
+    return [Entered(x, "full", fingerprint(x, "full")) for x in arrays]
+
+
+def record(
+    fun: Callable,
+    in_tree: Any,
+    leaves: list,
+    traced: list[bool],
+    places: bool = False,
+    entered: Iterable[Entered] = (),
+) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
+    `entered` are arrays from outside, as they are before the call; of others it is assumed that they were as they are
+    when the function first uses them.
     """
     with unhurried(), Running(fun) as running:
         try:
-            return _record(fun, in_tree, leaves, traced, places)
+            return _record(fun, in_tree, leaves, traced, places, entered)
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
-            return _record(fun, in_tree, leaves, traced, places)
+            return _record(fun, in_tree, leaves, traced, places, entered)
 
 
 @contextlib.contextmanager
@@ -273,27 +327,26 @@ def unhurried() -> Iterator[None]:
         gc.enable()
 
 
-_active: ContextVar[bool] = ContextVar("active", default=False)
-
-
 def is_recording() -> bool:
     """Tell whether a program is being recorded: loops are operations of it then."""
-    return _active.get()
+    return recording.get() is not None
 
 
 @contextlib.contextmanager
-def recording_body() -> Iterator[None]:
-    """Say that the body of a loop is being recorded."""
-    token = _active.set(True)
+def recording_by(trace: RecordTrace) -> Iterator[None]:
+    """Say which trace records: those above it share its copies of constants."""
+    token = recording.set(trace.snapshots)
     try:
         yield
     finally:
-        _active.reset(token)
+        recording.reset(token)
 
 
-def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool) -> Recording:
+def _record(
+    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, entered: Iterable[Entered]
+) -> Recording:
     trace = RecordTrace(places)
-    token = _active.set(True)
+    token = recording.set(trace.snapshots)
     try:
         given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
         args, kwargs = tree.unflatten(in_tree, given)
@@ -304,13 +357,14 @@ def _record(fun: Callable, in_tree: Any, leaves: list, traced: list[bool], place
         trace.clarify(error)
         raise
     finally:
-        _active.reset(token)
+        recording.reset(token)
         trace.finish()
+    trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
-    shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")}
+    shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
-    return Recording(graph, out_tree, result, _captured(trace, outs))
+    return Recording(graph, out_tree, result, _captured(trace, outs, {e.place(): e for e in entered}))
 
 
 def _own(y: Any, shared: set[int]) -> Any:
@@ -336,35 +390,37 @@ def _output(trace: RecordTrace, y: Any) -> int:
     return trace.constant(y)
 
 
-def _captured(trace: RecordTrace, outs: list) -> list:
-    """Return the constant arrays that live on outside the recording, with their fingerprints."""
+def _captured(trace: RecordTrace, outs: list, entered: dict) -> list[Entered]:
+    """Return the arrays behind constants that live on outside the recording, as they were when it began.
+
+    Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
+    """
     mode = config.check_mutation.get()
     found = []
-    kept, trace.kept = trace.kept, []
-    views = Counter(id(x.base) for x in kept if type(x) is np.ndarray and x.base is not None)
-    constants = trace.constants
-    while kept:
-        x = kept.pop()
-        if type(x) is np.ndarray and x.size and _is_writeable(x):
-            # Held by the constants, this variable and the call: an array made inside the function has no other owner.
-            owners = sys.getrefcount(x) - 3
-            if owners > 0 or _has_owner(x.base, views) or any(x is y for y in outs):
-                found.append((x, None if mode == "off" else fingerprint(x, mode)))
-    del constants
+    constants, sources = trace.constants, trace.sources
+    trace.sources = {}
+    held = Counter(id(c) for c in constants.values())  # how often the recording itself holds an array
+    for x, *_ in sources.values():
+        held[id(x)] += 1
+        held[id(x.base)] += 1
+    local: Any = []
+    alone = sys.getrefcount(local)  # of what this variable alone holds
+    for x, *numbers in sources.values():
+        owned = sys.getrefcount(x) - alone > held[id(x)] or any(x is y for y in outs)
+        base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
+        if base is not None:
+            owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
+        if not (owned and x.size and is_writeable(x)):
+            continue
+        first = constants[numbers[0]]
+        changed = len(numbers) > 1 or not equal(x, first)
+        if not changed and x.nbytes > FEW_BYTES:
+            constants[numbers[0]] = x
+        how = "full" if changed else mode
+        then = Entered(x, how, None if mode == "off" else fingerprint(first if changed else x, how))
+        known = entered and entered.get(then.place())
+        found.append(Entered(x, known.mode, known.before) if known else then)
     return found
-
-
-def _is_writeable(x: Any) -> bool:
-    """Tell whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
-    while type(x) is np.ndarray and not x.flags.writeable:
-        x = x.base
-    return x is not None
-
-
-def _has_owner(base: Any, views: Counter) -> bool:
-    """Tell whether somebody besides the views among the constants holds the array that they are views of."""
-    # this function's argument, the caller's expression and the call below hold it as well
-    return base is not None and (type(base) is not np.ndarray or sys.getrefcount(base) - 2 > views[id(base)])
 
 
 def is_traceable(x: Any) -> bool:

@@ -114,9 +114,18 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
     if prim.name == "power":
         whole = graph.types[eq.outs[0]].dtype.kind in "iu" and graph.types[ins[1]].dtype.kind == "i"
         return ("power", ins) if whole and ins[1] not in graph.constants else None
+    if any(graph.types[o].kind != NUMBER and _is_narrow(graph.types[o].dtype) for o in eq.outs):
+        numbers = [i for i in ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"]
+        numbers = [i for i in numbers if i not in graph.constants]
+        return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
     if prim.name in _OF_NUMBERS and graph.types[eq.outs[0]].kind == NUMBER:
         return None if ins[1] in graph.constants and prim.name != "python_power" else (prim.name, ins)
     return None
+
+
+def _is_narrow(dtype: np.dtype) -> bool:
+    """Tell whether integers of a dtype do not hold all of Python's numbers that a program is given."""
+    return dtype.kind == "u" or (dtype.kind == "i" and dtype.itemsize < 8)
 
 
 def _matrix(i: int, made: dict) -> int:

@@ -160,8 +160,11 @@ class Recorder(Trace):
         if prim.choice is not None and _is_fraction_and_number(operand, constant):
             return self._chosen(prim, parent, operand, constant, z)
         keep_z, keep_a, keep_b = prim.keep[k]
-        if type(constant) is np.ndarray and (keep_a if k else keep_b) and id(constant) not in self.watch.kept:
-            self.watch.add(constant)
+        if type(constant) is np.ndarray and (keep_a if k else keep_b):
+            if k:
+                a = self.watch.take(constant)
+            else:
+                b = self.watch.take(constant)
         tape = self.tape
         out = Tracer()
         out.value = z
@@ -196,10 +199,10 @@ class Recorder(Trace):
         """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
         z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
         watch = self.watch
-        if i < 0 and type(a) is np.ndarray and id(a) not in watch.kept:
-            watch.add(a)
-        elif j < 0 and type(b) is np.ndarray and id(b) not in watch.kept:
-            watch.add(b)
+        if i < 0 and type(a) is np.ndarray:
+            a = watch.take(a)
+        elif j < 0 and type(b) is np.ndarray:
+            b = watch.take(b)
         tape = self.tape
         out = Tracer()
         out.value = z
@@ -263,7 +266,7 @@ class Recorder(Trace):
         position = len(tape)
         if prim.multi:
             ys = tuple(y)
-            tape.append((MULTI, parents, prim, ys, self._keep(values, parents), params))
+            tape.append((MULTI, parents, prim, ys, tuple(self.keep(values, parents)), params))
             tape.extend([None] * (len(ys) - 1))
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
@@ -272,15 +275,15 @@ class Recorder(Trace):
             tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
         else:
             kept = y if prim.saves == "all" else None
-            tape.append((GENERAL, parents, prim, kept, self._keep(values, parents), params))
+            tape.append((GENERAL, parents, prim, kept, tuple(self.keep(values, parents)), params))
         return tracer(y, self, position)
 
-    def _keep(self, values: list, parents: list) -> tuple:
-        """Return operands as saved for the backward pass, watching those that the user could still overwrite."""
-        for x, parent in zip(values, parents, strict=True):
-            if parent < 0 and type(x) is np.ndarray and id(x) not in self.watch.kept:
-                self.watch.add(x)
-        return tuple(values)
+    def keep(self, values: list, parents: list) -> list:
+        """Return operands as saved for the backward pass: copies of those that the user could still overwrite."""
+        take = self.watch.take
+        return [
+            take(x) if parent < 0 and type(x) is np.ndarray else x for x, parent in zip(values, parents, strict=True)
+        ]
 
     def call(self, parents: list, outs: list, pullback: Callable) -> list:
         """Record a call with a pullback of its own; `outs` are its results, as plain values."""

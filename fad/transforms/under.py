@@ -16,6 +16,7 @@ from fad.core.tracer import tracer, youngest
 from fad.transforms.check import finished, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expanded
 from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
@@ -43,15 +44,17 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
         ys, structure = tree.flatten(out)
         return pullback(tree.unflatten(structure, [ct if is_inexact(y) else y for ct, y in zip(cts, ys, strict=True)]))
 
-    ys, out_tree = tree.flatten(cached("forward", lambda: flat)(*values))
+    forward = cached("forward", lambda: flat)
+    ys, out_tree = tree.flatten(forward(*values))
     ys = [finished(y) for y in ys]
-    for x in values:
-        if type(x) is np.ndarray and id(x) not in trace.watch.kept:
-            trace.watch.add(x)
+    earlier = Earlier(forward.captured())
+    values = [trace.watch.take(x) if type(x) is np.ndarray else x for x in values]
 
     def pullback(cts):
         full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
-        return list(cached("vjp", lambda: pull)(values, full))
+        earlier.check()
+        with earlier.restored():
+            return list(cached("vjp", lambda: pull)(values, full))
 
     parents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
     return tree.unflatten(out_tree, trace.call(parents, ys, pullback))

@@ -23,7 +23,7 @@ from fad.core.tracer import Tracer, tracer
 from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
-from fad.transforms.mutation import Watch
+from fad.transforms.mutation import Watch, check_own, copied, own
 from fad.transforms.overwrites import detach, overwrite, redo, sweep_write
 from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
@@ -324,6 +324,7 @@ class Tape:
         records.extend([None] * len(leaves))
         args = tree.unflatten(in_tree, tracers)
         self.outputs, self.out_tree, self.aux = run(fun, trace, args, has_aux)
+        self.watch.finish()
 
     def values(self) -> list:
         trace = self.trace
@@ -400,12 +401,15 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """
     leaves, in_tree = tree.flatten(primals)
     leaves = [as_primal(x, "a primal of vjp") for x in leaves]
-    tape = Tape(fun, primals, in_tree, leaves, has_aux)
+    owned = own(leaves)
+    tape = Tape(fun, primals, in_tree, owned, has_aux)
+    check_own(owned, leaves)
+    tape.watch.inputs.clear()  # they are copies
     values = tape.values()
 
     def vjp_fn(ct: Any) -> tuple:
         cts = check_cotangent(ct, tape.out_tree, values)
         return tree.unflatten(in_tree, tape.pull(cts, keep=True))
 
-    out = tree.unflatten(tape.out_tree, values)
-    return (out, vjp_fn, tape.aux) if has_aux else (out, vjp_fn)
+    out = tree.unflatten(tape.out_tree, list(map(copied, values)))
+    return (out, vjp_fn, tree.map(copied, tape.aux)) if has_aux else (out, vjp_fn)

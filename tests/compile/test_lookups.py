@@ -100,6 +100,29 @@ def test_updates_at_integer_arrays_add_or_write_in_order():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i: fad.numpy.at(x)[i].add(1.0),
+        lambda x, i: fad.numpy.at(x)[i].set(np.ones((0, 5, 5))),
+        lambda x, i: fad.numpy.at(x)[:, i].add(2.0),
+        lambda x, i: fad.numpy.at(np.zeros((3, 2)))[i].add(x[i, 0, :2]),
+        lambda x, i: fad.grad(lambda x: np.sum(x[i] ** 2))(x),
+        lambda x, i: np.bincount(i, minlength=3),
+        lambda x, i: np.bincount(i),
+        lambda x, i: np.bincount(i, weights=x[i, 0, 0]),
+        lambda x, i: x[i],
+    ],
+)
+def test_an_empty_index_looks_up_and_changes_nothing(f):
+    empty = np.zeros(0, np.int64)
+    fast = fad.jit(f)
+    for _ in range(3):
+        got, want = fast(X, empty), f(X, empty)
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == want.dtype
+
+
 def test_an_index_out_of_range_raises_numpys_error_and_later_calls_are_right():
     f = LOOKUPS["two arrays"]
     fast = compiled(f, X, I, J)

@@ -195,7 +195,7 @@ _OVERFLOWING = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 
 
 def check_text(name: str, t: str, how: str) -> str:
-    """Return 1 if an operation on numbers X and Z overflows, or if X is zero. Words: P, N, Q, X, Y, and Z if read."""
+    """Return 1 if an operation on X and Z overflows, or X is zero or over 32 bits. Words: P, N, Q, X, Y, Z if read."""
     words = ("P", "N", "Q", "X", "Y", *("Z" if how in _OVERFLOWING else ""))
     lines = [*_head(name, words), f"  %x = load {t}, ptr %X"]
     needs = set()
@@ -208,6 +208,8 @@ def check_text(name: str, t: str, how: str) -> str:
         ]  # fmt: skip
     elif how == "nonzero":
         lines.append(f"  %bad = icmp eq {t} %x, 0" if t in INTEGERS else f"  %bad = fcmp oeq {t} %x, 0.0")
+    elif how == "narrow":
+        lines += [f"  %low = trunc {t} %x to i32", f"  %z = sext i32 %low to {t}", f"  %bad = icmp ne {t} %x, %z"]
     else:  # the negative of the least integer
         lines.append(f"  %bad = icmp eq {t} %x, {-(2**63)}")
     lines += ["  %code = zext i1 %bad to i32", "  ret i32 %code", "}", ""]
