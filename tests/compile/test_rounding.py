@@ -1,5 +1,7 @@
 """Native code rounds each operation of a program as NumPy does: sums, products, quotients and roots have its bits."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from natively import native
 
 import fad
 from fad import control, tree
-from fad.compile.llvm import engine, functions, gaussian, inverse, kernels, powers, vectors
+from fad.compile import cuda
+from fad.compile.llvm import engine, functions, gaussian, inverse, kernels, powers, templates, vectors
 from fad.compile.llvm.emit import Emitter
 from fad.compile.lowering import using
+from fad.core.primitive import REGISTRY
 
 pytest.importorskip("llvmlite")
 RNG = np.random.default_rng(0)
@@ -213,3 +217,14 @@ def test_polynomials_have_fused_operations_and_no_instruction_has_a_licence():
         kernel = kernels.Kernel(rank=2, nodes=nodes, outs=(3,), reduce=reduce, **modes)
         for text in (kernels.kernel_text(kernel), kernels._module(kernel, 1)):
             assert not {"contract", "fast", "afn", "arcp"} & set(text.split())
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_on_a_gpu_no_sum_and_product_of_floats_are_in_words_that_a_compiler_contracts(kind):
+    known = {*templates.MORE.values(), *(p.lower for p in REGISTRY.values() if getattr(p, "lower", None))}
+    written = []
+    for text in known:
+        with contextlib.suppress(cuda.Cannot):
+            written.append(cuda.Spelling(text, kind, kind, 3).write(["t0", "t1", "t2"]))
+    assert sum("_rn(" in text for text in written) > 10
+    assert not [text for text in written if {"+", "-", "*"} & set(text.split())]
