@@ -18,9 +18,15 @@ check_mutation: ContextVar[str] = ContextVar("check_mutation", default="sample")
 default_dtype: ContextVar[str] = ContextVar("default_dtype", default="float64")
 """The dtype of ``fad.random`` and of new parameters of ``fad.nn``, where none is given."""
 
-_CHOICES = {
+kernel_cache_bytes: ContextVar[int] = ContextVar("kernel_cache_bytes", default=256 * 2**20)
+"""How many bytes of compiled kernels are kept on disk, for all programs together. Beyond that the oldest are removed,
+now and then, so that there may be a sixteenth more for each process that compiles. With 0 none are written."""
+
+# What a setting may be: one of some values, or a test and what passes it.
+_CHOICES: dict[ContextVar, Any] = {
     check_mutation: ("sample", "full", "off"),
     default_dtype: ("float32", "float64"),
+    kernel_cache_bytes: (lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 0, "an integer, 0 or more"),
 }
 _SETTINGS = {setting.name: setting for setting in _CHOICES}
 
@@ -35,14 +41,15 @@ def use(**settings: Any) -> Iterator[None]:
     ...     check_mutation.get()
     'full'
     """
-    tokens = []
     for name, value in settings.items():
         setting = _SETTINGS.get(name)
         if setting is None:
             raise ValueError(f"no option {name!r}; the options are {sorted(_SETTINGS)}")
-        if value not in _CHOICES[setting]:
-            raise ValueError(f"{name} must be one of {_CHOICES[setting]}, not {value!r}")
-        tokens.append((setting, setting.set(value)))
+        choices = _CHOICES[setting]
+        fits, what = choices if callable(choices[0]) else (lambda v, c=choices: v in c, f"one of {choices}")
+        if not fits(value):
+            raise ValueError(f"{name} must be {what}, not {value!r}")
+    tokens = [(_SETTINGS[name], _SETTINGS[name].set(value)) for name, value in settings.items()]
     try:
         yield
     finally:

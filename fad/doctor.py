@@ -37,7 +37,7 @@ def doctor() -> str:
     lines.append(
         f"jit compiles to {'native code' if has_llvm() else 'NumPy programs; pip install fad[jit] for native code'}"
     )
-    lines.append(f"compiled kernels are kept in {cache.folder() or 'memory only (FAD_CACHE_DIR is empty)'}")
+    lines.append(f"compiled kernels are kept in {cache.described()}")
     for info in blas.libraries():
         kernels = f", kernels for {info['architecture']}" if info.get("architecture") else ""
         lines.append(

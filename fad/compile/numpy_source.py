@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import symtable
 from typing import Any
 
 from fad.compile.repeated import Loop
@@ -10,11 +12,19 @@ from fad.core.graph import GUARD, Equation, Graph, is_large, letters
 from fad.errors import MissingRuleError
 
 
+def checked_name(name: Any) -> str:
+    """Return what may be the name of a function; it becomes part of a text that people run."""
+    if isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__":
+        return name
+    kind = "a keyword of Python's" if isinstance(name, str) and keyword.iskeyword(name) else "no identifier"
+    raise ValueError(f"the name of a function in fad.source must be an identifier, as 'program'; {name!r} is {kind}")
+
+
 def readable(graph: Graph, name: str = "program") -> str:
     """Return the text of a module with one function, which computes the graph with NumPy alone.
 
     Loops are Python's ``for`` and ``while``, branches its ``if``.
-    Raises MissingRuleError for an operation that cannot be written so.
+    Raises MissingRuleError for an operation that cannot be written so, ValueError for a name that is taken.
     """
     writer = _Writer()
     named = writer.names(graph)
@@ -27,9 +37,20 @@ def readable(graph: Graph, name: str = "program") -> str:
     blocks += [source.strip() for source in writer.helpers.sources.values()]
     blocks.append("\n".join([f"def {name}({heads}):", *(f"    {line}" for line in body), f"    return {outs}", ""]))
     text = "\n\n\n".join(blocks)
-    return (
-        text if "scipy." not in text else text.replace("import numpy as np\n", "import numpy as np\nimport scipy\n", 1)
-    )
+    if "scipy." in text:
+        text = text.replace("import numpy as np\n", "import numpy as np\nimport scipy\n", 1)
+    if _reads(symtable.symtable(text, name, "exec"), name) or name in writer.helpers.sources:
+        raise ValueError(f"the text has the name {name!r} for something else: call fad.source with another name=")
+    return text
+
+
+def _reads(table: symtable.SymbolTable, name: str) -> bool:
+    """Whether a text, or a function in it, reads what its module or Python has by a name."""
+    for found in table.get_symbols():
+        outer = found.is_global() or table.get_type() == "module"
+        if found.get_name() == name and outer and (found.is_referenced() or found.is_imported()):
+            return True
+    return any(_reads(inner, name) for inner in table.get_children())
 
 
 _TAKEN = {"as", "if", "in", "is", "or", "np", "by", "do", "and", "for", "not", "def", "del", "try"}

@@ -450,7 +450,7 @@ def source(fun: Callable, *, name: str | None = None) -> Callable:
     fun : callable
         May itself be a derivative: ``source(grad(f))(x)`` is the derivative written out.
     name : str, keyword only
-        The name of the function in the text.
+        The name of the function in the text: an identifier. ``"program"`` by default.
 
     Returns
     -------
@@ -462,6 +462,8 @@ def source(fun: Callable, *, name: str | None = None) -> Callable:
     ------
     MissingRuleError
         for an operation that cannot be written with NumPy alone.
+    ValueError
+        for a name that is no identifier, or that the text has for something else, as ``np``.
 
     Examples
     --------
@@ -475,10 +477,12 @@ def source(fun: Callable, *, name: str | None = None) -> Callable:
         return b
     <BLANKLINE>
     """
-    from fad.compile.numpy_source import readable
+    from fad.compile.numpy_source import checked_name, readable
+
+    chosen = "program" if name is None else checked_name(name)
 
     def text(*args: Any, **kwargs: Any) -> str:
         inner = fun.fun if isinstance(fun, Jitted) else fun
-        return readable(optimise(make_graph(inner)(*args, **kwargs)), name or "program")
+        return readable(optimise(make_graph(inner)(*args, **kwargs)), chosen)
 
     return text

@@ -1,9 +1,5 @@
-"""Native code: selections, strides, sums, products, guards, and the cache on disk."""
+"""Native code: selections, strides, sums, products and guards."""
 
-import os
-import stat
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -11,7 +7,6 @@ import pytest
 
 import fad
 from fad import control
-from fad.compile import cache
 from fad.compile.lowering import using
 
 pytest.importorskip("llvmlite")
@@ -160,76 +155,6 @@ def test_a_hundred_thousand_steps_are_differentiated_in_less_than_a_hundredth_of
     np.testing.assert_allclose(found, 0.5 / np.sqrt(x), rtol=1e-10)
     program = next(iter(fast._signatures.values())).paths[0].program
     assert peak + program.arena.nbytes < n * x.nbytes / 100
-
-
-# --- the cache -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("FAD_CACHE_DIR", str(tmp_path / "kernels"))
-    return tmp_path / "kernels"
-
-
-KEY = "ab" + "0" * 62
-
-
-def test_an_entry_is_read_back_and_a_broken_one_is_ignored(folder):
-    assert cache.read(KEY) is None
-    assert cache.write(KEY, b"code")
-    assert cache.read(KEY) == b"code"
-    place = folder / "ab" / KEY
-    place.write_bytes(place.read_bytes()[:-1])
-    assert cache.read(KEY) is None
-    place.write_bytes(b"")
-    assert cache.read(KEY) is None
-
-
-def test_nothing_half_written_is_left_behind(folder):
-    cache.write(KEY, b"code")
-    assert [p.name for p in (folder / "ab").iterdir()] == [KEY]
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_costs_nothing(folder):
-    folder.mkdir()
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    assert not cache.write(KEY, b"code")
-
-
-def test_a_place_that_is_no_folder_costs_nothing(folder):
-    folder.write_text("a file")
-    assert not cache.write(KEY, b"code")
-    assert cache.read(KEY) is None
-
-
-def test_the_oldest_entries_are_removed_beyond_the_limit(folder, monkeypatch):
-    monkeypatch.setattr(cache, "_LIMIT", 150)
-    for n, key in enumerate(("aa" + "1" * 62, "bb" + "2" * 62)):
-        cache.write(key, b"x" * 60)
-        os.utime(folder / key[:2] / key, (n, n))
-    cache.trim()
-    assert cache.read("aa" + "1" * 62) is None
-    assert cache.read("bb" + "2" * 62) == b"x" * 60
-
-
-PROGRAM = """
-import numpy as np, fad
-from fad.compile.llvm import engine
-f = fad.jit(lambda x: np.sum(np.sin(x) * x))
-x = np.arange(5.0)
-f(x)
-assert abs(f(x) - np.sum(np.sin(x) * x)) < 1e-12
-print(engine.statistics["compiled"], engine.statistics["loaded"])
-"""
-
-
-def test_a_second_process_loads_what_the_first_compiled(folder):
-    env = {**os.environ, "FAD_CACHE_DIR": str(folder)}
-    runs = [subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True) for _ in range(2)]
-    first, second = (tuple(map(int, r.stdout.split())) for r in runs)
-    assert first[0] > 0
-    assert second == (0, first[0])
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])

@@ -51,3 +51,36 @@ def test_the_source_keeps_the_signs_of_zeros(f):
         fast = fad.jit(f)
         fast(x)
         np.testing.assert_array_equal(fast(x), f(x))
+
+
+WRONG = ["", "my program", "f(x)", "1f", "f.g", "a\nimport os", "f(a):\n    pass\ndef g", "__debug__", 3, b"f", ("f",)]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_name_in_a_source_is_an_identifier(name):
+    with pytest.raises(ValueError, match=r"must be an identifier, as 'program'; .* is no identifier"):
+        fad.source(np.sin, name=name)
+
+
+@pytest.mark.parametrize("name", ["def", "class", "None", "True", "lambda", "async"])
+def test_the_name_in_a_source_is_no_keyword(name):
+    with pytest.raises(ValueError, match=f"must be an identifier, as 'program'; '{name}' is a keyword of Python's"):
+        fad.source(np.sin, name=name)
+
+
+def grown(x):
+    return fad.fori_loop(0, 3, lambda i, y: y * np.where(y > i, x, fad.nn.functional.softplus(y)), x)
+
+
+@pytest.mark.parametrize("name", ["np", "range"])
+def test_a_name_that_the_text_has_for_something_else_is_refused(name):
+    with pytest.raises(ValueError, match=f"the name '{name}' for something else: call fad.source with another name="):
+        fad.source(grown, name=name)(np.ones(2))
+
+
+@pytest.mark.parametrize("name", [None, "a", "d", "f", "_", "match", "größe", "sum", "gradient_of_loss"])
+def test_a_source_with_a_name_of_its_own_runs(name):
+    space = {}
+    x = np.array([0.5, 2.0])
+    exec(fad.source(grown, name=name)(x), space)
+    np.testing.assert_allclose(space[name or "program"](x), grown(x))

@@ -74,14 +74,14 @@ def _real_fmod(e: Emitter, a: str, b: str) -> str:
     # rounding may have lifted n to the next integer
     apart = e.new(f"xor i1 {e.compare('<', r, c(0.0))}, {e.compare('<', a, c(0.0))}")
     apart = e.new(f"and i1 {e.compare('!=', r, c(0.0))}, {apart}")
-    r = e.select(apart, e.strict("fadd", r, e.call("copysign", b, a)), r)
+    r = e.select(apart, e.add(r, e.call("copysign", b, a)), r)
     return e.call("copysign", r, a)
 
 
 def _real_remainder(e: Emitter, a: str, b: str) -> str:
     r = _real_fmod(e, a, b)
     down = _goes_down(e, r, b, F64)
-    y = e.select(down, e.strict("fadd", r, b), r)
+    y = e.select(down, e.add(r, b), r)
     return e.select(e.compare("==", r, c(0.0)), e.call("copysign", c(0.0), b), y)
 
 

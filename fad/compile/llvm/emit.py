@@ -46,25 +46,21 @@ class Emitter:
             self.lines.append(f"  {name} = {text}")
         return name
 
-    # arithmetic; `contract` lets a product and a sum become one fused operation, which only rounds less
+    # arithmetic; without flags, so that each operation rounds by itself, as NumPy's do: what is fused says `fma`
     def add(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fadd contract {t} {a}, {b}" if t in (F64, F32) else f"add {t} {a}, {b}")
+        return self.new(f"fadd {t} {a}, {b}" if t in (F64, F32) else f"add {t} {a}, {b}")
 
     def sub(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fsub contract {t} {a}, {b}" if t in (F64, F32) else f"sub {t} {a}, {b}")
+        return self.new(f"fsub {t} {a}, {b}" if t in (F64, F32) else f"sub {t} {a}, {b}")
 
     def mul(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fmul contract {t} {a}, {b}" if t in (F64, F32) else f"mul {t} {a}, {b}")
+        return self.new(f"fmul {t} {a}, {b}" if t in (F64, F32) else f"mul {t} {a}, {b}")
 
     def div(self, a: str, b: str, t: str = F64) -> str:
         return self.new(f"fdiv {t} {a}, {b}")
 
     def neg(self, a: str, t: str = F64) -> str:
         return self.new(f"fneg {t} {a}" if t in (F64, F32) else f"sub {t} 0, {a}")
-
-    def strict(self, op: str, a: str, b: str) -> str:
-        """An operation that must round as written."""
-        return self.new(f"{op} double {a}, {b}")
 
     def call(self, name: str, *args: str, t: str = F64) -> str:
         suffix = {F64: "f64", F32: "f32"}[t]

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 from fad.compile import cache
 from fad.compile.llvm.vectors import CONTROL, SCALAR
 
-_FORMAT = 3  # of what is kept on disk
+_FORMAT = 4  # of what is kept on disk
 _OUTSIDE = ("sin", "cos", "tan", "fmod")
 _OF_PYTHON = (
     "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
@@ -101,11 +101,6 @@ def _target_for_engine() -> Any:
     )
 
 
-@functools.cache
-def _trim_once() -> None:
-    cache.trim()
-
-
 def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
     """Return the addresses of functions by name; ``wanted[name]()`` gives the module of one that is not known yet."""
     with _lock:
@@ -131,17 +126,21 @@ def _digest(salt: str, text: str) -> str:
 
 
 def _find_compiled(keys: dict[str, str]) -> None:
-    """Load what is on disk. A function's entry names the object that holds it, which holds others as well."""
+    """Load what is on disk. A function's entry names the object that holds it, which holds others as well.
+
+    An object begins with the keys of its functions: what an entry names may be gone, or something else.
+    """
     objects: dict[bytes, list[str]] = {}
     for name, key in keys.items():
         place = cache.read(key)
         if place is not None:
             objects.setdefault(place, []).append(name)
     for place, names in objects.items():
-        code = cache.read(place.decode())
-        if code is not None:
-            _enter(_load(code), names)
-            statistics["loaded"] += len(names)
+        held, _, code = (cache.read(place.decode(errors="replace")) or b"").partition(b"\n")
+        mine = [name for name in names if keys[name].encode() in held.split()]
+        if mine and code:
+            _enter(_load(code), mine)
+            statistics["loaded"] += len(mine)
 
 
 def _add(names: list[str], texts: dict[str, str], keys: dict[str, str]) -> None:
@@ -149,11 +148,12 @@ def _add(names: list[str], texts: dict[str, str], keys: dict[str, str]) -> None:
     code = _compile(_joined([texts[name] for name in names]))
     statistics["compiled"] += len(names)
     _enter(_load(code), names)
-    place = _digest("object", "".join(keys[name] for name in names))
-    if cache.write(place, code):
+    held = " ".join(keys[name] for name in names)
+    place = _digest("object", held)
+    if cache.write(place, f"{held}\n".encode() + code):
         for name in names:
             cache.write(keys[name], place.encode())
-    _trim_once()
+    cache.trim()
 
 
 def _enter(engine: Any, names: list[str]) -> None:

@@ -26,7 +26,7 @@ def reduce_exp(e: Emitter, x: str) -> tuple[str, str]:
     """Return ``(n, r)`` with x = n ln 2 + r, n an i64."""
     t = e.fma(x, c(_LOG2E), c(_MAGIC))
     n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
-    k = e.strict("fsub", t, c(_MAGIC))
+    k = e.sub(t, c(_MAGIC))
     r = e.fma(k, c(-LN2_HI), x)
     return n, e.fma(k, c(-LN2_LO), r)
 
@@ -43,7 +43,7 @@ def _expm1_tail(e: Emitter, r: str) -> str:
 
 def expm1_core(e: Emitter, r: str) -> str:
     """Return exp(r) - 1 for abs(r) <= ln(2)/2."""
-    return e.fma(e.strict("fmul", r, r), _expm1_tail(e, r), r)
+    return e.fma(e.mul(r, r), _expm1_tail(e, r), r)
 
 
 def scaled_exp(e: Emitter, x: str, less: int) -> str:
@@ -51,9 +51,9 @@ def scaled_exp(e: Emitter, x: str, less: int) -> str:
     n, r = reduce_exp(e, clamp(e, x, -800.0, 800.0))
     n = e.new(f"sub i64 {n}, {less}") if less else n
     half = e.new(f"ashr i64 {n}, 1")
-    y = e.strict("fadd", expm1_core(e, r), c(1.0))
-    y = e.strict("fmul", y, power_of_two(e, half))
-    return e.strict("fmul", y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    y = e.add(expm1_core(e, r), c(1.0))
+    y = e.mul(y, power_of_two(e, half))
+    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
 
 
 def exp(e: Emitter, x: str) -> str:
@@ -62,19 +62,19 @@ def exp(e: Emitter, x: str) -> str:
 
 def exp2(e: Emitter, x: str) -> str:
     x = clamp(e, x, -1100.0, 1100.0)
-    t = e.strict("fadd", x, c(_MAGIC))
+    t = e.add(x, c(_MAGIC))
     n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
-    r = e.strict("fmul", e.strict("fsub", x, e.strict("fsub", t, c(_MAGIC))), c(math.log(2)))
+    r = e.mul(e.sub(x, e.sub(t, c(_MAGIC))), c(math.log(2)))
     half = e.new(f"ashr i64 {n}, 1")
-    y = e.strict("fmul", e.strict("fadd", expm1_core(e, r), c(1.0)), power_of_two(e, half))
-    return e.strict("fmul", y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    y = e.mul(e.add(expm1_core(e, r), c(1.0)), power_of_two(e, half))
+    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
 
 
 def _half_expm1(e: Emitter, x: str, high: float) -> str:
     """Return (exp(x) - 1) / 2, which overflows only where sinh does; right for x >= -60 and normal results."""
     n, r = reduce_exp(e, clamp(e, x, -60.0, high))
     s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
-    return e.strict("fmul", e.fma(s, expm1_core(e, r), e.strict("fsub", s, c(0.25))), c(2.0))
+    return e.mul(e.fma(s, expm1_core(e, r), e.sub(s, c(0.25))), c(2.0))
 
 
 def or_itself(e: Emitter, x: str, y: str, below: float) -> str:
@@ -83,7 +83,7 @@ def or_itself(e: Emitter, x: str, y: str, below: float) -> str:
 
 
 def expm1(e: Emitter, x: str) -> str:
-    y = e.strict("fmul", _half_expm1(e, x, 710.0), c(2.0))
+    y = e.mul(_half_expm1(e, x, 710.0), c(2.0))
     return or_itself(e, x, y, 2.0**-54)
 
 
@@ -92,55 +92,55 @@ def sinh(e: Emitter, x: str) -> str:
     n, r = reduce_exp(e, clamp(e, a, 0.0, 710.5))
     s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
     # h = (exp(a) - 1) / 2 in two parts
-    square = e.strict("fmul", r, r)
-    tail = e.strict("fmul", square, _expm1_tail(e, r))
-    less = e.strict("fadd", r, tail)
-    less_low = e.strict("fadd", e.strict("fsub", r, less), tail)
-    base, more = e.strict("fsub", s, c(0.25)), e.strict("fmul", s, less)
-    half = e.strict("fadd", base, more)
-    low = e.fma(s, less_low, e.strict("fadd", e.strict("fsub", base, half), more))
-    h, low = e.strict("fmul", half, c(2.0)), e.strict("fmul", low, c(2.0))
+    square = e.mul(r, r)
+    tail = e.mul(square, _expm1_tail(e, r))
+    less = e.add(r, tail)
+    less_low = e.add(e.sub(r, less), tail)
+    base, more = e.sub(s, c(0.25)), e.mul(s, less)
+    half = e.add(base, more)
+    low = e.fma(s, less_low, e.add(e.sub(base, half), more))
+    h, low = e.mul(half, c(2.0)), e.mul(low, c(2.0))
     h = e.select(e.compare(">", a, c(710.5)), c(math.inf), h)
     # (exp(a) - 1) / 2 over exp(a); one half where h is huge
     small = e.select(e.compare(">", h, c(2.0**60)), c(2.0**60), h)
     share = e.div(small, e.fma(small, c(2.0), c(1.0)))
-    y = e.call("copysign", e.strict("fadd", h, e.strict("fadd", low, share)), x)
+    y = e.call("copysign", e.add(h, e.add(low, share)), x)
     return or_itself(e, x, y, 2.0**-28)
 
 
 def cosh(e: Emitter, x: str) -> str:
     h = scaled_exp(e, e.call("fabs", x), 1)
-    return e.strict("fadd", h, e.div(c(0.25), h))
+    return e.add(h, e.div(c(0.25), h))
 
 
 def tanh(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
-    h = _half_expm1(e, e.strict("fadd", a, a), 40.0)
-    y = e.call("copysign", e.div(h, e.strict("fadd", h, c(1.0))), x)
+    h = _half_expm1(e, e.add(a, a), 40.0)
+    y = e.call("copysign", e.div(h, e.add(h, c(1.0))), x)
     return or_itself(e, x, y, 2.0**-28)
 
 
 def log_parts(e: Emitter, x: str) -> tuple[str, str]:
     """Return ``(k, m)`` with x = 2**k m and m between sqrt(1/2) and sqrt(2); k as a double."""
     tiny = e.compare("<", x, c(2.0**-1022))
-    x = e.select(tiny, e.strict("fmul", x, c(2.0**54)), x)
+    x = e.select(tiny, e.mul(x, c(2.0**54)), x)
     b = e.bits(x)
     shifted = e.new(f"sub i64 {b}, {struct.unpack('<q', struct.pack('<d', math.sqrt(0.5)))[0]}")
     n = e.new(f"ashr i64 {shifted}, 52")
     m = e.real(e.new(f"sub i64 {b}, {e.new(f'shl i64 {n}, 52')}"))
     k = e.new(f"sitofp i64 {n} to double")
-    return e.select(tiny, e.strict("fsub", k, c(54.0)), k), m
+    return e.select(tiny, e.sub(k, c(54.0)), k), m
 
 
 def log_core(e: Emitter, k: str, f: str) -> str:
     """Return k ln 2 + log(1 + f): twice the series of artanh in s = f / (2 + f)."""
-    s = e.div(f, e.strict("fadd", f, c(2.0)))
-    z = e.strict("fmul", s, s)
-    series = e.strict("fmul", z, e.series(z, [2 / (2 * i + 1) for i in range(11, 0, -1)], 5))
-    half = e.strict("fmul", e.strict("fmul", f, f), c(0.5))
+    s = e.div(f, e.add(f, c(2.0)))
+    z = e.mul(s, s)
+    series = e.mul(z, e.series(z, [2 / (2 * i + 1) for i in range(11, 0, -1)], 5))
+    half = e.mul(e.mul(f, f), c(0.5))
     # log(1 + f) = f - (f f / 2 - s (f f / 2 + series)), in which the small terms are added first
-    low = e.fma(s, e.strict("fadd", half, series), e.strict("fmul", k, c(LN2_LO)))
-    rest = e.strict("fsub", e.strict("fsub", half, low), f)
+    low = e.fma(s, e.add(half, series), e.mul(k, c(LN2_LO)))
+    rest = e.sub(e.sub(half, low), f)
     return e.fma(k, c(LN2_HI), e.neg(rest))
 
 
@@ -153,22 +153,22 @@ def log_ends(e: Emitter, x: str, y: str) -> str:
 
 def log(e: Emitter, x: str) -> str:
     k, m = log_parts(e, x)
-    return log_ends(e, x, log_core(e, k, e.strict("fsub", m, c(1.0))))
+    return log_ends(e, x, log_core(e, k, e.sub(m, c(1.0))))
 
 
 def log2(e: Emitter, x: str) -> str:
     k, m = log_parts(e, x)
-    y = log_core(e, c(0.0), e.strict("fsub", m, c(1.0)))
+    y = log_core(e, c(0.0), e.sub(m, c(1.0)))
     return log_ends(e, x, e.fma(y, c(_LOG2E), k))
 
 
 def log1p(e: Emitter, x: str) -> str:
-    u = e.strict("fadd", x, c(1.0))
-    lost = e.strict("fsub", x, e.strict("fsub", u, c(1.0)))
+    u = e.add(x, c(1.0))
+    lost = e.sub(x, e.sub(u, c(1.0)))
     lost = e.select(e.compare("<", u, c(2.0**53)), lost, c(0.0))
     k, m = log_parts(e, u)
-    y = log_core(e, k, e.strict("fsub", m, c(1.0)))
-    y = e.strict("fadd", y, e.div(lost, u))
+    y = log_core(e, k, e.sub(m, c(1.0)))
+    y = e.add(y, e.div(lost, u))
     y = log_ends(e, u, y)
     return e.select(e.compare("==", x, c(0.0)), x, y)
 
@@ -184,18 +184,18 @@ def _sin_cos(e: Emitter, x: str) -> tuple[str, str, str]:
     """Return ``(q, sin r, cos r)`` with x = q pi/2 + r; right for abs(x) <= TRIG_LIMIT."""
     t = e.fma(x, c(2 / math.pi), c(_MAGIC))
     q = e.bits(t)
-    k = e.neg(e.strict("fsub", t, c(_MAGIC)))
+    k = e.neg(e.sub(t, c(_MAGIC)))
     a = e.fma(k, c(_PI2[0]), x)
     r = e.fma(k, c(_PI2[1]), a)
-    low = e.fma(k, c(_PI2[1]), e.strict("fsub", a, r))
+    low = e.fma(k, c(_PI2[1]), e.sub(a, r))
     low = e.fma(k, c(_PI2[2]), low)
-    z = e.strict("fmul", r, r)
-    s = e.strict("fadd", r, e.fma(e.strict("fmul", z, r), e.series(z, _SIN, 5), low))
-    half = e.strict("fmul", z, c(0.5))
-    w = e.strict("fsub", c(1.0), half)
-    rest = e.strict("fsub", e.strict("fsub", c(1.0), w), half)
-    rest = e.fma(e.strict("fmul", z, z), e.series(z, _COS, 5), e.fma(e.neg(r), low, rest))
-    return q, s, e.strict("fadd", w, rest)
+    z = e.mul(r, r)
+    s = e.add(r, e.fma(e.mul(z, r), e.series(z, _SIN, 5), low))
+    half = e.mul(z, c(0.5))
+    w = e.sub(c(1.0), half)
+    rest = e.sub(e.sub(c(1.0), w), half)
+    rest = e.fma(e.mul(z, z), e.series(z, _COS, 5), e.fma(e.neg(r), low, rest))
+    return q, s, e.add(w, rest)
 
 
 def _quadrant(e: Emitter, q: str, bit: int) -> str:

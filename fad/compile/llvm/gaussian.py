@@ -41,48 +41,48 @@ def _far(e: Emitter, a: str, more: str = "") -> str:
     """Return erfc(a) for a >= 0.45; `more` is what a lacks of its true value."""
     a = clamp(e, a, 0.45, 27.4)
     middle = c(2.0 if e.single else 4.0)
-    t = e.div(e.strict("fsub", a, middle), e.strict("fadd", a, middle))
+    t = e.div(e.sub(a, middle), e.add(a, middle))
     *rising, first = _ERFCX_SINGLE if e.single else _ERFCX
     tail = e.horner(t, rising)
     p = e.fma(t, tail, c(first))
-    p_low = e.fma(t, tail, e.strict("fsub", c(first), p))
+    p_low = e.fma(t, tail, e.sub(c(first), p))
     under = e.fma(a, c(2.0), c(1.0))
     inverse = e.div(c(1.0), under)
-    q = e.strict("fmul", p, inverse)
+    q = e.mul(p, inverse)
     # a**2 and the quotient in two parts each, for the exponential makes small errors large
-    square = e.strict("fmul", a, a)
+    square = e.mul(a, a)
     rest = e.fma(a, a, e.neg(square))
     if more:
-        rest = e.fma(e.strict("fmul", a, c(2.0)), more, rest)
-    lost = e.fma(a, c(2.0), e.strict("fsub", c(1.0), under))
-    q_low = e.strict("fmul", e.fma(e.neg(q), lost, e.strict("fadd", e.fma(e.neg(q), under, p), p_low)), inverse)
+        rest = e.fma(e.mul(a, c(2.0)), more, rest)
+    lost = e.fma(a, c(2.0), e.sub(c(1.0), under))
+    q_low = e.mul(e.fma(e.neg(q), lost, e.add(e.fma(e.neg(q), under, p), p_low)), inverse)
     n, r = reduce_exp(e, e.neg(square))
     less = expm1_core(e, r)
-    high = e.strict("fadd", less, c(1.0))
-    low = e.fma(e.neg(rest), high, e.strict("fadd", e.strict("fsub", c(1.0), high), less))
-    y = e.fma(high, q, e.fma(high, q_low, e.strict("fmul", low, q)))
+    high = e.add(less, c(1.0))
+    low = e.fma(e.neg(rest), high, e.add(e.sub(c(1.0), high), less))
+    y = e.fma(high, q, e.fma(high, q_low, e.mul(low, q)))
     half = e.new(f"ashr i64 {n}, 1")
-    y = e.strict("fmul", y, power_of_two(e, half))
-    return e.strict("fmul", y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    y = e.mul(y, power_of_two(e, half))
+    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
 
 
 def _near(e: Emitter, x: str) -> str:
     """Return erf(x) for abs(x) <= 0.85."""
-    z = e.strict("fmul", x, x)
+    z = e.mul(x, x)
     return e.fma(x, e.horner(z, _ERF_SINGLE if e.single else _ERF), x)
 
 
 def erf(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
-    far = e.call("copysign", e.strict("fsub", c(1.0), _far(e, a)), x)
+    far = e.call("copysign", e.sub(c(1.0), _far(e, a)), x)
     return e.select(e.compare(">", a, c(_NEAR)), far, _near(e, x))
 
 
 def erfc(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
     far = _far(e, a)
-    below = e.strict("fsub", c(2.0), far)
-    near = e.strict("fsub", c(1.0), _near(e, x))
+    below = e.sub(c(2.0), far)
+    near = e.sub(c(1.0), _near(e, x))
     y = e.select(e.compare(">", x, c(_NEAR_COMPLEMENT)), far, near)
     return e.select(e.compare("<", x, c(-_NEAR)), below, y)
 
@@ -92,11 +92,11 @@ _ROOT_HALF = (0.7071067811865476, -4.833646656726457e-17)  # in two parts
 
 def normal_cdf(e: Emitter, x: str) -> str:
     """Return erfc(-x / sqrt(2)) / 2, the quotient in two parts, for the tail needs it."""
-    a = e.strict("fmul", e.call("fabs", x), c(_ROOT_HALF[0]))
+    a = e.mul(e.call("fabs", x), c(_ROOT_HALF[0]))
     more = e.fma(e.call("fabs", x), c(_ROOT_HALF[1]), e.fma(e.call("fabs", x), c(_ROOT_HALF[0]), e.neg(a)))
     more = e.select(e.compare("<", a, c(27.4)), more, c(0.0))
-    far = e.strict("fmul", _far(e, a, more), c(0.5))
+    far = e.mul(_far(e, a, more), c(0.5))
     z = e.call("copysign", a, x)
     near = e.fma(_near(e, z), c(0.5), c(0.5))
     y = e.select(e.compare("<", z, c(-_NEAR_COMPLEMENT)), far, near)
-    return e.select(e.compare(">", z, c(_NEAR)), e.strict("fsub", c(1.0), far), y)
+    return e.select(e.compare(">", z, c(_NEAR)), e.sub(c(1.0), far), y)

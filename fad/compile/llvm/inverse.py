@@ -35,19 +35,19 @@ _HUGE = 2.0**28  # beyond which x**2 + 1 is x**2
 
 def _part_of_pi(e: Emitter, quarters: str) -> tuple[str, str]:
     """Return a number of quarters of pi in two parts; the number is 0, 1, 2, 3 or 4, as a double."""
-    high = e.strict("fmul", quarters, c(_PI[0] / 4))  # exact for 0, 1, 2 and 4
+    high = e.mul(quarters, c(_PI[0] / 4))  # exact for 0, 1, 2 and 4
     low = e.fma(quarters, c(_PI[0] / 4), e.neg(high))
     return high, e.fma(quarters, c(_PI[1] / 4), low)
 
 
 def _arctan_of_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
     """Return ``(quarters, r)``: the angle of a ratio between 0 and 1 is quarters * pi/4 + r."""
-    middle = e.compare(">", small, e.strict("fmul", large, c(0.41421356237309503)))
-    over = e.select(middle, e.strict("fsub", small, large), small)
-    under = e.select(middle, e.strict("fadd", small, large), large)
+    middle = e.compare(">", small, e.mul(large, c(0.41421356237309503)))
+    over = e.select(middle, e.sub(small, large), small)
+    under = e.select(middle, e.add(small, large), large)
     u = e.div(over, under)
-    z = e.strict("fmul", u, u)
-    r = e.fma(e.strict("fmul", z, u), e.horner(z, _ATAN_SINGLE if e.single else _ATAN), u)
+    z = e.mul(u, u)
+    r = e.fma(e.mul(z, u), e.horner(z, _ATAN_SINGLE if e.single else _ATAN), u)
     return e.select(middle, c(1.0), c(0.0)), r
 
 
@@ -55,9 +55,9 @@ def arctan(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
     steep = e.compare(">", a, c(1.0))
     quarters, r = _arctan_of_ratio(e, e.select(steep, e.div(c(1.0), a), a), c(1.0))
-    quarters = e.select(steep, e.strict("fsub", c(2.0), quarters), quarters)
+    quarters = e.select(steep, e.sub(c(2.0), quarters), quarters)
     high, low = _part_of_pi(e, quarters)
-    y = e.strict("fadd", high, e.strict("fadd", low, e.select(steep, e.neg(r), r)))
+    y = e.add(high, e.add(low, e.select(steep, e.neg(r), r)))
     return e.call("copysign", y, x)
 
 
@@ -68,12 +68,12 @@ def arctan2(e: Emitter, y: str, x: str) -> str:
     # infinity over infinity is one, zero over zero is zero, and sums must not overflow
     small, large = _finite_ratio(e, small, large)
     quarters, r = _arctan_of_ratio(e, small, large)
-    quarters = e.select(steep, e.strict("fsub", c(2.0), quarters), quarters)
+    quarters = e.select(steep, e.sub(c(2.0), quarters), quarters)
     r = e.select(steep, e.neg(r), r)
     left = e.new(f"icmp slt i64 {e.bits(x)}, 0")
-    quarters = e.select(left, e.strict("fsub", c(4.0), quarters), quarters)
+    quarters = e.select(left, e.sub(c(4.0), quarters), quarters)
     high, low = _part_of_pi(e, quarters)
-    angle = e.strict("fadd", high, e.strict("fadd", low, e.select(left, e.neg(r), r)))
+    angle = e.add(high, e.add(low, e.select(left, e.neg(r), r)))
     return e.select(e.new(f"fcmp uno double {x}, {y}"), c(math.nan), e.call("copysign", angle, y))
 
 
@@ -82,20 +82,20 @@ def _finite_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
     small, large = e.select(both, c(1.0), small), e.select(both, c(1.0), large)
     large = e.select(e.compare("==", large, c(0.0)), c(1.0), large)
     scale = e.select(e.compare(">", large, c(2.0**1000)), c(2.0**-60), c(1.0))
-    return e.strict("fmul", small, scale), e.strict("fmul", large, scale)
+    return e.mul(small, scale), e.mul(large, scale)
 
 
 def _arcsin_tail(e: Emitter, s: str, z: str) -> str:
     """Return arcsin(s) - s for s**2 = z up to 1/4."""
-    return e.strict("fmul", e.strict("fmul", z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN))
+    return e.mul(e.mul(z, s), e.horner(z, _ASIN_SINGLE if e.single else _ASIN))
 
 
 def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str, str, str]:
     """Return ``(near, z, s, t)``: s + t is arcsin(abs(x)), or where x is near one half of arccos(abs(x)); s**2 is z."""
     a = e.call("fabs", x)
     near = e.compare(">", a, c(0.5))
-    rest = e.strict("fmul", e.strict("fsub", c(1.0), a), c(0.5))
-    z = e.select(near, rest, e.strict("fmul", a, a))
+    rest = e.mul(e.sub(c(1.0), a), c(0.5))
+    z = e.select(near, rest, e.mul(a, a))
     s = e.select(near, e.call("sqrt", rest), a)
     return near, z, s, _arcsin_tail(e, s, z)
 
@@ -103,78 +103,78 @@ def _arcsin_parts(e: Emitter, x: str) -> tuple[str, str, str, str]:
 def arcsin(e: Emitter, x: str) -> str:
     near, z, s, t = _arcsin_parts(e, x)
     # pi/2 - 2 arcsin(s), with what the root and the difference lost
-    lost = e.div(e.fma(e.neg(s), s, z), e.strict("fadd", s, s))
+    lost = e.div(e.fma(e.neg(s), s, z), e.add(s, s))
     lost = e.select(e.compare(">", s, c(0.0)), lost, c(0.0))
-    tail = e.fma(e.strict("fadd", t, lost), c(2.0), c(-_PI[1] / 2))
-    double = e.strict("fadd", s, s)
-    high = e.strict("fsub", c(_PI[0] / 2), double)
-    low = e.strict("fsub", e.strict("fsub", c(_PI[0] / 2), high), double)
-    far = e.strict("fadd", high, e.strict("fsub", low, tail))
-    return e.call("copysign", e.select(near, far, e.strict("fadd", s, t)), x)
+    tail = e.fma(e.add(t, lost), c(2.0), c(-_PI[1] / 2))
+    double = e.add(s, s)
+    high = e.sub(c(_PI[0] / 2), double)
+    low = e.sub(e.sub(c(_PI[0] / 2), high), double)
+    far = e.add(high, e.sub(low, tail))
+    return e.call("copysign", e.select(near, far, e.add(s, t)), x)
 
 
 def arccos(e: Emitter, x: str) -> str:
     near, _, s, t = _arcsin_parts(e, x)
-    r = e.strict("fadd", s, t)
+    r = e.add(s, t)
     below = e.compare("<", x, c(0.0))
     signed = e.select(below, e.neg(r), r)
-    middle = e.strict("fsub", c(_PI[0] / 2), e.strict("fsub", signed, c(_PI[1] / 2)))
-    double = e.strict("fmul", r, c(2.0))
-    far = e.strict("fsub", c(_PI[0]), e.strict("fsub", double, c(_PI[1])))
+    middle = e.sub(c(_PI[0] / 2), e.sub(signed, c(_PI[1] / 2)))
+    double = e.mul(r, c(2.0))
+    far = e.sub(c(_PI[0]), e.sub(double, c(_PI[1])))
     return e.select(near, e.select(below, far, double), middle)
 
 
 def _log1p_of_two(e: Emitter, high: str, low: str, huge: str, x: str) -> str:
     """Return log(1 + high + low), and log(2 x) where `huge`; high is not negative."""
-    one = e.strict("fadd", high, c(1.0))
+    one = e.add(high, c(1.0))
     large = e.compare(">=", high, c(1.0))
     lost = e.select(
         large,
-        e.strict("fadd", e.strict("fsub", high, one), c(1.0)),
-        e.strict("fsub", high, e.strict("fsub", one, c(1.0))),
+        e.add(e.sub(high, one), c(1.0)),
+        e.sub(high, e.sub(one, c(1.0))),
     )
-    lost = e.select(huge, c(0.0), e.strict("fadd", lost, low))
+    lost = e.select(huge, c(0.0), e.add(lost, low))
     u = e.select(huge, x, one)
     k, m = log_parts(e, u)
-    k = e.strict("fadd", k, e.select(huge, c(1.0), c(0.0)))
-    y = log_core(e, k, e.strict("fsub", m, c(1.0)))
-    return log_ends(e, u, e.strict("fadd", y, e.div(lost, u)))
+    k = e.add(k, e.select(huge, c(1.0), c(0.0)))
+    y = log_core(e, k, e.sub(m, c(1.0)))
+    return log_ends(e, u, e.add(y, e.div(lost, u)))
 
 
 def arcsinh(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
     huge = e.compare(">", a, c(_HUGE))
-    square = e.strict("fmul", a, a)
-    w = e.div(square, e.strict("fadd", e.call("sqrt", e.strict("fadd", square, c(1.0))), c(1.0)))
-    t = e.strict("fadd", a, w)
-    low = e.strict("fadd", e.strict("fsub", a, t), w)
+    square = e.mul(a, a)
+    w = e.div(square, e.add(e.call("sqrt", e.add(square, c(1.0))), c(1.0)))
+    t = e.add(a, w)
+    low = e.add(e.sub(a, t), w)
     y = e.call("copysign", _log1p_of_two(e, t, low, huge, a), x)
     return or_itself(e, x, y, 2.0**-28)
 
 
 def arccosh(e: Emitter, x: str) -> str:
     huge = e.compare(">", x, c(_HUGE))
-    t = e.strict("fsub", x, c(1.0))
-    square = e.strict("fmul", t, e.strict("fadd", t, c(2.0)))
+    t = e.sub(x, c(1.0))
+    square = e.mul(t, e.add(t, c(2.0)))
     root = e.call("sqrt", square)
     # what the root lost: (square - root**2) / (2 root), with what the product lost
-    s = e.strict("fadd", root, t)
+    s = e.add(root, t)
     big, less = e.select(e.compare(">", t, root), t, root), e.select(e.compare(">", t, root), root, t)
-    low = e.strict("fadd", e.strict("fsub", big, s), less)
+    low = e.add(e.sub(big, s), less)
     y = _log1p_of_two(e, s, low, huge, x)
     return e.select(e.new(f"fcmp ult double {x}, {c(1.0)}"), c(math.nan), y)
 
 
 def arctanh(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
-    under = e.strict("fsub", c(1.0), a)
-    lost = e.strict("fsub", e.strict("fsub", c(1.0), under), a)
-    over = e.strict("fadd", a, a)
+    under = e.sub(c(1.0), a)
+    lost = e.sub(e.sub(c(1.0), under), a)
+    over = e.add(a, a)
     inverse = e.div(c(1.0), under)
-    q = e.strict("fmul", over, inverse)
-    low = e.strict("fmul", e.fma(e.neg(q), lost, e.fma(e.neg(q), under, over)), inverse)
+    q = e.mul(over, inverse)
+    low = e.mul(e.fma(e.neg(q), lost, e.fma(e.neg(q), under, over)), inverse)
     low = e.select(e.compare("<", a, c(1.0)), low, c(0.0))
     never = e.compare("<", x, x)
-    y = e.strict("fmul", _log1p_of_two(e, q, low, never, a), c(0.5))
+    y = e.mul(_log1p_of_two(e, q, low, never, a), c(0.5))
     y = e.select(e.compare(">", a, c(1.0)), c(math.nan), y)
     return or_itself(e, x, e.call("copysign", y, x), 2.0**-28)

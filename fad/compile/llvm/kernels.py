@@ -360,7 +360,7 @@ def _sum_loop(w: _Writer, tag: str) -> list[str]:
     for n, (value, t) in enumerate(values[: k.stored]):
         lines += _place(w, n, t, tag) + _store(value, t, n, tag)
     for s, value, t, _ in sums:
-        lines.append(f"  %acc2{s} = {_combine(w, t, f'%acc{s}', value, 'reassoc contract ')}")
+        lines.append(f"  %acc2{s} = {_combine(w, t, f'%acc{s}', value, 'reassoc ')}")
     lines += [
         f"  %jn{tag} = add i64 %j{tag}, 1", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
         f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",

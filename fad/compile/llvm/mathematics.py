@@ -33,6 +33,7 @@ REAL: dict[str, Callable] = {
 # name -> how to emit it in the operands' own type
 TYPED: dict[str, Callable] = {
     "sqrt": lambda e, x, t: e.call("sqrt", x, t=t),
+    "fma": lambda e, x, y, z, t: e.call("fma", x, y, z, t=t),
     "fabs": lambda e, x, t: (
         e.select(e.compare("<", x, "0", t), e.neg(x, t), x, t) if t in INTEGERS else e.call("fabs", x, t=t)
     ),
