@@ -170,3 +170,20 @@ def test_an_array_too_large_to_copy_that_is_refilled_is_refused(monkeypatch):
 
     with pytest.raises(fad.errors.MutationError, match="overwritten"):
         fad.jit(f)(X)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views_of_a_large_constant_that_rules_take_are_of_the_array_itself(order):
+    data = np.asarray(np.arange(60_000.0).reshape(200, 300) / 1e5, order=order)
+    fast = fad.jit(fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100])))
+    w = np.linspace(0.0, 1.0, 300)
+    want = fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100]))(w)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(w), want, rtol=1e-10)
+    (path,) = next(iter(fast._signatures.values())).paths
+    large = [c for c in path.graph.constants.values() if np.size(c) == data.size]
+    assert large
+    assert all(np.shares_memory(c, data) for c in large)
+    data *= 2.0
+    want = fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100]))(w)
+    np.testing.assert_allclose(fast(w), want, rtol=1e-10)

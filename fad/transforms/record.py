@@ -386,7 +386,7 @@ def _captured(trace: RecordTrace, outs: list, entered: dict) -> list[Entered]:
     Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
     """
     mode = config.check_mutation.get()
-    found = []
+    found, back = [], {}
     constants, sources = trace.constants, trace.sources
     trace.sources = {}
     held = Counter(id(c) for c in constants.values())  # how often the recording itself holds an array
@@ -400,17 +400,30 @@ def _captured(trace: RecordTrace, outs: list, entered: dict) -> list[Entered]:
         base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
         if base is not None:
             owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
-        if not (owned and x.size and is_writeable(x)):
+        if not (owned and x.size and is_writeable(x)) or trace.snapshots.is_own(x):
             continue
         first = constants[numbers[0]]
         changed = len(numbers) > 1 or not equal(x, first)
         if not changed and x.nbytes > FEW_BYTES:
             constants[numbers[0]] = x
+            back[id(first)] = x
         how = "full" if changed else mode
         then = Entered(x, how, None if mode == "off" else fingerprint(first if changed else x, how))
         known = entered and entered.get(then.place())
         found.append(Entered(x, known.mode, known.before) if known else then)
+    for number, c in constants.items():
+        if back and id(getattr(c, "base", None)) in back:
+            constants[number] = _same_view(c, back[id(c.base)])
     return found
+
+
+def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the view of an array that another is of its copy, if the copy lies in memory as the array does."""
+    copy: Any = view.base
+    if not (x.flags.forc and x.strides == copy.strides):
+        return view
+    offset = view.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
+    return np.ndarray(view.shape, view.dtype, x if x.flags.c_contiguous else x.T, offset, view.strides)
 
 
 def is_traceable(x: Any) -> bool:
