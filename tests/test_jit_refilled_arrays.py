@@ -187,3 +187,22 @@ def test_views_of_a_large_constant_that_rules_take_are_of_the_array_itself(order
     data *= 2.0
     want = fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100]))(w)
     np.testing.assert_allclose(fast(w), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [4, 700])
+@pytest.mark.parametrize(
+    "read", [lambda b: b[1:].sum(), lambda b: b[::-1] * 1.0, lambda b: np.concatenate([b[2:], b[:2]]), lambda b: b[1:]]
+)
+def test_what_is_computed_of_a_state_that_changes_in_every_call_changes_as_well(read, n):
+    def run(call):
+        state = [np.arange(1.0, n + 1.0)]
+
+        def f(x):
+            y = np.sum(x) * read(state[0])
+            state[0][:] = -state[0][::-1]
+            return y + np.sum(x) * read(state[0])
+
+        f = call(f)
+        return [f(X + k) for k in range(5)]
+
+    np.testing.assert_allclose(run(fad.jit), run(lambda f: f), rtol=1e-12)
