@@ -298,8 +298,8 @@ def loaded(name: str) -> Any:
 class MutationError(FadError, RuntimeError):
     """An array was overwritten after an operation had saved it for the derivative, and fad has no copy of it.
 
-    The derivative would be silently wrong, so it is refused. Plain arrays that meet traced values are copied, of large ones
-    up to 1 GiB; so this is about what a function does to its own inputs, and about still larger arrays.
+    The derivative would be silently wrong, so it is refused. Plain arrays that meet traced values are copied, large
+    ones up to 1 GiB; so this is about what a function does to its own inputs, and about still larger arrays.
 
     Wrong::
 
