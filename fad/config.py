@@ -12,8 +12,9 @@ from contextvars import ContextVar
 from typing import Any
 
 check_mutation: ContextVar[str] = ContextVar("check_mutation", default="sample")
-"""How a pullback notices that the user overwrote an array it had saved:
-``"sample"`` (a fingerprint of a few elements: cheap, may miss a change), ``"full"`` (every byte), ``"off"``."""
+"""How a change is noticed of an array that is kept by reference: an input of a gradient while the function runs, a
+large constant of a jitted function between calls. ``"sample"`` (a fingerprint of a few elements: cheap, may miss a
+change), ``"full"`` (every byte), ``"off"`` (not at all; then derivatives keep references to constants, too)."""
 
 default_dtype: ContextVar[str] = ContextVar("default_dtype", default="float64")
 """The dtype of ``fad.random`` and of new parameters of ``fad.nn``, where none is given."""

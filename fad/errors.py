@@ -296,19 +296,18 @@ def loaded(name: str) -> Any:
 
 
 class MutationError(FadError, RuntimeError):
-    """A NumPy array was overwritten after an operation had saved it for the derivative.
+    """An array was overwritten after an operation had saved it for the derivative, and fad has no copy of it.
 
-    The derivative would be silently wrong, so it is refused.
+    The derivative would be silently wrong, so it is refused. Plain arrays that meet traced values are copied, large
+    ones up to 1 GiB; so this is about what a function does to its own inputs, and about still larger arrays.
 
     Wrong::
 
-        y, pullback = fad.vjp(lambda x: x * w, x)
-        w[:] = 0
-        pullback(1.0)
+        fad.grad(lambda x: np.sum(x * x) + clear(w))(w)    # where clear does w[:] = 0
 
     Right::
 
-        y, pullback = fad.vjp(lambda x: x * w.copy(), x)
+        fad.grad(lambda x: np.sum(x * x) + clear(w))(w.copy())
     """
 
 

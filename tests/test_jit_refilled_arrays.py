@@ -174,3 +174,39 @@ def test_an_array_too_large_to_copy_that_is_refilled_is_refused(monkeypatch):
 
     with pytest.raises(fad.errors.MutationError, match="overwritten"):
         fad.jit(f)(X)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views_of_a_large_constant_that_rules_take_are_of_the_array_itself(order):
+    data = np.asarray(np.arange(60_000.0).reshape(200, 300) / 1e5, order=order)
+    fast = fad.jit(fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100])))
+    w = np.linspace(0.0, 1.0, 300)
+    want = fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100]))(w)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(w), want, rtol=1e-10)
+    (path,) = next(iter(fast._signatures.values())).paths
+    large = [c for c in path.graph.constants.values() if np.size(c) == data.size]
+    assert large
+    assert all(np.shares_memory(c, data) for c in large)
+    data *= 2.0
+    want = fad.grad(lambda w: np.sum(np.sin(data @ w) + data[::2, 3] @ w[:100]))(w)
+    np.testing.assert_allclose(fast(w), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [4, 700])
+@pytest.mark.parametrize(
+    "read", [lambda b: b[1:].sum(), lambda b: b[::-1] * 1.0, lambda b: np.concatenate([b[2:], b[:2]]), lambda b: b[1:]]
+)
+def test_what_is_computed_of_a_state_that_changes_in_every_call_changes_as_well(read, n):
+    def run(call):
+        state = [np.arange(1.0, n + 1.0)]
+
+        def f(x):
+            y = np.sum(x) * read(state[0])
+            state[0][:] = -state[0][::-1]
+            return y + np.sum(x) * read(state[0])
+
+        f = call(f)
+        return [f(X + k) for k in range(5)]
+
+    np.testing.assert_allclose(run(fad.jit), run(lambda f: f), rtol=1e-12)

@@ -60,10 +60,11 @@ def _span(x: np.ndarray) -> tuple[int, int]:
 class Snapshots:
     """Plain arrays as they were when they were used."""
 
-    __slots__ = ("kept", "room", "loose")
+    __slots__ = ("kept", "own", "room", "loose")
 
     def __init__(self) -> None:
         self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are few
+        self.own: dict[int, np.ndarray] = {}  # large copies, by their ids
         self.room = _ROOM
         self.loose: dict[int, tuple] = {}  # arrays that are too large to be copied, with their checksums and places
 
@@ -78,13 +79,13 @@ class Snapshots:
             if copy.shape == x.shape and copy.dtype is x.dtype and _holds(x, copy, before):
                 return copy
         if x.nbytes <= FEW_BYTES:
-            copy = x.copy() if 0 not in x.strides else _compact(x)
+            copy = _compact(x)
             self.kept[id(x)] = copy, x.tobytes()
             return copy
         return self._take_large(x)
 
     def _take_large(self, x: np.ndarray) -> np.ndarray:
-        if not is_writeable(x):
+        if self.is_own(x) or not is_writeable(x):
             return x
         known = self.loose.get(id(x))
         if known is not None:
@@ -97,7 +98,12 @@ class Snapshots:
         self.room -= x.nbytes
         copy = _compact(x)
         self.kept[id(x)] = copy, None
+        self.own[id(copy)] = copy
         return copy
+
+    def is_own(self, x: np.ndarray) -> bool:
+        """Whether an array is one of the large copies, or a view of one, as rules of derivatives take them."""
+        return id(x) in self.own or id(x.base) in self.own
 
     def check(self) -> None:
         """Raise MutationError if an array that was too large to be copied has been overwritten."""
@@ -117,9 +123,10 @@ def snapshots() -> Snapshots:
 
 def _compact(x: np.ndarray) -> np.ndarray:
     """Return a copy in the same order of axes, in which a number that stands for many is stored once, as in `x`."""
+    if 0 not in x.strides:
+        return x.copy(order="K")
     part = x[tuple([slice(0, 1) if step == 0 else slice(None) for step in x.strides])]
-    copy = part.copy(order="K")
-    return copy if part.shape == x.shape else np.broadcast_to(copy, x.shape)
+    return np.broadcast_to(part.copy(), x.shape)
 
 
 def _holds(x: np.ndarray, copy: np.ndarray, before: bytes | None) -> bool:
@@ -128,6 +135,8 @@ def _holds(x: np.ndarray, copy: np.ndarray, before: bytes | None) -> bool:
 
 def equal(x: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether arrays of one shape and dtype hold the same bits."""
+    if x.nbytes <= FEW_BYTES:
+        return x.tobytes() == y.tobytes()
     bits = _BITS.get(x.itemsize)
     return bool((x.view(bits) == y.view(bits)).all()) if bits else x.tobytes() == y.tobytes()
 
@@ -150,9 +159,7 @@ def is_writeable(x: Any) -> bool:
 
 def own(primals: list) -> list:
     """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies."""
-    store = snapshots()
-    off = config.check_mutation.get() == "off"
-    return [x if off or type(x) is not np.ndarray else store.take(x) for x in primals]
+    return primals if config.check_mutation.get() == "off" else list(map(copied, primals))
 
 
 def check_own(owned: list, primals: list) -> None:
@@ -164,7 +171,7 @@ def check_own(owned: list, primals: list) -> None:
 
 def copied(x: Any) -> Any:
     """Return a result in memory of its own, so that whoever writes into it leaves the derivative alone."""
-    return x.copy() if type(x) is np.ndarray else x
+    return x.copy(order="K") if type(x) is np.ndarray else x
 
 
 def _as_it_is(x: np.ndarray) -> np.ndarray:
@@ -220,12 +227,13 @@ class Watch:
         store = self.snapshots
         while store is not recording.get() and len(store.kept) > mark:
             _, (copy, _) = store.kept.popitem()
-            store.room += copy.nbytes if copy.nbytes > FEW_BYTES else 0
+            store.room += copy.nbytes if store.own.pop(id(copy), None) is not None else 0
 
     def finish(self) -> None:
         """Let go of the copies that no record has: the function has returned."""
         if self.snapshots is not recording.get():
             self.snapshots.kept.clear()
+            self.snapshots.own.clear()
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from fad import config, tree
 from fad.backends import host, is_on_device
@@ -37,6 +38,7 @@ from fad.transforms.refusals import Refused, may_refuse, refuses
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
+_REACHED = 1 << 16  # bytes up to which an array that a function reaches is looked at before it runs
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
 
 
@@ -266,6 +268,10 @@ class Recording:
         self.captured = captured  # arrays that somebody else could still overwrite, as `Entered`
 
 
+def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
+    return x.shape == y.shape and x.strides == y.strides and byte_bounds(x) == byte_bounds(y)
+
+
 class Entered(NamedTuple):
     """A plain array with what it held when a function was called, as the fingerprint of a mode."""
 
@@ -279,15 +285,16 @@ class Entered(NamedTuple):
     def is_stale(self) -> bool:
         return fingerprint(self.array, self.mode) != self.before
 
-    def place(self) -> tuple:
-        """Return what is the same for all arrays that show the same memory in the same order."""
-        x = self.array
-        return x.__array_interface__["data"][0], x.shape, x.strides, x.dtype
+    def covers(self, x: np.ndarray) -> bool:
+        """Whether an array lies within the memory of this one."""
+        first, last = byte_bounds(x)
+        start, end = byte_bounds(self.array)
+        return start <= first and last <= end and (self.array.flags.forc or is_same_view(self.array, x))
 
 
 def entering(found: list) -> list[Entered]:
     """Return the small arrays among what a function reaches, as they are before it runs."""
-    arrays = [x for x in found if type(x) is np.ndarray and 0 < x.nbytes <= FEW_BYTES]
+    arrays = [x for x in found if type(x) is np.ndarray and 0 < x.nbytes <= _REACHED]
     return [Entered(x, "full", fingerprint(x, "full")) for x in arrays]
 
 
@@ -364,7 +371,7 @@ def _record(
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
-    return Recording(graph, out_tree, result, _captured(trace, outs, {e.place(): e for e in entered}))
+    return Recording(graph, out_tree, result, _captured(trace, outs, list(entered)))
 
 
 def _own(y: Any, shared: set[int]) -> Any:
@@ -390,13 +397,13 @@ def _output(trace: RecordTrace, y: Any) -> int:
     return trace.constant(y)
 
 
-def _captured(trace: RecordTrace, outs: list, entered: dict) -> list[Entered]:
+def _captured(trace: RecordTrace, outs: list, entered: list[Entered]) -> list[Entered]:
     """Return the arrays behind constants that live on outside the recording, as they were when it began.
 
     Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
     """
     mode = config.check_mutation.get()
-    found = []
+    found, back = [], {}
     constants, sources = trace.constants, trace.sources
     trace.sources = {}
     held = Counter(id(c) for c in constants.values())  # how often the recording itself holds an array
@@ -410,17 +417,30 @@ def _captured(trace: RecordTrace, outs: list, entered: dict) -> list[Entered]:
         base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
         if base is not None:
             owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
-        if not (owned and x.size and is_writeable(x)):
+        if not (owned and x.size and is_writeable(x)) or trace.snapshots.is_own(x):
             continue
         first = constants[numbers[0]]
         changed = len(numbers) > 1 or not equal(x, first)
         if not changed and x.nbytes > FEW_BYTES:
             constants[numbers[0]] = x
+            back[id(first)] = x
         how = "full" if changed else mode
         then = Entered(x, how, None if mode == "off" else fingerprint(first if changed else x, how))
-        known = entered and entered.get(then.place())
-        found.append(Entered(x, known.mode, known.before) if known else then)
-    return found
+        found.append(next((known for known in entered if known.covers(x)), then))
+    for number, c in constants.items():
+        if back and id(getattr(c, "base", None)) in back:
+            constants[number] = _same_view(c, back[id(c.base)])
+    found += [known for known in entered if known.is_stale()]  # written into: what depends on it may be a number
+    return list({id(watched.array): watched for watched in found}.values())
+
+
+def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the view of an array that another is of its copy, if the copy lies in memory as the array does."""
+    copy: Any = view.base
+    if not (x.flags.forc and x.strides == copy.strides):
+        return view
+    offset = view.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
+    return np.ndarray(view.shape, view.dtype, x if x.flags.c_contiguous else x.T, offset, view.strides)
 
 
 def is_traceable(x: Any) -> bool:

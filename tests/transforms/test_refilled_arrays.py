@@ -150,3 +150,20 @@ def test_a_large_array_that_a_jitted_function_reads_is_watched_until_its_pullbac
     w *= 2.0
     with pytest.raises(fad.errors.MutationError, match="overwritten"):
         pullback(1.0)
+
+
+def test_what_rules_are_given_may_be_written_into():
+    double = fad.custom_vjp(lambda x, w: 2.0 * x * w)
+
+    def forward(x, w):
+        return 2.0 * x * w, (x.copy(), np.array(w))
+
+    def backward(res, ct):
+        for r in res:
+            r *= ct
+        return 2.0 * res[1], 2.0 * res[0]
+
+    double.defvjp(forward, backward)
+    w = np.arange(3.0)
+    _, pullback = fad.vjp(lambda x: double(x, w), X)
+    np.testing.assert_array_equal(pullback(np.ones(3))[0], 2.0 * w)
