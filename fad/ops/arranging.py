@@ -381,6 +381,7 @@ roll_p = linear(
         roll_p, *xs, shift=params["shift"], axis=tuple(a + 1 for a in params["axis"])
     ),
     samples=lambda s: [call(s.real(3, 4), shift=(1, -2), axis=(0, 1))],
+    moves=True,
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise, minus_one, one
+from fad.core.cotangent import shared
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -173,9 +174,13 @@ degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi)
 
 def _chosen(z, x, y):
     # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
-    mine = (x == z) | (np.isnan(x) & np.isnan(z))
-    both = mine & (y == z)
-    return np.where(both, 0.5, mine.astype(z.dtype))
+    mine = x == z
+    return shared(mine | (x != x), mine & (y == z), z.dtype.type(0.5))
+
+
+def _chosen_but_nan(z, x, y):
+    mine = x == z
+    return shared(mine | ((x != x) & (z != z)), mine & (y == z), z.dtype.type(0.5))
 
 
 # NumPy orders complex numbers by their real parts first.
@@ -187,10 +192,14 @@ minimum = elementwise(
     "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})",
     complex=True,
 )  # fmt: skip
-maximum.choice = lambda x, number: (np.less(x, number), np.less_equal(x, number))
-minimum.choice = lambda x, number: (np.greater(x, number), np.greater_equal(x, number))
-fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
-fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
+maximum.choice = np.less
+minimum.choice = np.greater
+fmax = elementwise(
+    "fmax", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+)
+fmin = elementwise(
+    "fmin", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+)
 
 # --- sign, steps, and floating-point parts -------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import flat, linear
+from fad.core.cotangent import Selection
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
@@ -142,6 +143,7 @@ sum_p = linear(
     lambda size, batched, xs, params: bind(sum_p, *xs, **shift_axes(params)),
     samples=sample_primitive,
     archetype="reduction",
+    moves=True,
 )
 
 
@@ -219,7 +221,7 @@ def _extreme_jvp(t, y, x, axis, keepdims):
 
 def _extreme_vjp(ct, y, x, axis, keepdims):
     mine, count = _winners(y, x, axis, keepdims)
-    return np.where(mine, kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), 0.0)
+    return Selection(mine) * np.broadcast_to(kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
 def _extreme_op(name, reduce):

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
+from fad.core.cotangent import Masked
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
@@ -35,6 +36,7 @@ reshape_p = linear(
     lambda ct, x, *, shape: ct.reshape(x.shape),
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
+    moves=True,
 )
 
 
@@ -113,6 +115,7 @@ transpose_p = linear(
     lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
+    moves=True,
 )
 
 
@@ -217,6 +220,7 @@ broadcast_p = linear(
         call(s.real(), shape=(2, 2)),
         call(s.real(4), shape=(0, 4)),
     ],
+    moves=True,
 )
 
 
@@ -242,7 +246,11 @@ def _concatenate_vjp(k, ct, y, *xs, axis):
 
 def _concatenate_jvp(tangents, y, xs, params):
     filled = [np.zeros_like(x, dtype=y.dtype) if t is None else t for t, x in zip(tangents, xs, strict=True)]
-    return cast(bind(concatenate_p, *filled, **params), y.dtype)
+    t = cast(bind(concatenate_p, *filled, **params), y.dtype)
+    if all(t is not None for t in tangents):
+        return t
+    truths = [np.full_like(x, s is not None, dtype=bool) for s, x in zip(tangents, xs, strict=True)]
+    return Masked(t, lambda: bind(concatenate_p, *truths, **params), clean=True)
 
 
 def _concatenate_batch(size, batched, xs, params):
@@ -263,6 +271,7 @@ concatenate_p = register(
             call(s.real(3, 4), s.real(2, 4), axis=0),
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
+        extra={"moves": True},
     )
 )
 
@@ -357,6 +366,7 @@ astype_p = linear(
     lambda ct, x, *, dtype: cast(ct, x.dtype),
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
+    moves=True,
 )
 astype_flat_p = register(
     Primitive(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import CustomRuleError
@@ -72,6 +73,7 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
 
 @germs_kept()
 def _pushed(call: Call, values: list, tangents: list) -> tuple[list, list]:
+    tangents = [densify(t) for t in tangents]
     if call.jvp is not None:
         return call.jvp(values, tangents)
     ys, res = call.fwd(*values)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
@@ -197,7 +198,7 @@ class Linear(Step):
         ts = [None if s is None else s.get(k) for s in self.series]
         if all(t is None for t in ts):
             return [None]
-        return [self.prim.jvp(ts, self.results[0].known[0], self.values, self.params)]
+        return [densify(self.prim.jvp(ts, self.results[0].known[0], self.values, self.params))]
 
 
 class Product(Step):
@@ -300,7 +301,7 @@ def _rule(prim: Any) -> Callable:
     """Return ``rule(ts, y, xs, params)`` that gives a list of tangents."""
     if prim.jvp is None:
         return lambda ts, y, xs, params: [transposed_vjp(prim, ts, y, xs, params)]
-    return prim.jvp if prim.multi else lambda ts, y, xs, params: [prim.jvp(ts, y, xs, params)]
+    return prim.jvp if prim.multi else lambda ts, y, xs, params: [densify(prim.jvp(ts, y, xs, params))]
 
 
 def _needed(steps: list, wanted: Iterable) -> list:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
@@ -43,17 +43,33 @@ class JVPTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return y
+        found = pushed(prim, tangents, y, values, params)
         if prim.multi:
-            ts = prim.jvp(tangents, y, values, params)
-            return tuple(self._attach(v, t) for v, t in zip(y, ts, strict=True))
-        if prim.jvp is None:
-            return self._attach(y, transposed_vjp(prim, tangents, y, values, params))
-        return self._attach(y, prim.jvp(tangents, y, values, params))
+            return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
+        return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
         if t is None or y.dtype.kind not in "fc":
             return y
         return tracer(y, self, t)
+
+
+def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+    """Apply an operation's JVP to tangents of which some may know where they are zero by selection."""
+    if prim.partials is None and "selects" not in prim.extra and any(type(t) is Masked for t in tangents):
+        masked, tangents = tangents, [densify(t) for t in tangents]
+        if "moves" in prim.extra:
+            live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
+            return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
+    if prim.jvp is None:
+        return transposed_vjp(prim, tangents, y, xs, params)
+    return prim.jvp(tangents, y, xs, params)
+
+
+def _ones(t: Any) -> Any:
+    if t is None:
+        return None
+    return t.ones()() if type(t) is Masked else np.ones_like(t)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
@@ -110,7 +126,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
             values.append(settled(y.value, derivative=False))
-            found.append(_like(values[-1], settled(y.info)))
+            found.append(_like(values[-1], settled(densify(y.info))))
         else:
             values.append(y)
             found.append(zeros_like(y))

@@ -9,11 +9,12 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
+from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
-from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.jvp import jvp, pushed
 from fad.transforms.vjp import vjp
 
 
@@ -57,9 +58,7 @@ class LinearTrace(Trace):
 
 
 def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
-    if prim.jvp is None:
-        return lambda ts: transposed_vjp(prim, ts, y, xs, params)
-    return lambda ts: prim.jvp(ts, y, xs, params)
+    return lambda ts: pushed(prim, ts, y, xs, params)
 
 
 def _push(records: list, tangents: list) -> list:
@@ -111,7 +110,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
         slots = _push(trace.records, check_like(ts, xs, "a tangent"))
-        found = [settled(slots[y.info]) if _mine(y, trace) else None for y in ys]
+        found = [settled(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
     out = tree.unflatten(out_tree, values)

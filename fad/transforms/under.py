@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.tracer import tracer, youngest
 from fad.transforms.check import finished, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expanded
@@ -62,7 +63,7 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
         return jvp(_filled(flat, values, mine), _chosen(values, mine), tangents)
 
     trace.check_alive()
-    tangents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
+    tangents = [densify(x.info) for x, m in zip(leaves, mine, strict=True) if m]
     if youngest(tangents) is not None:
         return flat(*leaves)
     tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
