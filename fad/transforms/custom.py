@@ -7,6 +7,7 @@ are batched by ``vmap``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -31,18 +32,20 @@ class Call:
     """One call of a function with custom rules, on flat lists of leaves.
 
     ``fun(*xs) -> ys``; ``jvp(xs, ts) -> (ys, tys)``; ``fwd(*xs) -> (ys, res)`` with ``bwd(res, cts) -> cts of xs``.
+    `functions` are those that the user wrote, for messages.
     """
 
-    __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch")
+    __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch", "functions")
     opaque = False  # whether `fun` takes plain arrays alone
 
-    def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None):
+    def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None, functions=()):
         self.name = name
         self.fun = fun
         self.jvp = jvp
         self.fwd = fwd
         self.bwd = bwd
         self.batch = batch
+        self.functions = functions
 
     def __call__(self, *xs: Any) -> list:
         trace = youngest(xs)
@@ -52,14 +55,30 @@ class Call:
         return rule(trace, self, xs) if rule else self.fun(*xs)
 
 
-def _check_closed(trace: Trace, ys: list, name: str) -> list:
-    """Refuse results that depend on a tracer the rule never saw: its derivative would be lost."""
-    if any(type(y) is Tracer and y.trace is trace for y in ys):
+def _check_closed(trace: Trace, ys: list, call: Call) -> list:
+    """Refuse results that depend on a tracer the rule never saw: its derivative would be lost.
+
+    Such a tracer is of the trace that runs the rule, or of a younger one, to which no argument belongs.
+    """
+    if any(type(y) is Tracer and y.trace.birth >= trace.birth for y in ys):
+        names = " and ".join(_traced_names(call.functions))
         raise CustomRuleError(
-            f"{name} has a custom derivative rule and uses a traced value from outside its arguments, "
-            "whose derivative the rule cannot give. Pass that value as an argument"
+            f"{call.name} has a custom derivative rule and uses a traced value from outside its arguments"
+            f"{names and f' ({names})'}, whose derivative the rule cannot give. Pass that value as an argument"
         )
     return ys
+
+
+def _traced_names(functions: tuple) -> list[str]:
+    """Return the names of the variables outside of functions that hold traced values."""
+    found = {}
+    for function in functions:
+        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+        for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+            with contextlib.suppress(ValueError):  # a variable that has no value yet
+                if any(type(x) is Tracer for x in tree.leaves(cell.cell_contents)):
+                    found[name] = None
+    return list(found)
 
 
 def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
@@ -67,7 +86,7 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     tangents = [x.info if x is not v else zeros_like(v) for x, v in zip(xs, values, strict=True)]
     ys, ts = _pushed(call, values, tangents)
-    _check_closed(trace, ys + ts, call.name)
+    _check_closed(trace, ys + ts, call)
     return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
@@ -96,7 +115,7 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     else:
         ys = call(*values)
         pull = functools.partial(_pulled_by_transpose, call, values, parents, ys)
-    return trace.call(parents, _check_closed(trace, ys, call.name), pull)
+    return trace.call(parents, _check_closed(trace, ys, call), pull)
 
 
 def _fill(cts: list, ys: list) -> list:
@@ -128,7 +147,7 @@ def _pulled_by_transpose(call: Call, values: list, parents: list, ys: list, cts:
 def _linear_rule(trace: LinearTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     parents = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
-    ys = _check_closed(trace, call(*values), call.name)
+    ys = _check_closed(trace, call(*values), call)
 
     def push(ts):
         return _pushed(call, values, [zeros_like(v) if t is None else t for t, v in zip(ts, values, strict=True)])[1]
@@ -145,7 +164,7 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
         ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
     else:
         ys = _batched(call, batched, trace.size)(*values)
-    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call.name)]
+    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call)]
 
 
 def _batched(call: Call, batched: list, size: int) -> Call:
@@ -176,6 +195,7 @@ def _batched(call: Call, batched: list, size: int) -> Call:
         jvp if call.jvp else None,
         vmap(call.fwd, axes, **size_of) if call.fwd else None,
         bwd if call.bwd else None,
+        functions=call.functions,
     )
 
 
@@ -289,6 +309,7 @@ class CustomFunction:
             adapter.fwd if self._fwd else None,
             adapter.bwd if self._fwd else None,
             adapter.batch if self._vmap else None,
+            (self.fun, self._jvp, self._fwd, self._bwd),
         )
         ys = call(*xs)
         return tree.unflatten(adapter.out_tree, ys)
@@ -385,6 +406,9 @@ class _Adapter:
 
 def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
     """Give a function a forward derivative rule of your own; reverse mode and batching are derived from it.
+
+    The rule speaks of the arguments alone: where they are traced, a traced value that the function takes from
+    outside them is refused (`CustomRuleError`).
 
     Parameters
     ----------

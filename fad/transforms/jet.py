@@ -344,13 +344,13 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
     series = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
     zeros = [zeros_like(v) for v in values]
     step = Differential(trace, series)
-    outs = trace.attach(step, _check_closed(trace, call(*values), call.name))
+    outs = trace.attach(step, _check_closed(trace, call(*values), call))
 
     def push(at: list, ts: list) -> list:
         return _pushed(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
 
     def first(ts: list) -> list:
-        return _check_closed(trace, push(values, ts), call.name)
+        return _check_closed(trace, push(values, ts), call)
 
     def rule(ts: list) -> list:
         # On series a value from outside cannot be told from the operands, so the rule is tried on the values first.

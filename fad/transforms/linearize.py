@@ -61,6 +61,21 @@ def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
     return lambda ts: pushed(prim, ts, y, xs, params)
 
 
+def _needed(records: list, outputs: list) -> list:
+    """Return the records with None for those that no output depends on; a recording given up may have left some."""
+    kept: list = [None] * len(records)
+    wanted = set(outputs)
+    first = len(records)
+    for i in range(len(records) - 1, -1, -1):
+        if records[i] is not None:
+            _, parents = records[i]
+            if any(k in wanted for k in range(i, first)):
+                kept[i] = records[i]
+                wanted.update(p for p in parents if p is not None)
+            first = i
+    return kept
+
+
 def _push(records: list, tangents: list) -> list:
     slots: list = [None] * len(records)
     slots[: len(tangents)] = tangents
@@ -105,11 +120,13 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
 
     values = [settled(trace.lower(y), derivative=False) for y in ys]
+    records = _needed(trace.records, [y.info for y in ys if _mine(y, trace)])
+    trace.records = []
 
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
-        slots = _push(trace.records, check_like(ts, xs, "a tangent"))
+        slots = _push(records, check_like(ts, xs, "a tangent"))
         found = [settled(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.cotangent import densify
-from fad.core.tracer import tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.transforms.check import finished, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expanded
 from fad.transforms.jvp import JVPTrace, jvp
@@ -36,6 +36,11 @@ def _chosen(values: Any, mine: list) -> tuple:
     return tuple(v for v, m in zip(values, mine, strict=True) if m)
 
 
+def _depends_on(trace: Trace, values: Any) -> bool:
+    """Return whether results depend on a transform by what the function closes over: its values were not taken off."""
+    return any(type(y) is Tracer and y.trace.birth >= trace.birth for y in tree.leaves(values))
+
+
 def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
     """Run the program forward, and leave a pullback on the tape that runs it again together with its derivative."""
 
@@ -46,6 +51,8 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
 
     ys, out_tree = tree.flatten(cached("forward", lambda: flat)(*values))
     ys = [finished(y) for y in ys]
+    if _depends_on(trace, ys):
+        return flat(*leaves)
     for x in values:
         if type(x) is np.ndarray and id(x) not in trace.watch.kept:
             trace.watch.add(x)
@@ -68,6 +75,8 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
         return flat(*leaves)
     tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
+    if _depends_on(trace, (out, pushed)):
+        return flat(*leaves)
     return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
 
 
@@ -77,7 +86,8 @@ def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, m
         return flat(*leaves)
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
-    return tree.map(lambda y: tracer(y, trace, None), batched(*values))
+    out = batched(*values)
+    return flat(*leaves) if _depends_on(trace, out) else tree.map(lambda y: tracer(y, trace, None), out)
 
 
 def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
@@ -94,7 +104,7 @@ def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 
     out, known = cached(("jet", trace.order), lambda: push)(values, series)
-    return tree.map(trace.known, out, known)
+    return flat(*leaves) if _depends_on(trace, (out, known)) else tree.map(trace.known, out, known)
 
 
 RULES: dict[type, Callable] = {
