@@ -154,7 +154,10 @@ class Recorder(Trace):
         out.trace = self
         out.info = len(tape)
         kind = type(constant)
-        if operand.dtype is z.dtype and (kind is float or kind is int or operand.shape == z.shape):
+        dtype = z.dtype
+        if operand.dtype is dtype and (
+            kind is float or kind is int or (getattr(constant, "dtype", None) is dtype and operand.shape == z.shape)
+        ):
             to = None
         else:
             to = (operand.shape, operand.dtype)
