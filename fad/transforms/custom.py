@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
@@ -290,7 +290,7 @@ class CustomFunction:
             raise CustomRuleError(f"{self.__name__} has a custom rule and takes keyword-only arguments {sorted(named)}")
         places = self._places(len(args))
         nondiff = [args[i] for i in sorted(places)]
-        if any(type(x) is Tracer for x in tree.leaves(nondiff)):
+        if any(type(x) is Tracer and depth(x) for x in tree.leaves(nondiff)):
             raise CustomRuleError(
                 f"a traced value was passed for a nondiff argument of {self.__name__}; "
                 "its derivative would be lost, so pass it as an ordinary argument"
@@ -301,40 +301,50 @@ class CustomFunction:
     def _bind(self, nondiff: list, primals: tuple) -> Any:
         xs, in_tree = tree.flatten(primals)
         xs = [as_value(x, f"an argument of {self.__name__}") for x in xs]
-        adapter = _Adapter(self, nondiff, in_tree)
+        adapter = _Adapter(self, nondiff, in_tree, len(xs))
         call = Call(
             self.__name__,
             adapter.fun,
             adapter.jvp if self._jvp else None,
             adapter.fwd if self._fwd else None,
             adapter.bwd if self._fwd else None,
-            adapter.batch if self._vmap else None,
+            adapter.batch if self._vmap and not adapter.traced else None,
             (self.fun, self._jvp, self._fwd, self._bwd),
         )
-        ys = call(*xs)
+        ys = call(*xs, *adapter.traced)
         return tree.unflatten(adapter.out_tree, ys)
 
 
 class _Adapter:
-    """Between a user's rules on trees and a `Call` on flat lists; checks what the rules return."""
+    """Between a user's rules on trees and a `Call` on flat lists; checks what the rules return.
 
-    def __init__(self, custom: CustomFunction, nondiff: list, in_tree: Any):
+    What vmap or jit trace in the nondiff arguments are operands too, behind the `n` others, without a derivative.
+    """
+
+    def __init__(self, custom: CustomFunction, nondiff: list, in_tree: Any, n: int):
         self.custom = custom
-        self.nondiff = nondiff
         self.in_tree = in_tree
+        self.n = n
+        self.fixed, self.nondiff_tree = tree.flatten(nondiff)
+        self.traced = [x for x in self.fixed if type(x) is Tracer]
         self.out_tree: Any = None
+
+    def _nondiff(self, xs: Any) -> list:
+        it = iter(xs[self.n :])
+        return tree.unflatten(self.nondiff_tree, [next(it) if type(x) is Tracer else x for x in self.fixed])
+
+    def _primals(self, xs: Any) -> tuple:
+        return tree.unflatten(self.in_tree, xs[: self.n])
 
     def _outputs(self, out: Any) -> list:
         ys, self.out_tree = tree.flatten(out)
         return [as_value(y, f"an output of {self.custom.__name__}") for y in ys]
 
     def fun(self, *xs):
-        primals = tree.unflatten(self.in_tree, xs)
-        return self._outputs(self.custom.fun(*self.custom._merge(self.nondiff, primals)))
+        return self._outputs(self.custom.fun(*self.custom._merge(self._nondiff(xs), self._primals(xs))))
 
     def jvp(self, xs, ts):
-        primals, tangents = tree.unflatten(self.in_tree, xs), tree.unflatten(self.in_tree, ts)
-        got = self.custom._jvp(*self.nondiff, primals, tangents)
+        got = self.custom._jvp(*self._nondiff(xs), self._primals(xs), self._primals(ts))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -347,16 +357,15 @@ class _Adapter:
         return ys, [self._like(t, y, "JVP", "tangent") for t, y in zip(found, ys, strict=True)]
 
     def fwd(self, *xs):
-        primals = tree.unflatten(self.in_tree, xs)
-        got = self.custom._fwd(*self.custom._merge(self.nondiff, primals))
+        got = self.custom._fwd(*self.custom._merge(self._nondiff(xs), self._primals(xs)))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the forward rule of {self.custom.__name__} must return (out, residuals)")
         return self._outputs(got[0]), (got[1], list(xs))
 
     def bwd(self, res, cts):
         res, xs = res
-        got = self.custom._bwd(*self.nondiff, res, tree.unflatten(self.out_tree, cts))
-        primals = tree.unflatten(self.in_tree, xs)
+        got = self.custom._bwd(*self._nondiff(xs), res, tree.unflatten(self.out_tree, cts))
+        primals = self._primals(xs)
         if type(got) not in (tuple, list) or len(got) != len(primals):
             raise CustomRuleError(
                 f"the backward rule of {self.custom.__name__} must return a tuple of {len(primals)} cotangents, "
@@ -376,7 +385,7 @@ class _Adapter:
                     f"for an argument of structure {x_tree}"
                 )
             out += [self._like(c, v, "backward", "cotangent") for c, v in zip(found, leaves, strict=True)]
-        return out
+        return out + [None] * len(self.traced)
 
     def batch(self, size, batched, values):
         rule = f"the batching rule of {self.custom.__name__}"
