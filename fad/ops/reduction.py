@@ -15,7 +15,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, beside, normalize_axis, reduced_axes
 
 _HOST = (np.ndarray, np.generic)
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
@@ -53,13 +53,6 @@ def shift_axes(params: dict) -> dict:
 def shifted(prim: Primitive) -> Any:
     """Return the batching rule of an operation of one operand along axes: all axes move by one."""
     return lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-
-
-def reduced_axes(axis: Any, ndim: int) -> tuple:
-    """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
-    if ndim == 0 and type(axis) is int and axis in (0, -1):
-        return ()
-    return normalize_axes(axis, ndim)
 
 
 def absent(x: Any) -> bool:

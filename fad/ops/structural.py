@@ -142,6 +142,18 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
+def reduced_axes(axis: Any, ndim: int) -> tuple:
+    """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
+    if ndim == 0 and type(axis) is int and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, ndim)
+
+
+def one_at_least(a: Any, axis: Any) -> Any:
+    """Return an array, and a 0-d one as its one element where NumPy takes axis 0 or -1 of it so."""
+    return a.reshape(1) if not a.ndim and type(axis) is int and axis in (0, -1) else a
+
+
 @public(
     np.transpose, *([np.permute_dims] if hasattr(np, "permute_dims") else []),
     samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3, 4), (2, 0, 1)), call(s.real(2, 3, 4), (-1, 0, 1))],
@@ -347,7 +359,7 @@ def squeeze(a, axis=None):
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
     else:
-        axes = normalize_axes(axis, a.ndim)
+        axes = reduced_axes(axis, a.ndim)
         if any(a.shape[i] != 1 for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
