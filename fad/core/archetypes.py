@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
 
@@ -32,6 +33,9 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
     Both are transposes: of broadcasting, and of the embedding of the reals in the complex numbers.
     """
+    if type(ct) is Masked:
+        same = ct.value.shape == shape and ct.value.dtype == dtype
+        return ct if same else ct.move(lambda c: fit(c, shape, dtype))
     given = ct.shape
     if given != shape:
         axes = _summed_axes(given, shape)
@@ -59,6 +63,9 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 
 def spread(t: Any, y: Any) -> Any:
     """Bring a tangent to the shape and dtype of the result it belongs to: the transpose of `fit`."""
+    if type(t) is Masked:
+        same = t.value.shape == y.shape and t.value.dtype == y.dtype
+        return t if same else t.move(lambda c: spread(c, y))
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
     return cast(t, y.dtype)
@@ -135,9 +142,16 @@ def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
     for t, partial in zip(tangents, partials, strict=True):
         if t is None or partial is None:
             continue
-        term = t if partial is one else t * partial(y, *xs)
+        term = scaled(t, partial, (y, *xs))
         total = term if total is None else total + term
     return None if total is None else spread(total, y)
+
+
+def scaled(t: Any, partial: Callable, saved: tuple) -> Any:
+    """Return a tangent or cotangent times a partial derivative."""
+    if partial is one:
+        return t
+    return t.times(partial, saved) if type(t) is Masked else t * partial(*saved)
 
 
 def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
@@ -145,8 +159,7 @@ def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
         return None
 
     def vjp(ct, y, *xs):
-        c = ct if partial is one else ct * partial(y, *xs)
-        return fit(c, xs[i].shape, xs[i].dtype)
+        return fit(scaled(ct, partial, (y, *xs)), xs[i].shape, xs[i].dtype)
 
     return vjp
 

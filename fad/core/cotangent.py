@@ -1,6 +1,6 @@
-"""Cotangents that are not plain arrays: one that knows its structural zeros, and one that lives at an index.
+"""Tangents and cotangents that are not plain arrays: `Masked`, zero by selection, and `Indexed`, at an index.
 
-Both exist only between two records of a backward sweep; no user ever sees one.
+They exist only between two steps of forward mode or of a backward sweep; no user ever sees one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,107 @@ from fad.core.tracer import Tracer
 
 
 class Masked:
-    """A cotangent that is zero *by selection* where `live` is false, as `where` makes them.
+    """A tangent or cotangent that is zero *by selection* where `live` is false, as `where` and `maximum` make them.
 
-    An elementwise rule multiplies a cotangent by a partial derivative, and on a lane that was not selected the
-    partial may be infinite: ``where(x > 0, sqrt(x), 0)`` at 0. There 0 * inf must be 0, for the value was never used,
-    while everywhere else 0 * inf stays what NumPy makes of it. So the mask travels with the cotangent.
+    An elementwise rule multiplies it by a partial derivative, and at an element that was not selected the partial may
+    be infinite: ``where(x > 0, sqrt(x), 0)`` at 0. There 0 * inf must be 0, for the value was never used,
+    while everywhere else 0 * inf stays what NumPy makes of it. So the mask travels along.
+
+    What `value` holds where `live` is false is arbitrary unless `clean`; `dense` replaces it. `live` broadcasts
+    to the shape of `value`, and may be given as a function that computes it: most masks are never looked at again.
     """
 
-    __slots__ = ("value", "live")
+    __slots__ = ("value", "clean", "_live", "places")
+    __array_ufunc__ = None  # operators between an array and a Masked are those below
 
-    def __init__(self, value: Any, live: Any):
+    def __init__(self, value: Any, live: Any, clean: bool = False):
         self.value = value
-        self.live = live
+        self.clean = clean
+        self._live = live
+        self.places: list | None = None  # the indices to which all has been added so far, see `Indexed.gathered`
+
+    @property
+    def live(self) -> Any:
+        if callable(self._live):
+            self._live = self._live()
+        return self._live
+
+    def dense(self) -> Any:
+        """Return the plain array or tracer."""
+        if not self.clean:
+            self.value = _selected(self.live, self.value)
+            self.clean = True
+        return self.value
 
     def times(self, partial: Any, saved: tuple) -> Masked:
-        """Return the cotangent times a partial derivative, zero where not live."""
+        """Return the product with a partial derivative, which may be anything where not live."""
         with np.errstate(all="ignore"):
-            product = self.value * partial(*saved)
-        return Masked(np.where(self.live, product, 0.0), self.live)
+            slope = partial(*saved)
+            return slope * self if type(slope) is Selection else Masked(self.value * slope, self._live)
+
+    def move(self, function: Any) -> Masked:
+        """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
+        ones = self.ones()
+        return Masked(function(self.dense()), lambda: function(ones()) != 0, clean=True)
+
+    def ones(self) -> Any:
+        """Return what makes an array of ones where live and zeros elsewhere, without keeping the values."""
+        live, shape, dtype = self.live, self.value.shape, self.value.dtype
+        return lambda: np.broadcast_to(live, shape).astype(dtype)
+
+    def __add__(self, other: Any) -> Any:
+        if type(other) is not Masked:
+            return self.dense() + other
+        if self._live is other._live:
+            with np.errstate(all="ignore"):
+                return Masked(self.value + other.value, self._live, self.clean and other.clean)
+        ours, theirs = self.live, other.live  # now: a sum of many is no deep nest of functions
+        return Masked(self.dense() + other.dense(), lambda: np.logical_or(ours, theirs), clean=True)
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.dense()
+
+
+_BITS = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
+
+
+def _selected(live: Any, value: Any) -> Any:
+    """Return ``where(live, value, 0.0)``, which for large arrays is five times as fast by a mask of bits."""
+    if type(value) is np.ndarray and value.size > 1000 and type(live) is np.ndarray:
+        bits = _BITS.get(value.dtype)
+        if bits is not None:
+            mask = live.astype(bits)
+            return (value.view(bits) & np.negative(mask, out=mask)).view(value.dtype)
+    return np.where(live, value, 0.0)
+
+
+class Selection:
+    """The partial derivative of an operation that selects: 0 where not `live`, else 1, or `weight` if one is given."""
+
+    __slots__ = ("live", "weight")
+    __array_ufunc__ = None
+
+    def __init__(self, live: Any, weight: Any = None):
+        self.live = live
+        self.weight = weight
+
+    def __mul__(self, t: Any) -> Masked:
+        live = self.live
+        if type(t) is Masked:
+            live = np.logical_and(live, t.live)
+            t = t.value
+        if t.shape != live.shape and t.shape != (shape := np.broadcast_shapes(t.shape, live.shape)):
+            t = np.broadcast_to(t, shape)
+        return Masked(t if self.weight is None else t * self.weight, live)
+
+    __rmul__ = __mul__
+
+
+def shared(live: Any, ties: Any, half: Any) -> Selection:
+    """Return the partial derivative of a choice between two operands, of which each has one half at ties."""
+    if not (np.count_nonzero(ties) if type(ties) is np.ndarray else type(ties) is Tracer or ties.any()):
+        return Selection(live)  # a quick way for most arrays
+    return Selection(live, np.where(ties, half, 1.0))
 
 
 class Indexed:
@@ -73,6 +156,29 @@ class Indexed:
             return self.add_to(made_like(np.zeros_like, self.entries[0][1], self.shape, self.dtype))
         return self.add(self.shape, self.dtype, self.entries)
 
+    def gathered(self) -> Any:
+        """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
+
+        After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
+        """
+        if any(is_basic(index) for index, _ in self.entries):
+            return self.dense()
+        if not self.is_plain():
+            ones = lambda: [(index, np.ones_like(values)) for index, values in self.entries]
+            return Masked(self.dense(), lambda: self.add(self.shape, self.dtype, ones()) != 0, clean=True)
+        value = self.dense()
+        places = [index for index, _ in self.entries]
+        masked = Masked(value, lambda: _touched(value, places), clean=True)
+        masked.places = places
+        return masked
+
+
+def _touched(value: Any, places: list) -> Any:
+    live = np.zeros_like(value, dtype=bool)
+    for index in places:
+        live[index] = True
+    return live
+
 
 def _has_tracer(index: tuple) -> bool:
     return any(type(part) is Tracer for part in index)
@@ -93,5 +199,5 @@ def is_basic(index: Any) -> bool:
 def densify(ct: Any) -> Any:
     """Return a cotangent as a plain array or tracer."""
     if type(ct) is Masked:
-        return ct.value
+        return ct.dense()
     return ct.dense() if type(ct) is Indexed else ct

@@ -68,6 +68,8 @@ class GermTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if prim.extra.get("at_limit"):
             return bind(prim, *[at_zero(x.value, report=False) if _is_germ(x) else x for x in args], **params)
+        if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
+            return NotImplemented
         batched = tuple(_is_germ(x) for x in args)
         values = [x.value if b else x for x, b in zip(args, batched, strict=True)]
         if prim.batch is None:

@@ -45,8 +45,12 @@ class Primitive:
         ``"all"``: the rules get operands and results; ``"operands"``: VJPs get None for the result, which is then not
         kept for them; ``"none"``: of the operands, too, only their ShapeDtypeStructs (linear operations).
     ``choice``
-        of an operation that chooses between its operands: ``(x, number) -> twice the derivative``, in bytes, which
+        of an operation that chooses between its operands: ``(x, number) -> where the number is chosen``, which
         reverse mode keeps instead of the operand and the result.
+    ``extra["moves"]``
+        whether it only moves, drops, repeats and adds up elements, so that its rules take masks as well as numbers.
+    ``extra["selects"]``
+        whether its rules take and give `Masked` tangents and cotangents.
     ``extra["differentiated"]``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
     ``extra["mixes"]``

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import fit, one
+from fad.core.archetypes import fit, one, scaled
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -242,7 +242,7 @@ class Sweep:
             if _changed and kind > LEAF:
                 check_unchanged(rec)
             if type(g) is Indexed:
-                g = g.dense()
+                g = g.gathered()
             p = None
             if kind == BOTH:
                 _, _, _, _, _, _, p, q, px, py, z, x, y, to_x, to_y = rec
@@ -256,9 +256,9 @@ class Sweep:
                     rec[KIND] = -BOTH
                     rec[10] = rec[11] = rec[12] = None
                 if to_y is not None:
-                    d = fit(densify(d), *to_y)
+                    d = fit(d, *to_y)
                 if to_x is not None:
-                    c = fit(densify(c), *to_x)
+                    c = fit(c, *to_x)
                 self.seed(q, d)
             elif kind == UNARY:
                 _, _, _, _, _, _, p, partial, z, x = rec
@@ -273,7 +273,7 @@ class Sweep:
                 else:
                     c = g if partial is one else g * partial(z, x, y)
                 if to is not None:
-                    c = fit(densify(c), *to)
+                    c = fit(c, *to)
                 if not keep and (z is not None or _is_array(x) or _is_array(y)):
                     rec[KIND] = -ONE
                     rec[8] = rec[9] = rec[10] = None
@@ -307,34 +307,35 @@ class Sweep:
         watcher = watched.current.get()
         while self.heap:
             b = -heappop(self.heap)
-            g, rec = densify(self.cts.pop(b)), self.recs.pop(b)
+            g, rec = self.cts.pop(b), self.recs.pop(b)
             if rec[HOOKS] is not None:
-                g = run_hooks(rec, g)
+                g = run_hooks(rec, densify(g))
             if self.wanted is not None:
                 if b in self.wanted:
-                    self.found[b] = g
+                    self.found[b] = densify(g)
                 if b <= self.oldest:
                     break
             if rec[KIND] == LEAF:
-                self.leaves.append((rec, g))
+                self.leaves.append((rec, densify(g)))
                 continue
             if _changed and rec[KIND] > 0:
                 check_unchanged(rec)
             pairs = self._watched(watcher, rec, g, lifted) if watcher is not None else self.pull(rec, g, lifted)
             for p, c in pairs:
                 j = p[BIRTH]
+                c = c.gathered() if type(c) is Indexed else c
                 if j in self.cts:
-                    self.cts[j] = self.cts[j] + densify(c)
+                    self.cts[j] = self.cts[j] + c
                 else:
-                    self.seed(p, densify(c))
+                    self.seed(p, c)
 
     def _watched(self, watcher: watched.Watcher, rec: list, g: Any, lifted: Callable | None) -> list:
         """Run one rule under the eyes of a watcher."""
         found: list = []
 
         def run():
-            found.extend((p, densify(c)) for p, c in self.pull(rec, g, lifted))
-            return [c for _, c in found]
+            found.extend(self.pull(rec, g, lifted))
+            return [densify(c) for _, c in found]
 
         if rec[KIND] == OUT:
             run()
@@ -380,7 +381,6 @@ class Sweep:
     def _general(self, rec: list, g: Any, lifted: Callable | None) -> list:
         prim, nodes, y, xs, params = rec[3], rec[6], rec[7], rec[8], rec[9]
         flags = [-1 if n is None else 0 for n in nodes]
-        g = densify(g)
         if rec[KIND] == MULTI:
             g = tuple(np.zeros_like(v) if c is None else c for c, v in zip(g, y, strict=True))
             if lifted is not None:
@@ -434,8 +434,8 @@ def _elementwise(rec: list, g: Any, lifted: Callable | None) -> list:
 
 
 def _scaled(g: Any, partial: Callable, saved: tuple, to: Any) -> Any:
-    c = g if partial is one else g * partial(*saved)
-    return c if to is None else fit(densify(c), *to)
+    c = scaled(g, partial, saved)
+    return c if to is None else fit(c, *to)
 
 
 def turned(g: Any) -> Any:

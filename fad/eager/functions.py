@@ -23,7 +23,7 @@ from fad.ops import activation
 from fad.ops import elementwise as e
 from fad.ops.reduction import logsumexp as _logsumexp
 from fad.ops.reduction import sum_p
-from fad.ops.structural import normalize_axes, normalize_axis
+from fad.ops.structural import normalize_axis, reduced_axes
 
 # --- elementwise --------------------------------------------------------------------------------------------------
 
@@ -132,13 +132,13 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """Return the sum over `dim`, an axis or several; over all if None."""
     x = input if dtype is None else convert(input, np.dtype(dtype))
     x = x if x.dtype.kind in "fc" else Tensor(x.value.astype(int64))
-    return run(sum_p, x, axis=normalize_axes(dim if type(dim) is not list else tuple(dim), x.ndim), keepdims=keepdim)
+    return run(sum_p, x, axis=reduced_axes(dim if type(dim) is not list else tuple(dim), x.ndim), keepdims=keepdim)
 
 
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean over `dim`, an axis or several; over all if None."""
     input = input if dtype is None else convert(input, np.dtype(dtype))
-    axis = normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
+    axis = reduced_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
     return composite(
         "MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input
     )
@@ -147,7 +147,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 def _spread_of(name: str, function: Callable) -> Callable:
     def reduced(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
         ddof = int(unbiased) if correction is None else correction
-        axis = None if dim is None else normalize_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
+        axis = None if dim is None else reduced_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
         return composite(name, lambda x: function(x, axis, ddof=ddof, keepdims=keepdim), input)
 
     reduced.__doc__ = (
@@ -301,12 +301,16 @@ def _to(dtype: str) -> Callable:
 def softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     """Return exp(x) / sum(exp(x)) along an axis."""
     input = input if dtype is None else convert(input, np.dtype(dtype))
+    if not input.ndim and dim in (0, -1):
+        return softmax(input.reshape(1), 0)[0]
     return run(fused.softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 
 def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     """Return the logarithm of the softmax along an axis."""
     input = input if dtype is None else convert(input, np.dtype(dtype))
+    if not input.ndim and dim in (0, -1):
+        return log_softmax(input.reshape(1), 0)[0]
     return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 

@@ -13,7 +13,7 @@ from fad.eager.tensor import Tensor
 from fad.eager.views import note_view
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import getitem_p, is_basic, split_index
-from fad.ops.structural import inverse, normalize_axes, normalize_axis, reshape_p, transpose_p
+from fad.ops.structural import inverse, normalize_axes, normalize_axis, reduced_axes, reshape_p, transpose_p
 
 
 def _viewed(y: Tensor, x: Tensor, how: Any) -> Tensor:
@@ -77,7 +77,7 @@ def t(input: Tensor) -> Tensor:
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Remove axes of length one: all, or those named that have it."""
-    dims = range(input.ndim) if dim is None else normalize_axes(dim, input.ndim)
+    dims = range(input.ndim) if dim is None else reduced_axes(dim, input.ndim)
     return reshape(input, tuple(d for i, d in enumerate(input.shape) if i not in dims or d != 1))
 
 

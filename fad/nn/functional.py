@@ -181,6 +181,8 @@ def softmax(x: Any, axis: int = -1) -> Any:
     >>> softmax(np.array([0.0, 0.0]))
     array([0.5, 0.5])
     """
+    if not x.ndim and axis in (0, -1):
+        return softmax(x.reshape(1), 0)[0]
     return bind(softmax_p, x, axis=normalize_axis(axis, x.ndim))
 
 
@@ -195,6 +197,8 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     >>> log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])
     """
+    if not x.ndim and axis in (0, -1):
+        return log_softmax(x.reshape(1), 0)[0]
     return bind(log_softmax_p, x, axis=normalize_axis(axis, x.ndim))
 
 

@@ -15,7 +15,7 @@ from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
-from fad.ops.structural import as_array, as_shape, beside, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, as_shape, beside, normalize_axes, normalize_axis, one_at_least
 
 
 def having(*names: str) -> list:
@@ -296,7 +296,7 @@ def tile(A, reps):
 )
 def repeat(a, repeats, axis=None):
     """Repeat each element along an axis: a number of times, or as often as `repeats` says for each."""
-    a = as_array(a)
+    a = one_at_least(as_array(a), axis)
     a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
     repeats = outcome(as_array(repeats))
     n = a.shape[axis]
@@ -381,6 +381,7 @@ roll_p = linear(
         roll_p, *xs, shift=params["shift"], axis=tuple(a + 1 for a in params["axis"])
     ),
     samples=lambda s: [call(s.real(3, 4), shift=(1, -2), axis=(0, 1))],
+    moves=True,
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise, minus_one, one
+from fad.core.cotangent import shared
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -26,8 +27,17 @@ subtract = elementwise("subtract", one, minus_one, operator="-", lower="({0} - {
 multiply = elementwise(
     "multiply", lambda _z, _x, y: y, lambda _z, x, _y: x, operator="*", lower="({0} * {1})", complex=True
 )
+
+
+def _inverse(_z, _x, y):
+    try:
+        return 1.0 / y
+    except ZeroDivisionError:  # of a Python number; it stays one, so that it widens nothing
+        return math.copysign(math.inf, y) if type(y) is not complex else complex(math.nan, math.nan)
+
+
 divide = elementwise(
-    "divide", lambda _z, _x, y: 1.0 / y, lambda z, _x, y: -z / y,
+    "divide", _inverse, lambda z, _x, y: -z / y,
     operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True,
 )  # fmt: skip
 negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True)
@@ -52,6 +62,7 @@ def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
     if type(x) is int or type(x) is float:
         return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, np.zeros_like(z))
+    x = _promoted(x, z)
     safe = np.where(x == 0, np.ones_like(x), x)
     return np.where(x == 0, np.where(y == 0, -np.inf, np.zeros_like(z)), z * np.log(safe))
 
@@ -148,8 +159,17 @@ arccosh = elementwise(
 arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), domain=(-0.9, 0.9), complex=True)
 
 
+def _promoted(x, y):
+    # x in the dtype that it has beside y: squares of small integers overflow, and their logarithms are half floats.
+    if not hasattr(x, "dtype") or not hasattr(y, "dtype") or x.dtype is y.dtype:
+        return x
+    dtype = np.result_type(x.dtype, y.dtype)
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def _hypotenuse(x, y):
     # x**2 + y**2, with 1 at the origin so that the documented subgradient there is 0.
+    x, y = _promoted(x, y), _promoted(y, x)
     s = x * x + y * y
     return np.where(s == 0, 1.0, s)
 
@@ -159,7 +179,7 @@ def _over(x, z):
 
 
 arctan2 = elementwise(
-    "arctan2", lambda _z, x, y: y / _hypotenuse(x, y), lambda _z, x, y: -x / _hypotenuse(x, y),
+    "arctan2", lambda _z, x, y: y / _hypotenuse(x, y), lambda _z, x, y: x / -_hypotenuse(x, y),
     domain=((0.3, 2.0), (0.3, 2.0)),
 )  # fmt: skip
 hypot = elementwise("hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), domain=(0.3, 2.0))
@@ -173,9 +193,13 @@ degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi)
 
 def _chosen(z, x, y):
     # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
-    mine = (x == z) | (np.isnan(x) & np.isnan(z))
-    both = mine & (y == z)
-    return np.where(both, 0.5, mine.astype(z.dtype))
+    mine = x == z
+    return shared(mine | (x != x), mine & (y == z), z.dtype.type(0.5))
+
+
+def _chosen_but_nan(z, x, y):
+    mine = x == z
+    return shared(mine | ((x != x) & (z != z)), mine & (y == z), z.dtype.type(0.5))
 
 
 # NumPy orders complex numbers by their real parts first.
@@ -187,10 +211,14 @@ minimum = elementwise(
     "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})",
     complex=True,
 )  # fmt: skip
-maximum.choice = lambda x, number: (np.less(x, number), np.less_equal(x, number))
-minimum.choice = lambda x, number: (np.greater(x, number), np.greater_equal(x, number))
-fmax = elementwise("fmax", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
-fmin = elementwise("fmin", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), complex=True)
+maximum.choice = np.less
+minimum.choice = np.greater
+fmax = elementwise(
+    "fmax", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+)
+fmin = elementwise(
+    "fmin", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+)
 
 # --- sign, steps, and floating-point parts -------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import Indexed, is_basic
+from fad.core.cotangent import Indexed, Masked, is_basic
 from fad.core.memory import ViewRule, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
@@ -189,7 +189,7 @@ getitem_p = register(
         batch=_getitem_batch,
         archetype="linear",
         samples=_getitem_samples,
-        extra={"needs_trace": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
+        extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
             lambda x, y, params: ARRAY not in params["template"] and is_array(y),
             lambda x, y, template: bind(set_p, x, y, template=template),
@@ -348,7 +348,11 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     index = join_index(template, arrays)
     if k == 0:
         zero = np.zeros_like(v, dtype=ct.dtype)
-        return cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
+        c = cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
+        if not arrays:
+            return c
+        yes, no = np.ones_like(x, dtype=bool), np.zeros_like(v, dtype=bool)
+        return Masked(c, lambda: bind(set_p, yes, no, *arrays, template=template), clean=True)
     if k > 1:
         return None
     if arrays and v.size:
@@ -371,13 +375,13 @@ def _update_samples(s):
 add_p = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", extra={"needs_trace": True},
+        samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
     )
 )  # fmt: skip
 set_p = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", extra={"needs_trace": True},
+        samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
     )
 )  # fmt: skip
 for _prim in (add_p, set_p):

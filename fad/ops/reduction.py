@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import flat, linear
+from fad.core.cotangent import Selection
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.ops.structural import as_array, beside, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, beside, normalize_axis, reduced_axes
 
 _HOST = (np.ndarray, np.generic)
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
@@ -52,13 +53,6 @@ def shift_axes(params: dict) -> dict:
 def shifted(prim: Primitive) -> Any:
     """Return the batching rule of an operation of one operand along axes: all axes move by one."""
     return lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-
-
-def reduced_axes(axis: Any, ndim: int) -> tuple:
-    """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
-    if ndim == 0 and type(axis) is int and axis in (0, -1):
-        return ()
-    return normalize_axes(axis, ndim)
 
 
 def absent(x: Any) -> bool:
@@ -142,6 +136,7 @@ sum_p = linear(
     lambda size, batched, xs, params: bind(sum_p, *xs, **shift_axes(params)),
     samples=sample_primitive,
     archetype="reduction",
+    moves=True,
 )
 
 
@@ -219,7 +214,7 @@ def _extreme_jvp(t, y, x, axis, keepdims):
 
 def _extreme_vjp(ct, y, x, axis, keepdims):
     mine, count = _winners(y, x, axis, keepdims)
-    return np.where(mine, kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), 0.0)
+    return Selection(mine) * np.broadcast_to(kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
 def _extreme_op(name, reduce):

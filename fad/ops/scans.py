@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import linear
+from fad.core.cotangent import densify
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
@@ -135,8 +136,8 @@ def _accumulate_jvp(tangents, y, xs, params):
     by_state, by_input = UFUNCS[params["ufunc"]].partials
     z, state, x = cut(y, axis, 1), cut(y, axis, 0, -1), cut(x, axis, 1)
     zero = np.zeros_like(z)
-    a = zero if by_state is None else zero + by_state(z, state, x)
-    b = zero if by_input is None else cut(t, axis, 1) * by_input(z, state, x)
+    a = zero if by_state is None else densify((zero + 1) * by_state(z, state, x))
+    b = zero if by_input is None else densify(cut(t, axis, 1) * by_input(z, state, x))
     first = cut(t, axis, 0, 1)
     a = np.concatenate([np.zeros_like(cut(y, axis, 0, 1)), a], axis=axis)
     return bind(recur_p, a, np.concatenate([first, b], axis=axis), axis=axis, reverse=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
-from fad.core.cotangent import Masked
+from fad.core.cotangent import Masked, Selection
 from fad.core.memory import is_array
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
@@ -20,19 +20,22 @@ from fad.ops.elementwise import at_multiples
 
 def _where_vjp(k, ct, y, cond, *branches):
     x = branches[k - 1]
-    live = cond if k == 1 else np.logical_not(cond)
-    c = np.where(live, ct, 0.0)
-    if c.shape == x.shape and c.dtype == x.dtype:
-        # The mask travels on: what was not selected has no derivative, even where a partial is infinite.
-        return Masked(c, live)
+    c = Selection(cond if k == 1 else np.logical_not(cond)) * ct
     return fit(c, x.shape, x.dtype)
 
 
 def _where_jvp(tangents, y, xs, params):
-    if tangents[1] is None and tangents[2] is None:
-        return None
-    a, b = (0.0 if t is None else t for t in tangents[1:])
-    return spread(np.where(xs[0], a, b), y)
+    cond, (_, a, b) = xs[0], tangents
+    if a is None or b is None:
+        if a is b:
+            return None
+        t = a if b is None else b
+        return Selection(cond if b is None else np.logical_not(cond)) * spread(t, y)
+    if type(a) is not Masked and type(b) is not Masked:
+        return spread(np.where(cond, a, b), y)
+    a, b = (t if type(t) is Masked else Masked(t, np.True_, clean=True) for t in (a, b))
+    live = np.where(cond, a.live, b.live)
+    return spread(Masked(np.where(cond, a.value, b.value), live, a.clean and b.clean), y)
 
 
 def _where_samples(s):
@@ -52,6 +55,7 @@ where_p = register(
         vjp=lambda k, ct, y, *xs: None if k == 0 else _where_vjp(k, ct, y, *xs),
         batch=lambda size, batched, xs, params: bind(where_p, *align(batched, xs)),
         archetype="selection",
+        extra={"selects": True},
         lower="select({0}, {1}, {2})",
         # of arrays: of one truth value of Python `where` makes one where a device asks for it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],
@@ -71,7 +75,7 @@ def where(condition, x=None, y=None, /):
         raise ValueError("either both or neither of x and y should be given")
     if type(condition) is bool:  # which a device does not take
         near = next((v for v in (x, y) if hasattr(v, "dtype")), 0.0)
-        condition = condition if behind(near).name == "numpy" else like(near, np.asarray(condition))
+        condition = np.bool_(condition) if behind(near).name == "numpy" else like(near, np.asarray(condition))
     return where_p(condition, x, y)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
+from fad.core.cotangent import Masked
 from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
@@ -42,6 +43,7 @@ reshape_p = linear(
     lambda ct, x, *, shape: ct.reshape(x.shape),
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
+    moves=True,
 )
 
 
@@ -129,6 +131,7 @@ transpose_p = linear(
     lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
+    moves=True,
 )
 
 
@@ -158,6 +161,18 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes
+
+
+def reduced_axes(axis: Any, ndim: int) -> tuple:
+    """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
+    if ndim == 0 and type(axis) is int and axis in (0, -1):
+        return ()
+    return normalize_axes(axis, ndim)
+
+
+def one_at_least(a: Any, axis: Any) -> Any:
+    """Return an array, and a 0-d one as its one element where NumPy takes axis 0 or -1 of it so."""
+    return a.reshape(1) if not a.ndim and type(axis) is int and axis in (0, -1) else a
 
 
 @public(
@@ -238,6 +253,7 @@ broadcast_p = linear(
         call(s.real(), shape=(2, 2)),
         call(s.real(4), shape=(0, 4)),
     ],
+    moves=True,
 )
 
 
@@ -266,7 +282,11 @@ def _concatenate_vjp(k, ct, y, *xs, axis):
 
 def _concatenate_jvp(tangents, y, xs, params):
     filled = [np.zeros_like(x, dtype=y.dtype) if t is None else t for t, x in zip(tangents, xs, strict=True)]
-    return cast(bind(concatenate_p, *filled, **params), y.dtype)
+    t = cast(bind(concatenate_p, *filled, **params), y.dtype)
+    if all(t is not None for t in tangents):
+        return t
+    truths = [np.full_like(x, s is not None, dtype=bool) for s, x in zip(tangents, xs, strict=True)]
+    return Masked(t, lambda: bind(concatenate_p, *truths, **params), clean=True)
 
 
 def _concatenate_batch(size, batched, xs, params):
@@ -287,6 +307,7 @@ concatenate_p = register(
             call(s.real(3, 4), s.real(2, 4), axis=0),
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
+        extra={"moves": True},
     )
 )
 
@@ -362,7 +383,7 @@ def squeeze(a, axis=None):
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
     else:
-        axes = normalize_axes(axis, a.ndim)
+        axes = reduced_axes(axis, a.ndim)
         if any(a.shape[i] != 1 for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
@@ -381,6 +402,7 @@ astype_p = linear(
     lambda ct, x, *, dtype: cast(ct, x.dtype),
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
+    moves=True,
 )
 astype_flat_p = register(
     Primitive(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.cotangent import Indexed, densify
+from fad.core.cotangent import Indexed, Masked, densify, is_basic
 from fad.core.tracer import Tracer
 
 
@@ -21,25 +21,39 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
         elif type(p) is Indexed:
             p.entries += c.entries
         else:
-            cts[j] = densify(p) + c.dense()
+            cts[j] = p + c.gathered()
         return
     if p is None:
         cts[j] = c
         return
+    if type(p) is Indexed:
+        p = p.gathered()
+    if type(p) is Masked and type(c) is Masked:
+        cts[j] = p + c
+        return
     p, c = densify(p), densify(c)
     if own[j] and type(p) is np.ndarray and type(c) is np.ndarray:
         p += c
+        cts[j] = p
     else:
         cts[j] = p + c
         own[j] = 1
 
 
 def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
-    p = densify(cts[j]) if cts[j] is not None else None
-    if type(p) is Tracer:
+    p = cts[j]
+    if type(p) is Indexed:
+        p = p.gathered()
+    if type(p) is Masked and p.places is not None and own[j]:
+        c.add_to(p.value)
+        if any(is_basic(index) for index, _ in c.entries):
+            cts[j] = p.value
+        p.places += [index for index, _ in c.entries]
+    elif type(p) is Tracer:
         cts[j] = p + c.dense()
-    elif p is None:
-        cts[j] = c.dense()
+    elif p is None or type(p) is Masked:
+        c = c.gathered()
+        cts[j] = c if p is None else p + c
         own[j] = 1
     else:
         if not own[j] or isinstance(p, np.generic):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
@@ -174,6 +175,7 @@ def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
 
 
 def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
+    tangents = [densify(t) for t in tangents]
     active = [t is not None for t in tangents]
     marks = _marks(branches, active)
     n = len(values)

@@ -7,6 +7,7 @@ are batched by ``vmap``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
@@ -30,18 +32,20 @@ class Call:
     """One call of a function with custom rules, on flat lists of leaves.
 
     ``fun(*xs) -> ys``; ``jvp(xs, ts) -> (ys, tys)``; ``fwd(*xs) -> (ys, res)`` with ``bwd(res, cts) -> cts of xs``.
+    `functions` are those that the user wrote, for messages.
     """
 
-    __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch")
+    __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch", "functions")
     opaque = False  # whether `fun` takes plain arrays alone
 
-    def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None):
+    def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None, functions=()):
         self.name = name
         self.fun = fun
         self.jvp = jvp
         self.fwd = fwd
         self.bwd = bwd
         self.batch = batch
+        self.functions = functions
 
     def __call__(self, *xs: Any) -> list:
         trace = youngest(xs)
@@ -51,14 +55,30 @@ class Call:
         return rule(trace, self, xs) if rule else self.fun(*xs)
 
 
-def _check_closed(trace: Trace, ys: list, name: str) -> list:
-    """Refuse results that depend on a tracer the rule never saw: its derivative would be lost."""
-    if any(type(y) is Tracer and y.trace is trace for y in ys):
+def _check_closed(trace: Trace, ys: list, call: Call) -> list:
+    """Refuse results that depend on a tracer the rule never saw: its derivative would be lost.
+
+    Such a tracer is of the trace that runs the rule, or of a younger one, to which no argument belongs.
+    """
+    if any(type(y) is Tracer and y.trace.birth >= trace.birth for y in ys):
+        names = " and ".join(_traced_names(call.functions))
         raise CustomRuleError(
-            f"{name} has a custom derivative rule and uses a traced value from outside its arguments, "
-            "whose derivative the rule cannot give. Pass that value as an argument"
+            f"{call.name} has a custom derivative rule and uses a traced value from outside its arguments"
+            f"{names and f' ({names})'}, whose derivative the rule cannot give. Pass that value as an argument"
         )
     return ys
+
+
+def _traced_names(functions: tuple) -> list[str]:
+    """Return the names of the variables outside of functions that hold traced values."""
+    found = {}
+    for function in functions:
+        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+        for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+            with contextlib.suppress(ValueError):  # a variable that has no value yet
+                if any(type(x) is Tracer for x in tree.leaves(cell.cell_contents)):
+                    found[name] = None
+    return list(found)
 
 
 def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
@@ -66,12 +86,13 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     tangents = [x.info if x is not v else zeros_like(v) for x, v in zip(xs, values, strict=True)]
     ys, ts = _pushed(call, values, tangents)
-    _check_closed(trace, ys + ts, call.name)
+    _check_closed(trace, ys + ts, call)
     return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
 @germs_kept()
 def _pushed(call: Call, values: list, tangents: list) -> tuple[list, list]:
+    tangents = [densify(t) for t in tangents]
     if call.jvp is not None:
         return call.jvp(values, tangents)
     ys, res = call.fwd(*values)
@@ -95,7 +116,7 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     else:
         ys = call(*values)
         pull = functools.partial(_pulled_by_transpose, call, trace.keep(values, parents), parents, ys)
-    return trace.call(parents, _check_closed(trace, ys, call.name), pull)
+    return trace.call(parents, _check_closed(trace, ys, call), pull)
 
 
 def _fill(cts: list, ys: list) -> list:
@@ -127,7 +148,7 @@ def _pulled_by_transpose(call: Call, values: list, parents: list, ys: list, cts:
 def _linear_rule(trace: LinearTrace, call: Call, xs: tuple) -> list:
     values = [trace.lower(x) for x in xs]
     parents = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
-    ys = _check_closed(trace, call(*values), call.name)
+    ys = _check_closed(trace, call(*values), call)
     values = [trace.keep(v) if p is None else v for v, p in zip(values, parents, strict=True)]
 
     def push(ts):
@@ -145,7 +166,7 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
         ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
     else:
         ys = _batched(call, batched, trace.size)(*values)
-    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call.name)]
+    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call)]
 
 
 def _batched(call: Call, batched: list, size: int) -> Call:
@@ -176,6 +197,7 @@ def _batched(call: Call, batched: list, size: int) -> Call:
         jvp if call.jvp else None,
         vmap(call.fwd, axes, **size_of) if call.fwd else None,
         bwd if call.bwd else None,
+        functions=call.functions,
     )
 
 
@@ -270,7 +292,7 @@ class CustomFunction:
             raise CustomRuleError(f"{self.__name__} has a custom rule and takes keyword-only arguments {sorted(named)}")
         places = self._places(len(args))
         nondiff = [args[i] for i in sorted(places)]
-        if any(type(x) is Tracer for x in tree.leaves(nondiff)):
+        if any(type(x) is Tracer and depth(x) for x in tree.leaves(nondiff)):
             raise CustomRuleError(
                 f"a traced value was passed for a nondiff argument of {self.__name__}; "
                 "its derivative would be lost, so pass it as an ordinary argument"
@@ -281,39 +303,50 @@ class CustomFunction:
     def _bind(self, nondiff: list, primals: tuple) -> Any:
         xs, in_tree = tree.flatten(primals)
         xs = [as_value(x, f"an argument of {self.__name__}") for x in xs]
-        adapter = _Adapter(self, nondiff, in_tree)
+        adapter = _Adapter(self, nondiff, in_tree, len(xs))
         call = Call(
             self.__name__,
             adapter.fun,
             adapter.jvp if self._jvp else None,
             adapter.fwd if self._fwd else None,
             adapter.bwd if self._fwd else None,
-            adapter.batch if self._vmap else None,
+            adapter.batch if self._vmap and not adapter.traced else None,
+            (self.fun, self._jvp, self._fwd, self._bwd),
         )
-        ys = call(*xs)
+        ys = call(*xs, *adapter.traced)
         return tree.unflatten(adapter.out_tree, ys)
 
 
 class _Adapter:
-    """Between a user's rules on trees and a `Call` on flat lists; checks what the rules return."""
+    """Between a user's rules on trees and a `Call` on flat lists; checks what the rules return.
 
-    def __init__(self, custom: CustomFunction, nondiff: list, in_tree: Any):
+    What vmap or jit trace in the nondiff arguments are operands too, behind the `n` others, without a derivative.
+    """
+
+    def __init__(self, custom: CustomFunction, nondiff: list, in_tree: Any, n: int):
         self.custom = custom
-        self.nondiff = nondiff
         self.in_tree = in_tree
+        self.n = n
+        self.fixed, self.nondiff_tree = tree.flatten(nondiff)
+        self.traced = [x for x in self.fixed if type(x) is Tracer]
         self.out_tree: Any = None
+
+    def _nondiff(self, xs: Any) -> list:
+        it = iter(xs[self.n :])
+        return tree.unflatten(self.nondiff_tree, [next(it) if type(x) is Tracer else x for x in self.fixed])
+
+    def _primals(self, xs: Any) -> tuple:
+        return tree.unflatten(self.in_tree, xs[: self.n])
 
     def _outputs(self, out: Any) -> list:
         ys, self.out_tree = tree.flatten(out)
         return [as_value(y, f"an output of {self.custom.__name__}") for y in ys]
 
     def fun(self, *xs):
-        primals = tree.unflatten(self.in_tree, xs)
-        return self._outputs(self.custom.fun(*self.custom._merge(self.nondiff, primals)))
+        return self._outputs(self.custom.fun(*self.custom._merge(self._nondiff(xs), self._primals(xs))))
 
     def jvp(self, xs, ts):
-        primals, tangents = tree.unflatten(self.in_tree, xs), tree.unflatten(self.in_tree, ts)
-        got = self.custom._jvp(*self.nondiff, primals, tangents)
+        got = self.custom._jvp(*self._nondiff(xs), self._primals(xs), self._primals(ts))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -326,16 +359,15 @@ class _Adapter:
         return ys, [self._like(t, y, "JVP", "tangent") for t, y in zip(found, ys, strict=True)]
 
     def fwd(self, *xs):
-        primals = tree.unflatten(self.in_tree, xs)
-        got = self.custom._fwd(*self.custom._merge(self.nondiff, primals))
+        got = self.custom._fwd(*self.custom._merge(self._nondiff(xs), self._primals(xs)))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the forward rule of {self.custom.__name__} must return (out, residuals)")
         return self._outputs(got[0]), (got[1], list(xs))
 
     def bwd(self, res, cts):
         res, xs = res
-        got = self.custom._bwd(*self.nondiff, res, tree.unflatten(self.out_tree, cts))
-        primals = tree.unflatten(self.in_tree, xs)
+        got = self.custom._bwd(*self._nondiff(xs), res, tree.unflatten(self.out_tree, cts))
+        primals = self._primals(xs)
         if type(got) not in (tuple, list) or len(got) != len(primals):
             raise CustomRuleError(
                 f"the backward rule of {self.custom.__name__} must return a tuple of {len(primals)} cotangents, "
@@ -355,7 +387,7 @@ class _Adapter:
                     f"for an argument of structure {x_tree}"
                 )
             out += [self._like(c, v, "backward", "cotangent") for c, v in zip(found, leaves, strict=True)]
-        return out
+        return out + [None] * len(self.traced)
 
     def batch(self, size, batched, values):
         rule = f"the batching rule of {self.custom.__name__}"
@@ -385,6 +417,9 @@ class _Adapter:
 
 def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
     """Give a function a forward derivative rule of your own; reverse mode and batching are derived from it.
+
+    The rule speaks of the arguments alone: where they are traced, a traced value that the function takes from
+    outside them is refused (`CustomRuleError`).
 
     Parameters
     ----------

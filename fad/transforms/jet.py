@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
@@ -197,7 +198,7 @@ class Linear(Step):
         ts = [None if s is None else s.get(k) for s in self.series]
         if all(t is None for t in ts):
             return [None]
-        return [self.prim.jvp(ts, self.results[0].known[0], self.values, self.params)]
+        return [densify(self.prim.jvp(ts, self.results[0].known[0], self.values, self.params))]
 
 
 class Product(Step):
@@ -300,7 +301,7 @@ def _rule(prim: Any) -> Callable:
     """Return ``rule(ts, y, xs, params)`` that gives a list of tangents."""
     if prim.jvp is None:
         return lambda ts, y, xs, params: [transposed_vjp(prim, ts, y, xs, params)]
-    return prim.jvp if prim.multi else lambda ts, y, xs, params: [prim.jvp(ts, y, xs, params)]
+    return prim.jvp if prim.multi else lambda ts, y, xs, params: [densify(prim.jvp(ts, y, xs, params))]
 
 
 def _needed(steps: list, wanted: Iterable) -> list:
@@ -343,13 +344,13 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
     series = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
     zeros = [zeros_like(v) for v in values]
     step = Differential(trace, series)
-    outs = trace.attach(step, _check_closed(trace, call(*values), call.name))
+    outs = trace.attach(step, _check_closed(trace, call(*values), call))
 
     def push(at: list, ts: list) -> list:
         return _pushed(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
 
     def first(ts: list) -> list:
-        return _check_closed(trace, push(values, ts), call.name)
+        return _check_closed(trace, push(values, ts), call)
 
     def rule(ts: list) -> list:
         # On series a value from outside cannot be told from the operands, so the rule is tried on the values first.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.memory import RUNS, copy_layout, follow, fresh, own_memory
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
@@ -36,9 +36,12 @@ class JVPTrace(Trace):
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write a value and its tangent into memory that only this trace knows."""
         mine = type(v) is Tracer and v.trace is self
-        value, tangent = (v.value, v.info) if mine else (v, 0.0)
+        value, tangent = (v.value, densify(v.info)) if mine else (v, 0.0)
+        if RUNS.depth != 1 or root.trace is not self:
+            return False
+        root.info = densify(root.info)
         kinds = [type(x) for x in (root.value, root.info, value, tangent)]
-        if RUNS.depth != 1 or root.trace is not self or Tracer in kinds or kinds[:2] != [np.ndarray, np.ndarray]:
+        if Tracer in kinds or kinds[:2] != [np.ndarray, np.ndarray]:
             return False
         memory = own_memory(root, _copy)
         place, shadow = follow(root.value, path), follow(root.info, path)
@@ -69,14 +72,12 @@ class JVPTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return y
+        found = pushed(prim, tangents, y, values, params)
         if prim.multi:
-            ts = prim.jvp(tangents, y, values, params)
-            return tuple(self._attach(v, t) for v, t in zip(y, ts, strict=True))
-        push = transposed_vjp if prim.jvp is None else _by_rule
-        t = push(prim, tangents, y, values, params)
+            return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
-            y, t = fresh(y, values), fresh(t, tangents)
-        return self._attach(y, t)
+            y, found = fresh(y, values), fresh(found, tangents)
+        return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
         if t is None or y.dtype.kind not in "fc":
@@ -91,8 +92,22 @@ def _copy(root: Tracer) -> None:
     root.info = shadow
 
 
-def _by_rule(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
+    """Apply an operation's JVP to tangents of which some may know where they are zero by selection."""
+    if prim.partials is None and "selects" not in prim.extra and any(type(t) is Masked for t in tangents):
+        masked, tangents = tangents, [densify(t) for t in tangents]
+        if "moves" in prim.extra:
+            live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
+            return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
+    if prim.jvp is None:
+        return transposed_vjp(prim, tangents, y, xs, params)
     return prim.jvp(tangents, y, xs, params)
+
+
+def _ones(t: Any) -> Any:
+    if t is None:
+        return None
+    return t.ones()() if type(t) is Masked else np.ones_like(t)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
@@ -149,7 +164,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
             values.append(settled(y.value, derivative=False))
-            found.append(_like(values[-1], settled(y.info)))
+            found.append(_like(values[-1], settled(densify(y.info))))
         else:
             values.append(y)
             found.append(zeros_like(y))

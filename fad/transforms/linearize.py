@@ -9,11 +9,12 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
+from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
-from fad.transforms.jvp import jvp, transposed_vjp
+from fad.transforms.jvp import jvp, pushed
 from fad.transforms.mutation import check_own, copied, own, snapshots
 from fad.transforms.vjp import vjp
 
@@ -64,9 +65,22 @@ class LinearTrace(Trace):
 
 
 def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
-    if prim.jvp is None:
-        return lambda ts: transposed_vjp(prim, ts, y, xs, params)
-    return lambda ts: prim.jvp(ts, y, xs, params)
+    return lambda ts: pushed(prim, ts, y, xs, params)
+
+
+def _needed(records: list, outputs: list) -> list:
+    """Return the records with None for those that no output depends on; a recording given up may have left some."""
+    kept: list = [None] * len(records)
+    wanted = set(outputs)
+    first = len(records)
+    for i in range(len(records) - 1, -1, -1):
+        if records[i] is not None:
+            _, parents = records[i]
+            if any(k in wanted for k in range(i, first)):
+                kept[i] = records[i]
+                wanted.update(p for p in parents if p is not None)
+            first = i
+    return kept
 
 
 def _push(records: list, tangents: list) -> list:
@@ -115,12 +129,14 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     check_own(xs, given)
     del trace.snapshots
     values = [settled(trace.lower(y), derivative=False) for y in ys]
+    records = _needed(trace.records, [y.info for y in ys if _mine(y, trace)])
+    trace.records = []
 
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
-        slots = _push(trace.records, check_like(ts, xs, "a tangent"))
-        found = [settled(slots[y.info]) if _mine(y, trace) else None for y in ys]
+        slots = _push(records, check_like(ts, xs, "a tangent"))
+        found = [settled(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
     out = tree.unflatten(out_tree, list(map(copied, values)))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
+from fad.core.cotangent import densify
 from fad.core.graph import SCALAR, Equation, Graph, Type
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
@@ -89,6 +90,7 @@ def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
 
 def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
     """Run a loop with tangents beside its values; a tangent is None where it is zero."""
+    tangents = [densify(t) for t in tangents]
     body = params["body"]
     parts = Parts(values, **params)
     inputs, outputs = _active(values, [t is not None for t in tangents], params)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.cotangent import shared
 from fad.core.memory import link
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked, tracer
@@ -32,14 +33,6 @@ WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]
 
 def _is_fraction_and_number(x: Any, constant: Any) -> bool:
     return type(constant) in (float, int) and constant == constant and x.dtype.kind == "f"
-
-
-def _in_bytes(twice: Any, half: Any, _: Any) -> Any:
-    return twice * half
-
-
-def _in_truths(beyond: Any, beyond_or_at: Any, half: Any) -> Any:
-    return np.where(beyond, 0.0, np.where(beyond_or_at, half, 1.0))
 
 
 class _Dead:
@@ -172,7 +165,10 @@ class Recorder(Trace):
         out.info = len(tape)
         out.memory = None
         kind = type(constant)
-        if operand.dtype is z.dtype and (kind is float or kind is int or operand.shape == z.shape):
+        dtype = z.dtype
+        if operand.dtype is dtype and (
+            kind is float or kind is int or (getattr(constant, "dtype", None) is dtype and operand.shape == z.shape)
+        ):
             to = None
         else:
             to = (operand.shape, operand.dtype)
@@ -184,15 +180,9 @@ class Recorder(Trace):
         return out
 
     def _chosen(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
-        """Record a choice between a traced operand and a number: a byte says how, and neither x nor z is kept."""
-        beyond, beyond_or_at = prim.choice(x, number)
-        half = z.dtype.type(0.5)
-        if type(x) is Tracer:  # a recorded program has no arithmetic in bytes
-            record = (ONE_OF_TWO, parent, _in_truths, beyond, beyond_or_at, half, None)
-        else:
-            twice = 2 - beyond.astype(np.int8) - beyond_or_at.astype(np.int8)
-            record = (ONE_OF_TWO, parent, _in_bytes, twice, half, None, None)
-        self.tape.append(record)
+        """Record a choice between a traced operand and a number: truth values say how, and neither x nor z is kept."""
+        live, ties = np.logical_not(prim.choice(x, number)), np.equal(x, number)
+        self.tape.append((ONE_OF_TWO, parent, shared, live, ties, z.dtype.type(0.5), None))
         return tracer(z, self, len(self.tape) - 1)
 
     def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:

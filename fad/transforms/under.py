@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import tracer, youngest
+from fad.core.cotangent import densify
+from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.transforms.check import finished, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expanded
 from fad.transforms.jvp import JVPTrace, jvp
@@ -36,6 +37,11 @@ def _chosen(values: Any, mine: list) -> tuple:
     return tuple(v for v, m in zip(values, mine, strict=True) if m)
 
 
+def _depends_on(trace: Trace, values: Any) -> bool:
+    """Return whether results depend on a transform by what the function closes over: its values were not taken off."""
+    return any(type(y) is Tracer and y.trace.birth >= trace.birth for y in tree.leaves(values))
+
+
 def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
     """Run the program forward, and leave a pullback on the tape that runs it again together with its derivative."""
 
@@ -47,6 +53,8 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
     forward = cached("forward", lambda: flat)
     ys, out_tree = tree.flatten(forward(*values))
     ys = [finished(y) for y in ys]
+    if _depends_on(trace, ys):
+        return flat(*leaves)
     earlier = Earlier(forward.captured())
     values = [trace.watch.take(x) if type(x) is np.ndarray else x for x in values]
 
@@ -65,11 +73,13 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
         return jvp(_filled(flat, values, mine), _chosen(values, mine), tangents)
 
     trace.check_alive()
-    tangents = [x.info for x, m in zip(leaves, mine, strict=True) if m]
+    tangents = [densify(x.info) for x, m in zip(leaves, mine, strict=True) if m]
     if youngest(tangents) is not None:
         return flat(*leaves)
     tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
+    if _depends_on(trace, (out, pushed)):
+        return flat(*leaves)
     return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
 
 
@@ -79,7 +89,8 @@ def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, m
         return flat(*leaves)
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
-    return tree.map(lambda y: tracer(y, trace, None), batched(*values))
+    out = batched(*values)
+    return flat(*leaves) if _depends_on(trace, out) else tree.map(lambda y: tracer(y, trace, None), out)
 
 
 def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
@@ -96,7 +107,7 @@ def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 
     out, known = cached(("jet", trace.order), lambda: push)(values, series)
-    return tree.map(trace.known, out, known)
+    return flat(*leaves) if _depends_on(trace, (out, known)) else tree.map(trace.known, out, known)
 
 
 RULES: dict[type, Callable] = {

@@ -129,7 +129,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             continue
         cts[i] = None
         if type(g) is Indexed:
-            g = g.dense()
+            g = g.gathered()
         if kind == BOTH:
             _, j, k, px, py, z, x, y, to_x, to_y = record
             if type(g) is Masked:
@@ -139,7 +139,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 c = g if px is one else g * px(z, x, y)
                 d = g if py is one else g * py(z, x, y)
             if to_y is not None:
-                d = fit(densify(d), *to_y)
+                d = fit(d, *to_y)
             p = cts[k]
             if p is None:
                 cts[k] = d
@@ -152,7 +152,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             else:
                 accumulate(cts, own, k, d)
             if to_x is not None:
-                c = fit(densify(c), *to_x)
+                c = fit(c, *to_x)
         elif kind == UNARY:
             _, j, partial, z, x = record
             c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
@@ -163,7 +163,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             else:
                 c = g if partial is one else g * partial(z, x, y)
             if to is not None:
-                c = fit(densify(c), *to)
+                c = fit(c, *to)
         elif kind == INDEX:
             j, index = record[1], record[3]
             p = cts[j]
@@ -208,7 +208,7 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     """Run the record of a product, which has a rule for each factor that is traced."""
     _, j, k, (left, right), x, y = record
     if type(g) is Masked:
-        g = g.value
+        g = g.dense()
     if k >= 0:
         d = right(g, None, x, y)
         accumulate(cts, own, k, d if d.dtype is y.dtype else cast(d, y.dtype))
@@ -219,7 +219,7 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     _, parents, prim, y, xs, params = record
-    for parent, c in zip(parents, operand_cotangents(prim, parents, densify(g), y, xs, params), strict=True):
+    for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
         if c is not None:
             accumulate(cts, own, parent, c)
 
@@ -269,6 +269,10 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
 
 def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
+    if type(ct) is Masked and prim.partials is None and "selects" not in prim.extra:
+        if "moves" in prim.extra:
+            return _masked_cotangents(prim, parents, ct, y, xs, params)
+        ct = ct.dense()
     rules = prim.vjp
     if rules is None:
         return _transposed_jvp(prim, parents, ct, y, xs, params)
@@ -284,6 +288,19 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
     ]
 
 
+def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
+    """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
+    ones = ct.ones()
+
+    def live(k: int) -> Callable:
+        return lambda: densify(operand_cotangents(prim, parents, ones(), y, xs, params)[k]) != 0
+
+    found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
+    return [
+        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), clean=True) for k, c in enumerate(found)
+    ]
+
+
 def _transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Derive a VJP: the map from tangents of the traced operands to the result's tangent is linear; transpose it."""
     wanted = [k for k, p in enumerate(parents) if p >= 0 and xs[k].dtype.kind in "fc"]
@@ -292,7 +309,7 @@ def _transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params
         slots = [None] * len(xs)
         for k, t in zip(wanted, tangents, strict=True):
             slots[k] = t
-        return prim.jvp(slots, y, xs, params)
+        return densify(prim.jvp(slots, y, xs, params))
 
     found: list = [None] * len(xs)
     with germs_kept():

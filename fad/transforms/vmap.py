@@ -212,8 +212,8 @@ def vmap(
         Function of single examples.
     in_axes : int, None, or a tree prefix of them
         The axis of each positional argument to map over; None passes it whole. Keyword arguments are mapped over 0.
-    out_axes : int or a tree prefix of them
-        Where the mapped axis appears in each output.
+    out_axes : int, None or a tree prefix of them
+        Where the mapped axis appears in each output; None for one that depends on no mapped argument, returned once.
     axis_size : int, keyword only
         The number of lanes, needed only if no argument is mapped.
     chunk_size : int, keyword only
@@ -275,7 +275,14 @@ def _in_chunks(run: Callable, leaves: list, flags: list, size: int, chunk: int) 
         some = [x[start : start + chunk] if b else x for x, b in zip(leaves, flags, strict=True)]
         outs, out_tree = _explore(run, some, flags, min(chunk, size - start))
         parts.append(outs)
-    return [np.concatenate(column) for column in zip(*parts, strict=True)], out_tree
+    columns = zip(*parts, strict=True)
+    return [_joined_chunks(column) for column in columns], out_tree
+
+
+def _joined_chunks(column: tuple) -> Any:
+    if all(type(y) is _Unmapped for y in column):
+        return _Unmapped(column[0].value, sum(y.size for y in column))
+    return np.concatenate([_mapped(y) for y in column])
 
 
 def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
@@ -299,7 +306,7 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
         return done[0][1], out_tree
     order = np.argsort(np.concatenate([lanes for lanes, _ in done]))
     columns = zip(*[outs for _, outs in done], strict=True)
-    return [_join(column)[order] for column in columns], out_tree
+    return [_join(tuple(map(_mapped, column)))[order] for column in columns], out_tree
 
 
 def _join(parts: tuple) -> Any:
@@ -343,10 +350,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         running.__exit__()
     outs = []
     for y in ys:
-        if type(y) is Tracer and y.trace is trace:
-            outs.append(settled(y.value))
-        else:
-            outs.append(np.broadcast_to(y, (size, *y.shape)))
+        outs.append(settled(y.value) if type(y) is Tracer and y.trace is trace else _Unmapped(y, size))
     return outs, out_tree
 
 
@@ -359,6 +363,18 @@ def _behind_batch(x: Any, ndim: int) -> Any:
     while x.ndim > ndim:
         x = x[:, 0]
     return x.reshape(x.shape[:1] + (1,) * (ndim - x.ndim) + x.shape[1:])
+class _Unmapped:
+    """An output that no mapped argument reaches: one value for all lanes."""
+
+    __slots__ = ("size", "value")
+
+    def __init__(self, value: Any, size: int):
+        self.value = value
+        self.size = size
+
+
+def _mapped(y: Any) -> Any:
+    return np.broadcast_to(y.value, (y.size, *y.value.shape)) if type(y) is _Unmapped else y
 
 
 def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
@@ -366,7 +382,14 @@ def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
     placed = []
     for y, axis in zip(outs, axes, strict=True):
         if axis is None:
-            raise BatchingError("out_axes=None is not possible for a mapped output; use an axis number")
+            if type(y) is not _Unmapped:
+                raise BatchingError(
+                    "out_axes=None of vmap is for an output that depends on no mapped argument, and this one does; "
+                    "use an axis number"
+                )
+            placed.append(y.value.copy() if type(y.value) is np.ndarray else y.value)
+            continue
+        y = _mapped(y)
         if not -y.ndim <= axis < y.ndim:
             raise BatchingError(
                 f"out_axes={axis} of vmap, but an output has only {y.ndim} axes, the mapped one included"

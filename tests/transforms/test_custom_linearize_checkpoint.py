@@ -292,3 +292,26 @@ def test_a_checkpoint_in_lanes_takes_what_is_not_mapped_as_it_is():
 def test_a_policy_that_checkpoint_does_not_know_is_refused():
     with pytest.raises(ValueError, match=r"policy of checkpoint.*'some'"):
         fad.checkpoint(np.sin, policy="some")
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_nondiff_arguments_may_be_traced_by_jit_and_vmap_but_by_no_derivative(kind):
+    if kind == "jvp":
+        f = fad.custom_jvp(lambda n, x: n * x, nondiff_argnums=0)
+        f.defjvp(lambda n, primals, tangents: (f(n, *primals), 10.0 * n * tangents[0]))
+    else:
+        f = fad.custom_vjp(lambda n, x: n * x, nondiff_argnums=0)
+        f.defvjp(lambda n, x: (n * x, None), lambda n, res, ct: (10.0 * n * ct,))
+    n, x = np.array([2.0, 3.0]), np.array([3.0, 4.0])
+    assert fad.jit(f)(2.0, 3.0) == 6.0
+    assert fad.jit(fad.grad(f, 1))(2.0, 3.0) == 20.0
+    assert fad.grad(fad.jit(f), 1)(2.0, 3.0) == 20.0
+    np.testing.assert_array_equal(fad.vmap(f)(n, x), [6.0, 12.0])
+    np.testing.assert_array_equal(fad.vmap(f, (0, None))(n, 3.0), [6.0, 9.0])
+    np.testing.assert_array_equal(fad.vmap(fad.grad(f, 1))(n, x), [20.0, 30.0])
+    np.testing.assert_array_equal(fad.vmap(fad.grad(f, 1), (None, 0))(2.0, x), [20.0, 20.0])
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(fad.vmap(f)(n, x)))(x), [20.0, 30.0])
+    np.testing.assert_array_equal(fad.jvp(lambda x: fad.vmap(f)(n, x), (x,), (x,))[1], [60.0, 120.0])
+    for derivative in (fad.grad(f), lambda n, x: fad.jvp(lambda n: f(n, x), (n,), (1.0,)), fad.jit(fad.grad(f))):
+        with pytest.raises(fad.errors.CustomRuleError, match="nondiff argument"):
+            derivative(2.0, 3.0)

@@ -204,3 +204,28 @@ def test_a_batched_value_prints_its_lanes():
     seen = []
     fad.vmap(lambda x: seen.append(str(x)) or x)(np.arange(2.0))
     assert seen == ["2 lanes of shape (): [0. 1.]"]
+
+
+def test_out_axes_none_returns_an_unmapped_output_once():
+    x, y = np.ones(4), np.arange(3.0)
+    f = lambda x, y: (x + y, 2.0 * y, 3.0)
+    for chunk_size in (None, 3):
+        outs = fad.vmap(f, in_axes=(0, None), out_axes=(0, None, None), chunk_size=chunk_size)(x, y)
+        np.testing.assert_array_equal(outs[0], x[:, None] + y)
+        np.testing.assert_array_equal(outs[1], 2.0 * y)
+        assert outs[2] == 3.0
+        assert fad.vmap(f, in_axes=(0, None), chunk_size=chunk_size)(x, y)[1].shape == (4, 3)
+    g = lambda y: np.sum(fad.vmap(f, in_axes=(0, None), out_axes=(0, None, None))(x, y)[1])
+    np.testing.assert_array_equal(fad.grad(g)(y), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(fad.jit(fad.grad(g))(y), [2.0, 2.0, 2.0])
+    with pytest.raises(fad.errors.BatchingError, match="depends on no mapped argument, and this one does"):
+        fad.vmap(f, in_axes=(0, None), out_axes=None)(x, y)
+
+
+def test_distributions_take_a_number_and_an_array_per_example():
+    import fad.scipy.stats as stats
+
+    a, scale = np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0], [0.5, 4.0], [-1.0, 1.0]])
+    for f in (stats.gamma.logpdf, stats.gamma.cdf, stats.gamma.ppf):
+        got = fad.vmap(lambda a, s: f(0.3, a, scale=s))(a, scale)  # noqa: B023
+        np.testing.assert_array_equal(got, [f(0.3, x, scale=s) for x, s in zip(a, scale, strict=True)])

@@ -87,10 +87,11 @@ class _PrimitiveCall:
         prim = self.prim
         call = Call(
             prim.__name__,
-            self.forward,
+            self.plain,
             None if prim.vjps and not prim.jvps else self.jvp,
             self.fwd if prim.vjps else None,
             self.bwd if prim.vjps else None,
+            functions=(prim.fun,),
         )
         ys = call(*[as_value(x, f"an argument of {prim.__name__}") for x in xs])
         return tree.unflatten(self.out_tree, ys)
@@ -103,8 +104,10 @@ class _PrimitiveCall:
 
     def forward(self, *xs):
         # What has no place for rules (a recording, a limit) runs the function itself, as for plain values.
-        function = self.prim if type(youngest(xs)) in _RULES else self.prim.fun
-        ys, self.out_tree = tree.flatten(function(*self.merged(xs), **self.kwargs))
+        return self.plain(*xs, function=self.prim if type(youngest(xs)) in _RULES else None)
+
+    def plain(self, *xs, function=None):
+        ys, self.out_tree = tree.flatten((function or self.prim.fun)(*self.merged(xs), **self.kwargs))
         return [as_value(y, f"the value of {self.prim.__name__}") for y in ys]
 
     def fwd(self, *xs):

@@ -138,9 +138,10 @@ class Continuous(Distribution):
         return self._masked(value, y, shapes, scale)
 
     def _masked(self, value, y, shapes, scale):
-        bad = number(scale <= 0) | ~number(self._valid(*shapes)) if shapes else number(scale <= 0)
+        # Each by itself: the numbers of a batch under traced values of several ranks do not broadcast.
+        bad = np.any(number(scale <= 0)) or (shapes and not np.all(number(self._valid(*shapes))))
         # NaN times what it depends on, and not NaN alone, whose derivative would be 0
-        return np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if np.any(bad) else value
+        return np.where((scale > 0) & self._valid(*shapes), value, np.nan * (value + scale)) if bad else value
 
     def logpdf(self, x, *args, **named):
         """Return the logarithm of the density: -inf outside the support."""
