@@ -20,7 +20,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.eager.errors import BackwardError
-from fad.eager.mode import is_grad_enabled
+from fad.eager.mode import is_recording
 from fad.eager.records import (
     BIRTH,
     BOTH,
@@ -108,7 +108,7 @@ def lift(value: Any, rec: Any, trace: EagerTrace = EAGER) -> Any:
 
 def apply(prim: Any, values: list, nodes: list, params: dict) -> tuple:
     """Run an operation on values with their records; return the result and its record (tuples if it has several)."""
-    if prim.flat or not is_grad_enabled() or not any(n is not None for n in nodes):
+    if prim.flat or not is_recording() or not any(n is not None for n in nodes):
         y = bind(prim, *values, **params)
         return (tuple(y), (None,) * len(y)) if prim.multi else (y, None)
     if any(type(v) is Tracer for v in values):
@@ -446,7 +446,8 @@ def turned(g: Any) -> Any:
 def run_hooks(rec: list, g: Any) -> Any:
     """Call the hooks of a record in order; what one returns takes the place of the gradient."""
     g = turned(g)
-    for hook in list(rec[HOOKS].values()):
-        new = hook(g)
+    hooks = rec[HOOKS]
+    for key in sorted(hooks):  # in the order of their stages
+        new = hooks[key](g)
         g = g if new is None else new
     return turned(g)

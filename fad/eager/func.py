@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fad.eager.chance import refusing
+from fad.eager.mode import transformed
 from fad.eager.nn.module import Module
 from fad.eager.shaping import stack
 from fad.eager.tensor import Tensor
@@ -31,7 +32,7 @@ __all__ = [
 
 def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     """Return a function that computes the gradient of `func`, or ``(gradient, aux)``: :func:`fad.grad`."""
-    return gradients.grad(func, argnums, has_aux)
+    return gradients.grad(transformed(func), argnums, has_aux)
 
 
 def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
@@ -41,7 +42,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
     >>> grad_and_value(lambda x: (x**2).sum())(torch.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
-    both = gradients.value_and_grad(func, argnums, has_aux)
+    both = gradients.value_and_grad(transformed(func), argnums, has_aux)
 
     def turned(*args: Any, **kwargs: Any) -> tuple:
         value, gradient = both(*args, **kwargs)
@@ -53,14 +54,12 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """Return ``(output, pullback)``, with ``has_aux`` ``(output, pullback, aux)``.
 
-    The pullback takes a tensor like the output (several, for a tuple), and returns one tensor for one primal, a tuple
-    for several.
+    The pullback takes one argument of the structure of the output, and returns a tuple with one entry per primal.
     """
-    out, pull, *aux = reverse_mode.vjp(func, *primals, has_aux=has_aux)
+    out, pull, *aux = reverse_mode.vjp(transformed(func), *primals, has_aux=has_aux)
 
-    def pullback(*cotangents: Any, **options: Any) -> Any:
-        found = pull(cotangents[0] if len(cotangents) == 1 else cotangents)
-        return found[0] if len(primals) == 1 else found
+    def pullback(cotangents: Any, **options: Any) -> tuple:
+        return pull(cotangents)
 
     return (out, pullback, *aux)
 
@@ -72,7 +71,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 def jacrev(func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
     """Return a function that computes the Jacobian by reverse mode: :func:`fad.jacrev`."""
-    return jacobian.jacrev(func, argnums, has_aux, chunk_size=chunk_size)
+    return jacobian.jacrev(transformed(func), argnums, has_aux, chunk_size=chunk_size)
 
 
 def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
@@ -82,7 +81,7 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, chunk_siz
 
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
     """Return a function that computes the matrix of second derivatives: :func:`fad.hessian`."""
-    return jacobian.hessian(func, argnums)
+    return jacobian.hessian(transformed(func), argnums)
 
 
 def vmap(

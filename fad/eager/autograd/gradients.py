@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
+from fad.eager.backward import owned, run_backward
 from fad.eager.errors import BackwardError
-from fad.eager.tensor import Tensor, owned, run_backward, wrap
+from fad.eager.tensor import Tensor, wrap
 
 
 def as_list(x: Any) -> list:
