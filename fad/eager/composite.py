@@ -55,6 +55,21 @@ def composite(name: str, fun: Callable, *operands: Any, linear: bool = False) ->
     return tuple(Tensor(v, output(rec, i)) for i, v in enumerate(y))
 
 
+def of_tensors(name: str, fun: Callable, args: Any, kwargs: Any, linear: bool = False) -> Any:
+    """Run a function of arrays as one node, of which the operands are the tensors anywhere among its arguments."""
+    given = [*args, *kwargs.values()]
+    places = [i for i, x in enumerate(given) if isinstance(x, Tensor)]
+
+    def of_values(*values):
+        full = list(given)
+        for i, v in zip(places, values, strict=True):
+            full[i] = v
+        y = fun(*full[: len(args)], **dict(zip(kwargs, full[len(args) :], strict=True)))
+        return tuple(y) if isinstance(y, (tuple, list)) else y
+
+    return composite(name, of_values, *[given[i] for i in places], linear=linear)
+
+
 def step(name: str, y: Tensor, *operands: Any) -> Tensor:
     """Return a result, computed before, as a node whose derivative is zero everywhere: that of a step function."""
     nodes = [x.node if isinstance(x, Tensor) else None for x in operands]

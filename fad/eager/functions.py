@@ -18,6 +18,7 @@ from fad.eager.operators import bmm, convert, dot, matmul, mm, mv, of_ranks, run
 from fad.eager.records import placed
 from fad.eager.shaping import unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
+from fad.errors import ShapeMismatchError
 from fad.nn import fused
 from fad.ops import activation
 from fad.ops import elementwise as e
@@ -82,7 +83,13 @@ def _step(name: str, prim: Any) -> Callable:
 floor, ceil, trunc = _step("FloorBackward0", e.floor), _step("CeilBackward0", e.ceil), _step("TruncBackward0", e.trunc)
 round_ = _step("RoundBackward0", e.rint)
 abs = Tensor.__abs__
-sign = _unary_as("SignBackward0", np.sign)
+
+
+def sign(input: Tensor) -> Tensor:
+    """Return the sign of each element; the derivative is zero."""
+    return step("SignBackward0", composite("SignBackward0", np.sign, input.detach()), input)
+
+
 rsqrt = _unary_as("RsqrtBackward0", lambda x: 1.0 / np.sqrt(x))
 sigmoid, relu = BY_PRIMITIVE[activation.sigmoid], BY_PRIMITIVE[fused.relu]
 
@@ -124,7 +131,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def rounded(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to a number of decimals; halves go to the even neighbour."""
-    return composite("RoundBackward1", lambda x: np.round(x, decimals), input) if decimals else round_(input)
+    if not decimals or input.dtype.kind in "biu":
+        return round_(input)
+    return step("RoundBackward1", composite("RoundBackward1", lambda x: np.round(x, decimals), input.detach()), input)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -337,9 +346,14 @@ def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: float) -> Tensor:
-    """Put a value where the mask holds."""
-    return composite("MaskedFillBackward0", lambda x, m: np.where(m, value, x).astype(x.dtype), input, mask)
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Put a value, a number or a tensor of one, where the mask holds."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeMismatchError(
+            f"masked_fill puts one value everywhere, and was given a tensor of shape {tuple(value.shape)}: "
+            "torch.where(mask, value, x) chooses element by element"
+        )
+    return composite("MaskedFillBackward0", lambda x, m, v: np.where(m, v, x).astype(x.dtype), input, mask, value)
 
 
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import bind
-from fad.eager.composite import composite
+from fad.eager.composite import composite, of_tensors
 from fad.eager.operators import of_ranks
 from fad.eager.records import placed
 from fad.eager.tensor import Tensor, through
@@ -32,16 +32,7 @@ def _as(name: str, fun: Callable, linear: bool = False) -> Callable:
     """Return a function of tensors, given in the order of PyTorch; other arguments go on as they are."""
 
     def call(*args, **kwargs):
-        places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-
-        def of_values(*values):
-            full = list(args)
-            for i, v in zip(places, values, strict=True):
-                full[i] = v
-            y = fun(*full, **kwargs)
-            return tuple(y) if isinstance(y, (tuple, list)) else y
-
-        return composite(_titled(name), of_values, *[args[i] for i in places], linear=linear)
+        return of_tensors(_titled(name), fun, args, kwargs, linear)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return PyTorch's {name} of tensors, as NumPy or fad computes it."
@@ -63,7 +54,7 @@ sinc, hypot, logaddexp = _as("sinc", np.sinc), _as("hypot", np.hypot), _as("loga
 nan_to_num = _as("nan_to_num", lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, True, nan, posinf, neginf))
 imag, angle = _as("imag", np.imag, linear=True), _as("angle", np.angle)
 _real, _conj = _as("real", np.real, linear=True), _as("conj", np.conj, linear=True)
-lerp = _as("lerp", lambda start, end, weight: start + weight * (end - start))
+lerp = _as("lerp", lambda input, end, weight: input + weight * (end - input))
 addcmul = _as("addcmul", lambda x, a, b, value=1.0: x + value * a * b)
 addcdiv = _as("addcdiv", lambda x, a, b, value=1.0: x + value * a / b)
 baddbmm = of_ranks(_as("baddbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b)), None, 3, 3)

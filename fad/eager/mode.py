@@ -71,6 +71,18 @@ def transformed(fun: Callable) -> Callable:
     return run
 
 
+class NeedsHistory(BaseException):
+    """Raised by `autograd.grad` inside a transform of `torch.func`, which then runs its function with a history.
+
+    No Exception: it goes past the handlers of the function itself.
+    """
+
+
+# What `autograd.grad` finds when it is asked about a value traced by reverse mode.
+OUTSIDE, WITHOUT_HISTORY, WITH_HISTORY = range(3)
+inside: ContextVar[int] = ContextVar("inside", default=OUTSIDE)
+
+
 def visible(x: Any) -> Any:
     """Return a traced value as the transforms may see it that now is computed: `no_grad` hides it from older ones."""
     before, _ = _hidden.get()

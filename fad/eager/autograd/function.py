@@ -92,7 +92,11 @@ class Function:
         if not any(needed):
             return out
         outs = out if type(out) is tuple else (out,)
-        ys = tuple(Tensor(y.value) if isinstance(y, Tensor) else y for y in outs)
+        seen = outs
+        if any(isinstance(x, Tensor) and type(x.value) is Tracer for x in args):  # a transform follows the rule too
+            found = cls._in_transform(tuple(Tensor(x.value) if isinstance(x, Tensor) else x for x in args))
+            seen = found if type(found) is tuple else (found,)
+        ys = tuple(Tensor(y.value) if isinstance(y, Tensor) else y for y in seen)
         rec = cls._record(ctx, args, nodes, outs)
         for i, (y, before) in enumerate(zip(ys, outs, strict=True)):
             if isinstance(y, Tensor) and y.dtype.kind in "fc" and id(before) not in ctx._constant:
