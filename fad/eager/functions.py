@@ -16,7 +16,7 @@ from fad.eager.composite import composite, step
 from fad.eager.creation import get_default_dtype
 from fad.eager.operators import bmm, convert, dot, matmul, mm, mv, of_ranks, run  # noqa: F401  (some by their names, below)
 from fad.eager.records import placed
-from fad.eager.shaping import unsqueeze
+from fad.eager.shaping import reshape, unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
 from fad.errors import ShapeMismatchError
 from fad.nn import fused
@@ -145,6 +145,31 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         kind = int64 if float_dtype is None and not isinstance(input, bool) else float_dtype
         return composite("WhereBackward0", np.where, condition, np.asarray(input, kind), np.asarray(other, kind))
     return composite("WhereBackward0", np.where, condition, input, other)
+
+
+# --- along axes ---------------------------------------------------------------------------------------------------
+
+
+def of_numbers(fun: Callable, always: bool = False) -> Callable:
+    """Return a function along an axis that takes single numbers too: they have axis 0, or -1, as well.
+
+    Without arguments most functions need no axis; those that do `always` take them as vectors of one.
+    """
+
+    def call(input, *args, **kwargs):
+        if input.ndim or not (always or args or kwargs) or isinstance(next(iter(args), None), Tensor):
+            return fun(input, *args, **kwargs)
+        return _as_numbers(fun(reshape(input, 1), *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = fun.__doc__
+    return call
+
+
+def _as_numbers(y: Any) -> Any:
+    if isinstance(y, tuple):
+        return type(y)(*map(_as_numbers, y)) if hasattr(y, "_fields") else tuple(map(_as_numbers, y))
+    return reshape(y, ()) if y.value.size == 1 else y
 
 
 # --- reductions ---------------------------------------------------------------------------------------------------
@@ -344,6 +369,9 @@ def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     """Return the logarithm of the softmax along an axis."""
     input = input if dtype is None else convert(input, np.dtype(dtype))
     return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
+
+
+softmax, log_softmax = of_numbers(softmax, True), of_numbers(log_softmax, True)
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:

@@ -46,6 +46,13 @@ _OVER_AXES = (
 )  # fmt: skip
 
 
+_NOT_OF_NUMBERS = (
+    "cat", "chunk", "diff", "flatten", "gather", "index_select", "log_softmax", "softmax", "split", "squeeze", "stack",
+    "unbind", "unsqueeze",
+)  # fmt: skip
+_NEED_AN_AXIS = ("argsort", "kthvalue", "sort", "topk")
+
+
 def _in_words(fun: Callable) -> Callable:
     """Let a function take NumPy's words for its arguments too."""
 
@@ -235,7 +242,9 @@ def _install() -> None:
         names[name] = _bits(name, fun)
         setattr(Tensor, name, names[name])
     for name in _OVER_AXES:
-        names[name] = _in_words(_found(name))
+        fun = _found(name)
+        fun = fun if name in _NOT_OF_NUMBERS else functions.of_numbers(fun, name in _NEED_AN_AXIS)
+        names[name] = _in_words(fun)
         if hasattr(Tensor, name):
             setattr(Tensor, name, names[name])
     for name in ("bitwise_not", "signbit", "isposinf", "isneginf", "is_nonzero"):

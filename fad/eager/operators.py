@@ -85,7 +85,7 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
     if x is NotImplemented or y is NotImplemented:
         return NotImplemented
     dtype = common_dtype(x, y)
-    if prim.name == "divide" and dtype.kind in "biu":
+    if prim.name in ("divide", "arctan2") and dtype.kind in "biu":
         dtype = float32
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
@@ -179,6 +179,8 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
                 return mixed(prim, x, y)
             z = forward(a, b)
             if (p is None and q is None) or px is None or py is None or not is_recording():
+                if z.dtype.kind == "f" and a.dtype.kind in "biu":
+                    return mixed(prim, x, y)
                 return run(prim, x, y) if p is not None or q is not None or z.dtype.kind == "i" else Tensor(z)
             if type(z) is Tracer:
                 return run(prim, x, y)

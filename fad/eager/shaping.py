@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from fad.eager.composite import composite
 from fad.eager.operators import run
 from fad.eager.tensor import Tensor, memory
-from fad.eager.views import note_view
+from fad.eager.views import above, note_view
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import getitem_p, is_basic, split_index
 from fad.ops.structural import broadcast_p, inverse, normalize_axes, normalize_axis, reshape_p, transpose_p
@@ -52,6 +52,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if not input.ndim:
         return reshape(input, 1)
     a, b = normalize_axis(start_dim, input.ndim), normalize_axis(end_dim, input.ndim)
+    if a == b:
+        return input
     n = 1
     for d in input.shape[a : b + 1]:
         n *= d
@@ -272,19 +274,22 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """Return the elements in another shape, in the same memory."""
     y = reshape(self, *shape)
     value = self.value
-    if type(value) is np.ndarray and value.size and not np.may_share_memory(y.value, value):
+    if type(value) is not np.ndarray or not value.size or np.may_share_memory(y.value, value):
+        return y
+    if above(self) is not None:
         raise ShapeMismatchError(
             f"the memory of a tensor of shape {tuple(self.shape)} and strides {self.stride()} cannot be viewed in the "
             f"shape {tuple(y.shape)}: write x.reshape(...), which copies where it must"
         )
-    return y
+    self.value = np.ascontiguousarray(value)  # a result whose elements NumPy happened to put in another order
+    return reshape(self, *shape)
 
 
 for _function in (reshape, flatten, permute, transpose, t, squeeze, unsqueeze, expand, repeat, split, chunk, unbind,
                   movedim, narrow, diagonal, unfold, view):  # fmt: skip
     setattr(Tensor, _function.__name__, _function)
 Tensor.swapaxes = Tensor.swapdims = swapaxes = swapdims = transpose
-Tensor.ravel = flatten
+Tensor.ravel = lambda self: reshape(self, -1)
 Tensor.T = property(lambda self: permute(self, tuple(range(self.ndim))[::-1]))
 Tensor.mT = property(lambda self: transpose(self, -1, -2))
 Tensor.view_as = lambda self, other: view(self, *other.shape)

@@ -327,7 +327,8 @@ BY_PRIMITIVE: dict[Primitive, Callable] = {}
 
 def _keep(t: Tensor | None, g: Any) -> None:
     if t is not None:
-        t._grad = wrap(g if type(g) is Tracer else np.array(g))
+        old = getattr(t, "_grad", None)
+        t._grad = wrap(g if type(g) is Tracer else np.array(g)) if old is None else wrap(lowered(old) + g)
 
 
 def _register_prehook(self: Node, hook: Callable) -> Handle:

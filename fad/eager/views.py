@@ -52,11 +52,10 @@ def views(top: Tensor) -> Iterator[Tensor]:
 
 
 def renew(x: Tensor) -> None:
-    """Give the other views of the memory of `x`, whose history was just changed, the history that they show now."""
-    line_up = chain(x)
-    for y in views(line_up[-1]):
+    """Give the views of the memory of `x`, whose history was just changed, the history that they show now."""
+    for y in views(chain(x)[-1]):
         step = above(y)
-        if step is None or any(y is z for z in line_up) or (y.node is not None and y.node[0] == LEAF):
+        if step is None or (y.node is not None and y.node[0] == LEAF):
             continue
         base, (how, detail) = step  # views are listed in the order in which they were taken, so the base is done
         if how == "index":

@@ -33,7 +33,7 @@ def hooked(order):
 
 
 @pytest.mark.parametrize(
-    "order, expected",
+    ("order", "expected"),
     [
         (["retain", "hook"], (2, 2)),
         (["hook", "retain"], (2, 2)),
@@ -127,7 +127,7 @@ def test_rounding_whole_numbers_gives_whole_numbers():
 
 
 @pytest.mark.parametrize(
-    "name, shapes",
+    ("name", "shapes"),
     [
         ("dot", [(2, 2), (2,)]), ("dot", [(2, 2), (2, 2)]), ("mv", [(2, 2), (2, 2)]), ("mv", [(2,), (2,)]),
         ("mm", [(2, 2), (2,)]), ("mm", [(2, 2, 2), (2, 2)]), ("bmm", [(2, 2), (2, 2)]), ("vdot", [(2, 2), (2, 2)]),
@@ -170,7 +170,8 @@ def test_a_loss_takes_weights_by_name():
 
 
 def test_options_that_are_tensors_have_gradients():
-    by_start, by_end, by_weight = gradients(lambda a, b, w: torch.lerp(a, b, weight=w), [1.0, 2.0], [3.0, 5.0], [0.5] * 2)
+    towards = lambda a, b, w: torch.lerp(a, b, weight=w)
+    by_start, by_end, by_weight = gradients(towards, [1.0, 2.0], [3.0, 5.0], [0.5, 0.5])
     assert by_start.tolist() == [0.5, 0.5]
     assert by_end.tolist() == [0.5, 0.5]
     assert by_weight.tolist() == [2.0, 3.0]
@@ -187,7 +188,7 @@ def test_masked_fill_takes_a_number_or_a_tensor_of_one(kind):
     assert x.grad.tolist() == [0.0, 3.0]
     if kind == "tracked":
         assert value.grad.item() == 3.0
-    with pytest.raises(ShapeMismatchError, match="torch.where"):
+    with pytest.raises(ShapeMismatchError, match="chooses element by element"):
         x.masked_fill(torch.tensor([True, False]), torch.zeros(2))
 
 
@@ -206,7 +207,7 @@ def test_a_cycle_may_step_once_after_its_last_step(strategy):
 
 
 @pytest.mark.parametrize(
-    "fun, expected",
+    ("fun", "expected"),
     [
         (lambda a: a * torch.ones(2), "float32"),  # a single number gives way to a vector
         (lambda a: a * torch.tensor(2.0), "float64"),
@@ -266,3 +267,85 @@ def test_a_rule_of_ones_own_holds_for_a_transform_around_a_history_too():
         return y.sum()
 
     assert fad.grad(f)(np.ones(2, np.float32)).tolist() == [10.0, 10.0]
+
+
+# --- found by the fuzzer ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "amax", "amin", "logsumexp", "softmax", "log_softmax", "cumsum"]
+)
+def test_a_single_number_has_an_axis_0(name, dim):
+    x = torch.tensor(0.5, requires_grad=True)
+    y = getattr(x, name)(dim)
+    assert y.shape == getattr(torch, name)(x, dim).shape == ()
+    y.backward()
+    assert x.grad.item() == (0.0 if "soft" in name else 1.0)
+    assert torch.vmap(lambda x: getattr(x, name)(dim))(torch.ones(2)).shape == (2,)
+    with pytest.raises(np.exceptions.AxisError):
+        getattr(x, name)(1)
+
+
+def test_choices_along_the_axis_of_a_single_number_are_numbers():
+    x = torch.tensor(0.5)
+    for pair in (x.max(0), x.sort(), x.topk(1), x.median(0), torch.min(x, -1, keepdim=True)):
+        assert [t.shape for t in pair] == [(), ()]
+        assert [t.item() for t in pair] == [0.5, 0]
+
+
+def test_the_quotient_of_whole_numbers_is_float32():
+    x = torch.arange(3)
+    assert (x / (x + 1)).dtype == torch.float32
+    assert torch.atan2(x, x + 1).dtype == torch.float32
+
+
+def test_a_retained_gradient_adds_up_over_passes():
+    y = torch.ones(2, requires_grad=True) * 2
+    y.retain_grad()
+    (y * y).sum().backward(retain_graph=True)
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [7.0, 7.0]
+
+
+def test_autograd_grad_runs_hooks_on_the_way_to_its_inputs_only():
+    x = torch.ones(2, requires_grad=True)
+    seen = []
+    on, off = x * 2, x * 3
+    on.register_hook(lambda g: seen.append("on"))
+    off.register_hook(lambda g: seen.append("off"))
+    off.retain_grad()
+    torch.autograd.grad((on + off).sum(), on, retain_graph=True)
+    assert seen == ["on"]
+    assert off.grad is None
+    torch.autograd.grad((on + off).sum(), x, create_graph=True)
+    assert sorted(seen) == ["off", "on", "on"]
+
+
+def test_a_retained_gradient_sees_what_goes_through_a_view_that_was_filled():
+    y = torch.ones(2, requires_grad=True) * 2
+    y.retain_grad()
+    view = y.view(2, 1)
+    view.fill_(0.5)
+    view.sum().backward()
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
+def test_flattening_what_is_flat_returns_the_tensor_itself():
+    x = torch.ones(3)
+    assert x.flatten() is x
+
+
+def test_a_mean_keeps_no_values_and_may_be_passed_through_twice():
+    x = torch.tensor([1.0, 3.0], requires_grad=True)
+    y = x.mean()
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_result_in_another_order_of_memory_can_still_be_viewed():
+    x = torch.ones(2, 3, 4).transpose(0, 2)
+    y = x.prod(1)
+    y.view(-1).mul_(2)
+    assert y.sum().item() == 16.0

@@ -1,12 +1,12 @@
-"""What PyTorch cuts from a derivative is cut inside transforms too: `detach`, `.data`, `no_grad`, numbers and copies."""
+"""What PyTorch cuts from a derivative is cut inside transforms: `detach`, `.data`, `no_grad`, numbers and copies."""
 
 import numpy as np
 import pytest
 
 import fad
 import fad.eager as torch
-from fad.errors import BatchedValueError, TracerConversionError
 from fad.eager.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from fad.errors import BatchedValueError, TracerConversionError
 
 X = [1.0, 2.0]
 

@@ -172,7 +172,9 @@ def test_view_never_copies():
         torch.tensor(MATRIX).t().view(12)
 
 
-@pytest.mark.parametrize("method, args", [("unsqueeze_", (0,)), ("t_", ()), ("transpose_", (0, 1)), ("squeeze_", ())])
+@pytest.mark.parametrize(
+    ("method", "args"), [("unsqueeze_", (0,)), ("t_", ()), ("transpose_", (0, 1)), ("squeeze_", ())]
+)
 def test_a_new_shape_in_place_keeps_the_history_also_without_recording(method, args):
     a, b = leaf_and_copy()
     with torch.no_grad():
