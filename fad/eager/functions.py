@@ -86,8 +86,9 @@ abs = Tensor.__abs__
 
 
 def sign(input: Tensor) -> Tensor:
-    """Return the sign of each element; the derivative is zero."""
-    return step("SignBackward0", composite("SignBackward0", np.sign, input.detach()), input)
+    """Return the sign of each element, 0 for NaN; the derivative is zero."""
+    signs = np.sign if input.dtype.kind in "biuc" else lambda x: np.nan_to_num(np.sign(x))
+    return step("SignBackward0", composite("SignBackward0", signs, input.detach()), input)
 
 
 rsqrt = _unary_as("RsqrtBackward0", lambda x: 1.0 / np.sqrt(x))

@@ -294,6 +294,10 @@ def test_choices_along_the_axis_of_a_single_number_are_numbers():
         assert [t.item() for t in pair] == [0.5, 0]
 
 
+def test_the_sign_of_nan_is_0():
+    assert torch.sign(torch.tensor([float("nan"), -2.0, 0.0])).tolist() == [0.0, -1.0, 0.0]
+
+
 def test_the_quotient_of_whole_numbers_is_float32():
     x = torch.arange(3)
     assert (x / (x + 1)).dtype == torch.float32

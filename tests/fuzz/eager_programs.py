@@ -303,8 +303,9 @@ class Generator:
             self.add(f"{loss}.backward({self.options()})")
 
     def gradient(self) -> None:
+        # Not of a view by a view: for PyTorch all views are taken from the tensor at the top.
         x, y = self.pick(tracked=True), self.pick(tracked=True)
-        if x is not None and y is not None:
+        if x is not None and y is not None and y not in self.views:
             new = self.fresh()
             self.given.add(new)
             options = ", ".join(o for o in ("allow_unused=True, materialize_grads=True", "retain_graph=True") if o)

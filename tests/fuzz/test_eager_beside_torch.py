@@ -25,6 +25,7 @@ STRICTER = (
     "modified by an inplace operation", "A view was created in no_grad mode", "is a view and is being modified inplace",
     "is a view and its base or another view", "a view of a leaf Variable", "more than one element of the written-to",
     "some elements of the input tensor and the written-to", "backward through the graph a second time",
+    "view size is not compatible",
 )  # fmt: skip
 
 
