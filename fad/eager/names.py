@@ -214,7 +214,7 @@ def _reshaped(name: str) -> Callable:
 
 def fill_diagonal_(self: Tensor, fill_value: float) -> Tensor:
     """Put a value on the diagonal, and return the tensor."""
-    places = np.arange(min(self.shape))
+    places = np.arange(int(np.min(self.shape)))
     assign(self, (places,) * self.ndim, fill_value)
     return self
 
