@@ -196,13 +196,6 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return placed(input[(*(slice(None),) * (dim % input.ndim), index)])
 
 
-def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return the windows of a size along an axis, each `step` after the one before; they go into a new last axis."""
-    axis = dimension % self.ndim
-    places = np.arange(0, self.shape[axis] - size + 1, step)[:, None] + np.arange(size)
-    return composite("UnfoldBackward0", lambda x: np.moveaxis(np.take(x, places, axis=axis), axis + 1, -1), self)
-
-
 # --- what has no derivative -----------------------------------------------------------------------------------------
 
 
@@ -258,6 +251,5 @@ _METHODS = [
 ]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
-Tensor.unfold = unfold
 
 __all__ = [*_METHODS, "bucketize"]

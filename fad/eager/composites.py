@@ -13,7 +13,9 @@ import numpy as np
 from fad.eager.composite import composite
 from fad.eager.functions import mul, softmax
 from fad.eager.further import _as, _special, fft, linalg
+from fad.eager.operators import of_ranks
 from fad.eager.records import placed
+from fad.eager.shaping import diagonal
 from fad.eager.tensor import Tensor, through
 
 # --- elementwise ----------------------------------------------------------------------------------------------------
@@ -56,10 +58,10 @@ def _renormed(x: Any, p: float, dim: int, most: float) -> Any:
 # --- products -------------------------------------------------------------------------------------------------------
 
 inner = _as("inner", np.inner)
-vdot = _as("vdot", lambda x, y: np.sum(np.conj(x) * y))
-addmv = _as("addmv", lambda x, a, v, beta=1, alpha=1: beta * x + alpha * (a @ v))
-addr = _as("addr", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b))
-addbmm = _as("addbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.sum(a @ b, axis=0))
+vdot = of_ranks(_as("vdot", lambda x, y: np.sum(np.conj(x) * y)), 1, 1)
+addmv = of_ranks(_as("addmv", lambda x, a, v, beta=1, alpha=1: beta * x + alpha * (a @ v)), None, 2, 1)
+addr = of_ranks(_as("addr", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b)), None, 1, 1)
+addbmm = of_ranks(_as("addbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.sum(a @ b, axis=0)), None, 3, 3)
 matrix_power = _as("matrix_power", np.linalg.matrix_power)
 trapezoid = _as("trapezoid", lambda y, x=None, dx=1.0, dim=-1: np.trapezoid(y, x, dx, dim))
 cov = _as("cov", lambda x, correction=1: np.cov(x, ddof=correction).astype(x.dtype))
@@ -113,9 +115,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 # --- arranging ------------------------------------------------------------------------------------------------------
 
-rot90 = _as("rot90", lambda x, k=1, dims=(0, 1): np.rot90(x, k, tuple(dims)))
-fliplr, flipud = _as("fliplr", np.fliplr), _as("flipud", np.flipud)
-atleast_3d = _as("atleast_3d", np.atleast_3d)
+rot90 = _as("rot90", lambda x, k=1, dims=(0, 1): np.rot90(x, k, tuple(dims)), linear=True)
+fliplr, flipud = _as("fliplr", np.fliplr, linear=True), _as("flipud", np.flipud, linear=True)
 diagflat = _as("diagflat", lambda x, offset=0: np.diag(x.reshape(-1), offset))
 
 
@@ -181,7 +182,6 @@ _LINALG: dict[str, Callable] = {
     "matrix_exp": lambda x: _scipy_linalg("expm", x),
     "cross": lambda x, y, dim=-1: np.cross(x, y, axis=dim),
     "vecdot": lambda x, y, dim=-1: np.sum(np.conj(x) * y, axis=dim),
-    "diagonal": lambda x, offset=0, dim1=-2, dim2=-1: np.diagonal(x, offset, dim1, dim2).copy(),
     "eigvals": np.linalg.eigvals,
     "eig": np.linalg.eig,
     "tensorsolve": np.linalg.tensorsolve,
@@ -237,6 +237,7 @@ def cholesky_solve(b: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 linalg.solve_triangular, linalg.matrix_rank, linalg.lstsq = _triangular, _matrix_rank, _lstsq
 linalg.LinAlgError = np.linalg.LinAlgError
+linalg.diagonal = lambda x, *, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2)
 linalg.matmul = lambda a, b: placed(a @ b)
 matrix_exp, slogdet, pinverse = linalg.matrix_exp, linalg.slogdet, linalg.pinv
 qr, cholesky, logdet = linalg.qr, linalg.cholesky, _as("logdet", lambda x: np.linalg.slogdet(x)[1])
@@ -277,6 +278,6 @@ for _name in _METHODS:
 Tensor.polygamma = lambda self, n: polygamma(n, self)
 
 __all__ = [
-    *_METHODS, "atleast_3d", "block_diag", "cartesian_prod", "chain_matmul", "combinations", "complex", "gradient",
+    *_METHODS, "block_diag", "cartesian_prod", "chain_matmul", "combinations", "complex", "gradient",
     "polar", "polygamma", "special", "trapezoid", "vander", "view_as_complex", "view_as_real",
 ]  # fmt: skip

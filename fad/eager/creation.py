@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer
+from fad.core.tracer import Tracer, stop_gradient
 from fad.eager.chance import generator
 from fad.eager.operators import convert
 from fad.eager.tensor import Tensor, float32, int64, wrap
@@ -36,9 +36,10 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False, device:
     >>> tensor([1.0, 2.0], requires_grad=True)
     tensor([1., 2.], requires_grad=True)
     """
-    data = wrap(data) if type(data) is Tracer else data
-    if isinstance(data, Tensor):
-        x = data.value
+    if type(data) is Tracer:  # an array of the program that is transformed, which keeps its derivative
+        x = wrap(data).value
+    elif isinstance(data, Tensor):
+        x = stop_gradient(data.value)
     elif isinstance(data, (np.ndarray, np.generic)):
         x = np.asarray(data)
     else:

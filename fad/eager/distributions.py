@@ -14,10 +14,11 @@ from fad.eager import functions as f
 from fad.eager.chance import generator
 from fad.eager.composites import linalg
 from fad.eager.creation import as_tensor, bernoulli, multinomial, randn
-from fad.eager.further import broadcast_tensors, diagonal, digamma, lgamma
+from fad.eager.further import digamma, lgamma
 from fad.eager.missing import explained
 from fad.eager.mode import no_grad
 from fad.eager.nn import functional as F
+from fad.eager.shaping import broadcast_tensors, diagonal
 from fad.eager.tensor import Tensor
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)

@@ -20,7 +20,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.eager.errors import BackwardError
-from fad.eager.mode import is_grad_enabled
+from fad.eager.mode import is_recording
 from fad.eager.records import (
     BIRTH,
     BOTH,
@@ -108,7 +108,7 @@ def lift(value: Any, rec: Any, trace: EagerTrace = EAGER) -> Any:
 
 def apply(prim: Any, values: list, nodes: list, params: dict) -> tuple:
     """Run an operation on values with their records; return the result and its record (tuples if it has several)."""
-    if prim.flat or not is_grad_enabled() or not any(n is not None for n in nodes):
+    if prim.flat or not is_recording() or not any(n is not None for n in nodes):
         y = bind(prim, *values, **params)
         return (tuple(y), (None,) * len(y)) if prim.multi else (y, None)
     if any(type(v) is Tracer for v in values):
@@ -232,7 +232,7 @@ class Sweep:
         g, rec = cts.pop(b), recs.pop(b)
         while True:
             kind = rec[KIND]
-            if rec[HOOKS] is not None:
+            if rec[HOOKS] is not None and (wanted is None or self._is_on_the_way(rec)):
                 g = run_hooks(rec, densify(g))
             if wanted is not None:
                 if b in wanted:
@@ -308,7 +308,7 @@ class Sweep:
         while self.heap:
             b = -heappop(self.heap)
             g, rec = self.cts.pop(b), self.recs.pop(b)
-            if rec[HOOKS] is not None:
+            if rec[HOOKS] is not None and (self.wanted is None or self._is_on_the_way(rec)):
                 g = run_hooks(rec, densify(g))
             if self.wanted is not None:
                 if b in self.wanted:
@@ -328,6 +328,19 @@ class Sweep:
                     self.cts[j] = self.cts[j] + c
                 else:
                     self.seed(p, c)
+
+    def _is_on_the_way(self, rec: list) -> bool:
+        """Return whether a record that is wanted lies behind one, so that the hooks of that one run."""
+        waiting, seen = [rec], set()
+        while waiting:
+            rec = waiting.pop()
+            b = rec[BIRTH]
+            if b in self.wanted:
+                return True
+            if b > self.oldest and b not in seen:
+                seen.add(b)
+                waiting += [p for p in parents(rec) if p is not None]
+        return False
 
     def _watched(self, watcher: watched.Watcher, rec: list, g: Any, lifted: Callable | None) -> list:
         """Run one rule under the eyes of a watcher."""
@@ -407,6 +420,8 @@ def _free(rec: list) -> None:
         if rec[7] is not None or any(type(x) is not ShapeDtypeStruct for x in rec[8]):
             rec[KIND], rec[7], rec[8] = -kind, len(rec[7]) * (None,) if kind == MULTI else None, ()
     elif kind in (CALL, MULTI):
+        if kind == CALL and not rec[7].saved:
+            return
         rec[KIND], rec[7] = -kind, Pullback(None, None, (), rec[7].count)
     elif kind == UNARY:
         if rec[8] is not None or rec[9] is not None:
@@ -446,7 +461,8 @@ def turned(g: Any) -> Any:
 def run_hooks(rec: list, g: Any) -> Any:
     """Call the hooks of a record in order; what one returns takes the place of the gradient."""
     g = turned(g)
-    for hook in list(rec[HOOKS].values()):
-        new = hook(g)
+    hooks = rec[HOOKS]
+    for key in sorted(hooks):  # in the order of their stages
+        new = hooks[key](g)
         g = g if new is None else new
     return turned(g)

@@ -9,19 +9,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from fad import tree
+from fad.core.tracer import Tracer
 from fad.eager.chance import refusing
+from fad.eager.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transformed
 from fad.eager.nn.module import Module
 from fad.eager.shaping import stack
-from fad.eager.tensor import Tensor
+from fad.eager.tensor import Tensor, is_tensor
 from fad.transforms import grad as gradients
 from fad.transforms import jacobian
 from fad.transforms import jvp as forward_mode
 from fad.transforms import vjp as reverse_mode
 from fad.transforms import vmap as batching
 from fad.transforms.linearize import linearize
+from fad.transforms.tape import Recorder
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
@@ -29,9 +34,35 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _reverse(func: Callable) -> Callable:
+    """Return a function for reverse mode, which runs with a history of tensors if it calls `autograd.grad` itself."""
+    if not callable(func):
+        return func
+
+    @functools.wraps(func, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before = inside.get()
+        try:
+            inside.set(WITHOUT_HISTORY)
+            return func(*args, **kwargs)
+        except NeedsHistory:
+            inside.set(WITH_HISTORY)
+            args, kwargs = tree.map(_with_history, (args, kwargs), is_leaf=is_tensor)
+            return tree.map(lambda x: Tensor(x.value) if is_tensor(x) else x, func(*args, **kwargs), is_leaf=is_tensor)
+        finally:
+            inside.set(before)
+
+    return transformed(run)
+
+
+def _with_history(x: Any) -> Any:
+    traced = is_tensor(x) and type(x.value) is Tracer and isinstance(x.value.trace, Recorder)
+    return Tensor(x.value).requires_grad_() if traced else x
+
+
 def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
     """Return a function that computes the gradient of `func`, or ``(gradient, aux)``: :func:`fad.grad`."""
-    return gradients.grad(func, argnums, has_aux)
+    return gradients.grad(_reverse(func), argnums, has_aux)
 
 
 def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
@@ -41,7 +72,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
     >>> grad_and_value(lambda x: (x**2).sum())(torch.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
-    both = gradients.value_and_grad(func, argnums, has_aux)
+    both = gradients.value_and_grad(_reverse(func), argnums, has_aux)
 
     def turned(*args: Any, **kwargs: Any) -> tuple:
         value, gradient = both(*args, **kwargs)
@@ -53,14 +84,12 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """Return ``(output, pullback)``, with ``has_aux`` ``(output, pullback, aux)``.
 
-    The pullback takes a tensor like the output (several, for a tuple), and returns one tensor for one primal, a tuple
-    for several.
+    The pullback takes one argument of the structure of the output, and returns a tuple with one entry per primal.
     """
-    out, pull, *aux = reverse_mode.vjp(func, *primals, has_aux=has_aux)
+    out, pull, *aux = reverse_mode.vjp(_reverse(func), *primals, has_aux=has_aux)
 
-    def pullback(*cotangents: Any, **options: Any) -> Any:
-        found = pull(cotangents[0] if len(cotangents) == 1 else cotangents)
-        return found[0] if len(primals) == 1 else found
+    def pullback(cotangents: Any, **options: Any) -> tuple:
+        return pull(cotangents)
 
     return (out, pullback, *aux)
 
@@ -72,7 +101,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 def jacrev(func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable:
     """Return a function that computes the Jacobian by reverse mode: :func:`fad.jacrev`."""
-    return jacobian.jacrev(func, argnums, has_aux, chunk_size=chunk_size)
+    return jacobian.jacrev(_reverse(func), argnums, has_aux, chunk_size=chunk_size)
 
 
 def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
@@ -82,7 +111,7 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, chunk_siz
 
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
     """Return a function that computes the matrix of second derivatives: :func:`fad.hessian`."""
-    return jacobian.hessian(func, argnums)
+    return jacobian.hessian(_reverse(func), argnums)
 
 
 def vmap(

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.composite import composite
+from fad.eager.composite import composite, step
 from fad.eager.creation import get_default_dtype
-from fad.eager.operators import convert, matmul, run
+from fad.eager.operators import bmm, convert, dot, matmul, mm, mv, of_ranks, run  # noqa: F401  (some by their names, below)
 from fad.eager.records import placed
-from fad.eager.shaping import unsqueeze
+from fad.eager.shaping import reshape, unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
+from fad.errors import ShapeMismatchError
 from fad.nn import fused
 from fad.ops import activation
 from fad.ops import elementwise as e
@@ -34,20 +35,16 @@ sin, cos, tan, exp, log, log2, log10, log1p, expm1, exp2, sqrt, tanh, sinh, cosh
         e.square, e.reciprocal, e.negative,
     )
 )  # fmt: skip
-asin, acos, atan, floor, ceil, isnan, isinf, isfinite, logical_not, trunc, round_ = (
+asin, acos, atan, isnan, isinf, isfinite, logical_not = (
     BY_PRIMITIVE[p]
     for p in (
         e.arcsin,
         e.arccos,
         e.arctan,
-        e.floor,
-        e.ceil,
         e.isnan,
         e.isinf,
         e.isfinite,
         e.logical_not,
-        e.trunc,
-        e.rint,
     )
 )
 mul, pow, maximum, minimum, atan2, fmod, remainder = (
@@ -70,8 +67,30 @@ def _unary_as(name: str, fun: Callable) -> Callable:
     return call
 
 
+def _step(name: str, prim: Any) -> Callable:
+    compute = BY_PRIMITIVE[prim]
+
+    def call(input):
+        whole = input.dtype.kind in "biu"
+        return step(name, clone(input) if whole else compute(input), input)
+
+    call.__name__ = call.__qualname__ = prim.name
+    call.__doc__ = f"Apply {prim.name} to each element; the derivative is zero."
+    BY_PRIMITIVE[prim] = call
+    return call
+
+
+floor, ceil, trunc = _step("FloorBackward0", e.floor), _step("CeilBackward0", e.ceil), _step("TruncBackward0", e.trunc)
+round_ = _step("RoundBackward0", e.rint)
 abs = Tensor.__abs__
-sign = _unary_as("SignBackward0", np.sign)
+
+
+def sign(input: Tensor) -> Tensor:
+    """Return the sign of each element, 0 for NaN; the derivative is zero."""
+    signs = np.sign if input.dtype.kind in "biuc" else lambda x: np.nan_to_num(np.sign(x))
+    return step("SignBackward0", composite("SignBackward0", signs, input.detach()), input)
+
+
 rsqrt = _unary_as("RsqrtBackward0", lambda x: 1.0 / np.sqrt(x))
 sigmoid, relu = BY_PRIMITIVE[activation.sigmoid], BY_PRIMITIVE[fused.relu]
 
@@ -93,10 +112,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode not in ("trunc", "floor"):
         raise ValueError(f"rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
     if rounding_mode == "floor":
-        return placed(input // other)
-    y = trunc(input / other)
-    kinds = {t.dtype.kind for t in (input, other) if isinstance(t, Tensor)}
-    return placed(y if kinds & {"f", "c"} else y.long())
+        y = input // other
+    else:
+        y = Tensor(trunc(input / other).value)
+        kinds = {t.dtype.kind for t in (input, other) if isinstance(t, Tensor)}
+        y = y if kinds & {"f", "c"} else y.long()
+    return step("DivBackward2", y, input, other)
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -111,7 +132,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def rounded(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to a number of decimals; halves go to the even neighbour."""
-    return composite("RoundBackward1", lambda x: np.round(x, decimals), input) if decimals else round_(input)
+    if not decimals or input.dtype.kind in "biu":
+        return round_(input)
+    return step("RoundBackward1", composite("RoundBackward1", lambda x: np.round(x, decimals), input.detach()), input)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -123,6 +146,31 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         kind = int64 if float_dtype is None and not isinstance(input, bool) else float_dtype
         return composite("WhereBackward0", np.where, condition, np.asarray(input, kind), np.asarray(other, kind))
     return composite("WhereBackward0", np.where, condition, input, other)
+
+
+# --- along axes ---------------------------------------------------------------------------------------------------
+
+
+def of_numbers(fun: Callable, always: bool = False) -> Callable:
+    """Return a function along an axis that takes single numbers too: they have axis 0, or -1, as well.
+
+    Without arguments most functions need no axis; those that do `always` take them as vectors of one.
+    """
+
+    def call(input, *args, **kwargs):
+        if input.ndim or not (always or args or kwargs) or isinstance(next(iter(args), None), Tensor):
+            return fun(input, *args, **kwargs)
+        return _as_numbers(fun(reshape(input, 1), *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = fun.__doc__
+    return call
+
+
+def _as_numbers(y: Any) -> Any:
+    if isinstance(y, tuple):
+        return type(y)(*map(_as_numbers, y)) if hasattr(y, "_fields") else tuple(map(_as_numbers, y))
+    return reshape(y, ()) if y.value.size == 1 else y
 
 
 # --- reductions ---------------------------------------------------------------------------------------------------
@@ -140,8 +188,9 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     input = input if dtype is None else convert(input, np.dtype(dtype))
     axis = reduced_axes(dim if type(dim) is not list else tuple(dim), input.ndim)
     return composite(
-        "MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input
-    )
+        "MeanBackward0" if dim is None else "MeanBackward1", lambda x: np.mean(x, axis, keepdims=keepdim), input,
+        linear=True,
+    )  # fmt: skip
 
 
 def _spread_of(name: str, function: Callable) -> Callable:
@@ -223,7 +272,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis."""
     input = input if dtype is None else convert(input, np.dtype(dtype))
-    return composite("CumsumBackward0", lambda x: np.cumsum(x, dim), input)
+    return composite("CumsumBackward0", lambda x: np.cumsum(x, dim), input, linear=True)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
@@ -248,12 +297,15 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
 
 # --- products -----------------------------------------------------------------------------------------------------
 
-mm = mv = bmm = dot = matmul
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def _outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return all products of the elements of two vectors."""
     return placed(unsqueeze(input, 1) * vec2)
+
+
+outer = of_ranks(_outer, 1, 1)
+outer.__name__ = outer.__qualname__ = "outer"
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
@@ -264,7 +316,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return ``beta * input + alpha * mat1 @ mat2``."""
-    product = mat1 @ mat2 if alpha == 1 else alpha * (mat1 @ mat2)
+    product = mm(mat1, mat2) if alpha == 1 else alpha * mm(mat1, mat2)
     return placed((input if beta == 1 else beta * input) + product)
 
 
@@ -278,6 +330,16 @@ def clone(input: Tensor) -> Tensor:
         if type(input.value) is not Tracer and input.node is None
         else run(e.positive, input)
     )
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """Return the tensor if its elements lie in order in memory, else a copy in which they do."""
+    value = self.value
+    if type(value) is not np.ndarray or value.flags.c_contiguous:
+        return self
+    y = clone(self)
+    y.value = np.ascontiguousarray(y.value)
+    return placed(y)
 
 
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -314,9 +376,17 @@ def log_softmax(input: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
     return run(fused.log_softmax_p, input, axis=normalize_axis(dim, input.ndim))
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: float) -> Tensor:
-    """Put a value where the mask holds."""
-    return composite("MaskedFillBackward0", lambda x, m: np.where(m, value, x).astype(x.dtype), input, mask)
+softmax, log_softmax = of_numbers(softmax, True), of_numbers(log_softmax, True)
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Put a value, a number or a tensor of one, where the mask holds."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeMismatchError(
+            f"masked_fill puts one value everywhere, and was given a tensor of shape {tuple(value.shape)}: "
+            "torch.where(mask, value, x) chooses element by element"
+        )
+    return composite("MaskedFillBackward0", lambda x, m, v: np.where(m, v, x).astype(x.dtype), input, mask, value)
 
 
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -345,7 +415,8 @@ def flip(input: Tensor, *numbers: Any, dims: Any = None) -> Tensor:
     """Turn axes the other way round: ``flip(x, 0, 1)`` or ``flip(x, dims=(0, 1))``."""
     dims = numbers if dims is None else dims
     dims = dims[0] if type(dims) is tuple and len(dims) == 1 else dims
-    return composite("FlipBackward0", lambda x: np.flip(x, tuple(dims) if type(dims) is list else dims), input)
+    axes = tuple(dims) if type(dims) is list else dims
+    return composite("FlipBackward0", lambda x: np.flip(x, axes), input, linear=True)
 
 
 _METHODS = [
@@ -365,7 +436,9 @@ Tensor.float, Tensor.double, Tensor.long, Tensor.int, Tensor.bool, Tensor.half =
     _to, ("float32", "float64", "int64", "int32", "bool", "float16")
 )
 Tensor.type = lambda self, dtype=None: dtype_name(self.dtype) if dtype is None else convert(self, np.dtype(dtype))
-Tensor.cpu = Tensor.contiguous = lambda self: self
+Tensor.cpu = lambda self: self
+Tensor.contiguous = contiguous
+Tensor.__pos__ = lambda self: self
 Tensor.type_as = lambda self, other: convert(self, other.dtype)
 Tensor.size = lambda self, dim=None: self.shape if dim is None else self.shape[dim]
 Tensor.dim = Tensor.ndimension = lambda self: self.ndim
@@ -375,8 +448,6 @@ Tensor.is_complex = lambda self: self.dtype.kind == "c"
 Tensor.is_contiguous = lambda self: self.value.flags.c_contiguous
 Tensor.element_size = lambda self: self.dtype.itemsize
 Tensor.data_ptr = lambda self: self.detach().value.ctypes.data
-Tensor.real = property(lambda self: composite("RealBackward0", np.real, self))
-Tensor.imag = property(lambda self: composite("ImagBackward0", np.imag, self))
 
 
 def dtype_name(dtype: np.dtype) -> str:

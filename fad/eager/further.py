@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import bind
-from fad.eager.composite import composite
+from fad.eager.composite import composite, of_tensors
+from fad.eager.operators import of_ranks
 from fad.eager.records import placed
 from fad.eager.tensor import Tensor, through
 from fad.ops.indexing import add_p, set_p, split_index
@@ -27,20 +28,11 @@ def _titled(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
 
-def _as(name: str, fun: Callable) -> Callable:
+def _as(name: str, fun: Callable, linear: bool = False) -> Callable:
     """Return a function of tensors, given in the order of PyTorch; other arguments go on as they are."""
 
     def call(*args, **kwargs):
-        places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-
-        def of_values(*values):
-            full = list(args)
-            for i, v in zip(places, values, strict=True):
-                full[i] = v
-            y = fun(*full, **kwargs)
-            return tuple(y) if isinstance(y, (tuple, list)) else y
-
-        return composite(_titled(name), of_values, *[args[i] for i in places])
+        return of_tensors(_titled(name), fun, args, kwargs, linear)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return PyTorch's {name} of tensors, as NumPy or fad computes it."
@@ -60,17 +52,17 @@ erf, erfc = _as("erf", _special("erf")), _as("erfc", _special("erfc"))
 lgamma, digamma = _as("lgamma", _special("gammaln")), _as("digamma", _special("psi"))
 sinc, hypot, logaddexp = _as("sinc", np.sinc), _as("hypot", np.hypot), _as("logaddexp", np.logaddexp)
 nan_to_num = _as("nan_to_num", lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(x, True, nan, posinf, neginf))
-real, imag, conj, angle = _as("real", np.real), _as("imag", np.imag), _as("conj", np.conj), _as("angle", np.angle)
-lerp = _as("lerp", lambda start, end, weight: start + weight * (end - start))
+imag, angle = _as("imag", np.imag, linear=True), _as("angle", np.angle)
+_real, _conj = _as("real", np.real, linear=True), _as("conj", np.conj, linear=True)
+lerp = _as("lerp", lambda input, end, weight: input + weight * (end - input))
 addcmul = _as("addcmul", lambda x, a, b, value=1.0: x + value * a * b)
 addcdiv = _as("addcdiv", lambda x, a, b, value=1.0: x + value * a / b)
-baddbmm = _as("baddbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b))
+baddbmm = of_ranks(_as("baddbmm", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b)), None, 3, 3)
 kron = _as("kron", np.kron)
 cross = _as("cross", lambda x, y, dim=-1: np.cross(x, y, axis=dim))
 trace = _as("trace", np.trace)
-diagonal = _as("diagonal", lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2).copy())
 cumprod = _as("cumprod", lambda x, dim: np.cumprod(x, dim))
-diff = _as("diff", lambda x, n=1, dim=-1: np.diff(x, n, dim))
+diff = _as("diff", lambda x, n=1, dim=-1: np.diff(x, n, dim), linear=True)
 quantile = _as("quantile", lambda x, q, dim=None, keepdim=False: np.quantile(x, q, axis=dim, keepdims=keepdim))
 cdist = _as("cdist", lambda x, y, p=2.0: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, axis=-1))
 
@@ -87,7 +79,16 @@ dist = _as("dist", lambda x, y, p=2.0: np.linalg.norm((x - y).reshape(-1), p))
 nansum = _as("nansum", lambda x, dim=None, keepdim=False: np.nansum(x, axis=dim, keepdims=keepdim))
 nanmean = _as("nanmean", lambda x, dim=None, keepdim=False: np.nanmean(x, axis=dim, keepdims=keepdim))
 take_along_dim = _as("take_along_dim", lambda x, i, dim=None: np.take_along_axis(x, i, dim))
-atleast_1d, atleast_2d = _as("atleast_1d", np.atleast_1d), _as("atleast_2d", np.atleast_2d)
+
+
+def real(input: Tensor) -> Tensor:
+    """Return the real part; of a real tensor the tensor itself."""
+    return placed(_real(input)) if input.dtype.kind == "c" else input
+
+
+def conj(input: Tensor) -> Tensor:
+    """Return the complex conjugate; of a real tensor the tensor itself."""
+    return placed(_conj(input)) if input.dtype.kind == "c" else input
 
 
 def floor_divide(input: Any, other: Any) -> Tensor:
@@ -107,15 +108,12 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool = True, keepdim: boo
 
 # --- arranging -----------------------------------------------------------------------------------------------------
 
-movedim = _as("movedim", np.moveaxis)
-swapaxes = swapdims = _as("swapaxes", np.swapaxes)
-tile = _as("tile", lambda x, *dims: np.tile(x, dims[0] if isinstance(dims[0], (tuple, list)) else dims))
-roll = _as("roll", lambda x, shifts, dims=None: np.roll(x, shifts, axis=dims))
+tile = _as("tile", lambda x, *dims: np.tile(x, dims[0] if isinstance(dims[0], (tuple, list)) else dims), linear=True)
+roll = _as("roll", lambda x, shifts, dims=None: np.roll(x, shifts, axis=dims), linear=True)
 repeat_interleave = _as("repeat_interleave", lambda x, repeats, dim=None: np.repeat(x, repeats, axis=dim))
-narrow = _as("narrow", lambda x, dim, start, length: np.take(x, np.arange(start, start + length), axis=dim))
 
 
-diag_embed = _as("diag_embed", lambda x: x[..., None] * np.eye(x.shape[-1], dtype=x.dtype))
+diag_embed = _as("diag_embed", lambda x: x[..., None] * np.eye(x.shape[-1], dtype=x.dtype), linear=True)
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
@@ -135,7 +133,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 
 def _joined(name: str, fun: Callable) -> Callable:
-    join = _as(name, lambda *xs: fun(xs))
+    join = _as(name, lambda *xs: fun(xs), linear=True)
     call = lambda tensors: join(*tensors)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return the tensors joined as NumPy's {name} does."
@@ -144,17 +142,6 @@ def _joined(name: str, fun: Callable) -> Callable:
 
 vstack, hstack, dstack = _joined("vstack", np.vstack), _joined("hstack", np.hstack), _joined("dstack", np.dstack)
 column_stack = _joined("column_stack", np.column_stack)
-
-
-def broadcast_tensors(*tensors: Tensor) -> tuple:
-    """Return tensors repeated to their common shape."""
-    shape = np.broadcast_shapes(*(x.shape for x in tensors))
-    return tuple(placed(x.expand(shape)) for x in tensors)
-
-
-def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple:
-    """Return one tensor per vector: its elements at every point of their grid."""
-    return _as("meshgrid", lambda *xs: np.meshgrid(*xs, indexing=indexing))(*tensors)
 
 
 # --- sorting and choosing ------------------------------------------------------------------------------------------
@@ -286,15 +273,17 @@ _METHODS = [
     "acosh", "addcdiv", "addcmul", "angle", "argsort", "argwhere", "asinh", "atanh", "clamp_max", "clamp_min",
     "diag_embed", "dist", "erfinv", "floor_divide", "index_add", "logit", "median", "nanmean", "nansum",
     "take_along_dim", "unflatten", "xlogy", "conj", "count_nonzero", "cross", "cumprod", "det",
-    "diagonal", "diff", "digamma", "erf", "erfc", "hypot", "inverse", "kron", "lerp", "lgamma", "logaddexp",
-    "masked_select", "movedim", "nan_to_num", "narrow", "quantile", "repeat_interleave", "roll",
-    "scatter", "scatter_add", "sinc", "sort", "swapaxes", "take", "tile", "topk", "trace",
+    "diff", "digamma", "erf", "erfc", "hypot", "inverse", "kron", "lerp", "lgamma", "logaddexp",
+    "masked_select", "nan_to_num", "quantile", "repeat_interleave", "roll",
+    "scatter", "scatter_add", "sinc", "sort", "take", "tile", "topk", "trace",
 ]  # fmt: skip
 for _name in _METHODS:
     setattr(Tensor, _name, globals()[_name])
 
 __all__ = [
-    *_METHODS, "Sorted", "atleast_1d", "atleast_2d", "baddbmm", "broadcast_tensors", "cdist", "column_stack", "dstack",
-    "fft", "hstack", "imag", "isin", "linalg", "meshgrid", "real", "searchsorted", "std_mean", "swapdims", "tensordot",
+    *_METHODS, "Sorted", "baddbmm", "cdist", "column_stack", "dstack",
+    "fft", "hstack", "imag", "isin", "linalg", "real", "searchsorted", "std_mean", "tensordot",
     "tril_indices", "triu_indices", "var_mean", "vstack",
 ]  # fmt: skip
+
+Tensor.real, Tensor.imag = property(real), property(imag)

@@ -17,18 +17,18 @@ from fad.eager import functions as f
 from fad.eager.composite import composite
 from fad.eager.engine import GENERAL
 from fad.eager.errors import InPlaceError
-from fad.eager.mode import is_grad_enabled
+from fad.eager.mode import is_recording
 from fad.eager.records import LEAF, births, is_leaf, note_change, placed, saved_in, user_frame
 from fad.eager.shaping import plain_index, reshape
-from fad.eager.tensor import Tensor
-from fad.eager.views import above, chain, renew, seen_elsewhere
+from fad.eager.tensor import Tensor, memory
+from fad.eager.views import above, chain, renew, seen_elsewhere, set_node
 from fad.errors import ShapeMismatchError
 from fad.ops.indexing import set_p, split_index
 from fad.ops.structural import astype_p
 
 
 def _refuse_leaf(x: Tensor) -> None:
-    if is_grad_enabled() and x.node is not None and x.node[0] == LEAF:
+    if is_recording() and x.node is not None and x.node[0] == LEAF:
         raise InPlaceError(
             "a leaf that requires grad was to be changed in place, and its gradient would have no meaning. "
             "To update a parameter, write the change under `with torch.no_grad():`; "
@@ -51,13 +51,14 @@ def _refuse_view(x: Tensor) -> None:
 
 def _set_history(x: Tensor, node: Any) -> None:
     """Give a tensor a new record, and the tensor that it is a view of one that says so."""
-    x.node = node
+    set_node(x, node)
     step = above(x)
     if step is None:
         return
     base, (how, detail) = step
     if how == "index":
-        _set_history(base, _assignment(base, detail, x.value, node))
+        index = detail(base) if callable(detail) else detail
+        _set_history(base, _assignment(base, index, x.value, node))
     else:
         _set_history(base, f.run(how, Tensor(x.value, node), **detail).node)
 
@@ -68,11 +69,13 @@ def _writable(x: Tensor) -> Any:
             "inside a transform tensors cannot be changed in place. Write it out of place: y = x + 1 for x += 1, "
             "torch.where(mask, v, x) for x[mask] = v"
         )
-    if isinstance(x.value, np.generic):
-        x.value = np.asarray(x.value)
-    if not x.value.flags.writeable:
-        raise InPlaceError("this tensor shares memory that cannot be written (a read-only array): use x.clone()")
-    return x.value
+    value = memory(x)
+    if not value.flags.writeable:
+        raise InPlaceError(
+            "this tensor's memory cannot be written: several of its elements are one number (after expand, unfold or "
+            "meshgrid), or it is a read-only array. Work on a copy: x.clone()"
+        )
+    return value
 
 
 def replace(x: Tensor, new: Tensor) -> Tensor:
@@ -89,7 +92,7 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
         raise TypeError(f"a result of dtype {new.dtype} cannot be written into a tensor of dtype {x.dtype}")
     np.copyto(target, new.value, casting="same_kind")
     note_change(target)
-    if is_grad_enabled() and (new.node is not None or not is_leaf(x.node)):
+    if is_recording() and (new.node is not None or not is_leaf(x.node)):
         _set_history(x, new.node)
         renew(x)
     return x
@@ -124,7 +127,7 @@ def assign(self: Tensor, index: Any, v: Any) -> None:
     target = _writable(self)
     value = v.value if isinstance(v, Tensor) else v
     node = v.node if isinstance(v, Tensor) else None
-    tracked = is_grad_enabled() and (node is not None or not is_leaf(self.node))
+    tracked = is_recording() and (node is not None or not is_leaf(self.node))
     if type(value) is Tracer:
         raise InPlaceError(
             "a value traced by a transform cannot be written into a tensor: use torch.where or torch.cat"

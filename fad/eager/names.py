@@ -13,9 +13,11 @@ from fad.eager.chance import generator
 from fad.eager.creation import as_tensor, tensor
 from fad.eager.errors import InPlaceError
 from fad.eager.inplace import assign, in_place
+from fad.eager.mode import enable_grad
 from fad.eager.operators import common_dtype, convert
 from fad.eager.records import is_leaf, placed
-from fad.eager.tensor import Size, Tensor
+from fad.eager.tensor import Size, Tensor, memory
+from fad.eager.views import move_views, note_view, set_node
 
 # --- synonyms -------------------------------------------------------------------------------------------------------
 
@@ -42,6 +44,13 @@ _OVER_AXES = (
     "median", "quantile", "gather", "index_select", "split", "chunk", "unbind", "diff", "cat", "stack", "nansum",
     "nanmean", "count_nonzero", "std_mean", "var_mean", "kthvalue", "flatten",
 )  # fmt: skip
+
+
+_NOT_OF_NUMBERS = (
+    "cat", "chunk", "diff", "flatten", "gather", "index_select", "log_softmax", "softmax", "split", "squeeze", "stack",
+    "unbind", "unsqueeze",
+)  # fmt: skip
+_NEED_AN_AXIS = ("argsort", "kthvalue", "sort", "topk")
 
 
 def _in_words(fun: Callable) -> Callable:
@@ -188,8 +197,15 @@ def _reshaped(name: str) -> Callable:
     def method(self, *args):
         if is_leaf(self.node) and self.node is not None:
             raise InPlaceError(f"a leaf that requires grad was to get another shape in place: write y = x.{name}(...)")
-        new = getattr(self, name)(*args)
-        self.value, self.node = new.value, new.node
+        old = Tensor(memory(self), self.node)
+        with enable_grad():  # the elements stay, and so does their history
+            new = placed(getattr(old, name)(*args))
+        if new is not old:
+            move_views(self, old)
+            self.value = new.value
+            self._above = new._above
+            note_view(self, old)
+            set_node(self, new.node)
         return self
 
     method.__doc__ = f"Do `{name}` on the tensor itself, and return it."
@@ -198,7 +214,7 @@ def _reshaped(name: str) -> Callable:
 
 def fill_diagonal_(self: Tensor, fill_value: float) -> Tensor:
     """Put a value on the diagonal, and return the tensor."""
-    places = np.arange(min(self.shape))
+    places = np.arange(int(np.min(self.shape)))
     assign(self, (places,) * self.ndim, fill_value)
     return self
 
@@ -226,7 +242,9 @@ def _install() -> None:
         names[name] = _bits(name, fun)
         setattr(Tensor, name, names[name])
     for name in _OVER_AXES:
-        names[name] = _in_words(_found(name))
+        fun = _found(name)
+        fun = fun if name in _NOT_OF_NUMBERS else functions.of_numbers(fun, name in _NEED_AN_AXIS)
+        names[name] = _in_words(fun)
         if hasattr(Tensor, name):
             setattr(Tensor, name, names[name])
     for name in ("bitwise_not", "signbit", "isposinf", "isneginf", "is_nonzero"):
@@ -234,7 +252,7 @@ def _install() -> None:
     Tensor.baddbmm, Tensor.addmm = further.baddbmm, functions.addmm
     for name in _IN_PLACE:
         setattr(Tensor, f"{name}_", in_place(getattr(Tensor, name)))
-    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes"):
+    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims"):
         setattr(Tensor, f"{name}_", _reshaped(name))
     Tensor.fill_diagonal_ = fill_diagonal_
     Tensor.exponential_ = _drawn(lambda shape, lambd=1.0: generator().exponential(1.0 / lambd, shape))
@@ -249,6 +267,7 @@ def _questions() -> None:
     Tensor.is_cuda = Tensor.is_sparse = Tensor.is_quantized = Tensor.is_meta = False
     Tensor.is_cpu = True
     Tensor.H = Tensor.mH = property(lambda self: self.mT.conj())
+    Tensor.adjoint = lambda self: self.mT.conj()
     Tensor.itemsize = property(lambda self: self.dtype.itemsize)
     Tensor.nbytes = property(lambda self: self.value.nbytes)
     Tensor.stride = lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim]

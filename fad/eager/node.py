@@ -18,9 +18,9 @@ class Handle:
 
     _keys = itertools.count()
 
-    def __init__(self, hooks: dict, hook: Callable):
+    def __init__(self, hooks: dict, hook: Callable, stage: int = 0):
         self._hooks = hooks
-        self._key = next(self._keys)
+        self._key = stage, next(self._keys)
         hooks[self._key] = hook
 
     def remove(self) -> None:
@@ -31,6 +31,16 @@ class Handle:
 
     def __exit__(self, *_: Any) -> None:
         self.remove()
+
+
+# When the hooks of one record run: those of tensors, then what keeps a retained gradient, then those of the node.
+TENSOR_HOOK, KEEPER, PREHOOK = range(3)
+
+
+def add_hook(rec: list, hook: Callable, stage: int = TENSOR_HOOK) -> Handle:
+    if rec[HOOKS] is None:
+        rec[HOOKS] = {}
+    return Handle(rec[HOOKS], hook, stage)
 
 
 class Node:
@@ -60,12 +70,6 @@ class Node:
     def line(self) -> str:
         """The user's line that made the node."""
         return line(self._record)
-
-    def register_prehook(self, hook: Callable) -> Handle:
-        """Call ``hook(cotangent)`` before the node's rule runs."""
-        if self._record[HOOKS] is None:
-            self._record[HOOKS] = {}
-        return Handle(self._record[HOOKS], hook)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self._record):#x}>"

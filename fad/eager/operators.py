@@ -16,9 +16,10 @@ from fad import profiler
 from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.engine import apply
-from fad.eager.mode import is_grad_enabled
+from fad.eager.mode import is_recording
 from fad.eager.records import BOTH, ONE, UNARY, births, placed
 from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, float32
+from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
 from fad.ops.structural import astype_p
@@ -83,10 +84,8 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
     x, y = _operand(x), _operand(y)
     if x is NotImplemented or y is NotImplemented:
         return NotImplemented
-    if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
-        return run(prim, x, y)
     dtype = common_dtype(x, y)
-    if prim.name == "divide" and dtype.kind in "biu":
+    if prim.name in ("divide", "arctan2") and dtype.kind in "biu":
         dtype = float32
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
@@ -104,7 +103,7 @@ def _paired(prim: Primitive, x: Tensor, y: Tensor) -> Any:
 def _with_number(prim: Primitive, x: Any, y: Any) -> Any:
     k = 0 if isinstance(x, Tensor) else 1
     tensor, number = (x, y) if k == 0 else (y, x)
-    if tensor.node is not None and not prim.flat and is_grad_enabled() and type(number) in (float, int):
+    if tensor.node is not None and not prim.flat and is_recording() and type(number) in (float, int):
         return (forwards_of if k == 0 else backwards_of)[prim](tensor, number)
     number = int(number) if type(number) is bool else number
     number = complex(number) if type(number) is complex else number
@@ -131,7 +130,7 @@ def unary(prim: Primitive) -> Callable:
             v, p = x.value, x.node
         except AttributeError:
             return prim(x)
-        if p is None or partial is None or not is_grad_enabled():
+        if p is None or partial is None or not is_recording():
             return _untracked(prim, v)
         y = forward(v)
         frame = _getframe(1)
@@ -179,7 +178,9 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
             if a.dtype is not b.dtype:
                 return mixed(prim, x, y)
             z = forward(a, b)
-            if (p is None and q is None) or px is None or py is None or not is_grad_enabled():
+            if (p is None and q is None) or px is None or py is None or not is_recording():
+                if z.dtype.kind == "f" and a.dtype.kind in "biu":
+                    return mixed(prim, x, y)
                 return run(prim, x, y) if p is not None or q is not None or z.dtype.kind == "i" else Tensor(z)
             if type(z) is Tracer:
                 return run(prim, x, y)
@@ -202,7 +203,7 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
                 z if kept_z else None, a if kept_a else None, b if kept_b else None,
                 None if a.shape == shape else (a.shape, a.dtype), None if b.shape == shape else (b.shape, b.dtype),
             ])  # fmt: skip
-        if (kind is not float and kind is not int) or p is None or px is None or not is_grad_enabled():
+        if (kind is not float and kind is not int) or p is None or px is None or not is_recording():
             return _plain(prim, x, y)
         z = forward(a, y)
         if z.dtype is not a.dtype:
@@ -216,7 +217,7 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
     def backwards(y, x):
         b, q = y.value, y.node
         kind = type(x)
-        if (kind is not float and kind is not int) or q is None or py is None or not is_grad_enabled():
+        if (kind is not float and kind is not int) or q is None or py is None or not is_recording():
             return _plain(prim, x, y)
         z = forward(x, b)
         frame = _getframe(1)
@@ -288,3 +289,39 @@ def matmul(x, y):
 BY_PRIMITIVE[contraction.matmul] = matmul
 Tensor.__matmul__ = matmul
 Tensor.__rmatmul__ = lambda y, x: matmul(x, y)
+
+
+def of_ranks(fun: Callable, *ranks: int | None) -> Callable:
+    """Return a function that takes tensors of these ranks only; None is any."""
+
+    def call(*args, **kwargs):
+        found = [x.ndim for x in args if isinstance(x, Tensor)]
+        if any(r is not None and n != r for n, r in zip(found, ranks, strict=False)):
+            wanted = " and ".join("any" if r is None else str(r) for r in ranks)
+            shapes = ", ".join(str(tuple(x.shape)) for x in args if isinstance(x, Tensor))
+            raise ShapeMismatchError(
+                f"{call.__name__} takes tensors of {wanted} axes, and was given the shapes {shapes}: "
+                "matmul and einsum take others"
+            )
+        return fun(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = fun.__name__
+    call.__doc__ = fun.__doc__
+    return call
+
+
+def _product(name: str, *ranks: int) -> Callable:
+    def call(input, other):
+        if ranks == (3, 3) and input.shape[0] != other.shape[0]:
+            raise ShapeMismatchError(
+                f"bmm takes two batches of equal length, and was given the shapes {tuple(input.shape)} and "
+                f"{tuple(other.shape)}: matmul repeats a batch of one"
+            )
+        return placed(matmul(input, other))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return the matrix product of tensors of {ranks[0]} and {ranks[1]} axes."
+    return of_ranks(call, *ranks)
+
+
+mm, mv, bmm, dot = _product("mm", 2, 2), _product("mv", 2, 1), _product("bmm", 3, 3), _product("dot", 1, 1)

@@ -111,8 +111,11 @@ _changed: dict[int, tuple] = {}
 
 def root(x: Any) -> Any:
     """Return the array at the end of a chain of views."""
-    while type(x) is np.ndarray and type(x.base) is np.ndarray:
-        x = x.base
+    while type(x) is np.ndarray and x.base is not None:
+        below = x.base if type(x.base) is np.ndarray else getattr(x.base, "base", None)  # as_strided puts one between
+        if type(below) is not np.ndarray:
+            break
+        x = below
     return x
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
-from fad.core.tracer import UFUNCS, Tracer, bind
-from fad.eager.engine import EAGER, EagerTrace, Sweep, lift, turned
-from fad.eager.errors import BackwardError, ImplicitGradientError, IntegerTensorError, RequiresGradError
-from fad.eager.mode import is_grad_enabled, no_grad
-from fad.eager.node import Handle, Node, node_of
-from fad.eager.records import BIRTH, HOOKS, LEAF, is_leaf, new_leaf, note_change, placed
+from fad.core.tracer import UFUNCS, Tracer, bind, stop_gradient
+from fad.eager.engine import EagerTrace, lift
+from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
+from fad.eager.mode import is_recording, visible
+from fad.eager.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
+from fad.eager.records import is_leaf, new_leaf, placed, root
 from fad.eager.show import show
 from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
@@ -40,7 +39,7 @@ class Size(tuple):
         return n
 
 
-_PLAIN_DATA = frozenset((list, tuple, int))
+_SPECIAL = frozenset((list, tuple, int, Tracer))
 
 
 def _numbers(data: Any) -> Any:
@@ -57,7 +56,14 @@ class Tensor:
     def __init__(self, value: Any = (), node: Any = None):
         self.value = value
         self.node = node
-        if value.__class__ in _PLAIN_DATA:  # as programs write torch.Tensor([1, 2]) or torch.Tensor(2, 3)
+        if value.__class__ in _SPECIAL:
+            self._fill(value, node)
+
+    def _fill(self, value: Any, node: Any) -> None:
+        """Take a traced value, or what programs give in ``torch.Tensor([1, 2])`` and ``torch.Tensor(2, 3)``."""
+        if type(value) is Tracer:
+            self.value = visible(value)
+        else:
             sizes = (value,) if node is None else (value, node)
             self.node = None
             self.value = np.zeros(sizes, float32) if value.__class__ is int else np.array(_numbers(value), float32)
@@ -153,7 +159,7 @@ class Tensor:
             raise BackwardError("retain_grad() needs a tensor that requires grad")
         if not is_leaf(self.node) and not self.retains_grad:
             tensor = weakref.ref(self)
-            self._kept = add_hook(self.node, lambda g: _keep(tensor(), g))
+            self._kept = add_hook(self.node, lambda g: _keep(tensor(), g), KEEPER)
 
     def register_hook(self, hook: Callable) -> Handle:
         """Call ``hook(grad)`` when this tensor's gradient is known; what it returns, if not None, replaces it.
@@ -164,36 +170,11 @@ class Tensor:
             raise BackwardError("register_hook() needs a tensor that requires grad")
         return add_hook(self.node, lambda g: _hooked(hook, g))
 
-    def backward(
-        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
-    ) -> None:
-        """Add the derivatives of this tensor to the ``.grad`` of every leaf that it depends on.
-
-        Parameters
-        ----------
-        gradient : Tensor, optional
-            What to multiply the Jacobian with from the left; may be left out for a single number.
-        retain_graph : bool, optional
-            Keep the saved values for another pass; by default if `create_graph`.
-        create_graph : bool
-            Record the pass itself, for higher derivatives.
-        inputs : Tensor or sequence of them, optional
-            The leaves to add to, instead of all.
-
-        Raises
-        ------
-        ImplicitGradientError, BackwardError
-        """
-        leaves = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
-        run_backward([self], [gradient], retain_graph, create_graph, leaves)
-
     # --- without history ----------------------------------------------------------------------------------------------
 
     def detach(self) -> Tensor:
         """Return a tensor without history that shares this one's memory."""
-        if isinstance(self.value, np.generic):
-            self.value = np.asarray(self.value)
-        return Tensor(self.value)
+        return Tensor(stop_gradient(memory(self)))
 
     @property
     def data(self) -> Tensor:
@@ -206,6 +187,7 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Cut this tensor itself off its history, and return it."""
         self.node = None
+        self.value = stop_gradient(self.value)
         return self
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -218,7 +200,7 @@ class Tensor:
                 "a tensor that requires grad was to become a NumPy array, which has no history. "
                 "Write x.detach().numpy(), or x.detach() where an array is expected"
             )
-        return np.asarray(self.detach().value)
+        return np.asarray(memory(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if type(self.value) is Tracer:
@@ -235,10 +217,17 @@ class Tensor:
             raise NonScalarOutputError(
                 f"item() needs a tensor of one element, but this one has shape {self.shape}: use tolist()"
             )
-        return self.value.item() if self.value.ndim == 0 else self.value.reshape(()).item()
+        value = stop_gradient(self.value)
+        return value.item() if value.ndim == 0 else value.reshape(()).item()
 
     def tolist(self) -> Any:
-        return self.value.tolist()
+        """Return the elements as Python numbers, in nested lists."""
+        value = stop_gradient(self.value)
+        if type(value) is Tracer:
+            raise TracerConversionError(
+                "the elements of a batched tensor inside vmap have no values of their own: use the tensor itself"
+            )
+        return value.tolist()
 
     def __bool__(self) -> bool:
         if self.value.size != 1:
@@ -311,6 +300,13 @@ class Tensor:
         return through(func, args, kwargs)
 
 
+def memory(x: Tensor) -> Any:
+    """Return the value of a tensor, a single number as an array from now on, so that others can share it."""
+    if isinstance(x.value, np.generic):
+        x.value = np.asarray(x.value)
+    return x.value
+
+
 class Parameter(Tensor):
     """A leaf that a module learns: ``nn.Parameter(torch.randn(3))`` requires grad and is found by ``parameters()``."""
 
@@ -331,13 +327,21 @@ BY_PRIMITIVE: dict[Primitive, Callable] = {}
 
 def _keep(t: Tensor | None, g: Any) -> None:
     if t is not None:
-        t._grad = wrap(g if type(g) is Tracer else np.array(g))
+        old = getattr(t, "_grad", None)
+        t._grad = wrap(g if type(g) is Tracer else np.array(g)) if old is None else wrap(lowered(old) + g)
 
 
-def add_hook(rec: list, hook: Callable) -> Handle:
-    if rec[HOOKS] is None:
-        rec[HOOKS] = {}
-    return Handle(rec[HOOKS], hook)
+def _register_prehook(self: Node, hook: Callable) -> Handle:
+    """Call ``hook(grads)`` before the node's rule runs; the tuple that it returns, if not None, takes their place."""
+
+    def run(g):
+        new = hook((wrap(g),))
+        return None if new is None else lowered(new[0])
+
+    return add_hook(self._record, run, PREHOOK)
+
+
+Node.register_prehook = _register_prehook  # type: ignore[attr-defined]
 
 
 def _hooked(hook: Callable, g: Any) -> Any:
@@ -352,7 +356,7 @@ def lowered(x: Any) -> Any:
     """Return what stands for a tensor in a transform or in NumPy: a tracer of the eager trace if it has a history."""
     if not isinstance(x, Tensor):
         return x
-    return lift(x.value, x.node) if x.node is not None and is_grad_enabled() else x.value
+    return lift(x.value, x.node) if x.node is not None and is_recording() else x.value
 
 
 def wrap(x: Any) -> Any:
@@ -376,7 +380,31 @@ def _lowered_all(x: Any) -> Any:
 
 def through(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
-    return wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()}))
+    return unshared(
+        wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()})),
+        [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)],
+    )
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor)
+
+
+def unshared(y: Any, operands: list) -> Any:
+    """Return results so that none shows an operand's memory without knowing it: the operand itself, or a copy.
+
+    A change in place of the one would be missing from the history of the other.
+    """
+    if type(y) in (tuple, list):
+        return type(y)(unshared(v, operands) for v in y)
+    if isinstance(y, Tensor) and type(y.value) is np.ndarray:
+        for x in operands:
+            if y.value is x.value and y.node is x.node:
+                return x
+            if root(y.value) is root(x.value):
+                y.value = y.value.copy()
+                break
+    return y
 
 
 for _cls in (Tensor, Parameter):
@@ -385,107 +413,3 @@ for _cls in (Tensor, Parameter):
 
 def _rebuilt(x: Any) -> Any:
     return wrap(x) if type(x) is Tracer or isinstance(x, (np.ndarray, np.generic)) else x
-
-
-# --- backward -----------------------------------------------------------------------------------------------------
-
-
-def run_backward(
-    outputs: list,
-    gradients: list,
-    retain_graph: bool | None,
-    create_graph: bool,
-    inputs: list | None,
-    capture: bool = False,
-) -> list:
-    """Run one backward pass; return the cotangents of `inputs` if `capture`, else add into the leaves."""
-    keep = create_graph if retain_graph is None else retain_graph
-    wanted = None if inputs is None else {_wanted(x)[BIRTH] for x in inputs}
-    sweep = Sweep(keep, wanted)
-    foreign = any(type(y.value) is Tracer for y in outputs)
-    trace = (EagerTrace() if foreign else EAGER) if create_graph else None
-    given = []
-    for y, gradient in zip(outputs, gradients, strict=True):
-        ct = turned(_seed(y, gradient, trace))
-        given.append(ct)
-        sweep.seed(y.node, ct)
-    if trace is None:
-        with no_grad():  # hooks and custom functions record nothing
-            sweep.run()
-    else:
-        sweep.run_traced(lambda v, r: lift(v, r, trace))
-    if capture:
-        found = [sweep.found.get(x.node[BIRTH]) for x in inputs]
-        return [None if ct is None else turned(ct) for ct in found]
-    taken = {id(base(g)) for g in given}
-    pairs = sweep.leaves if inputs is None else [(x.node, sweep.found.get(x.node[BIRTH])) for x in inputs]
-    for rec, ct in pairs:
-        if ct is not None:
-            _add_to_leaf(rec, turned(densify(ct)), taken)
-    return []
-
-
-def _wanted(x: Tensor) -> list:
-    if x.node is None:
-        raise BackwardError(
-            "a gradient was asked with respect to a tensor that does not require grad: x.requires_grad_()"
-        )
-    return x.node
-
-
-def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
-    if y.node is None:
-        raise BackwardError(
-            "backward() on a tensor that does not require grad and has no history. Something it depends on must be "
-            "made with requires_grad=True, outside no_grad() and without detach()"
-        )
-    if gradient is None:
-        if y.value.size != 1:
-            raise ImplicitGradientError(
-                f"the gradient of a tensor of shape {tuple(y.shape)} needs a vector to multiply the Jacobian with: "
-                "write y.backward(torch.ones_like(y)) or y.sum().backward()"
-            )
-        if y.dtype.kind == "c":
-            raise ImplicitGradientError(
-                "a complex number has no gradient: take its real part or its size, y.abs(), or give a vector"
-            )
-        return np.ones_like(y.value)[()] if isinstance(y.value, np.generic) else np.ones_like(y.value)
-    if not isinstance(gradient, Tensor):
-        gradient = Tensor(np.asarray(gradient, dtype=y.dtype))
-    if gradient.shape != y.shape:
-        raise ShapeMismatchError(
-            f"the gradient given to backward() must have the shape {tuple(y.shape)} of the tensor, "
-            f"not {tuple(gradient.shape)}"
-        )
-    value = gradient.value if gradient.dtype == y.dtype else gradient.value.astype(y.dtype)
-    return value if trace is None or gradient.node is None else lift(value, gradient.node, trace)
-
-
-def base(x: Any) -> Any:
-    while type(x) is np.ndarray and x.base is not None:
-        x = x.base
-    return x
-
-
-def owned(ct: Any, taken: set) -> Any:
-    """Return a cotangent as an array that shares memory with nothing."""
-    if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
-        ct = ct.copy()
-    elif isinstance(ct, np.generic):
-        ct = np.asarray(ct)
-    taken.add(id(ct))
-    return ct
-
-
-def _add_to_leaf(rec: list, ct: Any, taken: set) -> None:
-    leaf = rec[6]() if rec[0] == LEAF else None
-    if leaf is None:
-        return
-    old = getattr(leaf, "_grad", None)
-    if old is None:
-        leaf._grad = wrap(owned(ct, taken))
-    elif type(ct) is Tracer or old.node is not None or type(old.value) is not np.ndarray:
-        leaf._grad = wrap(lowered(old) + ct)
-    else:
-        old.value += ct
-        note_change(old.value)

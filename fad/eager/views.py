@@ -11,12 +11,16 @@ import numpy as np
 from fad.eager.operators import run
 from fad.eager.records import LEAF, root
 from fad.eager.tensor import Tensor
-from fad.ops.indexing import getitem_p
-from fad.ops.structural import inverse, reshape_p
+from fad.ops.indexing import getitem_p, split_index
+from fad.ops.structural import inverse, transpose_p
 
 
 def above(x: Tensor) -> Any:
-    """Return ``(tensor, how)`` that a view was taken from, if it still shows that tensor's memory."""
+    """Return ``(tensor, how)`` that a view was taken from, if it still shows that tensor's memory.
+
+    `how` is ``("index", i)``, where i may be a function of the tensor; or the operation that leads back with its
+    parameters, for broadcasting the one that leads to the view.
+    """
     found = getattr(x, "_above", None)
     return found if found is not None and root(found[0].value) is root(x.value) else None
 
@@ -48,19 +52,45 @@ def views(top: Tensor) -> Iterator[Tensor]:
 
 
 def renew(x: Tensor) -> None:
-    """Give the other views of the memory of `x`, whose history was just changed, the history that they show now."""
-    line_up = chain(x)
-    for y in views(line_up[-1]):
+    """Give the views of the memory of `x`, whose history was just changed, the history that they show now."""
+    for y in views(chain(x)[-1]):
         step = above(y)
-        if step is None or any(y is z for z in line_up) or (y.node is not None and y.node[0] == LEAF):
+        if step is None or (y.node is not None and y.node[0] == LEAF):
             continue
         base, (how, detail) = step  # views are listed in the order in which they were taken, so the base is done
         if how == "index":
-            index = detail if type(detail) is tuple else (detail,)
-            y.node = run(getitem_p, base, template=index).node
+            template, arrays = split_index(detail(base) if callable(detail) else detail)
+            new = run(getitem_p, base, *arrays, template=template)
         else:
-            forth = {"shape": y.value.shape} if how is reshape_p else {"axes": inverse(detail["axes"])}
-            y.node = run(how, base, **forth).node
+            forth = {"axes": inverse(detail["axes"])} if how is transpose_p else {"shape": y.value.shape}
+            new = run(how, base, **forth)
+        set_node(y, new.node)
+
+
+def set_node(x: Tensor, node: Any) -> None:
+    """Give a tensor a new record; a gradient that is retained is the new one's from now on."""
+    kept = getattr(x, "_kept", None)
+    if kept is not None and node is not x.node:
+        kept.remove()
+        del x._kept
+    x.node = node
+    if kept is not None and node is not None:
+        x.retain_grad()
+
+
+def move_views(x: Tensor, old: Tensor) -> None:
+    """Let `old` take the place of `x` among the views of its memory."""
+    top = chain(x)[-1]
+    for y in views(top):
+        if y._above[0] is x:
+            y._above = old, y._above[1]
+    step = above(x)
+    if step is not None:
+        old._above = step
+        note_view(old, step[0])
+    elif hasattr(x, "_views"):
+        old._views = x._views
+        del x._views
 
 
 def seen_elsewhere(x: Tensor, count: int) -> bool:

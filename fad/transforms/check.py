@@ -126,6 +126,13 @@ def finished(x: Any) -> Any:
     return as_value(x, "the output of the function")
 
 
+def _inner(x: Any, trace: Trace) -> Any:
+    """Return an output without the history of tensors that the function itself gave it, around a tracer of `trace`."""
+    if type(x) is Tracer and x.trace is not trace and type(x.value) is Tracer and x.trace.birth < trace.birth:
+        return x.value
+    return x
+
+
 def _pair(out: Any) -> tuple:
     """Take apart what a function with has_aux=True returned."""
     if type(out) is not tuple or len(out) != 2:
@@ -157,7 +164,7 @@ def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, 
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
-        leaves = [finished(x) for x in leaves]
+        leaves = [_inner(finished(x), trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
         raise

@@ -282,7 +282,7 @@ def buffers_in_containers(x):
 def broadcasting_on_writes(x):
     m = np.zeros((3, 4))
     m[:] = x
-    m[1] *= x[None]
+    m[1:2] *= x[None]
     m[2, 1:] = x[0]
     m[:, 0] = x[1:][None]
     return np.sum(m**2)

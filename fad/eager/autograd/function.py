@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager.engine import Pullback, call_record, lift, output, turned
 from fad.eager.errors import BackwardError
-from fad.eager.mode import enable_grad, is_grad_enabled, no_grad
+from fad.eager.mode import enable_grad, is_recording, unrecorded
 from fad.eager.tensor import Tensor, lowered, wrap
 from fad.errors import CustomRuleError, ShapeMismatchError
 from fad.transforms.custom import custom_vjp
@@ -84,7 +84,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run the operation, and record it if an argument requires grad."""
-        nodes = [x.node if isinstance(x, Tensor) and is_grad_enabled() else None for x in args]
+        nodes = [x.node if isinstance(x, Tensor) and is_recording() else None for x in args]
         needed = tuple(n is not None for n in nodes)
         if not any(needed) and any(isinstance(x, Tensor) and type(x.value) is Tracer for x in args):
             return cls._in_transform(args)
@@ -92,7 +92,11 @@ class Function:
         if not any(needed):
             return out
         outs = out if type(out) is tuple else (out,)
-        ys = tuple(Tensor(y.value) if isinstance(y, Tensor) else y for y in outs)
+        seen = outs
+        if any(isinstance(x, Tensor) and type(x.value) is Tracer for x in args):  # a transform follows the rule too
+            found = cls._in_transform(tuple(Tensor(x.value) if isinstance(x, Tensor) else x for x in args))
+            seen = found if type(found) is tuple else (found,)
+        ys = tuple(Tensor(y.value) if isinstance(y, Tensor) else y for y in seen)
         rec = cls._record(ctx, args, nodes, outs)
         for i, (y, before) in enumerate(zip(ys, outs, strict=True)):
             if isinstance(y, Tensor) and y.dtype.kind in "fc" and id(before) not in ctx._constant:
@@ -102,7 +106,7 @@ class Function:
     @classmethod
     def _run(cls, args: tuple, needed: tuple) -> tuple:
         ctx = Context(needed)
-        with no_grad():
+        with unrecorded():
             if cls.setup_context is None:
                 return ctx, cls.forward(ctx, *args)
             out = cls.forward(*args)
@@ -156,7 +160,7 @@ class Function:
             )
             grads = [_gradient(g, y, ctx._fill) for g, y in zip(gs, outs_like, strict=True)]
             try:
-                with enable_grad() if mode else no_grad():
+                with enable_grad() if mode else unrecorded():
                     found = cls.backward(ctx, *grads)
             finally:
                 ctx._unpacked = None
@@ -209,7 +213,7 @@ def once_differentiable(backward: Any) -> Any:
     """Mark a backward that is not recorded under ``create_graph``."""
 
     def wrapped(ctx, *grads):
-        with no_grad():
+        with unrecorded():
             return backward(ctx, *(Tensor(lowered(g)) if g is not None else None for g in grads))
 
     return wrapped

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import fad.transforms.jvp as forward_mode
 from fad.eager.autograd.gradients import grad
 from fad.eager.errors import BackwardError
 from fad.eager.mode import enable_grad
@@ -29,7 +28,8 @@ def _inputs(inputs: Any, create_graph: bool) -> tuple[tuple, bool]:
         if create_graph and x.requires_grad:
             fresh.append(x.view_as(x))
         else:
-            fresh.append(Tensor(x.detach().value).requires_grad_())
+            value = x.value if create_graph else x.detach().value
+            fresh.append(Tensor(value).requires_grad_())
     return tuple(fresh), single
 
 
@@ -159,18 +159,30 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """Return ``(func(inputs), J @ v)``, by forward mode; v has the form of the inputs."""
-    single = isinstance(inputs, Tensor)
-    given = (inputs,) if single else tuple(inputs)
-    vs = _vectors(v, given, "jvp")
+    """Return ``(func(inputs), J @ v)``; v has the form of the inputs.
+
+    By reverse mode twice, as PyTorch does it, so that `detach` and `no_grad` hold in the function as they do in a
+    backward pass; `torch.func.jvp` is forward mode.
+    """
     with enable_grad():
-        if strict:
-            xs, _ = _inputs(inputs, False)
-            for y in _call(func, xs, "jvp")[0]:
-                _pulled(y, xs, Tensor(np.ones_like(y.value)), False, True)
-        primals = given if create_graph else tuple(x.detach() for x in given)
-        out, tangents = forward_mode.jvp(func, primals, vs if create_graph else tuple(w.detach() for w in vs))
-    return out, tangents
+        xs, _ = _inputs(inputs, create_graph)
+        vs = _vectors(v, xs, "jvp")
+        ys, one_output = _call(func, xs, "jvp")
+        tangents = []
+        for y in ys:
+            w = Tensor(np.zeros_like(y.value)).requires_grad_()
+            pulled = _pulled(y, xs, w, True, strict)  # linear in w
+            along = _pulled(_inner(pulled, vs), (w,), None, create_graph, False)
+            tangents.append(along[0])
+    return _finished(ys, one_output, create_graph), _unpacked(tangents, one_output)
+
+
+def _inner(xs: Any, ys: Any) -> Tensor:
+    total = None
+    for x, y in zip(xs, ys, strict=True):
+        term = (x * y).sum()
+        total = term if total is None else total + term
+    return total
 
 
 def _second(func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool, what: str) -> tuple:
@@ -179,11 +191,7 @@ def _second(func: Callable, inputs: Any, v: Any, create_graph: bool, strict: boo
         vs = _vectors(v, xs, what)
         y = _scalar(func, what)(*xs)
         first = _pulled(y, xs, None, True, strict)
-        along = None
-        for g, w in zip(first, vs, strict=True):
-            term = (g * w).sum()
-            along = term if along is None else along + term
-        second = _pulled(along, xs, None, create_graph, strict)
+        second = _pulled(_inner(first, vs), xs, None, create_graph, strict)
     return _finished((y,), True, create_graph), _unpacked(second, single)
 
 

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
+from fad.eager.backward import owned, run_backward
 from fad.eager.errors import BackwardError
-from fad.eager.tensor import Tensor, owned, run_backward, wrap
+from fad.eager.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
+from fad.eager.tensor import Tensor, wrap
+from fad.transforms.tape import Recorder
 
 
 def as_list(x: Any) -> list:
@@ -75,6 +78,8 @@ def grad(
     outputs, inputs = as_list(outputs), as_list(inputs)
     for x in inputs:
         if x.node is None:
+            if inside.get() != OUTSIDE and type(x.value) is Tracer and isinstance(x.value.trace, Recorder):
+                raise NeedsHistory
             raise BackwardError(
                 "a gradient was asked with respect to a tensor that does not require grad: call x.requires_grad_() "
                 "before it is used"
@@ -82,6 +87,13 @@ def grad(
     found = run_backward(
         outputs, _gradients(grad_outputs, len(outputs)), retain_graph, create_graph, inputs, capture=True
     )
+    if inside.get() == WITH_HISTORY and not create_graph:
+        with no_grad():  # for the transform around it is a constant, as in PyTorch
+            return _results(inputs, found, allow_unused, materialize_grads)
+    return _results(inputs, found, allow_unused, materialize_grads)
+
+
+def _results(inputs: list, found: list, allow_unused: bool | None, materialize_grads: bool) -> tuple:
     taken: set = set()
     result = []
     for i, (x, ct) in enumerate(zip(inputs, found, strict=True)):

@@ -10,7 +10,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager import functions as f
 from fad.eager.chance import drawn_key
-from fad.eager.composite import composite
+from fad.eager.composite import composite, of_tensors
 from fad.eager.functions import relu, sigmoid
 from fad.eager.missing import explained
 from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
@@ -22,7 +22,7 @@ from fad.nn import functional as F
 def _elementwise(name: str, fun: Callable) -> Callable:
     def call(input, *args, **kwargs):
         kwargs.pop("inplace", None)
-        return composite(name, lambda x: fun(x, *args, **kwargs), input)
+        return of_tensors(name, fun, (input, *args), kwargs)
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
@@ -61,16 +61,7 @@ def _adapted(name: str) -> Callable:
     def call(*args, **kwargs):
         kwargs.pop("inplace", None)
         kwargs = {"axis" if k == "dim" else k: v for k, v in kwargs.items()}
-        given = [*args, *kwargs.values()]
-        places = [i for i, x in enumerate(given) if isinstance(x, Tensor)]
-
-        def of_values(*values):
-            full = list(given)
-            for i, v in zip(places, values, strict=True):
-                full[i] = v
-            return fun(*full[: len(args)], **dict(zip(kwargs, full[len(args) :], strict=True)))
-
-        return composite(f"{title}Backward0", of_values, *[given[i] for i in places])
+        return of_tensors(f"{title}Backward0", fun, args, kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
@@ -328,7 +319,7 @@ def _loss(name: str, fun: Callable) -> Callable:
     def call(input, target, *args, **kwargs):
         if target.dtype.kind == "f" and target.dtype != input.dtype:
             target = convert(target, input.dtype)
-        return composite(name, lambda x, t, *rest: fun(x, t, *rest, **kwargs), input, target, *args)
+        return of_tensors(name, fun, (input, target, *args), kwargs)
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]

@@ -16,7 +16,7 @@ from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from fad.eager.records import placed
-from fad.eager.tensor import Parameter, Tensor, lowered, wrap
+from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, unshared, wrap
 
 # PyTorch's names of settings that fad calls otherwise.
 _SETTINGS = {
@@ -79,8 +79,9 @@ class Layer(Module):
         parameters = self._parameters
         now = (parameters[name] if name in parameters else getattr(self, name) for name in self._order)
         run = tree.unflatten(structure, [lowered(p) for p in now])
-        args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
-        return wrap(fun(run, *args, **kwargs))
+        given = [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)]
+        args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=is_tensor)
+        return unshared(wrap(fun(run, *args, **kwargs)), given)
 
     def __getattr__(self, name: str) -> Any:
         fields = self.__dict__
@@ -156,6 +157,8 @@ for _title in __all__:
 Linear, LayerNorm, Embedding = (globals()[_title] for _title in ("Linear", "LayerNorm", "Embedding"))
 Linear.forward = lambda self, input: F.linear(input, self.weight, self.bias)
 globals()["ReLU"].forward = lambda self, input: placed(F.relu(input))
+globals()["Flatten"].forward = lambda self, input: placed(input.flatten(self.core.start, self.core.end))
+globals()["Unflatten"].forward = lambda self, input: placed(input.unflatten(self.core.axis, self.core.sizes))
 globals()["Dropout"].forward = lambda self, input: F.dropout(input, self.core.p, self.training)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.eager.autograd.function import Function
-from fad.eager.mode import is_grad_enabled, no_grad
+from fad.eager.mode import is_recording, no_grad
 from fad.eager.node import Handle
 from fad.eager.operators import convert
 from fad.eager.tensor import Parameter, Tensor
@@ -358,7 +358,7 @@ def _watching_inputs(module: Module, args: tuple, hooks: dict) -> tuple[tuple, d
             grads = grads if new is None else new if type(new) is tuple else (new,)
         return grads
 
-    needed = is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in args)
+    needed = is_recording() and any(isinstance(x, Tensor) and x.requires_grad for x in args)
     seen: dict = {"call": call, "inputs": needed, "count": len(args)}
     return (_Inputs.apply(seen, *args) if needed else args), seen
 

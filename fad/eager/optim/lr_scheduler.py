@@ -206,13 +206,13 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, low: float, high: float, lowest: float, done: int) -> float:
-        last = self.total_steps - 1
-        if done > last:
+        if done > self.total_steps:
             raise ValueError(f"this schedule is over after {self.total_steps} steps, and step {done} was asked of it")
-        way = schedules.linear if self.linear else lambda a, b, n: schedules.cosine(a, n, b)
-        return (
-            way(low, high, self.top)(done) if done <= self.top else way(high, lowest, last - self.top)(done - self.top)
-        )
+        if done <= self.top:
+            start, end, part = low, high, done / self.top
+        else:  # the step after the last goes on beyond the end, as in PyTorch: a loop steps after each batch
+            start, end, part = high, lowest, (done - self.top) / (self.total_steps - 1 - self.top)
+        return start + (end - start) * (part if self.linear else (1.0 - math.cos(math.pi * part)) / 2.0)
 
     def rate(self, start: float, done: int) -> float:
         low, lowest = (factor * start for factor in self.factors)
