@@ -136,9 +136,10 @@ class _Steps:
         for chunk in reversed(self.chunks) if transposed else self.chunks:
             matrices = self.matrices(chunk)
             matrices = np.swapaxes(matrices, 1, 2) if transposed else matrices
-            columns = np.broadcast_to(enter, (len(matrices), *enter.shape))
+            columns = np.concatenate([np.broadcast_to(enter, (len(matrices), *enter.shape)), r[chunk]], axis=-1)
+            scale = 1 / np.abs(matrices).max(axis=2, keepdims=True)  # stiff rows are larger by many orders
             try:
-                found = np.linalg.solve(matrices, np.concatenate([columns, r[chunk]], axis=-1))
+                found = np.linalg.solve(matrices * scale, columns * scale)
             except np.linalg.LinAlgError as error:
                 raise DerivativeError(
                     "the derivative of the solution of a differential equation does not exist along the stored steps: "

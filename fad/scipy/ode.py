@@ -219,14 +219,20 @@ def _result(t: Any, y: Any, nfev: int) -> Any:
 
 
 class _Solver:
-    """A solution by SciPy, made differentiable along its steps."""
+    """A solution by SciPy, made differentiable along stored steps.
+
+    Radau's method is differentiated along its own steps, by its own equations and interpolation. For the others SciPy
+    solves again with tighter tolerances: where solutions run together, after the jumps of a relaxation oscillation for
+    instance, the derivative loses digits that the solution keeps.
+    """
 
     def __init__(self, build: Callable, method: Any, exact: bool, options: dict):
         self.build = build
         self.method = method
-        self.exact = exact  # the method is Radau's: its own equations and its own interpolation are differentiated
+        self.exact = exact
         self.options = options
         self.nfev = 0
+        self.traced = False  # whether the right-hand side holds traced values that were not found
 
     def rows(self, y0: Any, t0: Any, t1: Any, times: Any, *held: Any) -> list:
         return [self.solve(y0, t0, t1, times, held)[1]]
@@ -234,54 +240,72 @@ class _Solver:
     def solve(self, y0: Any, t0: Any, t1: Any, times: Any, held: Any) -> tuple[Any, Any]:
         """Return times and states, the times in front; all steps if no times are given."""
         field, plain_field = self.build(list(held)), self.build(list(stop_gradient(held)))
-        n = y0.shape[0]
-        accepted, sol = self.run(plain_field, *(number(x) for x in (y0, t0, t1)))
-        if y0.dtype.kind == "c":  # f need not be holomorphic: its derivative is that of real and imaginary parts
-            field, plain_field = _of_parts(field, n), _of_parts(plain_field, n)
-            states = self.along(field, plain_field, _parts(y0), t0, t1, times, accepted, lambda t: _parts(sol(t).T).T)
-            return states[0], states[1][:, :n] + 1j * states[1][:, n:]
-        return self.along(field, plain_field, y0, t0, t1, times, accepted, sol)
-
-    def run(self, field: Callable, y0: Any, t0: Any, t1: Any) -> tuple[Any, Callable]:
-        """Return the accepted steps as fractions of the interval, and the interpolated solution."""
-        if t0 == t1:
-            return np.array([0.0, 1.0]), lambda ts: np.repeat(y0[:, None], len(ts), axis=1)
-        found = si.solve_ivp(
-            lambda t, y: plain(field(np.float64(t), y)),
-            (float(t0), float(t1)),
-            y0,
-            self.method,
-            dense_output=True,
-            **self.options,
-        )
+        problem = (plain_field, *(number(x) for x in (y0, t0, t1)))
+        found = self.run(*problem, self.options)
         if not found.success:
             raise DerivativeError(
                 f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
             )
         self.nfev = found.nfev
-        return (found.t - t0) / (t1 - t0), found.sol
-
-    def along(self, field, plain_field, y0, t0, t1, times, accepted, sol):
-        length = t1 - t0
         if times is None:
-            nodes = t0 + length * accepted
-            starts, states, _ = stored_solution(field, plain_field, nodes, y0, sol)
-            return nodes, np.concatenate([starts[:1], states[:, -1]])
+            times = t0 + (t1 - t0) * found.fractions
         if times.shape[0] == 0:
             return times, y0[None][:0]
+        if number(t0) != number(t1):
+            fractions_of(times, t0, t1 - t0)
+        rows = found.sol(number(times)).T
+        if not self.traced and not any(type(x) is Tracer for x in (y0, t0, t1, times, *held)):
+            return times, rows
+        if not self.exact:
+            tight = self.run(*problem, self.options | _tightened(self.options))
+            found = tight if tight.success else found
+        if y0.dtype.kind != "c":
+            traced = self.along(field, plain_field, y0, t0, t1, times, found.fractions, found.sol)
+        else:  # the right-hand side need not be holomorphic: real and imaginary parts are differentiated
+            n = y0.shape[0]
+            parts = lambda t: _parts(found.sol(t).T).T
+            traced = self.along(
+                _of_parts(field, n), _of_parts(plain_field, n), _parts(y0), t0, t1, times, found.fractions, parts
+            )
+            traced = traced[:, :n] + 1j * traced[:, n:]
+        return times, rows + (traced - stop_gradient(traced))
+
+    def run(self, field: Callable, y0: Any, t0: Any, t1: Any, options: dict) -> Any:
+        """Return SciPy's solution, with its accepted steps as fractions of the interval."""
+
+        def numbers(t, y):
+            slope = field(np.float64(t), y)
+            self.traced = self.traced or type(slope) is Tracer
+            return plain(slope)
+
+        found = si.solve_ivp(numbers, (float(t0), float(t1)), y0, self.method, dense_output=True, **options)
+        if t0 == t1:
+            found.fractions, found.sol = np.array([0.0, 1.0]), lambda ts: np.repeat(y0[:, None], len(ts), axis=1)
+        else:
+            found.fractions = (found.t - t0) / (t1 - t0)
+        return found
+
+    def along(self, field, plain_field, y0, t0, t1, times, accepted, sol):
+        """Return the states at some times, differentiable along the stored solution."""
+        length = t1 - t0
         if not number(length):
             nodes = np.concatenate([t0.reshape(1), times])
-            return times, stored_solution(field, plain_field, nodes, y0, sol)[1][:, -1]
-        fractions, numbers = fractions_of(times, t0, length)
+            return stored_solution(field, plain_field, nodes, y0, sol)[1][:, -1]
+        numbers = number((times - t0) / length)
         if self.exact:
             nodes = t0 + length * accepted
             starts, states, method = stored_solution(field, plain_field, nodes, y0, sol)
             step = np.clip(np.searchsorted(accepted, numbers) - 1, 0, len(accepted) - 2)
             x = (times - nodes[step]) / (nodes[step + 1] - nodes[step])
-            return times, method.interpolate(x, starts[step], states[step])
+            return method.interpolate(x, starts[step], states[step])
         nodes, places = _mesh(t0, length, accepted, times, numbers)
-        starts, states, _ = stored_solution(field, plain_field, nodes, y0, sol)
-        return times, states[:, -1][places]
+        return stored_solution(field, plain_field, nodes, y0, sol)[1][:, -1][places]
+
+
+def _tightened(options: dict) -> dict:
+    """Return the tolerances for the solution that is differentiated."""
+    rtol = np.asarray(options["rtol"])
+    return {"rtol": np.minimum(rtol, np.maximum(0.01 * rtol, 1e-12))[()], "atol": 0.01 * np.asarray(options["atol"])}
 
 
 def _mesh(t0: Any, length: Any, accepted: Any, times: Any, numbers: Any) -> tuple[Any, Any]:
