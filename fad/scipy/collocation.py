@@ -1,13 +1,16 @@
 """The derivative of a stored solution of a differential equation: Radau's collocation along the accepted steps.
 
-SciPy solves the equation once. The states at the nodes of the steps, and inside them, are stored; they satisfy, up to the
-tolerance, the equations of an implicit Runge-Kutta method on those steps:
+SciPy solves the equation, forwards. The states at the nodes of the steps, and inside them, are stored; they satisfy, up
+to the tolerance, the equations of an implicit Runge-Kutta method on those steps:
 
     Y[n, i] = y[n] + h[n] sum_j A[i, j] f(t[n] + c[j] h[n], Y[n, j]),    y[n + 1] = Y[n, -1]
 
 These equations make the states differentiable, to every order and in every mode, by the implicit function theorem.
-Nothing is integrated backwards in time: the reverse derivative solves the transposed linear equations from the last step
-to the first, which is as stable as the method, and the method is L-stable.
+Nothing is integrated backwards in time: the reverse derivative solves the transposed linear equations from the last
+step to the first, which is as stable as the method, and the method is L-stable.
+
+Kept for the backward pass are the states, and the matrices of the steps if they are small; larger ones are computed
+again in every pass, some steps at a time.
 """
 
 from __future__ import annotations
@@ -18,14 +21,13 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from fad.core.tracer import stop_gradient
 from fad.errors import BatchedValueError, DerivativeError
 from fad.scipy.host import HostCall, plain
 from fad.transforms.implicit import implicit_root
 from fad.transforms.jacobian import jacobian
 from fad.transforms.vmap import vmap
 
-_KEPT_BYTES = 2**26  # of Jacobian matrices; beyond, they are computed again in every pass
+_KEPT_BYTES = 2**26  # of the matrices of all steps; larger ones are computed again in every pass
 
 
 class Tableau:
@@ -48,7 +50,7 @@ class Tableau:
 
 
 def stored_solution(
-    field: Callable, plain_field: Callable, times: Any, y0: Any, sol: Callable, stages: int = 3
+    field: Callable, plain_field: Callable, times: Any, y0: Any, sol: Callable, stages: int
 ) -> tuple[Any, Any, Tableau]:
     """Return the states at nodes in time and at the stages between, differentiable in what `field`, `times`, `y0` use.
 

@@ -25,6 +25,7 @@ from fad.transforms.tape import is_inexact
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
 _DISCRETE = {*EXPLICIT, "Radau"}
+_STAGES = {"DOP853": 5, "LSODA": 4}  # along the steps of methods of higher order than BDF's, which are longer
 _OF_STIFF_METHODS = {"jac", "jac_sparsity", "lband", "uband", "min_step"}
 
 
@@ -45,22 +46,37 @@ def solve_ivp(
     dense_output, events, vectorized
         As in SciPy, for plain values only.
     jac, jac_sparsity, lband, uband, min_step
-        As in SciPy, for its stiff methods on plain values; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On
-        traced values, where they would change the time alone, the method estimates the Jacobian by itself.
+        As in SciPy, for its stiff methods; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On traced values, where
+        `jac` would change the time alone, the method estimates the Jacobian by itself.
     adjoint : "discrete", "continuous" or None, keyword only
-        How to differentiate: through the Runge-Kutta steps ("RK45", "RK23"), whose sizes are chosen by the error
-        estimate and held constant, all lanes of a vmap alike; or by the adjoint equation, solved by SciPy backwards in
-        time (any method).
-        None takes the first where it can.
+        How to differentiate, forward and reverse alike. "discrete" ("RK45", "RK23", "DOP853", "Radau") gives the
+        derivative of the numbers computed: through the steps, whose sizes are chosen by the error estimate and held
+        constant. "continuous" (any method) solves the sensitivity equations, or their transpose, along a stored
+        solution of the same method with `rtol` and `atol` a hundred times smaller, by Radau's method on its steps. None
+        takes "discrete" where the method has it, so "continuous" for "BDF" and "LSODA".
 
     Returns
     -------
-    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``.
+    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``. Under
+    jit and vmap the number of steps is not known: without `t_eval` "Radau", "BDF", "LSODA" and "continuous" then give
+    ``y`` at both ends of `t_span` alone.
 
     Raises
     ------
     DerivativeError
         if a derivative is taken of a solution that the solver could not complete, or through `events`.
+
+    Notes
+    -----
+    The error of a derivative shrinks with `rtol` and `atol`, as that of the solution does, and is often larger: where
+    neighbouring solutions run apart and together again, as in the jumps of a relaxation oscillation, by orders of
+    magnitude. Nothing is integrated backwards in time, so stiff and contracting equations are as stable as they are
+    forwards.
+
+    The explicit methods keep every operation of every step. The others keep the states at three points of every step
+    (four with "LSODA"), what `fun` computes there (evaluated for all points at once, by vmap), and for every step a
+    matrix of three (four) times as many rows as the state has, if all take less than 64 MB together; larger ones are
+    computed again in every pass. Under jit and vmap the solution is computed again for its derivative.
 
     Examples
     --------
@@ -138,7 +154,8 @@ def odeint(
     args, rtol, atol
         As in SciPy.
     adjoint : "continuous" or "discrete", keyword only
-        Solve the adjoint equation backwards (SciPy's LSODA, forwards too), or differentiate Runge-Kutta steps.
+        Solve by LSODA and differentiate along the stored solution, or solve by "RK45" and differentiate its steps; see
+        :func:`solve_ivp`.
 
     Returns
     -------
@@ -274,7 +291,7 @@ class _Solver:
         """Return SciPy's solution, with its accepted steps as fractions of the interval."""
 
         def numbers(t, y):
-            slope = field(np.float64(t), y)
+            slope = field(np.float64(t), y.copy())  # LSODA overwrites it, and operations may keep it
             self.traced = self.traced or type(slope) is Tracer
             return plain(slope)
 
@@ -290,16 +307,17 @@ class _Solver:
         length = t1 - t0
         if not number(length):
             nodes = np.concatenate([t0.reshape(1), times])
-            return stored_solution(field, plain_field, nodes, y0, sol)[1][:, -1]
+            return stored_solution(field, plain_field, nodes, y0, sol, 3)[1][:, -1]
         numbers = number((times - t0) / length)
         if self.exact:
             nodes = t0 + length * accepted
-            starts, states, method = stored_solution(field, plain_field, nodes, y0, sol)
+            starts, states, method = stored_solution(field, plain_field, nodes, y0, sol, 3)
             step = np.clip(np.searchsorted(accepted, numbers) - 1, 0, len(accepted) - 2)
             x = (times - nodes[step]) / (nodes[step + 1] - nodes[step])
             return method.interpolate(x, starts[step], states[step])
         nodes, places = _mesh(t0, length, accepted, times, numbers)
-        return stored_solution(field, plain_field, nodes, y0, sol)[1][:, -1][places]
+        stages = _STAGES.get(self.method, 3)
+        return stored_solution(field, plain_field, nodes, y0, sol, stages)[1][:, -1][places]
 
 
 def _tightened(options: dict) -> dict:
@@ -316,10 +334,8 @@ def _mesh(t0: Any, length: Any, accepted: Any, times: Any, numbers: Any) -> tupl
     inner = accepted[1:-1][accepted[1:-1] < numbers[-1]]
     size = np.minimum(np.diff(accepted)[: len(inner)], np.diff(accepted)[1 : len(inner) + 1])
     after = np.searchsorted(numbers, inner)
-    gap = np.minimum(
-        np.abs(numbers[np.clip(after, 0, len(numbers) - 1)] - inner), np.abs(numbers[np.clip(after - 1, 0, None)] - inner)
-    )
-    inner = inner[gap > 0.1 * size]
+    near = numbers[np.clip([after - 1, after], 0, len(numbers) - 1)]
+    inner = inner[np.abs(near - inner).min(0) > 0.1 * size]
     order = np.argsort(np.concatenate([inner, numbers]), kind="stable")
     nodes = np.concatenate([t0 + length * inner, times])[order]
     places = np.argsort(order, kind="stable")[len(inner) :]

@@ -10,7 +10,7 @@ from fad.errors import DerivativeError
 
 pytest.importorskip("scipy")
 
-from fad.scipy import integrate, optimize  # noqa: E402
+from fad.scipy import integrate, optimize
 
 T = np.linspace(0.0, 3.0, 12)
 DATA = 2 * np.exp(-0.7 * T) + 0.1 + 0.02 * np.random.default_rng(0).normal(size=(3, 12))
@@ -64,7 +64,8 @@ PROGRAMS = {
     "dblquad": lambda y: integrate.dblquad(lambda u, v: np.exp(-y[0] * u * v), 0.0, 1.0, 0.0, lambda v: v * y[1])[0],
     "fixed_quad": lambda y: integrate.fixed_quad(lambda x: np.exp(-y[0] * x), 0.0, y[1])[0],
     "odeint": lambda y: integrate.odeint(lambda u, s, k: -k * u, np.ones(2), np.linspace(0, 1, 3), (y[0],)),
-    "odeint, traced times": lambda y: integrate.odeint(lambda u, s: -u, np.ones(2), np.stack([0 * y[0], y[0], y[0] + 1])),
+    "odeint, traced times": lambda y: integrate.odeint(
+        lambda u, s: -u, np.ones(2), np.stack([0 * y[0], y[0], y[0] + 1])),
     "solve_ivp": lambda y: integrate.solve_ivp(
         lambda s, u: -y[0] * u, (0.0, 1.0), y[:2], "BDF", np.array([0.5, 1.0]), rtol=1e-8, atol=1e-8).y,
     "solve_ivp, traced times": lambda y: integrate.solve_ivp(

@@ -10,6 +10,7 @@ import scipy.optimize as so
 
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
+from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
@@ -21,7 +22,6 @@ from fad.scipy.optimize.common import (
     run,
     solve_dense,
 )
-from fad.scipy.host import plain as value
 from fad.scipy.special.build import number
 from fad.transforms.grad import grad
 from fad.transforms.implicit import implicit_root

@@ -13,6 +13,7 @@ import scipy.optimize as so
 from fad.core.tracer import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
+from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
@@ -24,7 +25,6 @@ from fad.scipy.optimize.common import (
     ravel,
     run,
 )
-from fad.scipy.host import plain as value
 from fad.scipy.special.build import number
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import hvp, jacobian
