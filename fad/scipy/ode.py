@@ -183,10 +183,11 @@ def odeint(
 
     t = np.stack(t) if isinstance(t, (list, tuple)) else as_value(t, "the times of odeint")
     method = "LSODA" if adjoint == "continuous" else "RK45"
-    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t, args=args, adjoint=adjoint, rtol=rtol, atol=atol)
+    new = np.append(True, np.diff(t) != 0) if type(t) is np.ndarray else slice(None)
+    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t[new], args=args, adjoint=adjoint, rtol=rtol, atol=atol)
     if not solution.success:
         raise RuntimeError(f"odeint could not complete the integration: {solution.message}")
-    rows = solution.y.T
+    rows = solution.y.T if isinstance(new, slice) else solution.y.T[np.cumsum(new) - 1]
     if hasattr(y0, "ndim") and y0.ndim == 1:
         return rows
     states = [unravel(rows[i]) for i in range(rows.shape[0])]

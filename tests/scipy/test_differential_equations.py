@@ -95,6 +95,10 @@ def test_odeint_of_a_contracting_oscillation():
         return np.sum(ours.odeint(van_der_pol, np.array([2.0, 0.0]), times, (mu,), tfirst=True)[-1])
 
     np.testing.assert_allclose(both_modes(total, 3.5), OSCILLATION, rtol=1e-6)
+    rows, slopes = fad.jvp(lambda t: ours.odeint(lambda y, t: -y, np.ones(1), t), (times,), (np.ones(4),))
+    np.testing.assert_allclose(rows, ours.odeint(lambda y, t: -y, np.ones(1), times), rtol=1e-7)
+    np.testing.assert_allclose(rows, si.odeint(lambda y, t: -y, np.ones(1), times), atol=2e-8)  # the solver's atol
+    np.testing.assert_allclose(slopes[1:], 0.0, atol=1e-7)
 
 
 @STIFF
