@@ -1,9 +1,9 @@
 """``scipy.integrate``, differentiable: integrals of functions and of samples, and ordinary differential equations.
 
-A differential equation has two adjoints. The discrete one runs an adaptive Runge-Kutta method in fad's operations,
-so the derivative is exactly that of the numbers computed; the steps are chosen from values and are not differentiated.
-The continuous one leaves the solution to SciPy and solves the adjoint equation backwards: its memory does not grow with
-the number of steps, stiff methods work, and the derivative is as accurate as the tolerances.
+A differential equation is differentiated in one of two ways. The discrete one gives the derivative of the numbers
+computed, through the steps of an explicit Runge-Kutta method or of Radau's; the step sizes are chosen from values and
+are not differentiated. The continuous one leaves the solution to SciPy, stores it, and solves the sensitivity equations
+along it: every method works, and the derivative is as accurate as the tolerances.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Ordinary differential equations: an adaptive Runge-Kutta method in fad's operations, and the continuous adjoint."""
+"""Ordinary differential equations: ``solve_ivp`` and ``odeint``.
+
+The explicit Runge-Kutta methods are run in fad's operations. The others are run by SciPy, and the solution that they
+store is differentiated along their steps.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,17 @@ import scipy.integrate as si
 from fad import tree
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
-from fad.scipy.host import HostCall
+from fad.scipy.collocation import stored_solution
+from fad.scipy.host import host_function, needs_host_call, plain
+from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.implicit import closed_over
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import vjp
 
-_EXPLICIT = {"RK45": si.RK45, "RK23": si.RK23}
+_METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
+_DISCRETE = {*EXPLICIT, "Radau"}
+_STAGES = {"DOP853": 5, "LSODA": 4}  # along the steps of methods of higher order than BDF's, which are longer
 _OF_STIFF_METHODS = {"jac", "jac_sparsity", "lband", "uband", "min_step"}
 
 
@@ -39,22 +46,37 @@ def solve_ivp(
     dense_output, events, vectorized
         As in SciPy, for plain values only.
     jac, jac_sparsity, lband, uband, min_step
-        As in SciPy, for its stiff methods on plain values; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On
-        traced values, where they would change the time alone, the method estimates the Jacobian by itself.
+        As in SciPy, for its stiff methods; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On traced values, where
+        `jac` would change the time alone, the method estimates the Jacobian by itself.
     adjoint : "discrete", "continuous" or None, keyword only
-        How to differentiate: through the Runge-Kutta steps ("RK45", "RK23"), whose sizes are chosen by the error
-        estimate and held constant, all lanes of a vmap alike; or by the adjoint equation, solved by SciPy backwards in
-        time (any method).
-        None takes the first where it can.
+        How to differentiate, forward and reverse alike. "discrete" ("RK45", "RK23", "DOP853", "Radau") gives the
+        derivative of the numbers computed: through the steps, whose sizes are chosen by the error estimate and held
+        constant. "continuous" (any method) solves the sensitivity equations, or their transpose, along a stored
+        solution of the same method with `rtol` and `atol` a hundred times smaller, by Radau's method on its steps. None
+        takes "discrete" where the method has it, so "continuous" for "BDF" and "LSODA".
 
     Returns
     -------
-    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``.
+    OptimizeResult-like bunch with ``t``, ``y`` of shape (n, number of times), ``success``, ``message``, ``nfev``. Under
+    jit and vmap the number of steps is not known: without `t_eval` "Radau", "BDF", "LSODA" and "continuous" then give
+    ``y`` at both ends of `t_span` alone.
 
     Raises
     ------
     DerivativeError
         if a derivative is taken of a solution that the solver could not complete, or through `events`.
+
+    Notes
+    -----
+    The error of a derivative shrinks with `rtol` and `atol`, as that of the solution does, and is often larger: where
+    neighbouring solutions run apart and together again, as in the jumps of a relaxation oscillation, by orders of
+    magnitude. Nothing is integrated backwards in time, so stiff and contracting equations are as stable as they are
+    forwards.
+
+    The explicit methods keep every operation of every step. The others keep the states at three points of every step
+    (four with "LSODA"), what `fun` computes there (evaluated for all points at once, by vmap), and for every step a
+    matrix of three (four) times as many rows as the state has, if all take less than 64 MB together; larger ones are
+    computed again in every pass. Under jit and vmap the solution is computed again for its derivative.
 
     Examples
     --------
@@ -90,18 +112,29 @@ def solve_ivp(
             "solve_ivp of traced values has no events and no dense output. For the time of an event, find the root of "
             "y(t) with fad.scipy.optimize.brentq; for other times, pass t_eval"
         )
-    adjoint = adjoint or ("discrete" if method in _EXPLICIT else "continuous")
-    t0, t1 = (_real(t) for t in t_span)
-    y0 = _real(y0)
-    if adjoint == "continuous":
-        return _continuous(
-            rebuild, held, t0, t1, y0, method, t_eval, {"rtol": rtol, "atol": atol, "max_step": max_step}
-        )
-    if method not in _EXPLICIT:
+    if isinstance(method, type):
+        method = _METHODS.get(method, method)
+    adjoint = adjoint or ("discrete" if method in _DISCRETE else "continuous")
+    if adjoint == "discrete" and method not in _DISCRETE:
         raise ValueError(
-            f"the discrete adjoint has the methods {sorted(_EXPLICIT)}, not {method!r}; use adjoint='continuous'"
+            f"the discrete adjoint has the methods {sorted(_DISCRETE)}, not {method!r}; use adjoint='continuous'"
         )
-    return _Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step).solve(t_eval)
+    t0, t1 = (_real(t).astype(float) for t in t_span)
+    y0 = _state(y0)
+    times = None if t_eval is None else _real(t_eval).astype(float)
+    options = {k: v for k, v in options.items() if k != "jac"}
+    options |= {"rtol": rtol, "atol": atol, "max_step": max_step, "first_step": first_step}
+    if adjoint == "discrete" and method in EXPLICIT and np.all(number(t0 != t1)):
+        stepper = Stepper(field, t0, t1, y0, method, rtol, atol, max_step, first_step)
+        times, rows = stepper.solve(times)
+        return _result(times, rows.T, stepper.nfev)
+    solver = _Solver(rebuild, method, adjoint == "discrete", options)
+    if needs_host_call((y0, t0, t1, times, held)):
+        times = np.stack([t0, t1]) if times is None else times
+        (rows,) = host_function("scipy.integrate.solve_ivp", solver.rows)(y0, t0, t1, times, *held)
+    else:
+        times, rows = solver.solve(y0, t0, t1, times, held)
+    return _result(times, rows.T, solver.nfev)
 
 
 def odeint(
@@ -121,7 +154,8 @@ def odeint(
     args, rtol, atol
         As in SciPy.
     adjoint : "continuous" or "discrete", keyword only
-        Solve the adjoint equation backwards (SciPy's LSODA, forwards too), or differentiate Runge-Kutta steps.
+        Solve by LSODA and differentiate along the stored solution, or solve by "RK45" and differentiate its steps; see
+        :func:`solve_ivp`.
 
     Returns
     -------
@@ -149,10 +183,11 @@ def odeint(
 
     t = np.stack(t) if isinstance(t, (list, tuple)) else as_value(t, "the times of odeint")
     method = "LSODA" if adjoint == "continuous" else "RK45"
-    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t, args=args, adjoint=adjoint, rtol=rtol, atol=atol)
+    new = np.append(True, np.diff(t) != 0) if type(t) is np.ndarray else slice(None)
+    solution = solve_ivp(field, (t[0], t[-1]), flat, method, t[new], args=args, adjoint=adjoint, rtol=rtol, atol=atol)
     if not solution.success:
         raise RuntimeError(f"odeint could not complete the integration: {solution.message}")
-    rows = solution.y.T
+    rows = solution.y.T if isinstance(new, slice) else solution.y.T[np.cumsum(new) - 1]
     if hasattr(y0, "ndim") and y0.ndim == 1:
         return rows
     states = [unravel(rows[i]) for i in range(rows.shape[0])]
@@ -175,258 +210,143 @@ def _vector(dy: Any, y: Any) -> Any:
     return np.stack([x if hasattr(x, "dtype") else np.asarray(x, dtype=float) for x in dy])
 
 
+def _state(y0: Any) -> Any:
+    """Return the initial state in the precision that SciPy computes in."""
+    y0 = _real(y0)
+    if y0.ndim != 1:
+        raise ValueError(f"`y0` must be 1-dimensional, but has the shape {y0.shape}")
+    return y0.astype(complex if y0.dtype.kind == "c" else float)
+
+
 def _real(x: Any) -> Any:
     x = np.stack([_real(v) for v in x]) if type(x) in (list, tuple) else as_value(x, "an operand of solve_ivp")
     return x if is_inexact(x) else x.astype(float)
 
 
-# --- discrete -------------------------------------------------------------------------------------------------------
-
-
-class _Stepper:
-    """An embedded Runge-Kutta pair with SciPy's step control, on traced values.
-
-    Time runs as a fraction of the interval, so that the ends may be traced. Steps are chosen from numbers:
-    the largest error of all lanes decides.
-    """
-
-    def __init__(self, field, t0, t1, y0, method, rtol, atol, max_step, first_step):
-        self.field, self.t0, self.y0 = field, t0, y0
-        self.length = t1 - t0
-        self.span = float(np.max(np.abs(number(self.length))))
-        self.rk = _EXPLICIT[method]
-        self.rtol, self.atol = max(rtol, 100 * np.finfo(float).eps), atol
-        self.largest = min(1.0, max_step / self.span) if self.span else 1.0
-        self.first_step = first_step
-        self.nfev = 0
-
-    def slope(self, s, y):
-        """Return dy/ds, the right-hand side for time counted in fractions."""
-        self.nfev += 1
-        return self.field(self.t0 + self.length * s, y) * self.length
-
-    def norm(self, error, y, new):
-        """Return the root mean square of an error in units of the tolerance, the worst of all lanes."""
-        error, y, new = (stop_gradient(x) for x in (error, y, new))
-        scaled = number(error / (self.atol + self.rtol * np.maximum(np.abs(y), np.abs(new))))
-        return float(np.sqrt(np.mean(scaled * scaled, axis=-1)).max())
-
-    def first(self, k):
-        if self.first_step is not None:
-            return min(self.first_step / self.span, self.largest)
-        y, span = self.y0, self.span  # the formulas of Hairer, Norsett and Wanner (II.4), in units of time
-        d0, d1 = self.norm(y, y, y), self.norm(k, y, y) / span
-        h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, span)
-        ahead = stop_gradient(self.slope(h0 / span, stop_gradient(y + (h0 / span) * k)) - k)
-        steep = max(d1, self.norm(ahead, y, y) / span / h0)
-        h1 = max(1e-6, h0 * 1e-3) if steep <= 1e-15 else (0.01 / steep) ** (1 / (self.rk.error_estimator_order + 1))
-        return min(100 * h0 / span, h1 / span, self.largest)
-
-    def step(self, s, y, k, h):
-        """Return the new state and the slopes of all stages, the last one at the new state."""
-        ks = [k]
-        for row, c in zip(self.rk.A[1:], self.rk.C[1:], strict=True):
-            ks.append(self.slope(s + c * h, y + h * _combine(row, ks)))
-        new = y + h * _combine(self.rk.B, ks)
-        ks.append(self.slope(s + h, new))
-        return new, ks
-
-    def solve(self, t_eval):
-        out = _Output(self, t_eval)
-        if self.span == 0.0:
-            return out.result(True, self.y0)
-        s, y = 0.0, self.y0
-        k = self.slope(s, y)
-        h = self.first(k)
-        exponent = -1.0 / (self.rk.error_estimator_order + 1)
-        rejected = False
-        while s < 1.0:
-            h = min(h, self.largest, 1.0 - s)
-            if h < 10 * np.finfo(float).eps:
-                raise DerivativeError(
-                    "solve_ivp could not complete the integration: the required step is smaller than the spacing of "
-                    "numbers. The solution may have a singularity, or the equation be stiff: use method='LSODA', "
-                    "adjoint='continuous'"
-                )
-            new, ks = self.step(s, y, k, h)
-            error = self.norm(h * _combine(self.rk.E, [stop_gradient(v) for v in ks]), y, new)
-            factor = 10.0 if error == 0 else min(10.0, 0.9 * error**exponent)
-            if not error < 1.0:
-                h *= max(0.2, factor) if error == error else 0.2
-                rejected = True
-                continue
-            reached = 1.0 if 1.0 - (s + h) < 1e-14 else s + h
-            out.add(s, h, reached, y, new, ks)
-            s, y, k = reached, new, ks[-1]
-            h *= min(1.0, factor) if rejected else factor
-            rejected = False
-        return out.result(True, y)
-
-
-def _combine(weights, ks):
-    terms = [float(w) * k for w, k in zip(weights, ks, strict=False) if w]
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-class _Output:
-    """Collects the solution: at every step, or at the times asked for, by the method's own interpolation."""
-
-    def __init__(self, stepper, t_eval):
-        self.stepper = stepper
-        self.times = None if t_eval is None else _real(t_eval)
-        if self.times is None:
-            self.ts, self.ys = [stepper.t0], [stepper.y0]
-            return
-        self.ys, self.at = [], 0
-        fractions = (self.times - stepper.t0) / stepper.length if stepper.span else self.times * 0.0
-        self.fractions = fractions
-        self.plain = number(fractions)
-        if self.plain.ndim != 1:
-            raise DerivativeError("solve_ivp under vmap takes one t_eval for all lanes, and one t_span with it")
-        if np.any(np.diff(self.plain) < 0) or np.any((self.plain < -1e-14) | (self.plain > 1 + 1e-14)):
-            raise ValueError("Values in `t_eval` are not within `t_span`, or not properly sorted.")
-
-    def add(self, s, h, reached, y, new, ks):
-        if self.times is None:
-            self.ts.append(self.stepper.t0 + self.stepper.length * reached)
-            self.ys.append(new)
-            return
-        while self.at < len(self.plain) and (self.plain[self.at] <= reached or reached == 1.0):
-            x = (self.fractions[self.at] - s) / h
-            self.ys.append(self.interpolated(x, h, y, ks))
-            self.at += 1
-
-    def interpolated(self, x, h, y, ks):
-        total = y
-        for row, k in zip(self.stepper.rk.P, ks, strict=True):
-            weight = 0.0
-            for c in row[::-1]:
-                weight = (weight + float(c)) * x
-            total = total + h * weight * k
-        return total
-
-    def result(self, success, last):
-        ys = self.ys or [last] * (len(self.times) if self.times is not None else 0)
-        times = np.stack(self.ts) if self.times is None else self.times
-        return _result(times, np.stack(ys, axis=-1), self.stepper.nfev)
-
-
-def _result(t, y, nfev):
+def _result(t: Any, y: Any, nfev: int) -> Any:
     from scipy.optimize import OptimizeResult
 
     message = "The solver successfully reached the end of the integration interval."
     return OptimizeResult(
-        t=t,
-        y=y,
-        sol=None,
-        t_events=None,
-        y_events=None,
-        nfev=nfev,
-        njev=0,
-        nlu=0,
-        status=0,
-        message=message,
+        t=t, y=y, sol=None, t_events=None, y_events=None, nfev=nfev, njev=0, nlu=0, status=0, message=message,
         success=True,
-    )
+    )  # fmt: skip
 
 
-# --- continuous -----------------------------------------------------------------------------------------------------
+# --- solutions stored by SciPy ----------------------------------------------------------------------------------------
 
 
-def _continuous(rebuild, held, t0, t1, y0, method, t_eval, options):
-    times = np.stack([t0, t1]) if t_eval is None else np.concatenate([t0.reshape(1), _real(t_eval)])
-    (rows,) = _Flow(lambda values: rebuild(values), method, options).call(y0, times, *held)
-    if t_eval is not None:
-        times, rows = times[1:], rows[1:]
-    return _result(times, rows.T, 0)
+class _Solver:
+    """A solution by SciPy, made differentiable along stored steps.
 
+    Radau's method is differentiated along its own steps, by its own equations and interpolation. For the others SciPy
+    solves again with tighter tolerances: where solutions run together, after the jumps of a relaxation oscillation for
+    instance, the derivative loses digits that the solution keeps.
+    """
 
-class _Flow:
-    """The solution of ``dy/dt = build(held)(t, y)`` at given times, as a function of y0, times and held values."""
-
-    def __init__(self, build: Callable, method: str, options: dict):
+    def __init__(self, build: Callable, method: Any, exact: bool, options: dict):
         self.build = build
         self.method = method
+        self.exact = exact
         self.options = options
-        self.call = HostCall("scipy.integrate.solve_ivp", self.run, None, self.forward, self.pull, self.batch)
+        self.nfev = 0
+        self.traced = False  # whether the right-hand side holds traced values that were not found
 
-    def run(self, y0: Any, times: Any, *held: Any) -> list:
-        f = self.build(list(held))
-        start, end = times[0], times[-1]
-        if start == end:
-            return [np.repeat(y0[None], len(times), axis=0)]
-        distinct, where = np.unique(times, return_inverse=True)
-        found = si.solve_ivp(
-            lambda t, y: number(f(np.float64(t), y)),
-            (start, end),
-            np.asarray(y0, dtype=float),
-            self.method,
-            distinct if end > start else distinct[::-1],
-            **self.options,
-        )
+    def rows(self, y0: Any, t0: Any, t1: Any, times: Any, *held: Any) -> list:
+        return [self.solve(y0, t0, t1, times, held)[1]]
+
+    def solve(self, y0: Any, t0: Any, t1: Any, times: Any, held: Any) -> tuple[Any, Any]:
+        """Return times and states, the times in front; all steps if no times are given."""
+        field, plain_field = self.build(list(held)), self.build(list(stop_gradient(held)))
+        problem = (plain_field, *(number(x) for x in (y0, t0, t1)))
+        found = self.run(*problem, self.options)
         if not found.success:
             raise DerivativeError(
                 f"solve_ivp could not complete the integration, so it has no derivative: {found.message}"
             )
-        rows = found.y.T if end > start else found.y.T[::-1]
-        return [rows[where].astype(y0.dtype)]
+        self.nfev = found.nfev
+        if times is None:
+            times = t0 + (t1 - t0) * found.fractions
+        if times.shape[0] == 0:
+            return times, y0[None][:0]
+        if number(t0) != number(t1):
+            fractions_of(times, t0, t1 - t0)
+        rows = found.sol(number(times)).T
+        if not self.traced and not any(type(x) is Tracer for x in (y0, t0, t1, times, *held)):
+            return times, rows
+        if not self.exact:
+            tight = self.run(*problem, self.options | _tightened(self.options))
+            found = tight if tight.success else found
+        if y0.dtype.kind != "c":
+            traced = self.along(field, plain_field, y0, t0, t1, times, found.fractions, found.sol)
+        else:  # the right-hand side need not be holomorphic: real and imaginary parts are differentiated
+            n = y0.shape[0]
+            parts = lambda t: _parts(found.sol(t).T).T
+            traced = self.along(
+                _of_parts(field, n), _of_parts(plain_field, n), _parts(y0), t0, t1, times, found.fractions, parts
+            )
+            traced = traced[:, :n] + 1j * traced[:, n:]
+        return times, rows + (traced - stop_gradient(traced))
 
-    def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
-        lanes = [self.call(*[v[i] if m else v for v, m in zip(values, batched, strict=True)])[0] for i in range(size)]
-        return [np.stack(lanes)], [True]
+    def run(self, field: Callable, y0: Any, t0: Any, t1: Any, options: dict) -> Any:
+        """Return SciPy's solution, with its accepted steps as fractions of the interval."""
 
-    def forward(self, *operands: Any) -> tuple[list, Any]:
-        ys = self.call(*operands)
-        return ys, (ys[0], list(operands))
+        def numbers(t, y):
+            slope = field(np.float64(t), y.copy())  # LSODA overwrites it, and operations may keep it
+            self.traced = self.traced or type(slope) is Tracer
+            return plain(slope)
 
-    def pull(self, res: Any, cts: list) -> list:
-        """Solve the adjoint equation backwards, restarting from the stored state at each time."""
-        ys, (y0, times, *held) = res
-        moving = [i for i, h in enumerate(held) if is_inexact(h)]
-        n = y0.shape[0]
-        f = self.build(held)
-        adjoint = _Flow(lambda values: self.augmented(list(values), moving, n), self.method, self.options)
-        a, gathered, in_times = cts[0][-1], None, []
-        for i in range(times.shape[0] - 1, 0, -1):
-            in_times.append(np.sum(cts[0][i] * f(times[i], ys[i])))
-            rest = np.zeros_like(a, shape=(_count(held, moving),)) if gathered is None else gathered
-            if np.any(number(times[i] != times[i - 1])):
-                z = np.concatenate([ys[i], a, rest])
-                z = adjoint.call(z, np.stack([times[i], times[i - 1]]), *held)[0][-1]
-                a, rest = z[n : 2 * n], z[2 * n :]
-            gathered = rest
-            if i == 1:
-                in_times.append(-np.sum(a * f(times[0], y0)))
-            a = a + cts[0][i - 1]
-        out: list = [a, np.stack(in_times[::-1]) if in_times else None, *[None] * len(held)]
-        at = 0
-        for i in moving:
-            size = int(np.prod(held[i].shape))
-            out[2 + i] = gathered[at : at + size].reshape(held[i].shape).astype(held[i].dtype)
-            at += size
-        return out
+        found = si.solve_ivp(numbers, (float(t0), float(t1)), y0, self.method, dense_output=True, **options)
+        if t0 == t1:
+            found.fractions, found.sol = np.array([0.0, 1.0]), lambda ts: np.repeat(y0[:, None], len(ts), axis=1)
+        else:
+            found.fractions = (found.t - t0) / (t1 - t0)
+        return found
 
-    def augmented(self, held: list, moving: list, n: int) -> Callable:
-        """Return the right-hand side for state, adjoint and the gradient gathered so far."""
-
-        def along(t, z):
-            y, a = z[:n], z[n : 2 * n]
-
-            def f(y, *moved):
-                full = list(held)
-                for i, h in zip(moving, moved, strict=True):
-                    full[i] = h
-                return self.build(full)(t, y)
-
-            dy, pullback = vjp(f, y, *[held[i] for i in moving])
-            back = pullback(-a)
-            return np.concatenate([dy, *[c.reshape(-1) for c in back]])
-
-        return along
+    def along(self, field, plain_field, y0, t0, t1, times, accepted, sol):
+        """Return the states at some times, differentiable along the stored solution."""
+        length = t1 - t0
+        if not number(length):
+            nodes = np.concatenate([t0.reshape(1), times])
+            return stored_solution(field, plain_field, nodes, y0, sol, 3)[1][:, -1]
+        numbers = number((times - t0) / length)
+        if self.exact:
+            nodes = t0 + length * accepted
+            starts, states, method = stored_solution(field, plain_field, nodes, y0, sol, 3)
+            step = np.clip(np.searchsorted(accepted, numbers) - 1, 0, len(accepted) - 2)
+            x = (times - nodes[step]) / (nodes[step + 1] - nodes[step])
+            return method.interpolate(x, starts[step], states[step])
+        nodes, places = _mesh(t0, length, accepted, times, numbers)
+        stages = _STAGES.get(self.method, 3)
+        return stored_solution(field, plain_field, nodes, y0, sol, stages)[1][:, -1][places]
 
 
-def _count(held: list, moving: list) -> int:
-    return sum(int(np.prod(held[i].shape)) for i in moving)
+def _tightened(options: dict) -> dict:
+    """Return the tolerances for the solution that is differentiated."""
+    rtol = np.asarray(options["rtol"])
+    return {"rtol": np.minimum(rtol, np.maximum(0.01 * rtol, 1e-12))[()], "atol": 0.01 * np.asarray(options["atol"])}
+
+
+def _mesh(t0: Any, length: Any, accepted: Any, times: Any, numbers: Any) -> tuple[Any, Any]:
+    """Return nodes at all times that are requested, and at the accepted steps that are not near them; and the places.
+
+    A step between two nodes that are very near each other would take the slope from the solver's error.
+    """
+    inner = accepted[1:-1][accepted[1:-1] < numbers[-1]]
+    size = np.minimum(np.diff(accepted)[: len(inner)], np.diff(accepted)[1 : len(inner) + 1])
+    after = np.searchsorted(numbers, inner)
+    near = numbers[np.clip([after - 1, after], 0, len(numbers) - 1)]
+    inner = inner[np.abs(near - inner).min(0) > 0.1 * size]
+    order = np.argsort(np.concatenate([inner, numbers]), kind="stable")
+    nodes = np.concatenate([t0 + length * inner, times])[order]
+    places = np.argsort(order, kind="stable")[len(inner) :]
+    return np.concatenate([t0.reshape(1), nodes]), places
+
+
+def _parts(y: Any) -> Any:
+    return np.concatenate([np.real(y), np.imag(y)], axis=-1)
+
+
+def _of_parts(field: Callable, n: int) -> Callable:
+    """Return the right-hand side for real and imaginary parts, one behind the other."""
+    return lambda t, z: _parts(field(t, z[:n] + 1j * z[n:]))

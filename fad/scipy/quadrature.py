@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
-from fad.scipy.host import HostCall
+from fad.core.tracer import stop_gradient
+from fad.errors import DerivativeError
+from fad.scipy.host import HostCall, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
 from fad.transforms.implicit import closed_over
@@ -50,13 +52,19 @@ def quad(
     >>> [g.round(9) for g in fad.grad(f, (0, 1))(1.0, 2.0)]
     [np.float64(-0.422725056), np.float64(0.018315639)]
     """
+    points = stop_gradient(points)  # they say where to divide the interval: the integral does not depend on them
+    if needs_host_call(points):
+        raise DerivativeError(
+            "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
+            "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
+        )
     held, rebuild = closed_over(lambda x: func(x, *args))
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
     integral = _Integral(lambda held: rebuild(held), options)
     a, b = (as_value(x, "a limit of quad") for x in (a, b))
     a, b = (x if is_inexact(x) else x.astype(float) for x in (a, b))
-    (value,) = integral.call(a, b, *held)
-    return value, integral.error
+    value, error = integral.call(a, b, *held)
+    return value, stop_gradient(error)
 
 
 class _Integral:
@@ -66,23 +74,22 @@ class _Integral:
         self.build = build
         self.options = options
         self.like = like  # an array of the integrand's shape, or None for a number
-        self.error: Any = np.float64(0.0)
         self.call = HostCall("scipy.integrate.quad", self.run, self.push, self.forward, self.pull, self.batch)
 
     def run(self, a: Any, b: Any, *held: Any) -> list:
         f = self.build(list(held))
         if self.like is None:
-            value, self.error = si.quad(lambda x: number(f(x)).item(), float(a), float(b), **self.options)
+            found = si.quad(lambda x: number(f(x)).item(), float(a), float(b), **self.options)
         else:
-            value = si.quad_vec(
+            found = si.quad_vec(
                 lambda x: number(f(np.float64(x))), float(a), float(b), epsabs=self.options["epsabs"],
                 epsrel=self.options["epsrel"], norm="max", points=self.options["points"],
-            )[0]  # fmt: skip
-        return [np.asarray(value)[()] if self.like is None else value]
+            )  # fmt: skip
+        return [np.asarray(x)[()] for x in found[:2]]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
-        lanes = [self.call(*[v[i] if m else v for v, m in zip(values, batched, strict=True)])[0] for i in range(size)]
-        return [np.stack(lanes)], [True]
+        found = [self.call(*[v[i] if m else v for v, m in zip(values, batched, strict=True)]) for i in range(size)]
+        return [np.stack(column) for column in zip(*found, strict=True)], [True, True]
 
     def ends(self, a: Any, b: Any, held: Any) -> tuple:
         f = self.build(list(held))
@@ -97,7 +104,8 @@ class _Integral:
             total = total + at_b * tb
         if at_a is not None:
             total = total - at_a * ta
-        return self.call(*operands), [total]
+        value, error = self.call(*operands)
+        return [value, error], [total, np.zeros_like(error)]
 
     def _changed(self, a, b, held, changes):
         moving = [i for i, h in enumerate(held) if is_inexact(h)]

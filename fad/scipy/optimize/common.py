@@ -11,7 +11,7 @@ import scipy.optimize as so
 
 from fad import tree
 from fad.core.tracer import Tracer, stop_gradient
-from fad.errors import CustomRuleError, DerivativeError
+from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
 from fad.transforms.implicit import closed_over, depth, implicit_root
@@ -43,15 +43,14 @@ class Problem:
         return lambda x: ravel(f(x))
 
 
-def value(x: Any) -> Any:
-    """Return what a solver may see of a function's result: the numbers, without derivatives."""
-    x = stop_gradient(x)
-    if type(x) is Tracer:
-        raise CustomRuleError(
-            "a function given to a solver uses a mapped value in a place where fad does not find it (an attribute, "
-            "a global). Pass it in args"
+def constant_bounds(bounds: Any) -> None:
+    """Raise if bounds are traced: a solver is given them as numbers."""
+    ends = (bounds.lb, bounds.ub) if isinstance(bounds, so.Bounds) else bounds
+    if any(type(x) is Tracer for x in tree.leaves(ends)):
+        raise DerivativeError(
+            "the bounds given to a solver are traced, and fad has no derivative with respect to them, nor can they "
+            "vary under vmap and jit. Scale the unknown, so that its bounds are constants: x = low + (high - low) * u"
         )
-    return x
 
 
 def as_float(x: Any) -> Any:
@@ -92,38 +91,40 @@ def solve_dense(slope: Callable, y: Any) -> Any:
         ) from error
 
 
+# What a solver counts. Under jit and vmap these are results of the call; its other entries are left out there.
+_COUNTS = ("nfev", "njev", "nhev", "nit", "status")
+
+
 class _Plain:
-    """Runs a solver on plain arrays, lane by lane under vmap, and keeps what it reported."""
+    """Runs a solver on plain arrays, one batch element after the other under vmap, and keeps what it reported."""
 
     def __init__(self, solver: Callable, structure: Any):
         self.solver = solver
         self.structure = structure
         self.report: Any = None
+        self.call = HostCall("scipy.optimize", self.run, batch=self.batch)
 
     def run(self, *leaves: Any) -> list:
         x, self.report = self.solver(*tree.unflatten(self.structure, leaves))
-        return [np.asarray(x), np.asarray(bool(self.report.get("success", True)))]
+        success = bool(self.report.get("success", True))
+        return [np.asarray(x), np.asarray(success), *[np.asarray(int(self.report.get(k, -1))) for k in _COUNTS]]
 
     def batch(self, size: int, batched: list, values: list) -> tuple[list, list]:
-        lanes = [
-            HostCall(self.name, self.run, batch=self.batch)(
-                *[v[i] if b else v for v, b in zip(values, batched, strict=True)]
-            )
-            for i in range(size)
-        ]
-        return [np.stack(column) for column in zip(*lanes, strict=True)], [True, True]
-
-    name = "scipy.optimize"
+        found = [self.call(*[v[i] if b else v for v, b in zip(values, batched, strict=True)]) for i in range(size)]
+        columns = [np.stack(column) for column in zip(*found, strict=True)]
+        return columns, [True] * len(columns)
 
 
 def run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     """Run ``solver(*operands) -> (x, report)`` on the values of the operands; return x, success and the report."""
     leaves, structure = tree.flatten(stop_gradient(operands))
-    plain = _Plain(solver, structure)
-    x, success = HostCall(plain.name, plain.run, batch=plain.batch)(
-        *[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves]
-    )
-    return x, success, plain.report
+    solving = _Plain(solver, structure)
+    x, success, *counts = solving.call(*[np.asarray(v) if not hasattr(v, "dtype") else v for v in leaves])
+    report = solving.report
+    if type(success) is Tracer:  # what one batch element, or the first call of a compiled function, reported is no more
+        report = {k: v for k, v in zip(_COUNTS, counts, strict=True) if k in report}
+    return x, success, report
+
 
 def finished(x, success, report, equation, problem, what):
     """Make a result differentiable by its equation, and put it in the caller's structure."""

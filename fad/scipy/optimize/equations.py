@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.tracer import stop_gradient
+from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
+from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
@@ -20,7 +21,6 @@ from fad.scipy.optimize.common import (
     flattened,
     run,
     solve_dense,
-    value,
 )
 from fad.scipy.special.build import number
 from fad.transforms.grad import grad
@@ -107,14 +107,16 @@ def fixed_point(
 
 
 def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
-    """Find a root of one equation by `solver`, and make it differentiable in what `f` uses."""
+    """Find a root of one equation by `solver`, and make it differentiable in what `f` uses.
+
+    Return the root, whether it was found, and what the solver reported.
+    """
     problem = Problem(f, args)
 
     def found(points, held):
-        plain = problem.at(held)
-        return solver(lambda x: plain(x), *points), {}
+        return solver(problem.at(held), *points)
 
-    x, _, _ = run(found, points, problem.held)
+    x, success, report = run(found, points, problem.held)
 
     def solve(slope, y):
         rate = slope(np.ones_like(stop_gradient(y)))
@@ -122,7 +124,8 @@ def _scalar(f: Callable, args: tuple, solver: Callable, *points: Any) -> Any:
             raise DerivativeError("the root has no derivative: the slope of the function is zero there (a double root)")
         return y / rate
 
-    return implicit_root(problem.at(), x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
+    x = implicit_root(problem.at(), x[()] if type(x) is np.ndarray and x.ndim == 0 else x, solve)
+    return x, success, report
 
 
 def brentq(
@@ -143,9 +146,11 @@ def brentq(
     >>> fad.grad(lambda a: brentq(lambda x, a: np.cos(x) - a * x, 0.0, 2.0, (a,)))(1.0).round(9)
     np.float64(-0.441610792)
     """
-    return _scalar(
-        f, args, lambda g, a, b: so.brentq(lambda x: value(g(x)), a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), a, b
-    )
+
+    def solver(g, a, b):
+        return so.brentq(lambda x: value(g(x)), a, b, xtol=xtol, rtol=rtol, maxiter=maxiter), {}
+
+    return _scalar(f, args, solver, a, b)[0]
 
 
 def newton(
@@ -163,11 +168,12 @@ def newton(
 
     def solver(g, x):
         slope = grad(lambda x: np.sum(g(x)))
-        return so.newton(
+        found = so.newton(
             lambda x: value(g(x)), x, fprime=lambda x: value(slope(x)), tol=tol, maxiter=maxiter, rtol=rtol
         )
+        return found, {}
 
-    return _scalar(func, args, solver, as_float(x0))
+    return _scalar(func, args, solver, as_float(x0))[0]
 
 
 def root_scalar(
@@ -183,9 +189,9 @@ def root_scalar(
     >>> fad.grad(lambda a: root_scalar(lambda x, a: np.exp(x) - a, (a,), x0=1.0).root)(4.0).round(9)
     np.float64(0.25)
     """
-    reports = []
 
     def solver(g, *points):
+        points = [float(p) for p in points]
         first, second = (lambda x: value(grad(g)(x))), (lambda x: value(grad(grad(g))(x)))
         values = {} if bracket is not None else {"x0": points[0], "fprime": first, "fprime2": second}
         found = so.root_scalar(
@@ -198,11 +204,15 @@ def root_scalar(
             **values,
         )
         reports.append(found)
-        return found.root
+        return found.root, {"success": found.converged, "nfev": found.function_calls, "nit": found.iterations}
 
-    points = tuple(float(p) for p in bracket) if bracket is not None else (float(x0),)
-    found = _scalar(f, args, solver, *points)
+    reports: list = []
+    points = [as_float(p) for p in (bracket if bracket is not None else (x0,))]
+    root, success, counts = _scalar(f, args, solver, *points)
     report = reports[-1]
-    converged(report.converged, found, derivatives_of(found), str(report.flag), "scipy.optimize.root_scalar")
-    report.root = found
+    converged(success, root, derivatives_of(root), str(report.flag), "scipy.optimize.root_scalar")
+    report.root = root
+    if type(success) is Tracer:
+        report.converged, report.function_calls, report.iterations = success, counts["nfev"], counts["nit"]
+        del report.flag
     return report

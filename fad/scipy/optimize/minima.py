@@ -13,17 +13,19 @@ import scipy.optimize as so
 from fad.core.tracer import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
+from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
     as_float,
+    constant_bounds,
     derivatives_of,
     finished,
     flattened,
     ravel,
     run,
-    value,
 )
+from fad.scipy.special.build import number
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.jacobian import hvp, jacobian
 
@@ -71,6 +73,7 @@ def minimize(
     >>> fad.jacobian(nearest)(a)[0].round(5) + 0.0
     array([0.14286, 0.     ])
     """
+    constant_bounds(bounds)
     flat, unravel = flattened(x0)
     problem = Problem(fun, args, unravel)
     name = (method or ("slsqp" if constraints else "l-bfgs-b" if bounds is not None else "bfgs")).lower()
@@ -179,6 +182,7 @@ def least_squares(
     >>> fad.grad(slope)(np.array([1.0, 2.0, 3.5])).round(9) + 0.0
     array([-0.5,  0. ,  0.5])
     """
+    constant_bounds(bounds)
     flat, unravel = flattened(x0)
     problem = Problem(fun, args, unravel)
     given = {
@@ -267,11 +271,12 @@ def curve_fit(
     (np.float64(0.7), array([ 0.315184, -0.344392, -0.419763, -0.33197 ]))
     """
     ydata = as_float(as_array(ydata))
+    constant_bounds(bounds)
     low, high = (np.asarray(b, dtype=float) for b in _ends(bounds))
     bounded = bool(np.isfinite(low).any() or np.isfinite(high).any())
-    if not np.isfinite(value(ydata)).all():
+    if not np.all(np.isfinite(number(ydata))):
         raise ValueError("array must not contain infs or NaNs")
-    p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(p0))
+    p0 = _start(f, low, high) if p0 is None else np.atleast_1d(as_float(as_array(p0)))
     whiten = _whitening(sigma, ydata)
 
     def residuals(p, ydata):
@@ -280,17 +285,16 @@ def curve_fit(
     method = method or ("trf" if bounded else "lm")
     found = least_squares(residuals, p0, (ydata,), bounds if bounded else (-np.inf, np.inf), method, **options)
     if not np.all(found.success):
-        raise RuntimeError(f"Optimal parameters not found: {found.message}")
+        raise RuntimeError(f"Optimal parameters not found: {found.get('message', 'the fit did not converge')}")
     slope = jacobian(lambda p: residuals(p, ydata))(found.x)
     m, n = slope.shape
-    try:
-        if m <= n and not absolute_sigma:
-            raise np.linalg.LinAlgError("no residual is left to tell the spread from")
-        covariance = np.linalg.inv(slope.T @ slope)
-    except np.linalg.LinAlgError:
+    information = slope.T @ slope
+    # Without residuals left over there is no spread; the other question is asked of each batch element of a vmap.
+    if (m <= n and not absolute_sigma) or np.linalg.slogdet(stop_gradient(information))[0] == 0:
         message = "Covariance of the parameters could not be estimated"
         warnings.warn(message, so.OptimizeWarning, stacklevel=2)
         return found.x, np.full((n, n), np.inf)
+    covariance = np.linalg.inv(information)
     return found.x, covariance if absolute_sigma else covariance * (2.0 * found.cost / (m - n))
 
 
