@@ -207,4 +207,4 @@ def shares(x: Any, y: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Return whether a tracer stands for an array, and not for a NumPy scalar, which no write can change."""
-    return bool(x.shape) or type(layout(x)) is np.ndarray
+    return x.memory is not None or bool(x.shape) or type(layout(x)) is np.ndarray

@@ -9,8 +9,8 @@ import numpy as np
 
 from fad.backends import like as constant_like
 from fad.backends import made_like
-from fad.core.archetypes import flat
-from fad.core.memory import snapshot
+from fad.core.archetypes import flat, linear
+from fad.core.memory import layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -111,6 +111,31 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
+def _order_batch(size, batched, xs, params):
+    if params["order"] == "C":
+        return bind(order_p, xs[0], order="C")
+    axes = (0, *range(1, xs[0].ndim)[::-1])
+    return bind(order_p, xs[0].transpose(axes), order="C").transpose(axes)
+
+
+order_p = linear(
+    "in_memory_order",
+    lambda x, *, order: np.array(x, order=order),
+    lambda ct, x, *, order: ct,
+    _order_batch,
+    samples=lambda s: [call(s.real(3, 4), order="F"), call(s.real(3, 4), order="C")],
+    text=lambda x, order: f"np.array({x}, order='{order}')",
+)
+
+
+def _laid_out(x, order):
+    """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
+    if type(x) is not Tracer:
+        return np.array(x, order=order)
+    flags = getattr(layout(x), "flags", None)
+    return x if flags is None or flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
+
+
 @public(np.asarray, samples=_array_samples)
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     """Make an array of a nested list, which may hold traced values; a traced array is returned as it is."""
@@ -125,14 +150,14 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 @public(np.ascontiguousarray, samples=_array_samples)
 def ascontiguousarray(a, dtype=None, *, like=None):
-    """Return the array, with at least one axis: the layout of a traced array in memory cannot be seen."""
-    return np.atleast_1d(_as(a, dtype))
+    """Return the array, with at least one axis; a copy if it does not lie in C order."""
+    return np.atleast_1d(_laid_out(_as(a, dtype), "C"))
 
 
 @public(np.asfortranarray, samples=_array_samples)
 def asfortranarray(a, dtype=None, *, like=None):
-    """Return the array: the layout of a traced array in memory cannot be seen."""
-    return _as(a, dtype)
+    """Return the array; a copy if it does not lie in Fortran's order."""
+    return _laid_out(_as(a, dtype), "F")
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
@@ -150,11 +175,16 @@ def asarray_chkfinite(a, dtype=None, order=None):
     return a
 
 
-@public(np.copy, methods=("copy",), samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()])])
+@public(np.copy, samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()]), call(s.real(2, 3), order="F")])
 def copy(a, order="K", subok=False):
     """Return a copy: an array that stays what it is when the other is changed."""
     a = as_array(a)
-    return snapshot(a) if type(a) is Tracer else a
+    if type(a) is not Tracer:
+        return a
+    return snapshot(a if order in "KA" else _laid_out(a, order))
+
+
+Tracer.copy = lambda self, order="C": copy(self, order)
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ getitem_p = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: ARRAY not in params["template"] and is_array(y),
+            lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
             lambda x, y, template: bind(set_p, x, y, template=template),
         ),
     )

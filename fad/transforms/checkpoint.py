@@ -16,8 +16,10 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
+from fad.core.memory import snapshot
+from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.errors import ImpureFunctionError
+from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
@@ -102,8 +104,14 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     start, mark = len(tape), trace.watch.mark()
     xs = trace.keep(xs, [-1] * len(xs))
     earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
+    given = list(map(_handle, xs))
     with effects.recording() as log:
-        ys = flat(xs)
+        ys = flat(given)
+    if any(type(x) is Tracer and x.memory is not None for x in given):
+        raise ItemAssignmentError(
+            "a function under checkpoint changed its argument in place, and it runs again in the backward pass: write "
+            "into a copy, x = x.copy(), and return it"
+        )
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -113,8 +121,8 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log), earlier.restored():
-            ys = flat(xs)
+        with effects.replaying(log), earlier.restored(), Running(fun):
+            ys = flat(list(map(_handle, xs)))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
                 "a function under checkpoint gave other values when it ran again for the backward pass: it depends on "
@@ -127,6 +135,11 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     for i, y in zip(mine, traced, strict=True):
         out[i] = y
     return out
+
+
+def _handle(x: Any) -> Any:
+    """Return a handle of the function's own on an argument: what it writes there is not seen outside."""
+    return snapshot(x) if type(x) is Tracer else x
 
 
 def _sample(y: Any) -> Any:
