@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy_scalar
 from fad.core.tracer import Tracer
 from fad.eager import functions as f
 from fad.eager.composite import composite
@@ -68,7 +69,7 @@ def _writable(x: Tensor) -> Any:
             "inside a transform tensors cannot be changed in place. Write it out of place: y = x + 1 for x += 1, "
             "torch.where(mask, v, x) for x[mask] = v"
         )
-    if isinstance(x.value, np.generic):
+    if is_numpy_scalar(x.value):
         x.value = np.asarray(x.value)
     if not x.value.flags.writeable:
         raise InPlaceError("this tensor shares memory that cannot be written (a read-only array): use x.clone()")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy, is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind
@@ -57,10 +58,10 @@ class Tensor:
     def __init__(self, value: Any = (), node: Any = None):
         self.value = value
         self.node = node
-        if value.__class__ in _PLAIN_DATA:  # as programs write torch.Tensor([1, 2]) or torch.Tensor(2, 3)
+        if type(value) in _PLAIN_DATA:  # as programs write torch.Tensor([1, 2]) or torch.Tensor(2, 3)
             sizes = (value,) if node is None else (value, node)
             self.node = None
-            self.value = np.zeros(sizes, float32) if value.__class__ is int else np.array(_numbers(value), float32)
+            self.value = np.zeros(sizes, float32) if type(value) is int else np.array(_numbers(value), float32)
 
     # --- what it says of itself -----------------------------------------------------------------------------------
 
@@ -191,7 +192,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """Return a tensor without history that shares this one's memory."""
-        if isinstance(self.value, np.generic):
+        if is_numpy_scalar(self.value):
             self.value = np.asarray(self.value)
         return Tensor(self.value)
 
@@ -359,7 +360,7 @@ def wrap(x: Any) -> Any:
     """Return a tensor for an array or tracer, with its history if it is one of the eager trace."""
     if type(x) is Tracer:
         return Tensor(x.value, x.info) if isinstance(x.trace, EagerTrace) else Tensor(x)
-    if isinstance(x, (np.ndarray, np.generic)):
+    if is_numpy(x):
         return Tensor(x)
     if type(x) in (tuple, list):
         return type(x)(map(wrap, x))
@@ -384,7 +385,7 @@ for _cls in (Tensor, Parameter):
 
 
 def _rebuilt(x: Any) -> Any:
-    return wrap(x) if type(x) is Tracer or isinstance(x, (np.ndarray, np.generic)) else x
+    return wrap(x) if type(x) is Tracer or is_numpy(x) else x
 
 
 # --- backward -----------------------------------------------------------------------------------------------------
@@ -449,7 +450,7 @@ def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
             raise ImplicitGradientError(
                 "a complex number has no gradient: take its real part or its size, y.abs(), or give a vector"
             )
-        return np.ones_like(y.value)[()] if isinstance(y.value, np.generic) else np.ones_like(y.value)
+        return np.ones_like(y.value)[()] if is_numpy_scalar(y.value) else np.ones_like(y.value)
     if not isinstance(gradient, Tensor):
         gradient = Tensor(np.asarray(gradient, dtype=y.dtype))
     if gradient.shape != y.shape:
@@ -471,7 +472,7 @@ def owned(ct: Any, taken: set) -> Any:
     """Return a cotangent as an array that shares memory with nothing."""
     if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
         ct = ct.copy()
-    elif isinstance(ct, np.generic):
+    elif is_numpy_scalar(ct):
         ct = np.asarray(ct)
     taken.add(id(ct))
     return ct

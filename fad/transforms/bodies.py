@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import is_on_device, made_like
+from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
@@ -69,7 +69,7 @@ class BodyTrace(RecordTrace):
 
     def constant(self, x: Any) -> int:
         # Arrays are inputs, too: whoever records around this body watches them for changes.
-        return self.foreign(x) if isinstance(x, np.ndarray) or is_on_device(x) else super().constant(x)
+        return self.foreign(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         first = prim.extra.get("example") if prim.extra else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
-from fad.backends import backend_of, is_on_device
+from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, same_structure
@@ -215,7 +215,7 @@ def root(x: Any) -> Any:
 def kind_of(t: Any, x: Any) -> Any:
     """Return a tangent as an array, or as a scalar, as its value is."""
     if not is_on_device(t):
-        return np.asarray(t) if isinstance(x, np.ndarray) else np.asarray(t)[()]
+        return np.asarray(t) if is_numpy_array(x) else np.asarray(t)[()]
     return t
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad import config, tree
-from fad.backends import host, is_on_device
+from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.primitive import Primitive
@@ -82,6 +82,9 @@ class RecordTrace(Trace):
             if key[0] == "id":
                 self.kept.append(x)
         return number
+
+    def class_of(self, x: Tracer) -> type:
+        return self.weak.get(x.info, x.value).__class__
 
     def foreign(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
@@ -360,7 +363,7 @@ def _has_owner(base: Any, views: Counter) -> bool:
 def is_traceable(x: Any) -> bool:
     """Tell whether a leaf is an array or number, and no string, function or array of objects."""
     kind = type(x)
-    if kind is np.ndarray or isinstance(x, np.generic):
+    if kind is np.ndarray or is_numpy_scalar(x):
         return x.dtype.kind in "fcbiu"
     if kind in _NUMBERS:
         return not (kind is int and not -LARGEST < x < LARGEST)
