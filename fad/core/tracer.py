@@ -181,8 +181,10 @@ class Tracer:
 
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self.trace.check_alive()
+        if dtype is not None and np.dtype(dtype).kind in "biu":  # piecewise constant, as int(x) is
+            return np.asarray(outcome(self.astype(dtype)))
         raise self.trace.refusal(to_array(self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:

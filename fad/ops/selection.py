@@ -106,8 +106,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf
-    x = np.where(np.isnan(x), nan, x)
-    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), x)
+    numbers = np.where(np.isnan(x), nan, x).astype(x.dtype)
+    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
 
 
 @public(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,17 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     if backend_or_none(x) is not None:
         backend_of(x, *[_innermost(other) for other in beside])
         return x
-    return NotImplemented
+    return _as_number(x)
+
+
+def _as_number(x: Any) -> Any:
+    """Return the NumPy scalar that a subclass of Python's numbers is to NumPy; NotImplemented for what is none.
+
+    A fraction, of which NumPy makes an array of objects, becomes a Python number.
+    """
+    if isinstance(x, (int, float, complex)):
+        return np.asarray(x)[()]
+    return float(x) if isinstance(x, numbers.Rational) else NotImplemented
 
 
 def _innermost(x: Any) -> Any:
@@ -90,6 +101,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         )
     if backend_or_none(x) is not None:
         return x
+    if (number := _as_number(x)) is not NotImplemented:
+        return np.asarray(number)[()]
     raise UnsupportedInputError(
         f"{what} has a leaf of type {kind.__name__} ({x!r:.60}); fad takes arrays and numbers, in lists, tuples, "
         f"dictionaries and classes known to it: {_how_to_register(kind)}"

@@ -232,7 +232,7 @@ class DeviceArray:
 
 
 def _is_handled(x):
-    """Return whether CuPy's ufuncs take an operand: its own arrays and numbers by type, NumPy's arrays by isinstance."""
+    """Return whether CuPy takes an operand of a ufunc: its own arrays and numbers by type, NumPy's by isinstance."""
     return issubclass(type(x), (DeviceArray, np.generic, int, float, complex)) or isinstance(x, np.ndarray)
 
 
