@@ -45,7 +45,7 @@ MORE = {
     "special.log_expit": "(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))",
     "special.logit": "(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else "
     "log({0} / (1.0 - {0})))",
-    "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
+    "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else 0.0 if {0} == 0 else {0}))",
 }  # fmt: skip
 _ASKING = {"isinf": "(fabs({0}) == 1e999)", "isfinite": "(fabs({0}) < 1e999)"}  # of floating-point numbers alone
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "signbit", *_ASKING}
@@ -62,7 +62,10 @@ _BITS = {
 }
 _CONVERTING = ("convert", "convert_to_integer")
 _SELECT = "select({0}, {1}, {2})"
-_POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
+_POWERS = {
+    2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "(1e999 if {0} == -1e999 else sqrt({0} + 0.0))",
+    -1.0: "(1 / {0})",
+}  # fmt: skip
 
 
 _QUOTIENTS = frozenset({"floor_divide", "remainder", "fmod"})
