@@ -70,13 +70,6 @@ def test_a_power_of_complex_numbers_is_numpys(transform, exponent):
         assert_same(TRANSFORMS[transform](lambda z: z**exponent, COMPLEX), COMPLEX**exponent)
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_a_power_of_a_scalar_is_numpys(transform):
-    with np.errstate(all="ignore"):
-        for x in (np.float64(-0.0), np.float64(-INF), np.float32(-0.0)):
-            assert_same(TRANSFORMS[transform](lambda x: x**0.5, x), x**0.5)
-
-
 @pytest.mark.parametrize("transform", ["vmap", "jit"])
 @pytest.mark.parametrize("dtype", "BHbhi?")
 def test_unwrap_of_integers_is_numpys(transform, dtype):

@@ -62,10 +62,7 @@ _BITS = {
 }
 _CONVERTING = ("convert", "convert_to_integer")
 _SELECT = "select({0}, {1}, {2})"
-_POWERS = {
-    2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "(1e999 if {0} == -1e999 else sqrt({0} + 0.0))",
-    -1.0: "(1 / {0})",
-}  # fmt: skip
+_POWERS = {2.0: "({0} * {0})", 3.0: "({0} * {0} * {0})", 0.5: "sqrt({0})", -1.0: "(1 / {0})"}
 
 
 _QUOTIENTS = frozenset({"floor_divide", "remainder", "fmod"})
