@@ -98,8 +98,8 @@ class Tracer:
 
     # --- what an array says of itself -------------------------------------------------------------------------
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
         return self.trace.class_of(self)
 

@@ -83,13 +83,13 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
     x, y = _operand(x), _operand(y)
     if x is NotImplemented or y is NotImplemented:
         return NotImplemented
-    if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
-        return run(prim, x, y)
     dtype = common_dtype(x, y)
     if prim.name == "divide" and dtype.kind in "biu":
         dtype = float32
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
+    if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
+        return run(prim, x, y)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return run(prim, x, y) if prim.partials is None else placed(_paired(prim, x, y))
     return placed(_with_number(prim, x, y))
