@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad import backends, config
+from fad.backends import is_numpy_scalar
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -122,7 +123,7 @@ def key(seed: int) -> Any:
 
 def as_key(x: Any) -> Any:
     """Return a key: the argument itself, or a key made from it if it is a seed."""
-    if type(x) is int or isinstance(x, np.integer):
+    if issubclass(type(x), (int, np.integer)):
         return key(x)
     if not hasattr(x, "dtype") or x.dtype != np.uint32 or x.shape != (2,):
         raise TypeError(f"a key is made by fad.random.key(seed) or split; got {x!r:.60}")
@@ -149,7 +150,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 def _beside(x: Any, key: Any) -> Any:
     """Return a number or host array as an array in the memory where the key lives; any other array as it is."""
-    x = x if hasattr(x, "dtype") and not isinstance(x, np.generic) else np.asarray(x)
+    x = x if hasattr(x, "dtype") and not is_numpy_scalar(x) else np.asarray(x)
     while type(key) is Tracer:
         key = key.value
     return backends.backend_of(key).from_host(x) if type(x) is np.ndarray and type(key) is not np.ndarray else x

@@ -68,6 +68,21 @@ def _of(x: Any) -> Any:
     return found
 
 
+def is_numpy_array(x: Any) -> bool:
+    """Return whether `x` is an array of NumPy itself: isinstance is true of a tracer that stands for one as well."""
+    return issubclass(type(x), np.ndarray)
+
+
+def is_numpy_scalar(x: Any) -> bool:
+    """Return whether `x` is a scalar of NumPy itself, and no tracer that stands for one."""
+    return issubclass(type(x), np.generic)
+
+
+def is_numpy(x: Any) -> bool:
+    """Return whether `x` is an array or scalar of NumPy itself, and no tracer that stands for one."""
+    return issubclass(type(x), (np.ndarray, np.generic))
+
+
 def backend_of(*arrays: Any) -> Any:
     """Return the one backend of these arrays; numbers belong to any.
 

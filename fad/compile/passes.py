@@ -298,9 +298,14 @@ def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     if _is(constants, y, 1.0) and kind != "c":
         return x
     same = (types[eq.outs[0]].shape, types[eq.outs[0]].dtype) == (types[x].shape, types[x].dtype)
-    if _is(constants, y, 2.0) and kind in "fc" and same:
+    if _is(constants, y, 2.0) and kind == "f" and same:  # of complex zeros the signs differ
         return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs)
     return None
+
+
+def _square(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    (x,) = eq.ins
+    return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs) if types[x].dtype.kind in "fiu" else None
 
 
 def _reshape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -355,7 +360,7 @@ _REDUCTIONS = (
 )  # fmt: skip
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
-    "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
+    "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
     "getitem": _take_all, **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip
 

@@ -69,8 +69,8 @@ class PlainTrace(Trace):
     def number(self, x: Tracer, convert: Callable) -> Any:
         return convert(x.value)
 
-    def as_array(self, x: Tracer, *args: Any, **kwargs: Any) -> np.ndarray:
-        return np.array(x.value, *args, **{"copy": None, **kwargs})
+    def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> np.ndarray:
+        return np.array(x.value, dtype, copy=copy)
 
     def stop(self, x: Tracer) -> Tracer:
         return x

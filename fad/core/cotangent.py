@@ -193,7 +193,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def is_basic(index: Any) -> bool:
     """Tell whether an index selects every element at most once, by slices and integers alone."""
-    return all(type(part) in _BASIC or isinstance(part, np.integer) for part in _parts(index))
+    return all(type(part) in _BASIC or issubclass(type(part), np.integer) for part in _parts(index))
 
 
 def densify(ct: Any) -> Any:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
 from fad.errors import GaugeDependenceWarning
 
 # The points of the line, and those of the line with the other choice.
@@ -49,6 +49,9 @@ class GermTrace(Trace):
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape[1:]
+
+    def class_of(self, x: Tracer) -> type:
+        return class_of_element(x.value)
 
     def show(self, x: Tracer) -> str:
         return str(at_zero(x.value, report=False))

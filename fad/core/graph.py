@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, host, is_on_device
+from fad.backends import backend_of, host, is_numpy, is_numpy_scalar, is_on_device
 from fad.core import drawing
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
@@ -74,7 +74,7 @@ def type_of(x: Any) -> Type:
     kind = type(x)
     if kind is np.ndarray:
         return Type(x.shape, x.dtype)
-    if isinstance(x, np.generic):
+    if is_numpy_scalar(x):
         return Type((), x.dtype, SCALAR)
     if kind in (bool, int, float, complex):
         return Type((), np.asarray(x).dtype, NUMBER)
@@ -83,7 +83,7 @@ def type_of(x: Any) -> Type:
 
 def placed(c: Any, t: Type) -> Any:
     """Return a constant where it is to be: what was computed on the host may stand for an array of a device."""
-    return c if t.home is None or not isinstance(c, (np.ndarray, np.generic)) else t.home.from_host(np.asarray(c))
+    return c if t.home is None or not is_numpy(c) else t.home.from_host(np.asarray(c))
 
 
 class Equation:

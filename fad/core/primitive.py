@@ -184,6 +184,8 @@ def register(operation: Any) -> Any:
 def answer(numpy_callables: Any, function: Callable) -> None:
     """Let `function` answer for NumPy callables: ufuncs, ``(ufunc, "reduce")`` pairs, or functions."""
     for f in numpy_callables if type(numpy_callables) is tuple else (numpy_callables,):
+        behind = getattr(f, "__wrapped__", None)  # with SCIPY_ARRAY_API=1 SciPy's ufuncs stand behind functions
+        f = behind if isinstance(behind, np.ufunc) else f
         if isinstance(f, np.ufunc):
             UFUNCS[f] = function
         elif type(f) is list:

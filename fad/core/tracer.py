@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,28 @@ LOADERS: list[Callable[[Any], None]] = []
 _suggest: list[Callable[[str], str]] = []
 
 
+class _NoLength(TypeError, AttributeError):
+    """What a number's ``len(x)`` and ``x.__len__`` raise: ``hasattr(x, "__len__")`` is False, as of NumPy's scalars."""
+
+
+class _Length:
+    """The method ``__len__`` of tracers, which those that stand for a number lack."""
+
+    def __get__(self, x: Any, _: Any = None) -> Any:
+        if x is None:
+            return self
+        shape = x.trace.shape(x)
+        if not shape and not hasattr(x.__class__, "__len__"):
+            raise _NoLength(f"object of type {x.__class__.__name__!r} has no len()")
+        return MethodType(_length, shape)
+
+
+def _length(shape: tuple[int, ...]) -> int:
+    if not shape:
+        raise TypeError("len() of unsized object: the array has no axis")
+    return shape[0]
+
+
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.
 
@@ -77,6 +100,11 @@ class Tracer:
 
     # --- what an array says of itself -------------------------------------------------------------------------
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
+        return self.trace.class_of(self)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.trace.shape(self)
@@ -104,11 +132,7 @@ class Tracer:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise TypeError("len() of unsized object: the array has no axis")
-        return shape[0]
+    __len__ = _Length()
 
     def __iter__(self):
         if not self.shape:
@@ -159,8 +183,8 @@ class Tracer:
 
     # --- conversions that would lose the derivative: refused ----------------------------------------------------
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return up_to_date(self).trace.as_array(self, *args, **kwargs)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return up_to_date(self).trace.as_array(self, dtype, copy)
 
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
 
@@ -306,6 +330,9 @@ class Trace:
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape
 
+    def class_of(self, x: Tracer) -> type:
+        return x.value.__class__
+
     def show(self, x: Tracer) -> str:
         return str(self.printed(x))
 
@@ -332,9 +359,11 @@ class Trace:
         self.check_alive()
         raise self.refusal(to_number(self.kind))
 
-    def as_array(self, x: Tracer, *args: Any, **kwargs: Any) -> Any:
-        """Answer a request for a plain array; refused, for the derivative would be lost."""
+    def as_array(self, x: Tracer, dtype: Any, copy: bool | None) -> Any:
+        """Answer a request for a plain array; refused but for whole numbers, for the derivative would be lost."""
         self.check_alive()
+        if dtype is not None and np.dtype(dtype).kind in "biu":  # piecewise constant, as int(x) is
+            return np.asarray(outcome(x.astype(dtype)))
         raise self.refusal(to_array(x.shape))
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
@@ -441,6 +470,12 @@ def _handed_over(prim: Any, args: tuple, params: dict) -> Any:
             return run(prim, args, params)
     kinds = ", ".join(type(x).__name__ for x in args)
     raise TypeError(f"{prim.name} takes arrays and numbers, but was called with operands of type {kinds}")
+
+
+def class_of_element(x: Any) -> type:
+    """Return the class of ``x[0]``: NumPy's arrays of one axis have scalars for elements, a device's have arrays."""
+    cls: type = x.__class__
+    return x.dtype.type if cls is np.ndarray and x.ndim == 1 else cls
 
 
 def outcome(x: Any) -> Any:

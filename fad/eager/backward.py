@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.tracer import Tracer
 from fad.eager.engine import EAGER, EagerTrace, Sweep, lift, turned
@@ -101,7 +102,7 @@ def _seed(y: Tensor, gradient: Any, trace: Any) -> Any:
             raise ImplicitGradientError(
                 "a complex number has no gradient: take its real part or its size, y.abs(), or give a vector"
             )
-        return np.ones_like(y.value)[()] if isinstance(y.value, np.generic) else np.ones_like(y.value)
+        return np.ones_like(y.value)[()] if is_numpy_scalar(y.value) else np.ones_like(y.value)
     if not isinstance(gradient, Tensor):
         gradient = Tensor(np.asarray(gradient, dtype=y.dtype))
     if gradient.shape != y.shape:
@@ -123,7 +124,7 @@ def owned(ct: Any, taken: set) -> Any:
     """Return a cotangent as an array that shares memory with nothing."""
     if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
         ct = ct.copy()
-    elif isinstance(ct, np.generic):
+    elif is_numpy_scalar(ct):
         ct = np.asarray(ct)
     taken.add(id(ct))
     return ct

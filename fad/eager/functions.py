@@ -14,7 +14,7 @@ import numpy as np
 from fad.core.tracer import Tracer
 from fad.eager.composite import composite, step
 from fad.eager.creation import get_default_dtype
-from fad.eager.operators import bmm, convert, dot, matmul, mm, mv, of_ranks, run  # noqa: F401  (some by their names, below)
+from fad.eager.operators import bmm, common_dtype, convert, dot, matmul, mm, mv, of_ranks, run  # noqa: F401
 from fad.eager.records import placed
 from fad.eager.shaping import reshape, unsqueeze
 from fad.eager.tensor import BY_PRIMITIVE, Tensor, int64, wrap
@@ -145,6 +145,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         float_dtype = get_default_dtype() if isinstance(input, float) or isinstance(other, float) else None
         kind = int64 if float_dtype is None and not isinstance(input, bool) else float_dtype
         return composite("WhereBackward0", np.where, condition, np.asarray(input, kind), np.asarray(other, kind))
+    dtype = common_dtype(input, other)
+    input, other = (convert(x, dtype) if isinstance(x, Tensor) else x for x in (input, other))
     return composite("WhereBackward0", np.where, condition, input, other)
 
 

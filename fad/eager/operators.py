@@ -89,6 +89,8 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
         dtype = float32
     x = convert(x, dtype) if isinstance(x, Tensor) else x
     y = convert(y, dtype) if isinstance(y, Tensor) else y
+    if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
+        return run(prim, x, y)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return run(prim, x, y) if prim.partials is None else placed(_paired(prim, x, y))
     return placed(_with_number(prim, x, y))

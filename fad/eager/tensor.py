@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy, is_numpy_scalar
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind, stop_gradient
 from fad.eager.engine import EagerTrace, lift
@@ -66,7 +67,7 @@ class Tensor:
         else:
             sizes = (value,) if node is None else (value, node)
             self.node = None
-            self.value = np.zeros(sizes, float32) if value.__class__ is int else np.array(_numbers(value), float32)
+            self.value = np.zeros(sizes, float32) if type(value) is int else np.array(_numbers(value), float32)
 
     # --- what it says of itself -----------------------------------------------------------------------------------
 
@@ -302,7 +303,7 @@ class Tensor:
 
 def memory(x: Tensor) -> Any:
     """Return the value of a tensor, a single number as an array from now on, so that others can share it."""
-    if isinstance(x.value, np.generic):
+    if is_numpy_scalar(x.value):
         x.value = np.asarray(x.value)
     return x.value
 
@@ -363,7 +364,7 @@ def wrap(x: Any) -> Any:
     """Return a tensor for an array or tracer, with its history if it is one of the eager trace."""
     if type(x) is Tracer:
         return Tensor(x.value, x.info) if isinstance(x.trace, EagerTrace) else Tensor(x)
-    if isinstance(x, (np.ndarray, np.generic)):
+    if is_numpy(x):
         return Tensor(x)
     if type(x) in (tuple, list):
         return type(x)(map(wrap, x))
@@ -412,4 +413,4 @@ for _cls in (Tensor, Parameter):
 
 
 def _rebuilt(x: Any) -> Any:
-    return wrap(x) if type(x) is Tracer or isinstance(x, (np.ndarray, np.generic)) else x
+    return wrap(x) if type(x) is Tracer or is_numpy(x) else x

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import behind, device_put
+from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import FadError, ImpureFunctionError
@@ -52,7 +52,7 @@ class Parameter:
     __slots__ = ("data", "requires_grad")
 
     def __init__(self, data: Any, requires_grad: bool = True):
-        self.data = data if hasattr(data, "dtype") and not isinstance(data, np.generic) else np.asarray(data)
+        self.data = data if hasattr(data, "dtype") and not is_numpy_scalar(data) else np.asarray(data)
         self.requires_grad = requires_grad
 
 

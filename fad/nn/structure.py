@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy_scalar
 from fad.core import effects
 from fad.core.tracer import Tracer
 
@@ -33,7 +34,7 @@ def is_array(x: Any) -> bool:
     kind = type(x)
     if kind is np.ndarray or kind is Tracer:
         return x.dtype.kind in "fc"
-    return hasattr(x, "__array_ufunc__") and not isinstance(x, np.generic) and x.dtype.kind in "fc"
+    return hasattr(x, "__array_ufunc__") and not is_numpy_scalar(x) and x.dtype.kind in "fc"
 
 
 def _holds(x: Any) -> bool:
@@ -153,7 +154,7 @@ def _take_buffers(node: Node, kept: dict, leaves: list, slots: list) -> None:
 
 def _can_be_shared(x: Any) -> bool:
     """Tell whether the same object in two places means one parameter: for arrays of any kind, but not for numbers."""
-    return hasattr(x, "shape") and not isinstance(x, np.generic)
+    return hasattr(x, "shape") and not is_numpy_scalar(x)
 
 
 def _take_containers(fields: dict, layout: Layout, leaves: list, seen: dict) -> list:
@@ -245,7 +246,7 @@ class Still:
 def unflatten_module(skeleton: Skeleton, leaves: Any) -> Any:
     mapped = tree.mapping.get()
     if mapped:
-        leaves = [np.asarray(x) if isinstance(x, np.generic) else x for x in leaves]
+        leaves = [np.asarray(x) if is_numpy_scalar(x) else x for x in leaves]
     new = _build(skeleton.root, leaves, {})
     if mapped and not any(type(x) is Tracer for x in leaves):
         for made in _below(new, {}):
@@ -330,7 +331,7 @@ def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if hasattr(a, "dtype") or hasattr(b, "dtype"):
-        return isinstance(a, np.generic) and isinstance(b, np.generic) and bool(a == b)
+        return is_numpy_scalar(a) and is_numpy_scalar(b) and bool(a == b)
     try:
         return bool(a == b)
     except ValueError:

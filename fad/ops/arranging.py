@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy_scalar
 from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -158,7 +159,7 @@ def block(arrays):
     """Assemble an array from nested lists of blocks: the innermost along the last axis, the next before it."""
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
-    near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not isinstance(x, np.generic)), None)
+    near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
     return _assemble(arrays, depth, rank, near)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fad.backends import like
+from fad.backends import is_numpy, like
 from fad.core.archetypes import elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -46,9 +46,16 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     i = np.clip(searchsorted(xp, stop_gradient(x), "right") - 1, 0, max(n - 2, 0))
     start, value = pick(xp, i), pick(fp, i)
     if n > 1:
-        width = pick(xp, i + 1) - start
-        slope = (pick(fp, i + 1) - value) / np.where(width == 0, np.ones_like(width), width)
-        inside = value + (x - start) * slope
+        end, last = pick(xp, i + 1), pick(fp, i + 1)
+        with np.errstate(invalid="ignore"):
+            width = end - start
+            slope = (last - value) / np.where(width == 0, np.ones_like(width), width)
+            inside = value + (x - start) * slope
+            lost = np.isnan(inside)  # at an infinite point, or beside one
+            if not is_numpy(lost) or lost.any():
+                other = last + (x - end) * slope
+                other = np.where((x == start) | (np.isnan(other) & (value == last)), value, other)
+                inside = np.where(lost, other, inside)
     else:
         inside = np.broadcast_to(value, x.shape)
     y = np.where(x < xp[0], fp[0] if left is None else left, inside)
@@ -73,16 +80,19 @@ def _periodic(x, xp, fp, period):
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """Add multiples of the period where neighbours differ by more than `discont`, half a period; the slope is 1."""
     p = as_array(p)
-    p = p.astype(np.result_type(p.dtype, period))
     axis = normalize_axis(axis, p.ndim)
     plain = np.moveaxis(stop_gradient(p), axis, -1)
     discont = period / 2 if discont is None else discont
-    step = plain[..., 1:] - plain[..., :-1]
-    wrapped = np.mod(step + period / 2, period) - period / 2
-    wrapped = np.where((wrapped == -period / 2) & (step > 0), period / 2, wrapped)
-    change = np.where(np.abs(step) < discont, 0.0, wrapped - step)
-    shift = np.concatenate((np.zeros_like(plain[..., :1]), np.cumsum(change, axis=-1)), axis=-1)
-    return p + np.moveaxis(shift, -1, axis).astype(p.dtype)
+    step = np.diff(plain, axis=-1)
+    dtype = np.result_type(step, period)
+    half, odd = divmod(period, 2) if dtype.kind in "iu" else (period / 2, 0)
+    low = -half
+    wrapped = np.mod(step - low, period) + low
+    if not odd:
+        wrapped = np.where((wrapped == low) & (step > 0), half, wrapped)
+    change = np.cumsum(np.where(np.abs(step) < discont, 0, wrapped - step), axis=-1)
+    shift = np.concatenate((np.zeros_like(change, shape=(*change.shape[:-1], 1)), change), axis=-1)
+    return (p + np.moveaxis(shift, -1, axis)).astype(dtype)
 
 
 # --- i0 ----------------------------------------------------------------------------------------------------------

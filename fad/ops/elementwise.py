@@ -19,6 +19,7 @@ from fad.core.cotangent import shared
 from fad.core.options import refuse_options
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.tracer import Tracer
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
@@ -78,6 +79,21 @@ power = elementwise(
     "power", _power_base, _power_exponent,
     operator="**", lower="pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), complex=True,
 )  # fmt: skip
+
+
+# What NumPy computes in place of a power: for arrays and Python's ``**``, but not for scalars nor in np.power.
+_OF_ARRAYS = {float: {0.5: sqrt}, int: {2: square, -1: reciprocal}}
+_raised = Tracer.__pow__
+
+
+def _power_operator(x, y):
+    known = _OF_ARRAYS.get(type(y))
+    if known is not None and y in known and x.__class__ is np.ndarray and x.dtype.kind in "fc":
+        return x.trace.unary(known[y], x)
+    return _raised(x, y)
+
+
+Tracer.__pow__ = _power_operator
 
 
 @public(

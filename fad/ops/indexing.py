@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, like, made_like
+from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, Masked, is_basic
 from fad.core.memory import ViewRule, is_array, refresh
@@ -30,7 +30,7 @@ def split_index(index: Any) -> tuple[tuple, list]:
             template.append(part)
         elif type(part) is slice:
             template.append(slice(_bound(part.start), _bound(part.stop), _bound(part.step)))
-        elif isinstance(part, np.integer):
+        elif issubclass(type(part), np.integer):
             template.append(int(part))
         else:
             template.append(ARRAY)
@@ -303,7 +303,7 @@ def _updated(x, v, arrays, template, how):
 
 def _full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
-    stand_ins = [a if isinstance(a, (np.ndarray, np.generic)) else np.zeros(a.shape, np.intp) for a in arrays]
+    stand_ins = [a if is_numpy(a) else np.zeros(a.shape, np.intp) for a in arrays]
     shape = np.broadcast_to(False, np.shape(x))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.backends import like
+from fad.backends import is_numpy, like
 from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -81,7 +81,7 @@ def _spectral_norm(x, ord):
     """Return a norm made from singular values of the matrices in the last two axes; at a zero matrix it is flat."""
     reduce = {2: np.max, -2: np.min, "nuc": np.sum}[ord]
     zero = np.all(x == 0, axis=(-2, -1))
-    if isinstance(zero, (np.ndarray, np.generic)) and not np.any(zero):
+    if is_numpy(zero) and not np.any(zero):
         return reduce(np.linalg.svd(x, compute_uv=False), axis=-1)
     # Any matrix with singular values that differ stands in for a zero one.
     rows, columns = (np.arange(1.0, n + 1.0) for n in x.shape[-2:])

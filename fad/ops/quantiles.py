@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
@@ -120,7 +121,7 @@ def _leaves_out_the_weightless() -> bool:
 
 def _poisoned(y: Any, bad: Any) -> Any:
     """Return NaN for the rows that hold one."""
-    return y if isinstance(bad, (np.ndarray, np.generic)) and not bad.any() else np.where(bad, np.nan, y)
+    return y if is_numpy(bad) and not bad.any() else np.where(bad, np.nan, y)
 
 
 def _as_rows(a: Any, axes: tuple) -> Any:

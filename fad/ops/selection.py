@@ -96,8 +96,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     low = a_min if min is None else min
     high = a_max if max is None else max
     if low is not None:
-        a = np.maximum(a, low)
-    return a if high is None else np.minimum(a, high)
+        a = np.maximum(low, a)  # of two zeros the second, as NumPy's clip keeps the array's
+    return a if high is None else np.minimum(high, a)
 
 
 @public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),
@@ -114,8 +114,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf
-    x = np.where(np.isnan(x), nan, x)
-    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), x)
+    numbers = np.where(np.isnan(x), nan, x).astype(x.dtype)
+    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
 
 
 @public(
@@ -193,14 +193,15 @@ def sinc(x):
     s = np.where(small, np.pi * x, 0.0)
     s = s * s
     series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110 * (1 - s / 156)))))
-    return np.where(small, series, np.sin(y) / y)
+    return np.where(small, series, np.sin(y) / y)[()]
 
 
 def _modf(x, /, **options):
     refuse_options("modf", options)
     x = x.astype(np.modf(x.dtype.type(0))[0].dtype)
     whole = np.trunc(x)
-    return x - whole, whole
+    fraction = np.where(np.signbit(x), -(whole - x), x - whole)  # a fraction of zero has the sign of x
+    return np.where(np.isinf(x), np.copysign(np.zeros_like(whole), x), fraction)[()], whole
 
 
 modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)

@@ -147,7 +147,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     """Return the sorted elements of both arrays, each once; the first array's carry the derivative."""
     a, b = _unique(as_array(ar1), False), _unique(as_array(ar2), False)
     mask = np.flatnonzero(outcome(isin(a.values, b.values)))
-    values = pick(a.values, (mask,))
+    values = pick(a.values, (mask,)).astype(np.result_type(a.values, b.values))
     if not return_indices:
         return values
     of_b = np.flatnonzero(outcome(isin(b.values, a.values)))

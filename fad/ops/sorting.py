@@ -125,7 +125,7 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
 
 
 def _kth(kth: Any) -> Any:
-    return kth if isinstance(kth, int) else tuple(int(k) for k in kth) if np.ndim(kth) else int(kth)
+    return kth if type(kth) is int else tuple(int(k) for k in kth) if np.ndim(kth) else int(kth)
 
 
 def _sample_partition(s):

@@ -84,7 +84,7 @@ def _total(a, axes, keepdims, where):
 
 
 def _ratio(total, count):
-    if isinstance(count, int):
+    if type(count) is int:
         return total / count if count else total / np.zeros_like(total)
     return total / count.astype(real_dtype(total.dtype))
 
@@ -146,7 +146,7 @@ def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     d = a - mean
     squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
     total, count = _total(squares, axes, is_true(keepdims), where)
-    if isinstance(count, int) and not isinstance(ddof, Tracer):
+    if type(count) is int and type(ddof) is not Tracer:
         if count <= ddof:
             warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=5)
         count = count - ddof if count > ddof else 0

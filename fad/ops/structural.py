@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import like
+from fad.backends import is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
 from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
@@ -78,10 +78,10 @@ def as_array(x: Any) -> Any:
 
 def beside(near: Any, x: Any) -> Any:
     """Return `x` as an array; what is no array yet becomes one where the array `near` lives."""
-    if hasattr(x, "dtype") and not isinstance(x, np.generic):
+    if hasattr(x, "dtype") and not is_numpy_scalar(x):
         return x
     x = as_array(x)
-    return like(near, np.asarray(x) if isinstance(x, np.generic) else x)
+    return like(near, np.asarray(x) if is_numpy_scalar(x) else x)
 
 
 def as_shape(shape: Any) -> tuple:
@@ -104,7 +104,7 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
-    return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, order=order)
+    return reshape(self, shape[0] if len(shape) == 1 and type(shape[0]) is not int else shape, order=order)
 
 
 Tracer.reshape = _reshape_method
@@ -315,7 +315,7 @@ concatenate_p = register(
 def _together(xs: Any) -> list:
     """Return a list of arrays; lists and numbers among them become arrays where the others live."""
     xs = [as_array(x) if type(x) in (list, tuple) and has_tracer(x) else x for x in xs]
-    near = next((x for x in xs if hasattr(x, "shape") and not isinstance(x, np.generic)), None)
+    near = next((x for x in xs if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
     return [as_array(x) if near is None else beside(near, x) for x in xs]
 
 

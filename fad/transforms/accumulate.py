@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_numpy_scalar
 from fad.core.cotangent import Indexed, Masked, densify, is_basic
 from fad.core.tracer import Tracer
 
@@ -56,7 +57,7 @@ def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
         cts[j] = c if p is None else p + c
         own[j] = 1
     else:
-        if not own[j] or isinstance(p, np.generic):
-            p = np.array(p) if isinstance(p, np.generic) else p.copy()
+        if not own[j] or is_numpy_scalar(p):
+            p = np.array(p) if is_numpy_scalar(p) else p.copy()
             own[j] = 1
         cts[j] = c.add_to(p)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import is_on_device, made_like
+from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
@@ -74,7 +74,7 @@ class BodyTrace(RecordTrace):
             copy = self.snapshots.take(x)
             self.sources.setdefault(id(copy), [x, copy])
             return self.foreign(copy)
-        return self.foreign(x) if isinstance(x, np.ndarray) or is_on_device(x) else super().constant(x)
+        return self.foreign(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
 
     def from_outside(self) -> list:
         """Return the captured values: arrays themselves, not their copies, so that those around can watch them."""

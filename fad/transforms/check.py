@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import _of as backend_or_none
-from fad.backends import backend_of, is_on_device
+from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
@@ -52,7 +53,17 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     if backend_or_none(x) is not None:
         backend_of(x, *[_innermost(other) for other in beside])
         return x
-    return NotImplemented
+    return _as_number(x)
+
+
+def _as_number(x: Any) -> Any:
+    """Return the NumPy scalar that a subclass of Python's numbers is to NumPy; NotImplemented for what is none.
+
+    A fraction, of which NumPy makes an array of objects, becomes a Python number.
+    """
+    if isinstance(x, (int, float, complex)):
+        return np.asarray(x)[()]
+    return float(x) if isinstance(x, numbers.Rational) else NotImplemented
 
 
 def _innermost(x: Any) -> Any:
@@ -94,6 +105,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         )
     if backend_or_none(x) is not None:
         return x
+    if (number := _as_number(x)) is not NotImplemented:
+        return np.asarray(number)[()]
     raise UnsupportedInputError(
         f"{what} has a leaf of type {kind.__name__} ({x!r:.60}); fad takes arrays and numbers, in lists, tuples, "
         f"dictionaries and classes known to it: {_how_to_register(kind)}"
@@ -243,7 +256,7 @@ def root(x: Any) -> Any:
 def kind_of(t: Any, x: Any) -> Any:
     """Return a tangent as an array, or as a scalar, as its value is."""
     if not is_on_device(t):
-        return np.asarray(t) if isinstance(x, np.ndarray) else np.asarray(t)[()]
+        return np.asarray(t) if is_numpy_array(x) else np.asarray(t)[()]
     return t
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -194,7 +195,7 @@ def _evaluate(f, chosen, in_tree, leaves, has_aux, holomorphic, single):
 
 
 def _ones_like(x: Any) -> Any:
-    return x.dtype.type(1.0) if type(x) is np.ndarray or isinstance(x, np.generic) else np.ones_like(x)
+    return x.dtype.type(1.0) if is_numpy(x) else np.ones_like(x)
 
 
 def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.backends import made_like
+from fad.backends import is_numpy_array, made_like
 from fad.core.tracer import Tracer
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
@@ -87,7 +87,7 @@ def _finish(blocks: list, out_tree: Any, in_tree: Any, single: bool) -> Any:
     """Nest the blocks: output structure outside, input structure inside."""
     rows = []
     for row in blocks:
-        row = [b[()] if isinstance(b, np.ndarray) and b.ndim == 0 else b for b in row]
+        row = [b[()] if is_numpy_array(b) and b.ndim == 0 else b for b in row]
         inner = tree.unflatten(in_tree, row)
         rows.append(inner[0] if single else inner)
     return tree.unflatten(out_tree, rows)

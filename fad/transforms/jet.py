@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -148,7 +149,7 @@ def _key(prim: Any, xs: list, params: dict) -> Any:
 def _name(x: Any) -> Any:
     if type(x) in _NUMBERS:
         return type(x), repr(x)
-    if (type(x) is np.ndarray or isinstance(x, np.generic)) and x.nbytes <= _SMALL:
+    if (type(x) is np.ndarray or is_numpy_scalar(x)) and x.nbytes <= _SMALL:
         return type(x), x.dtype, x.shape, x.tobytes()
     return id(x)
 
@@ -480,7 +481,7 @@ def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:
 
 def _or_none(c: Any) -> Any:
     """Return a derivative given by the user, None if it is zero; only the host's plain arrays are asked."""
-    return None if (type(c) is np.ndarray or isinstance(c, np.generic)) and not np.any(c) else c
+    return None if (type(c) is np.ndarray or is_numpy_scalar(c)) and not np.any(c) else c
 
 
 def _own(c: Any, taken: set) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import is_numpy_scalar
 from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.memory import RUNS, copy_layout, follow, fresh, own_memory
@@ -175,7 +176,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
 def _like(y: Any, t: Any) -> Any:
     """Return a tangent of the kind of its value: an array for an array, writable and its own."""
     if type(t) is np.ndarray:
-        if isinstance(y, np.generic):
+        if is_numpy_scalar(y):
             return t[()]
         return t if t.flags.writeable else t.copy()
-    return np.asarray(t) if type(y) is np.ndarray and isinstance(t, np.generic) else t
+    return np.asarray(t) if type(y) is np.ndarray and is_numpy_scalar(t) else t

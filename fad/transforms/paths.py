@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from fad import config, tree
-from fad.backends import is_on_device
+from fad.backends import is_numpy_array, is_on_device
 from fad.compile.lowering import lower
 from fad.compile.passes import optimise
 from fad.compile.plan import newly_shared
@@ -27,7 +25,7 @@ MAX_SIGNATURES = 256
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray) or is_on_device(x)
+    return is_numpy_array(x) or is_on_device(x)
 
 
 class Path:

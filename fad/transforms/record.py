@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from fad import config, tree
-from fad.backends import host, is_on_device
+from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
@@ -99,6 +99,9 @@ class RecordTrace(Trace):
         self.types.append(type_of(x))
         self.constants[number] = x
         return number
+
+    def class_of(self, x: Tracer) -> type:
+        return self.weak.get(x.info, x.value).__class__
 
     def foreign(self, x: Tracer) -> int:
         """Return the number of a traced value from outside."""
@@ -446,7 +449,7 @@ def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
 def is_traceable(x: Any) -> bool:
     """Tell whether a leaf is an array or number, and no string, function or array of objects."""
     kind = type(x)
-    if kind is np.ndarray or isinstance(x, np.generic):
+    if kind is np.ndarray or is_numpy_scalar(x):
         return x.dtype.kind in "fcbiu"
     if kind in _NUMBERS:
         return not (kind is int and not -LARGEST < x < LARGEST)

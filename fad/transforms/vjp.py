@@ -167,7 +167,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         elif kind == INDEX:
             j, index = record[1], record[3]
             p = cts[j]
-            if own[j] and type(p) is ndarray and (type(g) is ndarray or isinstance(g, np.generic)):
+            if own[j] and type(p) is ndarray and (type(g) is ndarray or issubclass(type(g), np.generic)):
                 part = p[index]
                 if type(part) is ndarray:
                     part += g
@@ -196,7 +196,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
 def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     """Run the record of a slice whose array has no cotangent of the sweep's own yet: all slices of it add up in one."""
     _, j, prim, index, shape, dtype = record
-    if cts[j] is None and (type(g) is np.ndarray or isinstance(g, np.generic)):
+    if cts[j] is None and (type(g) is np.ndarray or issubclass(type(g), np.generic)):
         p = cts[j] = np.zeros(shape, dtype)
         p[index] = g
         own[j] = 1

@@ -23,7 +23,7 @@ from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, fresh, own_memory, rewritten, shares
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
 from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
 
@@ -80,6 +80,9 @@ class BatchTrace(Trace):
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape[1:]
+
+    def class_of(self, x: Tracer) -> type:
+        return class_of_element(x.value)
 
     def show(self, x: Tracer) -> str:
         return f"{self.size} lanes of shape {self.shape(x)}: {x.value}"

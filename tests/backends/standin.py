@@ -22,7 +22,6 @@ name = "standin"
 _forbidden = [False]
 _asked = [0]
 _held = [None]
-_HANDLED = (np.ndarray, np.generic, int, float, complex)
 # Functions whose result has a shape that depends on numbers, or that look at numbers on the way: they wait.
 _WAITING = {
     "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
@@ -182,7 +181,7 @@ class DeviceArray:
             if len(out) != 1:
                 raise ValueError("The 'out' parameter must have exactly one array value")
             kwargs["out"] = out[0]
-        if any(not isinstance(x, (DeviceArray, *_HANDLED)) for x in (*inputs, *out)):
+        if not all(map(_is_handled, (*inputs, *out))):
             return NotImplemented
         if method == "__call__":
             return _elementwise(name, ufunc, inputs, kwargs)
@@ -230,6 +229,11 @@ class DeviceArray:
 
     def __repr__(self):
         return f"device:{_wait(self)!r}"
+
+
+def _is_handled(x):
+    """Return whether CuPy takes an operand of a ufunc: its own arrays and numbers by type, NumPy's by isinstance."""
+    return issubclass(type(x), (DeviceArray, np.generic, int, float, complex)) or isinstance(x, np.ndarray)
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -382,12 +386,12 @@ def _wrap(x):
 
 def _install(symbol, function, reflected=True, changing=True):
     def forwards(self, other):
-        if not isinstance(other, (DeviceArray, *_HANDLED)):
+        if not _is_handled(other):
             return NotImplemented
         return _elementwise(function.__name__, function, (self, other), {})
 
     def backwards(self, other):
-        if not isinstance(other, (DeviceArray, *_HANDLED)):
+        if not _is_handled(other):
             return NotImplemented
         return _elementwise(function.__name__, function, (other, self), {})
 

@@ -52,6 +52,26 @@ v, e = np.linspace(0.3, 1.7, 12) ** 2, 1e-6 * np.eye(12)[5]
 for f in functions:
     assert abs(fad.grad(f)(v)[5] - (f(v + e) - f(v - e)) / 2e-6) < 1e-5 * max(1, abs(f(v)))
 """
+MIXED = """
+import numpy as np, fad, scipy.signal, scipy.special, scipy.stats
+import fad.compat.array_api
+y = np.linspace(-1.0, 2.0, 12)
+functions = [
+    lambda v: np.sum(scipy.signal.fftconvolve(v, y) ** 2),
+    lambda v: np.sum(scipy.signal.fftconvolve(y, v) ** 2),
+    lambda v: scipy.stats.ttest_1samp(v, 1.0).statistic,
+    lambda v: scipy.stats.ttest_ind(v, y).pvalue,
+    lambda v: scipy.stats.entropy(v, y**2),
+    lambda v: scipy.stats.hmean(v, weights=y**2),
+    lambda v: np.sum(scipy.special.xlogy(y**2, v)),
+    lambda v: np.sum(scipy.special.expit(v)),
+]
+v, e = np.linspace(0.3, 1.7, 12) ** 2, 1e-6 * np.eye(12)[5]
+for f in functions:
+    assert abs(fad.grad(f)(v)[5] - (f(v + e) - f(v - e)) / 2e-6) < 1e-5 * max(1, abs(f(v)))
+    assert np.allclose(fad.jit(f)(v), f(v)) and np.allclose(fad.vmap(f)(np.stack([v, v])), f(v))
+assert scipy.special._support_alternative_backends.scipy_namespace_for(np) is None
+"""
 SCIKIT_LEARN = """
 import numpy as np, fad
 from sklearn import config_context
@@ -71,6 +91,10 @@ def run(program: str) -> str:
 
 def test_array_api_paths_of_scipy_take_traced_arrays():
     assert not run(SCIPY)
+
+
+def test_array_api_paths_of_scipy_take_traced_and_plain_arrays_together():
+    assert not run(MIXED)
 
 
 def test_array_api_paths_of_scikit_learn_take_traced_arrays():

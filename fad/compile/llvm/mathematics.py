@@ -9,12 +9,12 @@ from fad.compile.llvm.emit import F32, F64, INTEGERS, Emitter
 
 
 def _extreme(how: str) -> Callable:
-    """maximum and minimum as NumPy has them: a NaN among the operands is the result."""
+    """maximum and minimum as NumPy has them: a NaN among the operands is the result, of two equal ones the second."""
 
     def emit(e: Emitter, a: str, b: str, t: str) -> str:
-        if t not in (F64, F32):
-            return e.select(e.compare(how, a, b, t), a, b, t)
-        first = e.new(f"or i1 {e.compare(how + '=', a, b, t)}, {e.compare('!=', a, a, t)}")
+        first = e.compare(how, a, b, t)
+        if t in (F64, F32):
+            first = e.new(f"or i1 {first}, {e.compare('!=', a, a, t)}")
         return e.select(first, a, b, t)
 
     return emit

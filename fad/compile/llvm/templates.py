@@ -45,7 +45,7 @@ MORE = {
     "special.log_expit": "(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))",
     "special.logit": "(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else "
     "log({0} / (1.0 - {0})))",
-    "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else {0}))",
+    "sign_real": "((1.0 if {0} > 0 else -1.0 if {0} < 0 else 0.0 if {0} == 0 else {0}))",
 }  # fmt: skip
 _ASKING = {"isinf": "(fabs({0}) == 1e999)", "isfinite": "(fabs({0}) < 1e999)"}  # of floating-point numbers alone
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "signbit", *_ASKING}
