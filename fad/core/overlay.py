@@ -49,9 +49,17 @@ def _maker(make: Callable) -> Callable:
             return make(*args, **kwargs)
         traced = FUNCTIONS.get(make)
         values = (*args, *kwargs.values())
-        return made(traced(*args, **kwargs) if traced is not None and has_tracer(values) else make(*args, **kwargs))
+        if traced is None or not has_tracer(values) or (make is np.array and not _is_numeric(args[1:], kwargs)):
+            traced = make
+        return made(traced(*args, **kwargs))
 
     return create
+
+
+def _is_numeric(args: tuple, kwargs: dict) -> bool:
+    """Return whether a conversion is to numbers: the argument behind the array is its dtype."""
+    dtype = args[0] if args else kwargs.get("dtype")
+    return dtype is None or np.dtype(dtype).kind in "fcbiu"
 
 
 def made(y: Any) -> Any:
@@ -68,7 +76,7 @@ def _converter(convert: Callable) -> Callable:
     def converted(a: Any, *args: Any, **kwargs: Any) -> Any:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
-        if has_tracer((a,)):
+        if has_tracer((a,)) and _is_numeric(args, kwargs):
             return FUNCTIONS[convert](a, *args, **kwargs)
         y = convert(a, *args, **kwargs)
         return made(y) if type(a) in (list, tuple) else y
