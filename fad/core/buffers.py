@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import Memory, copy_layout, root_of, shares
+from fad.core.memory import RUNS, Memory, copy_layout, root_of, shares
 from fad.core.tracer import Trace, Tracer, bind, tracer
 
 
@@ -40,19 +40,26 @@ class PlainTrace(Trace):
         return tracer(y.copy() if any(shares(y, x) for x in operands) else y, self, None)
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        memory = root.memory
+        if memory is None:
+            memory = root.memory = Memory()
+        elif memory.borrowed:
+            memory.borrowed = False
+            memory.version += 1  # views are taken again, of the copy
+            root.value = copy_layout(root.value)
         place = root.value
         for prim, params in path:
             place = prim.forward(place, **params)
         it = iter(arrays)
         place[tuple([next(it) if type(part) is str else part for part in template])] = v
-        if root.memory is None:
-            root.memory = Memory()
-        root.memory.contents += 1
+        memory.contents += 1
         return True
 
     def freeze(self, x: Tracer) -> Any:
         """Return a read-only copy of the array as it is now: the same one until it is written."""
         memory = root_of(x).memory
+        if memory is not None and memory.borrowed:
+            return x.value
         contents = 0 if memory is None else memory.contents
         if x.info is None or x.info[0] != contents:
             copy = copy_layout(x.value)
@@ -82,6 +89,16 @@ PLAIN = Trace.of_plain = PlainTrace()
 def buffer(a: np.ndarray) -> Tracer:
     """Return a handle on a plain array."""
     return tracer(a, PLAIN, None)
+
+
+def borrowed(x: Any) -> Any:
+    """Return a handle on an array that a function was given, if arrays may be written in it: it is a value there."""
+    if type(x) is not np.ndarray or not RUNS.buffers or x.dtype.kind not in "fcbiu":
+        return x
+    handle = buffer(x)
+    handle.memory = Memory()
+    handle.memory.borrowed = True
+    return handle
 
 
 def plain(x: Any) -> Any:

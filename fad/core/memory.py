@@ -12,6 +12,7 @@ Computing a new value copies the array. A trace that can do better overwrites me
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,12 +30,13 @@ RUNS = _Runs()
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "contents", "private")
+    __slots__ = ("version", "contents", "private", "borrowed")
 
     def __init__(self) -> None:
         self.version = 0
         self.contents = 0  # how often plain memory was written, which its views see by themselves
         self.private = False  # nobody else holds the memory: it may be overwritten
+        self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
 
 
 class ViewRule(NamedTuple):
@@ -125,7 +127,7 @@ def rewritten(root: Any, new: Any) -> None:
     root.trace.note_writes()
     if new.trace is not root.trace:
         new.trace.note_writes()
-        new.trace.adopted.append(root)
+        new.trace.adopted.append(weakref.ref(root))
     point(root, new)
 
 

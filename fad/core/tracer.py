@@ -77,7 +77,7 @@ class Tracer:
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
-    __slots__ = ("value", "trace", "info", "memory")
+    __slots__ = ("value", "trace", "info", "memory", "__weakref__")
     value: Any
     trace: Trace
     info: Any
@@ -406,8 +406,9 @@ class Trace:
 
     def finish(self) -> None:
         """Declare the transform finished; arrays of older traces keep what the values written into them stand for."""
-        for x in self.adopted:
-            if x.trace is self:
+        for reference in self.adopted:
+            x = reference()
+            if x is not None and x.trace is self:
                 self.give_back(x)
         self.dead = True
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy
+from fad.core.buffers import borrowed
+from fad.core.memory import RUNS
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -36,13 +38,24 @@ def split_arguments(
     chosen = tuple(args[i] for i in nums) + tuple(kwargs[n] for n in names)
 
     def f(*values):
-        full = list(args)
+        full = given(list(args))
         for i, v in zip(nums, values[: len(nums)], strict=True):
             full[i] = v
         named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
-        return fun(*full, **{**kwargs, **named})
+        return fun(*full, **{**given(kwargs), **named})
 
     return f, chosen, single
+
+
+def given(arguments: Any) -> Any:
+    """Return arguments that are not differentiated as the function gets them: as values that it may write into."""
+    if not RUNS.buffers:
+        return arguments
+    if type(arguments) in (list, tuple):
+        return type(arguments)(map(given, arguments))
+    if type(arguments) is dict:
+        return {name: given(x) for name, x in arguments.items()}
+    return borrowed(arguments)
 
 
 def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:
@@ -171,7 +184,7 @@ def value_and_grad(
     def evaluate(*args, **kwargs):
         if argnums == 0 and argnames is None and args:
             chosen, single = args[:1], True
-            f = fun if len(args) == 1 and not kwargs else lambda x: fun(x, *args[1:], **kwargs)
+            f = fun if len(args) == 1 and not kwargs else lambda x: fun(x, *given(args[1:]), **given(kwargs))
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)

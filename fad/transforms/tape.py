@@ -57,8 +57,8 @@ class Recorder(Trace):
         self.watch: Any = None
 
     def finish(self) -> None:
+        super().finish()
         self.tape = _Dead(type(self))
-        self.dead = True
 
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host, made_like
+from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, fresh, own_memory, rewritten, shares
@@ -328,14 +329,14 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     running = Running(fun)
     running.__enter__()
     try:
-        wrapped = [tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
+        wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
         try:
             out = fun(*args, **kwargs)
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            wrapped = [tracer(x, trace, None) if b else x for x, b in zip(leaves, flags, strict=True)]
+            wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
             out = fun(*args, **kwargs)

@@ -83,3 +83,143 @@ def test_checkpoint_scan_and_jet_agree(f):
     close(fad.grad(lambda x: fad.checkpoint(lambda y: f(y * 1.0))(x))(X), g, f)
     last = fad.grad(lambda x: fad.scan(lambda c, _: (c + f(x * 1.0), None), 0.0, np.zeros(2))[0])(X)
     close(last, 2 * g, f)
+
+
+# --- arrays that the function is given --------------------------------------------------------------------------------
+
+
+def into_a_given_buffer(x, buffer, options):
+    buffer[:4] = x**2
+    options["rows"][0] += x[0]
+    view = buffer[1:3]
+    buffer[1] *= 3.0
+    view[1] = options["rows"][0]
+    return np.sum(buffer) + np.sum(options["rows"] ** 2)
+
+
+@pytest.mark.parametrize("transform", [fad.grad, fad.jacobian, lambda f: fad.jit(fad.grad(f))])
+def test_arguments_that_are_not_differentiated_are_values_that_may_be_written(transform):
+    buffer, rows = np.arange(5.0), np.array([2.0, 3.0])
+    wanted = differences(lambda x: into_a_given_buffer(x, buffer.copy(), {"rows": rows.copy()}), X)
+    close(transform(into_a_given_buffer)(X, buffer, {"rows": rows}), wanted, into_a_given_buffer)
+    np.testing.assert_array_equal(buffer, np.arange(5.0))
+    np.testing.assert_array_equal(rows, [2.0, 3.0])
+
+
+def test_a_batch_writes_into_an_argument_that_is_the_same_for_all():
+    def f(x, table):
+        table[1] = x[0]
+        return np.sum(table * x)
+
+    xs, table = np.stack([X, 2 * X]), np.ones(4)
+    close(fad.vmap(f, in_axes=(0, None))(xs, table), [f(x, table.copy()) for x in xs], f)
+    np.testing.assert_array_equal(table, np.ones(4))
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def integers(x):
+    b = np.zeros(3, int)
+    b[0] = x[0]
+    return np.sum(b)
+
+
+def a_growing_left_side(x):
+    s = x[:1]
+    s += x
+    return np.sum(s)
+
+
+def a_wrong_cast(x):
+    b = np.arange(4)
+    b += x * 0.5
+    return np.sum(b)
+
+
+def a_read_only_view(x):
+    np.broadcast_to(x, (3, 4))[0] = 1.0
+    return np.sum(x)
+
+
+def an_element_of_a_number(x):
+    y = x[0]
+    y[0] = 1.0
+    return y
+
+
+def an_index_out_of_range(x):
+    x[7] = 1.0
+    return np.sum(x)
+
+
+def a_shape_that_does_not_fit(x):
+    x[1:3] = x
+    return np.sum(x)
+
+
+REFUSED = [
+    (integers, fad.errors.ItemAssignmentError, "dtype int64"),
+    (a_growing_left_side, ValueError, "non-broadcastable output operand"),
+    (a_wrong_cast, TypeError, "same_kind"),
+    (a_read_only_view, ValueError, "read-only"),
+    (an_element_of_a_number, TypeError, "does not support item assignment"),
+    (an_index_out_of_range, IndexError, "out of bounds"),
+    (a_shape_that_does_not_fit, ValueError, "broadcast"),
+]
+
+
+@pytest.mark.parametrize(("f", "error", "text"), REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+def test_what_numpy_refuses_is_refused_in_its_words(f, error, text):
+    if f is not integers:  # NumPy rounds it
+        with pytest.raises(error, match=text):
+            f(X.copy())
+    for transform in (fad.grad, lambda f: lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(error, match=text):
+            transform(f)(X)
+
+
+def test_what_is_kept_after_the_transform_is_numbers():
+    kept = {}
+
+    def f(x):
+        b = np.zeros(4)
+        b[:] = x**2
+        kept["b"] = b
+        return np.sum(b)
+
+    fad.grad(f)(X)
+    np.testing.assert_array_equal(np.asarray(kept["b"]), X**2)
+    np.testing.assert_array_equal(np.sin(kept["b"]), np.sin(X**2))
+    assert isinstance(kept["b"], np.ndarray)
+
+
+def test_an_inner_derivative_that_writes_into_an_outer_array_leaves_a_value_there():
+    def f(x):
+        trail = np.zeros(2)
+
+        def inner(y):
+            trail[0] = y * x[0]
+            return y**3 * x[1]
+
+        slope = fad.grad(inner)(x[2])
+        return slope * trail[0]
+
+    # 3 x2^2 x1 * x2 x0
+    wanted = differences(lambda x: 3 * x[2] ** 3 * x[1] * x[0], X)
+    close(fad.grad(f)(X), wanted, f)
+
+
+def test_numpy_is_the_users_own_again_after_a_transform():
+    def f(x):
+        b = np.zeros(2)
+        b[0] = x
+        assert np.zeros is not zeros
+        return b[0]
+
+    zeros = np.zeros
+    fad.grad(f)(1.0)
+    assert np.zeros is zeros
+    with pytest.raises(ZeroDivisionError):
+        fad.grad(lambda x: f(x) * (1 // 0))(1.0)
+    assert np.zeros is zeros
