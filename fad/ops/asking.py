@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.memory import follow, layout, path_of, root_of
 from fad.core.tracer import FUNCTIONS, Tracer
 
 
@@ -55,7 +56,13 @@ def common_type(*arrays: Any) -> Any:
 
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    return a is b  # traced values are never changed in place, so sharing cannot be seen
+    """Return whether arrays are views of one array that have an element in common."""
+    if type(a) is not Tracer or type(b) is not Tracer:
+        return False
+    if root_of(a) is not root_of(b):
+        return False
+    places = [follow(layout(root_of(x)), path_of(x)) for x in (a, b)]
+    return any(p is None for p in places) or np.shares_memory(*places)
 
 
 FUNCTIONS.update({

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import written_into
-from fad.core.memory import is_array, snapshot
+from fad.core.memory import is_array, layout, root_of, snapshot
 from fad.core.primitive import answer
 from fad.core.tracer import UFUNC_METHODS, Tracer
 from fad.ops.indexing import At
@@ -201,6 +201,15 @@ def _set_shape(self: Tracer, shape: Any) -> None:
     )
 
 
+def _base(self: Tracer) -> Any:
+    """The array that this one is a view of, or None."""
+    return root_of(self) if type(self.memory) is tuple else None
+
+
+Tracer.base = property(_base)
+Tracer.strides = property(lambda self: layout(self).strides, doc="The steps in memory along each axis, in bytes.")
+Tracer.flags = property(lambda self: layout(self).flags, doc="How the array lies in memory.")
+Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
 Tracer.real = Tracer.real.setter(_set_part("real"))

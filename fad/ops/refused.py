@@ -57,9 +57,6 @@ METHOD_REASONS = {
 ATTRIBUTE_REASONS = {
     "data": _MEMORY + "; for the numbers write fad.stop_gradient(x)",
     "ctypes": _MEMORY + "; give foreign code a rule with fad.custom_vjp",
-    "strides": _MEMORY + "; for the layout of axes write x.shape",
-    "base": _MEMORY + ", and it is no view of anything",
-    "flags": _MEMORY + ", and it is never written to",
 }
 
 

@@ -223,3 +223,30 @@ def test_numpy_is_the_users_own_again_after_a_transform():
     with pytest.raises(ZeroDivisionError):
         fad.grad(lambda x: f(x) * (1 // 0))(1.0)
     assert np.zeros is zeros
+
+
+def test_a_traced_array_says_how_it_lies_in_memory():
+    def f(x):
+        m = x.reshape(2, 2)
+        plain = np.array([1.1, 2.2, 0.7, 3.4]).reshape(2, 2)
+        assert m.strides == plain.strides
+        assert m.T.strides == plain.T.strides
+        assert m.T.flags.f_contiguous
+        assert m.base is x
+        assert m.copy().base is None
+        assert np.shares_memory(m[0], x)
+        assert not np.shares_memory(m[0], m[1])
+        assert not np.shares_memory(m, m.copy())
+        return np.sum(m)
+
+    for transform in (fad.grad, fad.jit):
+        transform(f)(X)
+    assert fad.vmap(f)(np.stack([X, X])).shape == (2,)
+
+
+def test_a_shape_is_not_assigned():
+    def f(x):
+        x.shape = (2, 2)
+
+    with pytest.raises(AttributeError, match=r"x\.reshape"):
+        fad.grad(f)(X)
