@@ -28,7 +28,9 @@ GPU_PYTHON ?=
 GPU_TESTS ?=
 GPU_BENCH ?= yes
 GPU_WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 4); test $$n -lt 12 && echo $$n || echo 12)
-ON_GPU = PYTHONUNBUFFERED=1 PYTHONPATH=$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH)) $(or $(GPU_PYTHON),.venv-gpu/bin/python)
+ON_GPU = PYTHONUNBUFFERED=1 PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" $(or $(GPU_PYTHON),$(GPU_VENV)/bin/python)
+test-gpu: GPU_VENV = .venv-gpu
+bench-gpu: GPU_VENV = .venv-gpu-bench
 test-gpu bench-gpu: SHELL = bash
 test-gpu bench-gpu: .SHELLFLAGS = -o pipefail -c
 test-gpu: $(if $(GPU_PYTHON),,.venv-gpu/.test)
@@ -46,7 +48,7 @@ test-emulated: .venv-gpu/.test
 # fad beside PyTorch and JAX on the same GPU.
 bench-gpu: $(if $(GPU_PYTHON),,.venv-gpu-bench/.bench)
 	mkdir -p build
-	$(patsubst .venv-gpu/%,.venv-gpu-bench/%,$(ON_GPU)) benchmarks/gpu.py 2>&1 | tee build/gpu-benchmark.txt
+	$(ON_GPU) benchmarks/gpu.py 2>&1 | tee build/gpu-benchmark.txt
 
 .venv-gpu/.test: pyproject.toml
 	test -d .venv-gpu || $(PYTHON) -m venv .venv-gpu

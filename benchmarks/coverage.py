@@ -259,12 +259,12 @@ def main() -> None:
     np.seterr(all="ignore")
     asked, found = installed(), {**peers.operations(), **solvers.programs()}
     if options.answers and options.answers.exists():
-        answers = json.loads(options.answers.read_text())
+        answers = json.loads(options.answers.read_text(encoding="utf-8"))
     else:
         answers = ask_all(found, asked)
     if options.answers:
-        options.answers.write_text(json.dumps(answers))
-    options.output.write_text(page(found, asked, answers))
+        options.answers.write_text(json.dumps(answers), encoding="utf-8")
+    options.output.write_text(page(found, asked, answers), encoding="utf-8")
     for path, peer in ((p, q) for p in found for q in asked):
         said = answers[path][peer.name]
         if path not in peer.different and summary(said, False) in ("wrong", "NaN"):

@@ -250,7 +250,7 @@ def main() -> None:
     if options.write:
         import jit_picture
 
-        PAGE.write_text(f"{INTRODUCTION}\n{text}\n")
+        PAGE.write_text(f"{INTRODUCTION}\n{text}\n", encoding="utf-8")
         jit_picture.write()
 
 

@@ -86,7 +86,7 @@ def write() -> None:
     """Draw docs/benchmarks.svg from docs/benchmarks.md."""
     matplotlib.rcParams["svg.hashsalt"] = "fad"  # the same figures give the same file
     matplotlib.rcParams["svg.fonttype"] = "none"
-    figure = draw((DOCS / "benchmarks.md").read_text())
+    figure = draw((DOCS / "benchmarks.md").read_text(encoding="utf-8"))
     figure.savefig(DOCS / "benchmarks.svg", metadata={"Date": None})
     plt.close(figure)
 

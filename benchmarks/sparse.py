@@ -86,7 +86,8 @@ def main() -> None:
     if write:
         page = DOCS / "sparse.md"
         table = "\n".join(rows) + "\n"
-        page.write_text(re.sub(r"((?:\|---){6}\|\n)(?:\|.*\n)*", lambda m: m[1] + table, page.read_text()))
+        text = re.sub(r"((?:\|---){6}\|\n)(?:\|.*\n)*", lambda m: m[1] + table, page.read_text(encoding="utf-8"))
+        page.write_text(text, encoding="utf-8")
         picture(DOCS / "sparse.svg")
 
 

@@ -15,7 +15,6 @@ _EXTRAS = {
     "llvmlite": "native code for jit",
     "threadpoolctl": "this report's lines on BLAS",
     "scipy_openblas64": "a BLAS for jit with kernels for this CPU, where NumPy's has none",
-    "safetensors": "fad.save and fad.load",
     "cupy": "arrays on NVIDIA GPUs",
 }
 

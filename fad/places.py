@@ -15,13 +15,14 @@ import sys
 import types
 from typing import Any, NamedTuple
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Frames of these files are machinery between the user and us, never the user's own line.
-_MACHINERY = (
-    _HERE, "<__array_function__", "<frozen importlib", os.sep + "importlib" + os.sep,
-    os.sep + "numpy" + os.sep, os.sep + "scipy" + os.sep, os.sep + "optree" + os.sep,
-    *(os.sep + name + os.sep for name in ("matplotlib", "mpl_toolkits", "pandas", "sklearn", "seaborn", "skimage")),
+# Frames of these files and packages are machinery between the user and us, never the user's own line. A package is
+# known by the folder it was imported from: the user's own folders may have any name.
+_FILES = (
+    os.path.dirname(os.path.abspath(__file__)) + os.sep, "<__array_function__", "<frozen importlib",
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
+)  # fmt: skip
+_PACKAGES = (
+    "importlib", "numpy", "scipy", "optree", "matplotlib", "mpl_toolkits", "pandas", "sklearn", "seaborn", "skimage",
 )  # fmt: skip
 
 
@@ -32,7 +33,9 @@ def is_machinery(file: str) -> bool:
     """Return whether a file is fad's own or one of the libraries between fad and the user."""
     known = _is_machinery.get(file)
     if known is None:
-        known = _is_machinery[file] = any(part in file for part in _MACHINERY)
+        packages = [sys.modules[name] for name in _PACKAGES if name in sys.modules]
+        folders = (folder + os.sep for package in packages for folder in getattr(package, "__path__", ()))
+        known = _is_machinery[file] = file.startswith((*_FILES, *folders))
     return known
 
 

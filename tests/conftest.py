@@ -1,6 +1,7 @@
 """What all tests share: how numbers are drawn, and no state left behind."""
 
 import os
+import random
 import zlib
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -22,6 +23,12 @@ settings.register_profile(
 # For a longer search: pytest tests/properties --hypothesis-profile=search --hypothesis-seed=1
 settings.register_profile("search", settings.get_profile("fad"), derandomize=False, max_examples=400, database=None)
 settings.load_profile("fad")
+
+
+def pytest_collection_modifyitems(items):
+    """Run the tests in an order of their own, if a seed for it is given: no test may depend on those before it."""
+    if "ORDER_SEED" in os.environ:
+        random.Random(os.environ["ORDER_SEED"]).shuffle(items)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import pkgutil
 
 import fad
 
-OPTIONAL = {"scipy", "cupy", "llvmlite", "safetensors", "sklearn", "matplotlib", "tqdm"}
+OPTIONAL = {"scipy", "cupy", "llvmlite", "sklearn", "matplotlib", "tqdm"}
 
 
 def load() -> dict[str, Exception]:

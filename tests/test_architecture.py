@@ -55,7 +55,7 @@ def _module_name(path):
 
 
 MODULES = {_module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
 def _entry(module):
@@ -142,12 +142,12 @@ def test_there_are_no_import_cycles():
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_files_are_short(module):
-    assert len(MODULES[module].read_text().splitlines()) < 600
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) < 600
 
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_a_module_says_what_it_is(module):
-    text = MODULES[module].read_text()
+    text = MODULES[module].read_text(encoding="utf-8")
     assert not text.strip() or ast.get_docstring(TREES[module]), f"{module} has no docstring"
 
 

@@ -17,7 +17,7 @@ def test_every_example_on_a_page_runs_as_shown(page):
 
 
 def test_the_coverage_page_has_a_row_for_every_public_operation():
-    page = (Path(__file__).parent.parent / "docs" / "coverage.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "coverage.md").read_text(encoding="utf-8")
     cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     named = {name for cell in cells for name in cell.replace("`", " ").split()}
     peers = pytest.importorskip("oracles.peers", reason="SciPy is not installed")
@@ -35,7 +35,7 @@ def test_examples_below_other_sections_of_a_docstring_stand_under_a_heading_of_t
     for path in SOURCES:
         if path.relative_to(SOURCES[0].parent).parts[0] != folder:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (text := ast.get_docstring(node)):
                 headings = list(HEADING.finditer(text, 0, max(text.find(">>>"), 0)))
                 assert not headings or headings[-1][1], f"{path}:{node.lineno}: {node.name}"

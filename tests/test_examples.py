@@ -111,8 +111,8 @@ def test_the_recipes_do_what_they_say():
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
 def test_every_example_is_short_and_is_tested(path):
-    assert len(path.read_text().splitlines()) < (80 if path.stem == "digits" else 150)
-    assert f'load("{path.stem}")' in Path(__file__).read_text()
+    assert len(path.read_text(encoding="utf-8").splitlines()) < (80 if path.stem == "digits" else 150)
+    assert f'load("{path.stem}")' in Path(__file__).read_text(encoding="utf-8")
 
 
 def test_an_example_runs_as_a_script(monkeypatch, capsys, tmp_path):

@@ -1,7 +1,15 @@
 """Files are written whole or not at all, read with every check, and resuming continues bit for bit."""
 
 import json
+import multiprocessing
+import os
 import pickle
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +68,18 @@ def test_the_safetensors_package_reads_and_writes_the_same_files(tmp_path):
     equal(found, model.state_dict())
     numpy.save_file({"weight": found["weight"] + 1, "bias": found["bias"]}, tmp_path / "b.safetensors")
     equal(fad.load(tmp_path / "b.safetensors")["weight"], model.weight + 1)
+
+
+def test_every_dtype_moves_both_ways_to_the_safetensors_package(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy", reason="the format's own package is the reference")
+    codes = [code for name, code in files._NAMES.items() if name != "C64"]  # which the package has since 0.6
+    tree = {code[1:]: np.arange(6).reshape(2, 3).astype(code) for code in codes}
+    fad.save(tmp_path / "a", {**tree, "odd": tree["f4"].T[::-1], "big": tree["f8"].astype(">f8"), "0": np.array(1.0)})
+    found = numpy.load_file(tmp_path / "a")
+    equal({k: found.pop(k) for k in tree}, tree)
+    equal(found, {"odd": tree["f4"].T[::-1], "big": tree["f8"], "0": np.array(1.0)})
+    numpy.save_file(tree, tmp_path / "b")
+    equal(fad.load(tmp_path / "b"), tree)
 
 
 @pytest.mark.oracle
@@ -135,6 +155,200 @@ def test_what_does_not_fit_like_is_listed_and_changes_nothing(tmp_path):
     for part in parts:
         assert part in str(caught.value)
     equal(model.state_dict(), before)
+
+
+SINGLE = fad.tree.map(np.float32, nn.Linear(3, 2, key=0))
+
+
+@pytest.mark.parametrize(("saved", "like"), [
+    (np.ones(2), np.ones(2, np.float32)),
+    (np.ones(2, np.float32), np.ones(2)),
+    (np.array([1.5]), np.array([1])),
+    (np.array([1]), np.array([1.5])),
+    (np.array([1j]), np.array([1.0])),
+    (np.float64(0.1), np.float32(0.1)),
+    (nn.Linear(3, 2, key=0), SINGLE),
+    (SINGLE, nn.Linear(3, 2, key=0)),
+])  # fmt: skip
+def test_an_array_of_another_dtype_than_like_is_an_error(tmp_path, saved, like):
+    fad.save(tmp_path / "x", {"a": saved})
+    with pytest.raises(FileFormatError, match=r"dtype (float|int|complex)"):
+        fad.load(tmp_path / "x", like={"a": like})
+
+
+def test_like_decides_the_byte_order(tmp_path):
+    x = np.arange(3.0).astype(">f8")
+    fad.save(tmp_path / "x", x)
+    equal(fad.load(tmp_path / "x", like=x), x)
+
+
+def test_an_array_called_metadata_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"'__metadata__'.*rename it"):
+        fad.save(tmp_path / "x", {"a": np.ones(2), "__metadata__": np.ones(3)})
+    assert not list(tmp_path.iterdir())
+    tree = {"a": {"__metadata__": np.ones(3)}, "__metadata__": "text"}
+    fad.save(tmp_path / "x", tree)
+    equal(fad.load(tmp_path / "x"), tree)
+
+
+# --- permissions, killed processes ------------------------------------------------------------------------------------
+
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions and locks are those of POSIX")
+
+
+@pytest.fixture
+def umask():
+    old = os.umask(0o022)
+    yield os.umask
+    os.umask(old)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@posix
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o027, 0o077])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, mask):
+    umask(mask)
+    fad.save(tmp_path / "x", np.ones(2))
+    assert mode(tmp_path / "x") == 0o666 & ~mask
+
+
+@posix
+@pytest.mark.parametrize("bits", [0o600, 0o640, 0o644, 0o444, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, umask, bits):
+    path = tmp_path / "x"
+    fad.save(path, np.ones(2))
+    path.chmod(bits)
+    fad.save(path, np.zeros(2))
+    assert mode(path) == bits
+    path.chmod(0o600)
+    equal(fad.load(path), np.zeros(2))
+
+
+@posix
+@pytest.mark.parametrize("bits", [0o600, 0o644])
+def test_what_will_replace_a_file_is_private_while_it_is_written(tmp_path, umask, monkeypatch, bits):
+    path = tmp_path / "x"
+    fad.save(path, np.ones(2))
+    path.chmod(bits)
+    seen = []
+    monkeypatch.setattr(files.os, "fsync", lambda _: seen.extend(map(mode, tmp_path.glob("x.*.part"))))
+    fad.save(path, np.ones(2))
+    assert seen == [0o600]
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_that_is_replaced_keeps_its_owner(tmp_path):
+    path = tmp_path / "x"
+    fad.save(path, np.ones(2))
+    os.chown(path, 1234, 2345)
+    fad.save(path, np.zeros(2))
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+@posix
+def test_a_symbolic_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    fad.save(tmp_path / "far" / "x", np.ones(2))
+    (tmp_path / "x").symlink_to(tmp_path / "far" / "x")
+    fad.save(tmp_path / "x", np.zeros(2))
+    assert (tmp_path / "x").is_symlink()
+    equal(fad.load(tmp_path / "far" / "x"), np.zeros(2))
+
+
+@posix
+def test_only_a_file_is_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(FileExistsError, match="a tree is saved to a file"):
+            fad.save(path, np.ones(2))
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+SLOW_SAVE = """
+import os, sys, time
+import numpy as np
+import fad
+from fad import files
+def wait(handle):
+    print("writing", flush=True)
+    sys.stdin.read()
+files.os.fsync = wait
+fad.save(sys.argv[1], np.full(1000, 7.0))
+"""
+
+
+@pytest.fixture
+def slow_save():
+    """Start a process that saves to a path, and stays in the middle until its stdin is closed."""
+    started = []
+
+    def start(path):
+        here = str(Path(fad.__file__).parents[1])
+        run = subprocess.Popen(
+            [sys.executable, "-c", SLOW_SAVE, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])},
+        )  # fmt: skip
+        started.append(run)
+        assert run.stdout.readline().strip() == b"writing"
+        return run
+
+    yield start
+    for run in started:
+        run.kill()
+        run.wait()
+        run.stdin.close()
+        run.stdout.close()
+
+
+@posix
+def test_the_next_save_removes_what_a_killed_process_left(tmp_path, slow_save):
+    path = tmp_path / "x"
+    run = slow_save(path)
+    (part,) = tmp_path.iterdir()
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    others = ["x.best.part", "x.0123456789abcdef.part.txt", "y" + part.name[1:], "x.epoch_10.part"]
+    for name in others:
+        (tmp_path / name).touch()
+    fad.save(path, np.ones(2))
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["x", *others])
+
+
+@posix
+def test_a_save_leaves_the_part_file_of_one_that_is_alive(tmp_path, slow_save):
+    path = tmp_path / "x"
+    run = slow_save(path)
+    (part,) = tmp_path.iterdir()
+    fad.save(path, np.ones(2))
+    assert part.exists()
+    equal(fad.load(path), np.ones(2))
+    run.communicate()
+    assert run.returncode == 0
+    equal(fad.load(path), np.full(1000, 7.0))
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def _save_often(path, value):
+    for _ in range(60):
+        fad.save(path, np.full(50, value))
+
+
+def test_threads_and_processes_that_save_to_one_path_leave_one_whole_file(tmp_path):
+    path = tmp_path / "x"
+    workers = [threading.Thread(target=_save_often, args=(path, float(k))) for k in range(4)]
+    spawn = multiprocessing.get_context("spawn")
+    workers += [spawn.Process(target=_save_often, args=(path, float(k))) for k in range(4, 6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert all(w.exitcode == 0 for w in workers[4:])
+    assert len(set(fad.load(path))) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

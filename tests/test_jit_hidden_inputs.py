@@ -117,13 +117,13 @@ def test_a_draw_in_another_thread_is_not_taken_for_the_functions():
     started, done = threading.Event(), threading.Event()
 
     def draws():
-        started.wait(10)
+        started.wait(120)
         np.random.rand()
         done.set()
 
     def f(x):
         started.set()
-        done.wait(10)
+        done.wait(120)
         return x + 1.0
 
     thread = threading.Thread(target=draws)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import TracerConversionError
+import fad.eager
+from fad.errors import MutationError, TracerConversionError
 
 X = np.linspace(0.1, 1.0, 12)
 
@@ -44,6 +45,40 @@ def test_no_function_is_promised_that_fad_does_not_have():
 def test_the_line_shown_is_the_users_and_not_scipys():
     linalg = pytest.importorskip("scipy.linalg")
     assert "test_places.py" in said(lambda x: linalg.expm(x[:9].reshape(3, 3)).sum())
+
+
+def program_in(folder, text, *names):
+    """Run a program as if it stood in a file of a folder, and return its functions."""
+    space = {"np": np, "fad": fad}
+    exec(compile(text, f"{folder}/mine.py", "exec"), space)
+    return [space[name] for name in names]
+
+
+@pytest.mark.parametrize("folder", ["/home/me/numpy", "/srv/scipy/a b/importlib", "/home/x" + fad.__path__[0]])
+def test_the_users_own_line_is_shown_whatever_the_name_of_the_folder(folder):
+    (f,) = program_in(folder, "import math\ndef f(x):\n    return math.sin(x[0])", "f")
+    assert f"{folder}/mine.py:3" in said(f)
+
+
+@pytest.mark.parametrize("folder", ["/home/me/numpy", "/srv/scipy/a b/importlib"])
+def test_the_eager_lines_are_shown_whatever_the_name_of_the_folder(folder):
+    text = "def f(x):\n    y = x.exp()\n    y.add_(1.0)\n    y.sum().backward()"
+    (f,) = program_in(folder, text, "f")
+    with pytest.raises(MutationError) as caught:
+        f(fad.eager.ones(3, requires_grad=True))
+    assert f"saved at {folder}/mine.py:2" in str(caught.value)
+    assert f"changed at {folder}/mine.py:3" in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", ["/home/me/fad", "/a\nb", "/a\r\u2028b", "/\udcff"])
+def test_the_source_runs_whatever_the_name_of_the_folder(folder):
+    text = "def f(x):\n    while abs(x) > 1.0:\n        x = x / 2.0\n    return x * x"
+    (f,) = program_in(folder, text, "f")
+    source = fad.source(fad.grad(f))(5.0)
+    assert "holds where" in source
+    space = {}
+    exec(source, space)
+    assert space["program"](5.0) == fad.grad(f)(5.0)
 
 
 def test_numpys_vectorize_is_answered_with_fads():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_programs_on_the_first_page_run(tmp_path, monkeypatch):

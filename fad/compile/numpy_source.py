@@ -101,7 +101,8 @@ class _Writer:
             elif eq.prim is GUARD:
                 question = eq.params["line"] or "a question"
                 answer = " ".join(repr(eq.params["outcome"]).split())  # an array's takes several lines
-                found.append(f"# holds where the answer to {question} was {answer}")
+                comment = f"# holds where the answer to {question} was {answer}"
+                found.append(" ".join(comment.splitlines()).encode(errors="backslashreplace").decode())
             else:
                 found += self.statements(eq, named)
         return found

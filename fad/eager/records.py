@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import MutationError
-from fad.places import _MACHINERY
+from fad.places import is_machinery
 
 KIND, BIRTH, HOOKS, PRIM, CODE, LASTI = range(6)
 
@@ -52,7 +52,7 @@ class _Answers(dict):
     """Tells of a file name whether it is fad's or NumPy's, and remembers the answer."""
 
     def __missing__(self, name: str) -> bool:
-        answer = self[name] = any(part in name for part in _MACHINERY)
+        answer = self[name] = is_machinery(name)
         return answer
 
 

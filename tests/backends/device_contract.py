@@ -31,7 +31,7 @@ def read_known(path):
     Paragraphs about older versions of SciPy than the one installed are left out.
     """
     known, reason, fresh = {}, "", True
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             reason = line[1:].strip() if fresh else f"{reason} {line[1:].strip()}"
             fresh = False

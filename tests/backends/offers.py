@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-_TEXT = (Path(__file__).parent / "cupy_names.txt").read_text()
+_TEXT = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf-8")
 LINES = dict(line.partition(" ")[::2] for line in _TEXT.splitlines() if line and not line.startswith("#"))
 VERSION = re.search(r"# CuPy (\S+)", _TEXT)[1]
 # Functions whose dtypes are those of a ufunc that they call and CuPy's modules do not show.

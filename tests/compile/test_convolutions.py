@@ -145,7 +145,7 @@ def test_a_convolution_in_a_loop_runs_natively():
 
 
 def test_where_vectors_would_stay_empty_it_is_numpys_call():
-    x, w = _operands((2, 3, 9, 9), (4, 3, 3, 3), np.float64)
+    x, w = _operands((1, 3, 9, 9), (4, 3, 3, 3), np.float64)  # one example: a quarter of the shortest vectors
     f = compiled(lambda x, w: conv(x, w, stride=2), x, w)
     assert "convolution" in f.explain().partition("calls of NumPy")[2]
     _equal(f(x, w), conv(x, w, stride=2), np.float64)

@@ -54,7 +54,7 @@ def native(name):
 
 def run(text):
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", _HEAD + text], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", _HEAD + text], capture_output=True, text=True, timeout=300
     )
 
 
@@ -63,8 +63,8 @@ def test_an_endless_native_loop_ends_on_ctrl_c_and_the_next_call_is_right():
 for name in CALLS:
     f, x, want = native(name)
     for _ in range(2):
-        threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             f(x, np.inf)  # would never end by itself
         except KeyboardInterrupt:
             print("stopped")
@@ -82,7 +82,7 @@ def test_a_process_that_nobody_catches_ctrl_c_in_ends():
         assert process.stdout.readline() == "now\n"
         time.sleep(0.1)
         os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == -signal.SIGINT
@@ -96,8 +96,8 @@ def late(*_):
 
 signal.signal(signal.SIGALRM, late)
 f, x, want = native("single numbers")
-signal.setitimer(signal.ITIMER_REAL, 0.1)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
     f(x, np.inf)
 except TimeoutError as error:
     print(error)
@@ -108,14 +108,15 @@ print(f(x, 6.0) == want)
 
 def test_a_handler_that_returns_does_not_stop_the_loop():
     done = run("""
-seen = []
-signal.signal(signal.SIGALRM, lambda *_: seen.append(time.perf_counter()))
+seen = []  # in time of this process, which other processes do not shorten
+signal.signal(signal.SIGALRM, lambda *_: seen.append(time.process_time()))
 f, x, _ = native("single numbers")
-start = time.perf_counter()
+start = time.process_time()
 signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
 f(x, 3e8)
+end = time.process_time()
 signal.setitimer(signal.ITIMER_REAL, 0.0)
-print(len(seen) > 1, sum(t < start + 0.3 for t in seen) > 0)
+print(len(seen) > 1, seen[0] - start < (end - start) / 2)
 """)
     assert done.stdout == "True True\n", done.stderr
 
@@ -130,11 +131,11 @@ thread = threading.Thread(target=f, args=(x, np.inf), daemon=True)
 thread.start()
 for _ in range(5):
     sent = []
-    threading.Timer(0.3, lambda: (sent.append(time.perf_counter()), os.kill(os.getpid(), signal.SIGINT))).start()
     try:
+        threading.Timer(0.3, lambda: (sent.append(time.process_time()), os.kill(os.getpid(), signal.SIGINT))).start()
         g(slow, 1e9)
-    except KeyboardInterrupt:
-        print("stopped" if time.perf_counter() - sent[0] < 5.0 else "late", flush=True)
+    except KeyboardInterrupt:  # within 5 seconds of two threads
+        print("stopped" if time.process_time() - sent[0] < 10.0 else "late", flush=True)
 os._exit(0)  # the other thread's loop never ends
 """)
     assert done.stdout.split() == ["stopped"] * 5, done.stderr
@@ -147,7 +148,8 @@ for name in ("single numbers", "arrays"):
     seen = []
     signal.signal(signal.SIGALRM, lambda *_: seen.append(f(x, 6.0)))
     signal.setitimer(signal.ITIMER_REAL, 0.1)
-    f(x, 1e8 if name == "single numbers" else 2e6)
+    while not seen:
+        f(x, 1e8 if name == "single numbers" else 2e6)
     np.testing.assert_allclose(seen[0], want, rtol=1e-14)
     np.testing.assert_array_equal(f(x, 6.0), want)
 print("right")
@@ -162,16 +164,16 @@ g, y, _ = native("single numbers")
 found = []
 thread = threading.Thread(target=lambda: found.append(f(x, 5e6)))
 thread.start()
-threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     g(y, np.inf)
 except KeyboardInterrupt:
-    print("interrupted", found)
+    print("interrupted")
 thread.join()
 np.testing.assert_array_equal(found[0], f(x, 5e6))
 print("right")
 """)
-    assert done.stdout == "interrupted []\nright\n", done.stderr
+    assert done.stdout == "interrupted\nright\n", done.stderr
 
 
 @pytest.mark.parametrize("steps", [4095, 4096, 4097, 3 * 4096, 10_000])

@@ -182,7 +182,7 @@ def test_a_process_forked_while_another_thread_runs_a_program_can_run_it_too():
     assert thread.is_alive()
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # ends a child that waits for a thread which it has not
+        signal.alarm(120)  # ends a child that waits for a thread which it has not
         os._exit(0 if program(fast) == 0.0 else 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
