@@ -58,6 +58,11 @@ def _matmul_batch(size, batched, xs, params):
     x, y = xs
     bx, by = batched
     nx, ny = np.ndim(x) - bx, np.ndim(y) - by  # ranks without the lane axis
+    if not nx or not ny:
+        raise ValueError(
+            f"matmul: Input operand {int(bool(nx))} does not have enough dimensions (has 0, gufunc core with signature "
+            "(n?,k),(k,m?)->(n?,m?) requires 1)"
+        )
     if not by and ny == 2 and nx == 1:
         return x @ y
     if not by and ny == 2:  # one large product instead of one per lane

@@ -16,7 +16,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.errors import ComplexGradientError
+from fad.errors import ComplexGradientError, MissingRuleError
 
 
 def inverse(axes: tuple) -> tuple:
@@ -84,11 +84,23 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """Give an array a new shape; `order` "C" or "F" as in NumPy."""
     a = as_array(a)
     shape = _shape(a, as_shape(newshape if shape is None else shape))
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
     if order == "F":
         return bind(reshape_p, a.T, shape=shape[::-1]).T
-    if order not in ("C", "A"):
-        raise ValueError(f"reshape of a traced value takes order 'C' or 'F', not {order!r}")
+    _refuse_memory_order(order, a)
     return bind(reshape_p, a, shape=shape)
+
+
+def _refuse_memory_order(order: str, a: Any) -> None:
+    """Raise an error for the orders that depend on how an array lies in memory, where it can lie in several ways."""
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("A", "K") and a.ndim > 1:
+        raise MissingRuleError(
+            f"order={order!r} takes the elements of an array of shape {a.shape} as they lie in memory, which a traced "
+            "array does not know; write order='C' or order='F'"
+        )
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
@@ -102,6 +114,8 @@ Tracer.reshape = _reshape_method
 def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
+    _refuse_memory_order(order, a)
+    order = "F" if order == "F" else "C"
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
@@ -125,6 +139,15 @@ def normalize_axis(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim if ndim else 0
+
+
+def along(a: Any, axis: Any) -> tuple:
+    """Return an array and one of its axes: flattened for None, and one element for a number, as in np.take."""
+    a = as_array(a)
+    if axis is None:
+        return np.ravel(a), 0
+    a = a if a.ndim else np.ravel(a)
+    return a, normalize_axis(axis, a.ndim)
 
 
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:

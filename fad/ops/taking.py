@@ -17,7 +17,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.indexing import At, pick
-from fad.ops.structural import as_array, beside, normalize_axis
+from fad.ops.structural import along, as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
 
@@ -61,8 +61,7 @@ def _bounded(indices: Any, n: int, mode: str) -> Any:
 def take(a, indices, axis=None, out=None, mode="raise"):
     """Take elements at places along an axis, or of the flattened array."""
     refuse_out(out)
-    a = as_array(a)
-    a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+    a, axis = along(a, axis)
     return pick(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
 
 

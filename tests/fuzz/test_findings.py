@@ -1,0 +1,92 @@
+"""What random programs found, each as the smallest program that shows it: fad does what a plain run does."""
+
+import numpy as np
+import pytest
+
+import fad
+
+NUMPY_TRIMS_VECTORS_ALONE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
+X = np.array([0.5, -1.25, 2.0])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("trim", ["f", "b", "fb"])
+@pytest.mark.skipif(NUMPY_TRIMS_VECTORS_ALONE, reason="NumPy trims vectors alone before 2.2")
+def test_trim_zeros_trims_every_axis(trim, axis):
+    x = np.pad(np.arange(1.0, 7.0).reshape(2, 3), 1)
+
+    def f(x):
+        return np.trim_zeros(x, trim, axis=axis)
+
+    wanted = f(x)
+    y, t = fad.jvp(f, (x,), (x,))
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(t, wanted)
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(f(x) ** 2))(x), 2 * x)
+    np.testing.assert_array_equal(fad.jit(f)(x), wanted)
+    assert fad.jvp(f, (0 * x,), (x,))[0].shape == f(0 * x).shape
+
+
+def test_vmap_of_a_product_of_numbers_raises_as_matmul_does():
+    def f(x):
+        return np.matmul(x, x)
+
+    for product in (f, lambda x: x @ X, lambda x: X @ x):
+        with pytest.raises(ValueError, match="does not have enough dimensions"):
+            product(np.float64(1.0))
+        with pytest.raises(ValueError, match="does not have enough dimensions"):
+            fad.vmap(product)(X)
+
+
+OF_MATRICES = "inv det slogdet cholesky eigh eigvalsh eig eigvals svd svdvals qr pinv"
+
+
+@pytest.mark.parametrize("name", OF_MATRICES.split())
+def test_a_batch_of_vectors_is_no_matrix_to_linear_algebra(name):
+    f = getattr(np.linalg, name)
+    with pytest.raises(np.linalg.LinAlgError):
+        f(X)
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(f)(np.eye(3) + 1.0)
+
+
+def test_a_batch_of_vectors_is_no_matrix_to_solve():
+    matrix = np.array([[4.0]])
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(lambda x: np.linalg.solve(x, x))(matrix)
+    with pytest.raises(np.linalg.LinAlgError, match="0-dimensional array given"):
+        fad.vmap(lambda x: np.linalg.solve(matrix, x))(X[:1])
+
+
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh", "eig", "eigvals", "solve_triangular", "lu_factor"])
+def test_a_batch_of_vectors_is_no_matrix_to_scipy(name):
+    sl = pytest.importorskip("fad.scipy.linalg")
+    f = getattr(sl, name)
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(lambda x: f(x, x) if name == "solve_triangular" else f(x))(np.eye(3) + 1.0)
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_an_order_of_memory_is_refused_where_it_matters(order):
+    """A traced array does not know how it lies in memory, so what follows from that cannot be told: an error."""
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    for f in (lambda x: np.ravel(x, order), lambda x: x.flatten(order)):
+        with pytest.raises(fad.errors.MissingRuleError, match="lie in memory"):
+            fad.jvp(f, (x,), (x,))
+        np.testing.assert_array_equal(fad.jvp(f, (X,), (X,))[1], X)
+    with pytest.raises(fad.errors.MissingRuleError, match="lie in memory"):
+        fad.grad(lambda x: np.sum(np.reshape(x, (3, 2), order="A")[0]))(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.take(x, [0, 0], axis=0), lambda x: np.take(x, 0, axis=-1), lambda x: np.repeat(x, 2, axis=0),
+        lambda x: np.compress([True], x, axis=-1),
+    ],
+)  # fmt: skip
+def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
+    x = np.array(1.5)
+    for got in (fad.jvp(f, (x,), (x,))[0], fad.jvp(f, (x,), (x,))[1], fad.jit(f)(x), fad.vmap(f)(x[None])[0]):
+        np.testing.assert_array_equal(got, f(x))
+        assert np.shape(got) == np.shape(f(x))
