@@ -386,6 +386,11 @@ def outcome(x: Any) -> Any:
     return x.trace.outcome(x) if type(x) is Tracer else host(x)
 
 
+def strong(x: Any) -> Any:
+    """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
+    return x.trace.strong(x) if type(x) is Tracer else x
+
+
 def depth(x: Any) -> int:
     """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
     n = 0

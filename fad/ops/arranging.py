@@ -484,7 +484,9 @@ def trim_zeros(filt, trim="fb", axis=None):
     if trim not in ("f", "b", "fb", "bf"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = normalize_axes(axis, filt.ndim)
-    places = np.argwhere(outcome(filt != 0)) if axes else ()
+    if not axes:
+        return filt
+    places = np.argwhere(outcome(filt != 0))
     kept = [slice(None)] * filt.ndim
     for a in axes:
         if not len(places):

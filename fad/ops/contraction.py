@@ -10,7 +10,7 @@ from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.options import refuse_options, refuse_out
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, strong
 from fad.ops.einsum import contract_p
 from fad.ops.reduction import as_scalar
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
@@ -114,7 +114,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _pair(x: Any, y: Any) -> tuple:
-    return as_array(x), as_array(y)
+    return strong(as_array(x)), strong(as_array(y))
 
 
 def _dot_samples(s):

@@ -160,13 +160,14 @@ def extract(condition, arr):
 def choose(a, choices, out=None, mode="raise"):
     """Choose each element from the array in `choices` that the integer in `a` names."""
     refuse_out(out)
+    choices = [x if type(x) in (int, float, complex) else as_array(x) for x in choices]
+    dtype = np.result_type(*choices)
     choices = [as_array(x) for x in choices]
     a = beside(choices[0], a)
     places = _bounded(a, len(choices), mode)
     if mode == "raise" and outcome(np.any((places < 0) | (places >= len(choices)))):
         raise ValueError("invalid entry in choice array")
     places, *choices = np.broadcast_arrays(places, *choices)
-    dtype = np.result_type(*choices)
     stacked = np.stack([x if x.dtype == dtype else x.astype(dtype) for x in choices])
     return take_along_axis(stacked, places[None], 0)[0]
 

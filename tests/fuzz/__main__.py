@@ -18,6 +18,7 @@ parser.add_argument("--minutes", type=float, help="stop after so long")
 parser.add_argument("--check", action="append", choices=CHECKS, help="only this check; may be given several times")
 parser.add_argument("--show", action="store_true", help="print the programs, and run nothing")
 parser.add_argument("--shrink", action="store_true", help="shrink each finding")
+parser.add_argument("--strict", action="store_true", help="what known.py lists is a finding too")
 parser.add_argument("--each", type=int, default=2, help="print so many findings that look alike")
 parser.add_argument("--refusals", action="store_true", help="count what fad refused, with a seed for each")
 
@@ -43,7 +44,7 @@ if options.show:
         print(f"# {options.kind} program {seed}\n{generate(seed, options.kind).script()}\n")
 else:
     stop = time.monotonic() + 60 * options.minutes if options.minutes else None
-    report = run(seeds, options.kind, options.check, stop, tell)
+    report = run(seeds, options.kind, options.check, stop, tell, options.strict)
     if options.refusals:
         for key, count in report.refusals.most_common():
             print(f"{count:6d}  {key[0]:9s} {key[1]:18s} {key[2]}   (program {report.examples[key]})")

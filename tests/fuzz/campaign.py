@@ -112,8 +112,11 @@ def explained_by_rounding(program, check, seed):
     return False
 
 
-def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None):
-    """Return the report of the programs of these seeds; ``stop`` is a time after which none begins."""
+def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None, strict=False):
+    """Return the report of the programs of these seeds.
+
+    ``stop`` is a time after which none begins, and ``strict`` makes findings of what is known.
+    """
     report = Report()
     for seed in seeds:
         if stop is not None and time.monotonic() > stop:
@@ -123,7 +126,7 @@ def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None):
         seen = set()
         for check in checks or CHECKS:
             outcome, message = examine(program, check)
-            if outcome == "finding" and (reason := known(program, check, message)):
+            if outcome == "finding" and not strict and (reason := known(program, check, message)):
                 outcome, message = "known", reason
             report.outcomes[outcome] += 1
             if outcome in ("refused", "known", "rounding"):

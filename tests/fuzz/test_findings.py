@@ -90,3 +90,27 @@ def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
     for got in (fad.jvp(f, (x,), (x,))[0], fad.jvp(f, (x,), (x,))[1], fad.jit(f)(x), fad.vmap(f)(x[None])[0]):
         np.testing.assert_array_equal(got, f(x))
         assert np.shape(got) == np.shape(f(x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: x.astype(np.result_type(x, n)), lambda x, n: np.linspace(x, n, 3), lambda x, n: np.dot(x, n),
+        lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n), lambda x, n: np.choose([0, 1], [x, n]),
+        lambda x, n: np.unwrap(x, period=n), lambda x, n: np.quantile(x, n), lambda x, n: np.inner(x, n),
+        lambda x, n: fad.numpy.at(x)[0].set(n),
+    ],
+)  # fmt: skip
+def test_a_python_number_given_to_jit_has_the_dtype_that_it_has_in_numpy(f):
+    """As an operand it is weak, as what NumPy makes an array of it is float64."""
+    x, n = np.array([0.5, 1.25], np.float32), 0.25
+    wanted = f(x, n)
+    fast = fad.jit(f)
+    for got in (fast(x, n), fast(x, n), fad.jvp(lambda x: f(x, n), (x,), (x,))[0]):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_trim_zeros_of_a_number_is_the_number():
+    assert fad.jit(np.trim_zeros)(0.5) == 0.5
+    assert fad.grad(np.trim_zeros)(0.5) == 1.0
