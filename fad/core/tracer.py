@@ -315,7 +315,7 @@ class Trace:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
-        raise TypeError("x.trace() of a traced array: write np.trace(x)")
+        raise MissingRuleError("x.trace() of a traced array: write np.trace(x)")
 
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""

@@ -47,7 +47,7 @@ else:
     report = run(seeds, options.kind, options.check, stop, tell, options.strict)
     if options.refusals:
         for key, count in report.refusals.most_common():
-            print(f"{count:6d}  {key[0]:9s} {key[1]:18s} {key[2]}   (program {report.examples[key]})")
+            print(f"{count:6d}  {key[0]:9s} {key[1]}   (program {report.examples[key]})")
     print(report)
     for signature, count in alike.most_common():
         print(f"{count:6d}  {signature}")

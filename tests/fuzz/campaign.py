@@ -32,7 +32,7 @@ class Finding:
         """The message without what differs from program to program, to count findings of one cause together."""
         text = re.sub(r"^call \d+, \w+: ", "", self.message.partition("\n")[0])
         text = re.sub(r"\(?\[.*", "", text) if "wanted" in text else text
-        return re.sub(r"[\d.e+-]+", "#", text)[:120]
+        return re.sub(r"-?\d[\d.]*(e[-+]?\d+)?", "#", text)[:120]
 
     def __str__(self):
         return (
@@ -130,7 +130,8 @@ def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None, s
                 outcome, message = "known", reason
             report.outcomes[outcome] += 1
             if outcome in ("refused", "known", "rounding"):
-                key = outcome, check, " ".join(message.partition("\n")[0].split()[:9])
+                words = re.sub(r"\(.*?\)|\d", "", message.partition("\n")[0]).split()[:14]
+                key = outcome, " ".join(words) if outcome != "rounding" else check
                 report.refusals[key] += 1
                 report.examples.setdefault(key, seed)
             finding = Finding(program, check, message)

@@ -6,7 +6,7 @@ binding gives the body's names a value while it is grown, ``|`` in the text stan
 
 from dataclasses import dataclass
 
-from . import writes
+from . import functions, writes
 
 
 @dataclass(frozen=True)
@@ -314,8 +314,9 @@ PRELUDE = """
 
 KINDS = {
     "pure": [
-        table(0.30, ELEMENTWISE, SMOOTH), table(0.18, REDUCTIONS, SMOOTH_REDUCTIONS), table(0.10, PRODUCTS),
-        table(0.20, SHAPES), table(0.10, CASTS), table(0.06, COMPOUND), table(0.06, REBINDING),
+        table(0.22, ELEMENTWISE, SMOOTH), table(0.12, REDUCTIONS, SMOOTH_REDUCTIONS), table(0.08, PRODUCTS),
+        table(0.14, SHAPES), table(0.08, CASTS), table(0.06, COMPOUND), table(0.06, REBINDING),
+        table(0.24, functions.EXACT, functions.SMOOTH),
     ],
     "imperative": [
         table(0.12, ELEMENTWISE, SMOOTH), table(0.05, REDUCTIONS), table(0.03, CASTS), table(0.02, PRODUCTS),

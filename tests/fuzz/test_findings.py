@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fad
+import fad.testing
 
 NUMPY_TRIMS_VECTORS_ALONE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
 X = np.array([0.5, -1.25, 2.0])
@@ -114,3 +115,39 @@ def test_a_python_number_given_to_jit_has_the_dtype_that_it_has_in_numpy(f):
 def test_trim_zeros_of_a_number_is_the_number():
     assert fad.jit(np.trim_zeros)(0.5) == 0.5
     assert fad.grad(np.trim_zeros)(0.5) == 1.0
+
+
+@pytest.mark.parametrize("ufunc", [np.hypot, np.logaddexp2, np.subtract, np.logical_xor, np.copysign])
+@pytest.mark.parametrize("keywords", [{}, {"keepdims": True}, {"axis": None}, {"axis": -1}])
+@pytest.mark.parametrize("x", [[-1.5], [], [[-1.0, 2.0]], [[3.0], [-0.5]], [1.0, -2.0, 3.0]])
+def test_a_reduction_by_a_ufunc_begins_as_in_numpy(ufunc, keywords, x):
+    """With the identity of the ufunc, if it has one: hypot of one negative number is positive."""
+    x = np.array(x)
+
+    def f(x):
+        return ufunc.reduce(x, **keywords)
+
+    try:
+        wanted = f(x)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            fad.jvp(f, (x,), (x,))
+        return
+    for got in (fad.jvp(f, (x,), (x,))[0], fad.vmap(f)(np.stack([x, x]))[1]):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-15)
+    if ufunc is np.hypot and x.size:
+        fad.testing.check_grads(f, (x,), order=2)
+
+
+def test_parts_of_modf_keep_the_sign_of_the_number():
+    x = np.array([-2.0, 2.0, -0.0, -1.75, 0.5, np.inf, -np.inf])
+    for got, wanted in zip(fad.jvp(np.modf, (x,), (np.ones(7),))[0], np.modf(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(np.modf(x)[0]))(x[:5]), np.ones(5))
+
+
+def test_apply_over_axes_leaves_the_axes_of_a_number_to_the_function():
+    x = np.array(0.5)
+    assert fad.grad(lambda x: np.apply_over_axes(np.sum, x, [0]))(x) == 1.0
