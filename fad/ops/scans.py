@@ -307,18 +307,20 @@ def _outer_method(ufunc):
 def _reduce_by_scan(ufunc):
     """Reduce with a ufunc that has no reduction of its own (subtract, divide, hypot ...): the last entry of its scan.
 
-    As in NumPy the scan begins with the ufunc's identity, if it has one: ``np.hypot.reduce([-1.0])`` is 1.
+    NumPy begins with the ufunc's identity, if it has one, which is seen in ``np.hypot.reduce([-1.0])``: it is 1.
     """
     name, identity = ufunc.__name__, ufunc.identity
 
     def reduce_along(a, k):
         if UFUNCS[ufunc].flat:
             return np.expand_dims(bind(reduce_flat_p, a, ufunc=ufunc, axis=k), k)
-        if identity is not None:
-            first = np.full_like(a, identity, shape=(*a.shape[:k], 1, *a.shape[k + 1 :]))
-            a = np.concatenate([first, a], axis=k)
-        elif not a.shape[k]:
-            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        if not a.shape[k]:
+            if identity is None:
+                raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+            dtype = ufunc.resolve_dtypes((a.dtype, a.dtype, None))[-1]
+            return np.full_like(a, identity, dtype=dtype, shape=(*a.shape[:k], 1, *a.shape[k + 1 :]))
+        if ufunc is np.hypot and a.shape[k] == 1:
+            return np.hypot(a, np.zeros_like(a))
         return cut(scan_along(ufunc, a, k), k, -1)
 
     def reduce(a, axis=0, keepdims=False, where=True, initial=None):

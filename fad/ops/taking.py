@@ -225,6 +225,8 @@ def searchsorted(a, v, side="left", sorter=None):
 def digitize(x, bins, right=False):
     """Find the number of the bin that each value falls into; integers, and so flat."""
     bins, x = as_array(bins), as_array(x)
+    if x.dtype.kind == "c":
+        raise TypeError("x may not be complex")
     side = "left" if right else "right"
     if outcome(np.all(bins[1:] >= bins[:-1])):
         return searchsorted(bins, x, side)

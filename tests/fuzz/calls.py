@@ -160,11 +160,13 @@ def run_sequence(case, transform, compare, length=7):
         length = 1
     twins = Twins(case, transform, compare)
     order = [LATER[k] for k in case.r.permutation(len(LATER))[:length]]
+    kind = ""
     with _lowering(case):
         for number, make in enumerate([first, same_objects, first, *order], 1):
             lists = make(twins)
             if lists is not None:
-                twins.step(f"call {number}, {make.__name__}", lists)
+                kind = make.__name__ if make not in (same_objects, overwritten) else f"{make.__name__} after {kind}"
+                twins.step(f"call {number}, {kind}", lists)
 
 
 def _lowering(case):

@@ -30,7 +30,7 @@ class Finding:
     @property
     def signature(self):
         """The message without what differs from program to program, to count findings of one cause together."""
-        text = re.sub(r"^call \d+, \w+: ", "", self.message.partition("\n")[0])
+        text = re.sub(r"^call \d+, [\w ]+: ", "", self.message.partition("\n")[0])
         text = re.sub(r"\(?\[.*", "", text) if "wanted" in text else text
         return re.sub(r"-?\d[\d.]*(e[-+]?\d+)?", "#", text)[:120]
 

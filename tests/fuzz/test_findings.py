@@ -97,7 +97,8 @@ def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
     "f",
     [
         lambda x, n: x.astype(np.result_type(x, n)), lambda x, n: np.linspace(x, n, 3), lambda x, n: np.dot(x, n),
-        lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n), lambda x, n: np.choose([0, 1], [x, n]),
+        lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n),
+        lambda x, n: np.choose([0, 1], [x, n]),
         lambda x, n: np.unwrap(x, period=n), lambda x, n: np.quantile(x, n), lambda x, n: np.inner(x, n),
         lambda x, n: fad.numpy.at(x)[0].set(n),
     ],
@@ -151,3 +152,37 @@ def test_parts_of_modf_keep_the_sign_of_the_number():
 def test_apply_over_axes_leaves_the_axes_of_a_number_to_the_function():
     x = np.array(0.5)
     assert fad.grad(lambda x: np.apply_over_axes(np.sum, x, [0]))(x) == 1.0
+
+
+def test_products_of_polynomials_have_no_leading_zeros():
+    def f(a):
+        return np.polymul(a, X)
+
+    for a in (np.array([0.0, 0.0, 2.0]), np.zeros(3), np.array([1.0, 0.0])):
+        for got in (fad.jvp(f, (a,), (a,))[0], fad.jit(f)(a), fad.vmap(f)(a[None])[0]):
+            np.testing.assert_array_equal(got, f(a))
+        np.testing.assert_array_equal(fad.jvp(f, (a,), (a,))[1], f(a))
+
+
+@pytest.mark.parametrize("f", [lambda z: np.digitize(z, X), lambda z: round(z[0], 1)])
+def test_complex_numbers_have_no_place_among_bins_and_are_not_rounded_by_python(f):
+    z = X + 1j
+    for g, x in ((f, z), (fad.jit(f), z), (fad.vmap(f), z[None])):
+        with pytest.raises(TypeError, match=r"may not be complex|__round__"):
+            g(x)
+
+
+def test_python_rounds_no_arrays():
+    for f in (lambda x: round(x, 1), round):
+        with pytest.raises(TypeError, match=r"numpy\.ndarray doesn't define __round__"):
+            f(X)
+        with pytest.raises(TypeError, match=r"numpy\.ndarray doesn't define __round__"):
+            fad.jvp(f, (X,), (X,))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)])
+def test_the_largest_of_no_numbers_is_a_norm_of_zero(shape, axis):
+    x = np.zeros(shape)
+    y = fad.jvp(lambda x: np.linalg.norm(x, np.inf, axis=axis), (x,), (x,))[0]
+    np.testing.assert_array_equal(y, np.zeros(np.shape(np.sum(x, axis))))
