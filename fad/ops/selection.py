@@ -158,6 +158,9 @@ round_number_p = Primitive(
 
 
 def _rounded(x, ndigits=None):
+    if x.ndim or x.dtype.kind == "c":
+        name = "ndarray" if x.ndim else x.dtype.name
+        raise TypeError(f"type numpy.{name} doesn't define __round__ method")
     if ndigits is None:
         return int(np.rint(x))
     if type(x.trace.lower(x)) in (bool, int, float):
