@@ -202,9 +202,9 @@ def sinc(x):
 def _modf(x, /, **options):
     refuse_options("modf", options)
     x = x.astype(np.modf(x.dtype.type(0))[0].dtype)
-    whole = np.trunc(x)
-    fraction = np.where(np.signbit(x), -(whole - x), x - whole)  # a fraction of zero has the sign of x
-    return np.where(np.isinf(x), np.copysign(np.zeros_like(whole), x), fraction)[()], whole
+    sign = np.where(np.signbit(x), -1, 1).astype(x.dtype)  # that of a fraction of zero too
+    size = np.where(np.isinf(x), 0.0, sign * x)
+    return sign * (size - np.trunc(size)), np.trunc(x)
 
 
 modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)
