@@ -12,7 +12,7 @@ from fad.backends import made_like
 from fad.core.archetypes import flat
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind, outcome
+from fad.core.tracer import bind, outcome, strong
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -151,7 +151,7 @@ def asarray_chkfinite(a, dtype=None, order=None):
 @public(np.copy, methods=("copy",), samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()])])
 def copy(a, order="K", subok=False):
     """Return the array: traced arrays are never changed in place, so a copy could not be told apart."""
-    return as_array(a)
+    return strong(as_array(a))
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------

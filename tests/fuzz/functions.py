@@ -64,7 +64,6 @@ EXACT = """
     {new} = np.isclose({x}, {y})
     {new} = np.array_equal({x}, {y}) + {x}
     {new} = np.allclose({x}, {x}) * {y}
-    {new} = np.may_share_memory({x}, {x})
     {new} = np.isrealobj({x})
     {new} = np.argwhere({x} > 0)
     {new} = np.flatnonzero({x})

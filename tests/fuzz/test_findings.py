@@ -100,7 +100,8 @@ def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
         lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n),
         lambda x, n: np.choose([0, 1], [x, n]),
         lambda x, n: np.unwrap(x, period=n), lambda x, n: np.quantile(x, n), lambda x, n: np.inner(x, n),
-        lambda x, n: fad.numpy.at(x)[0].set(n),
+        lambda x, n: fad.numpy.at(x)[0].set(n), lambda x, n: np.add.outer(n, x), lambda x, n: np.copy(n) * x,
+        lambda x, n: np.flip(n) * x, lambda x, n: np.transpose(n) * x,
     ],
 )  # fmt: skip
 def test_a_python_number_given_to_jit_has_the_dtype_that_it_has_in_numpy(f):
