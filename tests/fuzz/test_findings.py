@@ -187,3 +187,17 @@ def test_the_largest_of_no_numbers_is_a_norm_of_zero(shape, axis):
     x = np.zeros(shape)
     y = fad.jvp(lambda x: np.linalg.norm(x, np.inf, axis=axis), (x,), (x,))[0]
     np.testing.assert_array_equal(y, np.zeros(np.shape(np.sum(x, axis))))
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+def test_trapezoid_counts_a_negative_axis_in_each_array_for_itself(shape, axis):
+    y, x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape), np.array([[0.0, 1.0], [3.0, 7.0]])
+
+    def f(y, x):
+        return np.trapezoid(y, x, axis=axis)
+
+    wanted = f(y, x)
+    np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[0], wanted)
+    np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[1], 2 * wanted)
+    np.testing.assert_array_equal(fad.vmap(f)(y[None], x[None])[0], wanted)
