@@ -15,7 +15,7 @@ from fad.backends import is_numpy_scalar
 from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind, outcome
+from fad.core.tracer import bind, outcome, strong
 from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
@@ -329,7 +329,7 @@ def resize(a, new_shape):
 @public(np.flip, samples=lambda s: [call(s.real(2, 3)), call(s.real(2, 3), 1), call(s.real(2, 3, 4), (0, -1))])
 def flip(m, axis=None):
     """Reverse the order of elements along axes, all of them if none is named."""
-    m = as_array(m)
+    m = strong(as_array(m))
     axes = normalize_axes(axis, m.ndim)
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 
