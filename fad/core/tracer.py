@@ -21,7 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, to_array, to_number
+from fad.core.conversions import own_error, to_array, to_number, written_into
 from fad.core.memory import link, refresh, rewritten, snapshot
 from fad.errors import (
     FadError,
@@ -166,8 +166,8 @@ class Tracer:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.get("out")
-        if out is not None and len(out) == 1 and type(out[0]) is Tracer:
-            return self._into(out[0], ufunc, method, inputs, kwargs)
+        if out is not None and any(type(x) is Tracer for x in out):
+            return self._into(out, ufunc, method, inputs, kwargs)
         if method == "__call__":
             operation = UFUNCS.get(ufunc) or _load(ufunc)
             if operation is not None:
@@ -178,12 +178,22 @@ class Tracer:
             return operation(*inputs, **kwargs)
         return _missing((ufunc, method), f"{ufunc.__name__}.{method}")
 
-    def _into(self, out: Any, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
-        """Write the result of a ufunc into a traced array, where a mask is true."""
+    def _into(self, outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+        """Write the results of a ufunc into traced arrays, where a mask is true."""
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        value = getattr(ufunc, method)(*inputs, **options)
-        return out.receive(value, kwargs.get("casting", "same_kind"), where, ufunc.__name__)
+        values = getattr(ufunc, method)(*inputs, **options)
+        values = values if ufunc.nout > 1 else (values,)
+        if any(x is not None and type(x) is not Tracer for x in outs):
+            raise written_into("a plain array, which cannot carry a derivative")
+        if method != "__call__":
+            same_size(outs[0], values[0], ufunc.__name__)
+        casting = kwargs.get("casting", "same_kind")
+        written = [
+            y if out is None else out.receive(y, casting, where, ufunc.__name__)
+            for out, y in zip(outs, values, strict=True)
+        ]
+        return tuple(written) if ufunc.nout > 1 else written[0]
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         operation = FUNCTIONS.get(func)
@@ -197,6 +207,12 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
+
+
+def same_size(out: Any, y: Any, name: str) -> None:
+    """Raise as NumPy does if an array for a result that is not broadcast has another shape than the result."""
+    if out.shape != np.shape(y):
+        raise ValueError(f"output parameter of {name} has the wrong shape: {out.shape} for a result of {np.shape(y)}")
 
 
 def up_to_date(x: Tracer) -> Tracer:

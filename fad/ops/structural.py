@@ -13,11 +13,11 @@ import numpy as np
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
+from fad.core.memory import ViewRule, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, tracer
 from fad.errors import ComplexGradientError
 
 
@@ -96,15 +96,22 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """Give an array a new shape; `order` "C" or "F" as in NumPy."""
     a = as_array(a)
     shape = _shape(a, as_shape(newshape if shape is None else shape))
-    if order == "F":
-        return bind(reshape_p, a.T, shape=shape[::-1]).T
-    if order not in ("C", "A"):
+    order = _order(a) if order == "A" else order
+    if order not in ("C", "F"):
         raise ValueError(f"reshape of a traced value takes order 'C' or 'F', not {order!r}")
-    return bind(reshape_p, a, shape=shape)
+    y = bind(reshape_p, a.T, shape=shape[::-1]).T if order == "F" else bind(reshape_p, a, shape=shape)
+    return snapshot(y) if copy and type(y) is Tracer else y
+
+
+def _order(a: Any) -> str:
+    """Return "F" for an array that lies in memory in Fortran's order alone, else "C"."""
+    flags = getattr(layout(a), "flags", None)
+    return "F" if flags is not None and flags.f_contiguous and not flags.c_contiguous else "C"
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
-    return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, order=order)
+    shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    return reshape(self, shape, order=order, copy=copy)
 
 
 Tracer.reshape = _reshape_method
@@ -114,9 +121,7 @@ Tracer.reshape = _reshape_method
 def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
-    if order in ("K", "A") and type(a) is Tracer:
-        flags = layout(a).flags
-        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    order = _order(a) if order in ("K", "A") else order
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
@@ -268,7 +273,13 @@ def broadcast_to(array, shape, subok=False):
     np.broadcast_shapes(array.shape, shape)
     if array.ndim > len(shape):
         raise ValueError(f"cannot broadcast an array of shape {array.shape} to the smaller shape {shape}")
-    return array if array.shape == shape else bind(broadcast_p, array, shape=shape)
+    if array.shape != shape:
+        return bind(broadcast_p, array, shape=shape)
+    if type(array) is not Tracer or not is_array(array):
+        return array
+    y = tracer(array.value, array.trace, array.info)
+    y.memory = array, broadcast_p, {"shape": shape}, version_of(array)
+    return y
 
 
 # --- join --------------------------------------------------------------------------------------------------------

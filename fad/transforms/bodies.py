@@ -178,6 +178,7 @@ def record_body(fun: Callable, examples: list) -> Body:
     with np.errstate(all="ignore"), recording_by(trace):
         try:
             given = [trace.new(x) for x in examples]
+            numbers = [x.info for x in given]  # the body may write into its arguments
             with effects.recording() as log:
                 outs, out_tree = tree.flatten(fun(*given))
             if log.restore():
@@ -188,7 +189,7 @@ def record_body(fun: Callable, examples: list) -> Body:
             captured = trace.from_outside()
         finally:
             trace.finish()
-    inputs = [*[n for _, n in trace.captured], *[x.info for x in given]]
+    inputs = [*[n for _, n in trace.captured], *numbers]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     return Body(graph, captured, out_tree)
 

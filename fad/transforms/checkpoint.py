@@ -8,17 +8,18 @@ takes from outside its arguments are treated right without being found.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import snapshot
+from fad.core.memory import contents_of, point, snapshot
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
@@ -102,16 +103,15 @@ def _run(flat: Callable, xs: list, fun: Callable, captured: list) -> list:
 def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), trace.watch.mark()
-    xs = trace.keep(xs, [-1] * len(xs))
-    earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
+    xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
+    found = list(reached(fun))
+    earlier = Earlier(x for x in found if type(x) is np.ndarray)
+    handles = Handles(x for x in found if type(x) is Tracer)
     given = list(map(_handle, xs))
     with effects.recording() as log:
         ys = flat(given)
-    if any(type(x) is Tracer and x.memory is not None for x in given):
-        raise ItemAssignmentError(
-            "a function under checkpoint changed its argument in place, and it runs again in the backward pass: write "
-            "into a copy, x = x.copy(), and return it"
-        )
+    _refuse_writes(given)
+    handles.check()
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -121,7 +121,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log), earlier.restored(), Running(fun):
+        with effects.replaying(log), earlier.restored(), handles.restored(), Running(fun):
             ys = flat(list(map(_handle, xs)))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
@@ -140,6 +140,44 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
 def _handle(x: Any) -> Any:
     """Return a handle of the function's own on an argument: what it writes there is not seen outside."""
     return snapshot(x) if type(x) is Tracer else x
+
+
+def _refuse_writes(given: list) -> None:
+    if any(type(x) is Tracer and x.memory is not None for x in given):
+        raise _changed("its argument", "write into a copy, x = x.copy(), and return it")
+
+
+def _changed(what: str, instead: str) -> ItemAssignmentError:
+    return ItemAssignmentError(
+        f"a function under checkpoint changed {what} in place, and it runs again in the backward pass: {instead}"
+    )
+
+
+class Handles:
+    """Traced arrays that a function finds by name, as they were when it ran: it is to run on the same values again."""
+
+    __slots__ = ("kept",)
+
+    def __init__(self, found: Iterable[Tracer]):
+        self.kept = [(x, contents_of(x), snapshot(x)) for x in found if not x.trace.dead]
+
+    def check(self) -> None:
+        """Raise if the function wrote into one of the arrays."""
+        if any(contents_of(x) != before for x, before, _ in self.kept):
+            raise _changed("an array from outside", "make the array an argument, carry it, and return a changed copy")
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Let the handles stand for the length of a block for what they stood for then."""
+        now = [(x, x.value, x.trace, x.info, x.memory) for x, _, _ in self.kept]
+        try:
+            for x, _, then in self.kept:
+                point(x, snapshot(then))
+                x.memory = None
+            yield
+        finally:
+            for x, *then in now:
+                x.value, x.trace, x.info, x.memory = then
 
 
 def _sample(y: Any) -> Any:
@@ -164,21 +202,23 @@ def _agree(a: Any, b: Any) -> bool:
 def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, captured: list) -> list:
     """Relieve a trace below vmap: run on the lanes' values there, waking the finished vmap for the second run."""
     flags: list = [None]
+    mine = [_mine(x, trace) for x in xs]
 
     def below(values):
         was, trace.dead = trace.dead, False
         try:
-            lanes = [tracer(v, trace, None) if _mine(x, trace) else x for v, x in zip(values, xs, strict=True)]
+            lanes = [tracer(v, trace, None) if m else v for v, m in zip(values, mine, strict=True)]
             ys = flat(lanes)
         finally:
             trace.dead = was
+        _refuse_writes([x for x, m in zip(lanes, mine, strict=True) if m])
         flags[0] = [_mine(y, trace) for y in ys]
         return [trace.lower(y) for y in ys]
 
-    values = [trace.lower(x) for x in xs]
+    values = [trace.lower(up_to_date(x)) if m else x for x, m in zip(xs, mine, strict=True)]
     ys = _run(below, values, fun, [trace.lower(x) for x in captured])
     return [tracer(y, trace, None) if b else y for y, b in zip(ys, flags[0], strict=True)]
 
 
 def _mine(x: Any, trace: Trace) -> bool:
-    return type(x) is Tracer and x.trace is trace
+    return type(x) is Tracer and up_to_date(x).trace is trace
