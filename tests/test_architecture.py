@@ -37,7 +37,7 @@ FLOORS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.static", "transforms.hidden", "transforms.checkpoint", "transforms.custom", "transforms.implicit",
+        "transforms.static", "transforms.hidden", "transforms.handles", "transforms.checkpoint", "transforms.custom", "transforms.implicit",
         "transforms.shapes", "transforms.watched",
         "transforms.refusals", "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps",
         "transforms.loops", "transforms.repeat", "transforms.branches", "transforms.jet", "transforms.under",

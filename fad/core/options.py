@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.conversions import written_into
-from fad.core.tracer import Tracer, same_size
+from fad.core.conversions import same_size, written_into
+from fad.core.tracer import Tracer
 from fad.errors import TracerConversionError
 
 _NUMBERS = (int, float, complex)

@@ -21,7 +21,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, to_array, to_number, written_into
+from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.memory import link, refresh, rewritten, snapshot
 from fad.errors import (
     FadError,
@@ -207,12 +207,6 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
-
-
-def same_size(out: Any, y: Any, name: str) -> None:
-    """Raise as NumPy does if an array for a result that is not broadcast has another shape than the result."""
-    if out.shape != np.shape(y):
-        raise ValueError(f"output parameter of {name} has the wrong shape: {out.shape} for a result of {np.shape(y)}")
 
 
 def up_to_date(x: Tracer) -> Tracer:
@@ -408,9 +402,11 @@ class Trace:
 
 def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
     kind = trace.kind if " " in trace.kind else f"the {trace.kind}"  # "a reverse-mode transform", "the vmap"
+    instead = "return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
+    instead = "carry it: give it to the body, and return it" if "body" in kind else instead
     return LeakedTracerError(
-        f"a traced value was used after {kind} that made it had finished. It was kept in a list, an attribute or a "
-        "global; return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
+        f"a traced value was used after {kind} that made it had finished. It was kept in a list, an attribute, a "
+        f"global or an array from outside; {instead}"
     )
 
 

@@ -8,19 +8,19 @@ takes from outside its arguments are treated right without being found.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import contents_of, point, snapshot
+from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.transforms.handles import Handles
 from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
@@ -104,14 +104,14 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), trace.watch.mark()
     xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
-    found = list(reached(fun))
-    earlier = Earlier(x for x in found if type(x) is np.ndarray)
-    handles = Handles(x for x in found if type(x) is Tracer)
+    earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
+    handles = Handles(fun)
     given = list(map(_handle, xs))
     with effects.recording() as log:
         ys = flat(given)
     _refuse_writes(given)
-    handles.check()
+    if handles.written():
+        raise _changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -151,33 +151,6 @@ def _changed(what: str, instead: str) -> ItemAssignmentError:
     return ItemAssignmentError(
         f"a function under checkpoint changed {what} in place, and it runs again in the backward pass: {instead}"
     )
-
-
-class Handles:
-    """Traced arrays that a function finds by name, as they were when it ran: it is to run on the same values again."""
-
-    __slots__ = ("kept",)
-
-    def __init__(self, found: Iterable[Tracer]):
-        self.kept = [(x, contents_of(x), snapshot(x)) for x in found if not x.trace.dead]
-
-    def check(self) -> None:
-        """Raise if the function wrote into one of the arrays."""
-        if any(contents_of(x) != before for x, before, _ in self.kept):
-            raise _changed("an array from outside", "make the array an argument, carry it, and return a changed copy")
-
-    @contextlib.contextmanager
-    def restored(self) -> Iterator[None]:
-        """Let the handles stand for the length of a block for what they stood for then."""
-        now = [(x, x.value, x.trace, x.info, x.memory) for x, _, _ in self.kept]
-        try:
-            for x, _, then in self.kept:
-                point(x, snapshot(then))
-                x.memory = None
-            yield
-        finally:
-            for x, *then in now:
-                x.value, x.trace, x.info, x.memory = then
 
 
 def _sample(y: Any) -> Any:

@@ -57,6 +57,8 @@ class Recorder(Trace):
         self.watch: Any = None
 
     def finish(self) -> None:
+        if self.adopted:
+            super().finish()
         self.tape = _Dead(type(self))
         self.dead = True
 
