@@ -63,6 +63,12 @@ def version_of(x: Any) -> int:
     return 0 if memory is None else memory.version
 
 
+def contents_of(x: Any) -> tuple[int, int]:
+    """Return how often the memory behind an array has been written, plain memory included."""
+    memory = root_of(x).memory
+    return (0, 0) if memory is None else (memory.version, memory.contents)
+
+
 def path_of(x: Any) -> list:
     """Return the steps (operation, parameters) that lead from the root to a view."""
     steps = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fad.backends import like, made_like
+from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -59,8 +60,12 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     i, j = (normalize_axes(axis, a.ndim)[0] for axis in (axis1, axis2))
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
-    a = np.moveaxis(a, (i, j), (-2, -1))
-    return a[(Ellipsis, *_line(*a.shape[-2:], offset))]
+    return _diagonal(np.moveaxis(a, (i, j), (-2, -1)), offset=offset)
+
+
+_diagonal = Taken(
+    lambda a, offset: a[(Ellipsis, *_line(*a.shape[-2:], offset))], lambda a, offset: np.diagonal(a, offset, -2, -1)
+)
 
 
 @public(np.diag, samples=lambda s: [call(s.real(3)), call(s.real(3), -1), call(s.real(3, 4), 1), call(s.real(0))])

@@ -15,10 +15,12 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import cast
+from fad.core.buffers import Taken
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind, strong
+from fad.ops.indexing import ARRAY, set_p
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
 
@@ -189,10 +191,16 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
             n = x.shape[i]
             if x.shape[j] != n:
                 raise ValueError(f"einsum: dimensions of the repeated index {c!r} do not match: {n} and {x.shape[j]}")
-            rows = np.arange(n)
-            x = np.moveaxis(x, (i, j), (0, 1))[rows, rows]
+            x = _line(np.moveaxis(x, (i, j), (0, 1)))
             term = c + "".join(d for k, d in enumerate(term) if k not in (i, j))
     return x, term
+
+
+_line = Taken(
+    lambda x: x[np.arange(len(x)), np.arange(len(x))],
+    lambda x: np.einsum("ii...->i...", x),
+    lambda x, y: bind(set_p, x, y, *2 * [np.arange(len(x))], template=(ARRAY, ARRAY)),
+)
 
 
 def _as_wide(arrays: list) -> list:

@@ -6,8 +6,11 @@ import functools
 
 import numpy as np
 
+from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.tracer import Tracer
+from fad.errors import MissingRuleError
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -70,6 +73,12 @@ _windows = np.lib.stride_tricks.sliding_window_view
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     """Return every window of a shape in an array: the windows' own axes stand at the end."""
     x, window = as_array(x), as_shape(window_shape)
+    if writeable and type(x) is Tracer:
+        raise MissingRuleError("sliding_window_view of a traced array is read-only: write into the array itself")
+    return _taken(x, window=window, axis=axis)
+
+
+def _all_windows(x, window, axis):
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     if len(axes) != len(window):
         raise ValueError(f"window_shape {window} must give one size for each of the axes {axes}")
@@ -81,6 +90,9 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
         x = np.moveaxis(windows, i + 1, -1)
     return x
+
+
+_taken = Taken(_all_windows, lambda x, window, axis: _windows(x, window, axis))
 
 
 @public(
