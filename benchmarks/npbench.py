@@ -82,10 +82,10 @@ def loss_of(p: SimpleNamespace) -> tuple[Callable, list]:
         returned = p.function(*[args[k] for k in p.args]) if len(names) == len(p.args) else p.function(**args)
         found = [args[k] for k in p.outputs if k in args]
         found += list(returned) if isinstance(returned, tuple) else [] if returned is None else [returned]
-        found = [y for y in found if np.asarray(fad.stop_gradient(y)).dtype.kind in "fc"]
+        found = [y for y in found if (y.dtype.kind if hasattr(y, "dtype") else np.asarray(y).dtype.kind) in "fc"]
         if not weights:
             weights.extend(rng.standard_normal(np.shape(y)) for y in found)
-        parts = [y.real + 0.5 * y.imag if y.dtype.kind == "c" else y for y in found]
+        parts = [y.real + 0.5 * y.imag if np.iscomplexobj(y) else y for y in found]
         return sum([np.sum(w * y) for w, y in zip(weights, parts, strict=True)], start=0.0)
 
     return loss, [p.args[k] for k in p.active]

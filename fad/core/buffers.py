@@ -21,6 +21,7 @@ class PlainTrace(Trace):
 
     __slots__ = ()
     kind = "a plain array"
+    physical = True
 
     def __init__(self) -> None:
         super().__init__()

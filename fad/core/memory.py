@@ -74,7 +74,14 @@ def path_of(x: Any) -> list:
 
 def refresh(x: Any) -> None:
     """Take a view again if its root was written since."""
-    if type(x.memory) is not tuple:
+    memory = x.memory
+    if type(memory) is not tuple:
+        return
+    root = memory[0].memory
+    if type(root) is not tuple:  # what most views are: taken from an array that is no view itself
+        version = 0 if root is None else root.version
+        if memory[3] != version:
+            _take_again(x, version)
         return
     stale = []
     y = x
@@ -85,10 +92,17 @@ def refresh(x: Any) -> None:
     if x.memory[3] == version:
         return
     for view in reversed(stale):
-        parent, prim, params, then = view.memory
-        if then != version:
-            point(view, prim(parent, **params))
-            view.memory = parent, prim, params, version
+        if view.memory[3] != version:
+            _take_again(view, version)
+
+
+def _take_again(view: Any, version: int) -> None:
+    parent, prim, params, _ = view.memory
+    if "template" in params:
+        point(view, parent.trace.index(prim, parent, params["template"]))
+    else:
+        point(view, prim(parent, **params))
+    view.memory = parent, prim, params, version
 
 
 def point(x: Any, y: Any) -> None:
@@ -104,17 +118,16 @@ def link(x: Any, y: Any, prim: Any, params: dict) -> None:
 
 def snapshot(x: Any) -> Any:
     """Return a tracer that stays what `x` is now, whatever is written into `x`."""
-    if x.memory is None:
-        y = type(x)()
-        point(y, x)
-    else:
+    if x.memory is not None:
         refresh(x)
         memory = root_of(x).memory
         if memory is not None:
             memory.private = False  # the next write goes into a copy
-        y = type(x)()
-        point(y, x)
+    y = type(x)()
+    point(y, x)
     y.memory = None
+    if x.trace.physical:
+        y.value, y.info = x.value.copy(order="K"), None
     return y
 
 
@@ -140,6 +153,7 @@ def own_memory(root: Any, copy: Callable) -> Any:
     if not memory.private:
         copy(root)
         memory.private = True
+        memory.version += 1  # views are taken again, of the copy
     return memory
 
 
@@ -158,12 +172,14 @@ def copy_layout(x: np.ndarray) -> np.ndarray:
 
 def follow(x: Any, path: list) -> Any:
     """Return the part of a plain array that a path of views leads to, or None if that is no view of it."""
+    if not path:
+        return x
     part = x
     for prim, params in path:
         if not prim.view.in_place:
             return None
         part = prim.forward(part, **params)
-    return part if not path or shares(part, x) else None
+    return part if shares(part, x) else None
 
 
 def pick(place: np.ndarray, index: Any) -> Any:
@@ -174,7 +190,12 @@ def pick(place: np.ndarray, index: Any) -> Any:
 
 def fresh(y: Any, operands: Any) -> Any:
     """Return a result in memory of its own: some operations hand an operand through."""
-    return y.copy() if type(y) is np.ndarray and any(shares(y, x) for x in operands) else y
+    if type(y) is not np.ndarray:
+        return y
+    for x in operands:
+        if y is x or (y.base is not None and shares(y, x)):
+            return y.copy()
+    return y
 
 
 def bottom(x: Any) -> Any:

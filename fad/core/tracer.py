@@ -283,6 +283,7 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
+    physical = False  # whether its arrays are written where they lie in memory, with all that shares it
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:
@@ -314,6 +315,13 @@ class Trace:
 
     def note_writes(self) -> None:
         """Be told that an array of this trace is written: its views have to be taken again from now on."""
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        """Write at an index of slices and integers into memory that the trace owns already: the fast path of a write.
+
+        Return False, with nothing written, where `overwrite` or a new value is needed.
+        """
+        return False
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write into the memory of a root in place, and return True; False where its value must be computed anew."""

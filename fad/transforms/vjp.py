@@ -24,7 +24,7 @@ from fad.errors import PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
-from fad.transforms.overwrites import detach, overwrite, redo, sweep_write
+from fad.transforms.overwrites import detach, overwrite, redo, store, sweep_write
 from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
@@ -38,6 +38,9 @@ class VJPTrace(Recorder):
 
     def note_writes(self) -> None:
         self.__class__ = WritingVJPTrace  # programs that never write do not look for writes
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        return store(self, x, index, v)
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         return overwrite(self, root, path, template, v, arrays)
@@ -56,35 +59,39 @@ class WritingVJPTrace(VJPTrace):
         pass
 
     def unary(self, prim: Any, x: Tracer) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
         return VJPTrace.unary(self, prim, x) if x.trace is self else prim(x)
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
-        if y.memory is not None:
+        if type(y.memory) is tuple:
             refresh(y)
         return VJPTrace.both(self, prim, x, y) if x.trace is self and y.trace is self else prim(x, y)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
         return VJPTrace.left(self, prim, x, b) if x.trace is self else prim(x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
-        if y.memory is not None:
+        if type(y.memory) is tuple:
             refresh(y)
         return VJPTrace.right(self, prim, a, y) if y.trace is self else prim(a, y)
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        if x.memory is not None:
-            refresh(x)
-        if x.trace is not self:
-            return x.trace.index(prim, x, index)
-        out = VJPTrace.index(self, prim, x, index)
-        if type(out.memory) is tuple:
-            out.memory = x, prim, {"template": index}, version_of(x)
+        v = x.value
+        y = v[index]
+        if type(v) is Tracer:
+            return VJPTrace.index(self, prim, x, index)
+        tape = self.tape
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = len(tape)
+        out.memory = (x, prim, {"template": index}, version_of(x)) if type(y) is np.ndarray else None
+        tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -119,7 +126,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         if kind >= MULTI:
             x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
             if kind == WRITE:
-                sweep_write(record, i, cts, own)
+                sweep_write(record, i, cts, own, keep)
             elif kind == RERUN:
                 _sweep_again(record, i, tape, cts, own)
             else:
