@@ -30,11 +30,12 @@ RUNS = _Runs()
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "contents", "private", "borrowed")
+    __slots__ = ("version", "contents", "private", "borrowed", "first")
 
     def __init__(self) -> None:
         self.version = 0
         self.contents = 0  # how often plain memory was written, which its views see by themselves
+        self.first: Any = None  # the tape's record of the first write since the memory is private
         self.private = False  # nobody else holds the memory: it may be overwritten
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
 
@@ -152,6 +153,7 @@ def own_memory(root: Any, copy: Callable) -> Any:
         root.trace.note_writes()
     if not memory.private:
         copy(root)
+        memory.first = None
         memory.private = True
         memory.version += 1  # views are taken again, of the copy
     return memory

@@ -357,10 +357,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     if k == 0:
         zero = np.zeros_like(v, dtype=ct.dtype)
         c = cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
-        if not arrays:
-            return c
-        yes, no = np.ones_like(x, dtype=bool), np.zeros_like(v, dtype=bool)
-        return Masked(c, lambda: bind(set_p, yes, no, *arrays, template=template), clean=True)
+        return Masked(c, lambda: c != 0, clean=True) if arrays else c  # zero where written, and where it was zero
     if k > 1:
         return None
     if arrays and v.size:

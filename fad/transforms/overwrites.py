@@ -4,6 +4,10 @@ A write into memory of the tape's own keeps what stood there. The sweep meets th
 old values back, so that what earlier operations kept by reference is again what they saw; the cotangent of the
 place moves to the written value, and the cotangent of the array goes on to its version before the write with zeros in
 that place. All of it costs what was touched, not the size of the array.
+
+Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), the program picks elements. So what was
+computed before the first such write takes a cotangent of zero for an element that was not picked: it stays zero,
+though the partial derivative may be infinite there.
 """
 
 from __future__ import annotations
@@ -15,15 +19,15 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import densify
+from fad.core.cotangent import Masked, densify
 from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
 from fad.ops.indexing import join_index
 from fad.ops.writing import write
-from fad.transforms.accumulate import accumulate
+from fad.transforms.accumulate import accumulate, zero_absorbing
 from fad.transforms.tape import WRITE, Recorder
 
-_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE = 3, 4, 5, 7, 8
+_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
 _NO_PATH: tuple = ()
 _NUMBERS = (float, int, bool)
 
@@ -68,7 +72,7 @@ def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
     if type(old) is np.ndarray:
         old = old.copy()
     place[index] = v
-    tape.append([WRITE, root.info, position, place, index, old, path, root.value, False, shape, dtype])
+    tape.append([WRITE, root.info, position, place, index, old, path, root.value, False, shape, dtype, False])
     root.info = end
     memory.version += 1
     return True
@@ -99,10 +103,16 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     place[index] = v
     if root.trace is PLAIN:
         adopt(trace, root, whole)
+    memory = root.memory
     tape = trace.tape
-    tape.append([WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype])
+    record = [WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, False]
+    tape.append(record)
     root.info = len(tape) - 1
-    root.memory.version += 1
+    memory.version += 1
+    if memory.first is None:
+        memory.first = record
+    if arrays:
+        memory.first[_ABSORBS] = True
     return True
 
 
@@ -112,7 +122,7 @@ def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     trace.adopted.append(weakref.ref(root))
     if root.memory is None:
         root.memory = Memory()
-    root.memory.private, root.memory.borrowed = True, False
+    root.memory.private, root.memory.borrowed, root.memory.first = True, False, None
     root.value, root.trace, root.info = whole, trace, -1
 
 
@@ -138,7 +148,7 @@ def redo(tape: list) -> None:
 
 def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> None:
     """Take a write back, and move the cotangent of its place to the value that was written there."""
-    _, j, k, place, index, old, path, whole, _, shape, dtype = record
+    _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs = record
     if keep:
         exchange(record)
     else:
@@ -154,9 +164,11 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
     else:
         g, c = _move(g, own[i], path, index, whole)
     if j >= 0:
+        if absorbs:
+            g = zero_absorbing(g)
         if cts[j] is None:
             cts[j] = g
-            own[j] = 1
+            own[j] = 2 if absorbs else 1
         else:
             accumulate(cts, own, j, g)
     if k >= 0:
