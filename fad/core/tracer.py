@@ -402,7 +402,11 @@ class Trace:
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
-        return snapshot(x)
+        return snapshot(self.converted(x))
+
+    def converted(self, x: Tracer) -> Tracer:
+        """Return what NumPy's conversion to an array makes of a tracer that may stand for a Python number."""
+        return x
 
     def freeze(self, x: Tracer) -> Any:
         """Return what a younger trace keeps of a tracer of this one: what it is now, whatever is written into it."""
@@ -509,7 +513,7 @@ def innermost(x: Any) -> Any:
 
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
-    return x.trace.strong(x) if type(x) is Tracer else x
+    return x.trace.converted(x) if type(x) is Tracer else x
 
 
 def depth(x: Any) -> int:
