@@ -81,7 +81,7 @@ def refresh(x: Any) -> None:
     root = memory[0].memory
     if type(root) is not tuple:  # what most views are: taken from an array that is no view itself
         version = 0 if root is None else root.version
-        if memory[3] != version:
+        if memory[3] != version and ("template" in memory[2] or not memory[0].trace.take_view(x, memory[0])):
             _take_again(x, version)
         return
     stale = []
@@ -90,7 +90,7 @@ def refresh(x: Any) -> None:
         stale.append(y)
         y = y.memory[0]
     version = 0 if y.memory is None else y.memory.version
-    if x.memory[3] == version:
+    if x.memory[3] == version or y.trace.take_view(x, y):
         return
     for view in reversed(stale):
         if view.memory[3] != version:

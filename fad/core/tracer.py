@@ -316,6 +316,10 @@ class Trace:
     def note_writes(self) -> None:
         """Be told that an array of this trace is written: its views have to be taken again from now on."""
 
+    def take_view(self, x: Tracer, root: Tracer) -> bool:
+        """Let a view stand for its part of a root of this trace again, in one step; False where that takes more."""
+        return False
+
     def store(self, x: Tracer, index: tuple, v: Any) -> bool:
         """Write at an index of slices and integers into memory that the trace owns already: the fast path of a write.
 

@@ -28,6 +28,7 @@ from fad.transforms.accumulate import accumulate, zero_absorbing
 from fad.transforms.tape import WRITE, Recorder
 
 _PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
+VIEW = 11  # (kind, i, path, index, shape, dtype)    what was read from array i, of that shape, through views
 _NO_PATH: tuple = ()
 _NUMBERS = (float, int, bool)
 
@@ -116,6 +117,31 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     return True
 
 
+def may_view(root: Tracer, path: list) -> bool:
+    """Return whether what is read through views of an array can be recorded in one step, past the views between."""
+    memory = root.memory
+    if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
+        return False
+    simple = root.value.flags.c_contiguous
+    return all("template" in params or (simple and prim.view.in_place) for prim, params in path)
+
+
+def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:
+    """Record that an index of a view was read; return the position on the tape.
+
+    A view taken again after each write would have a cotangent of its own each time, as large as the view.
+    """
+    trace.tape.append((VIEW, root.info, path, index, root.value.shape, root.value.dtype))
+    return len(trace.tape) - 1
+
+
+def view_along(x: Any, path: list) -> Any:
+    """Return the view of an array that a path leads to, for any kind of array."""
+    for prim, params in path:
+        x = prim(x, **params)
+    return x
+
+
 def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
     """Let plain memory become a value of a trace, which owns it from now on; before it there was no derivative."""
     trace.note_writes()
@@ -200,9 +226,7 @@ def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tupl
 
 
 def _move_traced(g: Tracer, path: list, index: Any) -> Any:
-    part: Any = g
-    for prim, params in path:
-        part = prim(part, **params)
+    part = view_along(g, path)
     c = part[index]
     c = snapshot(c) if type(c) is Tracer else c
     write(part, index, 0.0)

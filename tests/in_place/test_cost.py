@@ -45,6 +45,13 @@ def rows_of_a_view(x):
     return x
 
 
+def elements_of_a_large_view(x):
+    y = x[1:]
+    for t in range(1, STEPS):
+        y[t] = y[t] * y[t - 1]
+    return x
+
+
 def elements_by_product(x):
     for t in range(10, STEPS):
         x[t] -= np.dot(x[t - 8 : t], x[t - 8 : t]) / 16
@@ -73,8 +80,8 @@ def a_buffer_made_inside(x):
 
 
 PROGRAMS = [
-    elements, augmented_elements, slices, augmented_slices, rows_of_a_view, elements_by_product, index_arrays,
-    masks_of_a_few_elements, a_buffer_made_inside,
+    elements, augmented_elements, slices, augmented_slices, rows_of_a_view, elements_of_a_large_view,
+    elements_by_product, index_arrays, masks_of_a_few_elements, a_buffer_made_inside,
 ]  # fmt: skip
 EVERY = pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 
