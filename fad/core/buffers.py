@@ -12,8 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, Memory, ViewRule, contents_of, copy_layout, root_of, shares, version_of
+from fad.core.memory import (
+    RUNS,
+    Memory,
+    ViewRule,
+    contents_of,
+    copy_layout,
+    fresh,
+    refresh,
+    root_of,
+    version_of,
+)
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
+
+_PLAIN = {float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 
 
 class PlainTrace(Trace):
@@ -21,11 +33,68 @@ class PlainTrace(Trace):
 
     __slots__ = ()
     kind = "a plain array"
-    overwrites = True
+    physical = True
 
     def __init__(self) -> None:
         super().__init__()
         self.birth = -(1 << 62)
+
+    # Short paths: views need not be taken again but where a younger trace has taken their memory over.
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        if type(x.memory) is tuple:
+            refresh(x)
+        if x.trace is not self or prim.view is not None:
+            return bind(prim, x)
+        return self._own(prim.forward(x.value), (x.value,))
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        if type(x.memory) is tuple:
+            refresh(x)
+        if type(y.memory) is tuple:
+            refresh(y)
+        if x.trace is not self or y.trace is not self:
+            return prim(x, y)
+        return self._own(prim.forward(x.value, y.value), (x.value, y.value))
+
+    def left(self, prim: Any, x: Tracer, y: Any) -> Any:
+        if type(x.memory) is tuple:
+            refresh(x)
+        if x.trace is not self or type(y) not in _PLAIN:
+            return bind(prim, x, y)
+        return self._own(prim.forward(x.value, y), (x.value, y))
+
+    def right(self, prim: Any, x: Any, y: Tracer) -> Any:
+        if type(y.memory) is tuple:
+            refresh(y)
+        if y.trace is not self or type(x) not in _PLAIN:
+            return bind(prim, x, y)
+        return self._own(prim.forward(x, y.value), (x, y.value))
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        y = x.value[index]
+        if type(y) is not np.ndarray:
+            return y
+        out = tracer(y, self, None)
+        out.memory = x, prim, {"template": index}, version_of(x)
+        return out
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        if type(v) is Tracer:
+            if type(v.memory) is tuple:
+                refresh(v)
+            if v.trace is not self:
+                return False
+            v = v.value
+        elif type(v) not in _PLAIN:
+            return False
+        root = root_of(x)
+        if root.memory is None:
+            root.memory = Memory()
+        elif root.memory.borrowed:
+            return False
+        x.value[index] = v
+        root.memory.contents += 1
+        return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         values = [x.value if type(x) is Tracer else x for x in args]
@@ -34,11 +103,9 @@ class PlainTrace(Trace):
             return tuple([self._own(v, values) for v in y])
         return tracer(y, self, None) if prim.view is not None and type(y) is np.ndarray else self._own(y, values)
 
-    def _own(self, y: Any, operands: list) -> Any:
+    def _own(self, y: Any, operands: Any) -> Any:
         """Return a result behind a handle, in memory of its own."""
-        if type(y) is not np.ndarray:
-            return y
-        return tracer(y.copy() if any(shares(y, x) for x in operands) else y, self, None)
+        return tracer(fresh(y, operands), self, None) if type(y) is np.ndarray else y
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         memory = root.memory

@@ -30,11 +30,12 @@ RUNS = _Runs()
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "contents", "private", "borrowed")
+    __slots__ = ("version", "contents", "private", "borrowed", "first")
 
     def __init__(self) -> None:
         self.version = 0
         self.contents = 0  # how often plain memory was written, which its views see by themselves
+        self.first: Any = None  # the tape's record of the first write since the memory is private
         self.private = False  # nobody else holds the memory: it may be overwritten
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
 
@@ -80,7 +81,14 @@ def path_of(x: Any) -> list:
 
 def refresh(x: Any) -> None:
     """Take a view again if its root was written since."""
-    if type(x.memory) is not tuple:
+    memory = x.memory
+    if type(memory) is not tuple:
+        return
+    root = memory[0].memory
+    if type(root) is not tuple:  # what most views are: taken from an array that is no view itself
+        version = 0 if root is None else root.version
+        if memory[3] != version and ("template" in memory[2] or not memory[0].trace.take_view(x, memory[0])):
+            _take_again(x, version)
         return
     stale = []
     y = x
@@ -88,13 +96,20 @@ def refresh(x: Any) -> None:
         stale.append(y)
         y = y.memory[0]
     version = 0 if y.memory is None else y.memory.version
-    if x.memory[3] == version:
+    if x.memory[3] == version or y.trace.take_view(x, y):
         return
     for view in reversed(stale):
-        parent, prim, params, then = view.memory
-        if then != version:
-            point(view, prim(parent, **params))
-            view.memory = parent, prim, params, version
+        if view.memory[3] != version:
+            _take_again(view, version)
+
+
+def _take_again(view: Any, version: int) -> None:
+    parent, prim, params, _ = view.memory
+    if "template" in params:
+        point(view, parent.trace.index(prim, parent, params["template"]))
+    else:
+        point(view, prim(parent, **params))
+    view.memory = parent, prim, params, version
 
 
 def point(x: Any, y: Any) -> None:
@@ -118,7 +133,7 @@ def snapshot(x: Any) -> Any:
     y = type(x)()
     point(y, x)
     y.memory = None
-    if x.trace.overwrites:
+    if x.trace.physical:
         y.value, y.info = copy_layout(x.value), None
     return y
 
@@ -144,7 +159,9 @@ def own_memory(root: Any, copy: Callable) -> Any:
         root.trace.note_writes()
     if not memory.private:
         copy(root)
+        memory.first = None
         memory.private = True
+        memory.version += 1  # views are taken again, of the copy
     return memory
 
 
@@ -163,12 +180,14 @@ def copy_layout(x: np.ndarray) -> np.ndarray:
 
 def follow(x: Any, path: list) -> Any:
     """Return the part of a plain array that a path of views leads to, or None if that is no view of it."""
+    if not path:
+        return x
     part = x
     for prim, params in path:
         if not prim.view.in_place:
             return None
         part = prim.forward(part, **params)
-    return part if not path or shares(part, x) else None
+    return part if shares(part, x) else None
 
 
 def pick(place: np.ndarray, index: Any) -> Any:
@@ -179,7 +198,12 @@ def pick(place: np.ndarray, index: Any) -> Any:
 
 def fresh(y: Any, operands: Any) -> Any:
     """Return a result in memory of its own: some operations hand an operand through."""
-    return y.copy() if type(y) is np.ndarray and any(shares(y, x) for x in operands) else y
+    if type(y) is not np.ndarray:
+        return y
+    for x in operands:
+        if y is x or (y.base is not None and shares(y, x)):
+            return y.copy()
+    return y
 
 
 def bottom(x: Any) -> Any:

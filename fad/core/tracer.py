@@ -293,7 +293,7 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
-    overwrites = False  # whether every write goes into the memory of the value itself
+    physical = False  # whether its arrays are written where they lie in memory, with all that shares it
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:
@@ -325,6 +325,17 @@ class Trace:
 
     def note_writes(self) -> None:
         """Be told that an array of this trace is written: its views have to be taken again from now on."""
+
+    def take_view(self, x: Tracer, root: Tracer) -> bool:
+        """Let a view stand for its part of a root of this trace again, in one step; False where that takes more."""
+        return False
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        """Write at an index of slices and integers into memory that the trace owns already: the fast path of a write.
+
+        Return False, with nothing written, where `overwrite` or a new value is needed.
+        """
+        return False
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write into the memory of a root in place, and return True; False where its value must be computed anew."""
@@ -405,7 +416,11 @@ class Trace:
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
         self.check_alive()
-        return snapshot(x)
+        return snapshot(self.converted(x))
+
+    def converted(self, x: Tracer) -> Tracer:
+        """Return what NumPy's conversion to an array makes of a tracer that may stand for a Python number."""
+        return x
 
     def freeze(self, x: Tracer) -> Any:
         """Return what a younger trace keeps of a tracer of this one: what it is now, whatever is written into it."""
@@ -514,7 +529,7 @@ def innermost(x: Any) -> Any:
 
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
-    return x.trace.strong(x) if type(x) is Tracer else x
+    return x.trace.converted(x) if type(x) is Tracer else x
 
 
 def depth(x: Any) -> int:

@@ -39,6 +39,26 @@ def split_index(index: Any) -> tuple[tuple, list]:
     return tuple(template), arrays
 
 
+def as_basic(index: Any) -> tuple | None:
+    """Return an index of integers and slices as a tuple; None if something else is in it, which `split_index` reads."""
+    if type(index) is not tuple:
+        index = (index,)
+    for part in index:
+        kind = type(part)
+        if kind is int or part is None or part is Ellipsis:
+            continue
+        if kind is not slice:
+            return None
+        start, stop, step = part.start, part.stop, part.step
+        if (
+            (start is not None and type(start) is not int)
+            or (stop is not None and type(stop) is not int)
+            or (step is not None and type(step) is not int)
+        ):
+            return None
+    return index
+
+
 def _index_array(part: Any) -> Any:
     """Return an index array; the mask among them is made plain, for the shape of the result hangs on its values."""
     if type(part) is list and has_tracer(part):
@@ -201,26 +221,14 @@ getitem_p = register(
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
-    if type(index) is not tuple:
-        index = (index,)
-    if x.memory is not None:
+    if type(x.memory) is tuple:
         refresh(x)
-    for part in index:
-        kind = type(part)
-        if kind is slice:
-            start, stop, step = part.start, part.stop, part.step
-            if (
-                (start is None or type(start) is int)
-                and (stop is None or type(stop) is int)
-                and (step is None or type(step) is int)
-            ):
-                continue
-            break
-        if kind is not int and part is not None and part is not Ellipsis:
-            break
-    else:
-        return x.trace.index(getitem_p, x, index)
+    basic = as_basic(index)
+    if basic is not None:
+        return x.trace.index(getitem_p, x, basic)
     template, arrays = split_index(index)
+    if not arrays:
+        return x.trace.index(getitem_p, x, template)
     return bind(getitem_p, x, *[like(x, a) for a in arrays], template=template)
 
 
@@ -350,10 +358,7 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     if k == 0:
         zero = np.zeros_like(v, dtype=ct.dtype)
         c = cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
-        if not arrays:
-            return c
-        yes, no = np.ones_like(x, dtype=bool), np.zeros_like(v, dtype=bool)
-        return Masked(c, lambda: bind(set_p, yes, no, *arrays, template=template), clean=True)
+        return Masked(c, lambda: c != 0, clean=True) if arrays else c  # zero where written, and where it was zero
     if k > 1:
         return None
     if arrays and v.size:

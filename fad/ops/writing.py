@@ -18,20 +18,28 @@ from fad.core.memory import is_array, layout, path_of, refresh, rewritten, root_
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
 from fad.errors import ItemAssignmentError
-from fad.ops.indexing import ARRAY, _full_value, set_p, split_index
+from fad.ops.indexing import _full_value, as_basic, set_p, split_index
 from fad.ops.structural import as_array
 
 
 def write(x: Tracer, index: Any, v: Any) -> None:
     """Write a value at an index of an array, as ``x[index] = v`` does in NumPy."""
-    if x.memory is not None:
+    if type(x.memory) is tuple:
         refresh(x)
+    template = as_basic(index)
+    if template is not None:
+        if type(v) is Tracer and _is_that_place(x, template, v):
+            return  # what x[i] += 1 does at its end
+        if x.trace.store(x, template, v):
+            return
+        arrays: list = []
     x.trace.check_alive()
     if not is_array(x):
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
-    template, arrays = split_index(index)
-    if _is_that_place(x, template, v):
-        return  # what x[i] += 1 does at its end
+    if template is None:
+        template, arrays = split_index(index)
+        if not arrays:
+            return write(x, template, v)
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)
@@ -58,14 +66,10 @@ def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
 
 
 def _is_that_place(x: Tracer, template: tuple, v: Any) -> bool:
-    """Return whether a value is the view of just the place that it is to be written to."""
-    if type(v) is not Tracer or type(v.memory) is not tuple or ARRAY in template:
-        return False
-    parent, _, params, _ = v.memory
-    if parent is x and params.get("template") == template:
-        refresh(v)
-        return True
-    return v is x and template == (Ellipsis,)
+    """Return whether a traced value is the view of just the place that it is to be written to."""
+    if v is x:
+        return template == (Ellipsis,)
+    return type(v.memory) is tuple and v.memory[0] is x and v.memory[2].get("template") == template
 
 
 def _as_written(v: Any, x: Tracer) -> Any:
@@ -96,6 +100,19 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
     """Write a result into a whole array, as ``out=`` and augmented assignment do, and return the array."""
     if type(x) is not Tracer or not is_array(x):
         raise TypeError("return arrays must be of ArrayType")
+    if type(value) is not Tracer or value.dtype != x.dtype or value.shape != x.shape:
+        _check_fits(x, value, casting, name)
+    if where is not True:
+        value = np.where(where, value, snapshot(up_to_date(x)))
+    if _replaces(x, value):
+        rewritten(x, snapshot(value))
+    else:
+        write(x, Ellipsis, value)
+    return x
+
+
+def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:
+    """Raise what NumPy raises if a result cannot be broadcast or cast to the array that is to take it."""
     shape = np.shape(value)
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
         raise ValueError(
@@ -105,13 +122,6 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
     if hasattr(value, "dtype") and not np.can_cast(value.dtype, x.dtype, casting):
         ufunc = getattr(np, name)
         raise np._core._exceptions._UFuncOutputCastingError(ufunc, casting, value.dtype, x.dtype, 0)
-    if where is not True:
-        value = np.where(where, value, snapshot(up_to_date(x)))
-    if _replaces(x, value):
-        rewritten(x, snapshot(value))
-    else:
-        write(x, Ellipsis, value)
-    return x
 
 
 def _text(shape: tuple) -> str:

@@ -22,7 +22,7 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
         elif type(p) is Indexed:
             p.entries += c.entries
         else:
-            cts[j] = p + c.gathered()
+            cts[j] = p + (_at_places(c) if type(p) is Masked else c.gathered())
         return
     if p is None:
         cts[j] = c
@@ -41,6 +41,17 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
         own[j] = 1
 
 
+def zero_absorbing(g: Any) -> Masked:
+    """Return a cotangent that is zero by selection wherever it is zero."""
+    return Masked(g, lambda: g != 0, clean=True)
+
+
+def _at_places(c: Indexed) -> Masked:
+    """Return the sum of entries, zero by selection at all places but theirs."""
+    ones = lambda: [(index, np.ones_like(values)) for index, values in c.entries]
+    return Masked(c.dense(), lambda: c.add(c.shape, c.dtype, ones()) != 0, clean=True)
+
+
 def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
     p = cts[j]
     if type(p) is Indexed:
@@ -50,11 +61,19 @@ def _accumulate_indexed(cts: list, own: bytearray, j: int, c: Indexed) -> None:
         if any(is_basic(index) for index, _ in c.entries):
             cts[j] = p.value
         p.places += [index for index, _ in c.entries]
+    elif type(p) is Masked and type(p.value) is np.ndarray and type(p.live) is np.ndarray:
+        if own[j] < 2:  # 2: both the values and the mask are the sweep's own
+            live = np.broadcast_to(p.live, p.value.shape).copy()
+            p = cts[j] = Masked(p.dense().copy(), live, clean=True)
+            own[j] = 2
+        live = p.live
+        c.add_to(p.value)
+        for index, _ in c.entries:
+            live[index] = True
     elif type(p) is Tracer:
         cts[j] = p + c.dense()
     elif p is None or type(p) is Masked:
-        c = c.gathered()
-        cts[j] = c if p is None else p + c
+        cts[j] = c.gathered() if p is None else p + _at_places(c)
         own[j] = 1
     else:
         if not own[j] or is_numpy_scalar(p):

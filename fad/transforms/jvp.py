@@ -14,7 +14,7 @@ from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import RUNS, copy_layout, follow, fresh, own_memory
+from fad.core.memory import RUNS, Memory, copy_layout, follow, fresh, own_memory, refresh, version_of
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
@@ -33,6 +33,41 @@ class JVPTrace(Trace):
 
     def note_writes(self) -> None:
         self.writes = True
+
+    def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
+        if type(x.value) is not np.ndarray or type(x.info) is not np.ndarray or self.dead:
+            return bind(prim, x, template=index)
+        y = x.value[index]
+        out = tracer(y, self, x.info[index])
+        if type(y) is np.ndarray:
+            out.memory = x, prim, {"template": index}, version_of(x)
+        return out
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        memory = x.memory
+        template: tuple = (Ellipsis,)
+        root = x
+        if type(memory) is tuple:
+            root, _, params, _ = memory
+            memory, template = root.memory, params.get("template")
+        if type(memory) is not Memory or template is None or not memory.private or RUNS.depth != 1 or self.dead:
+            return False
+        place, shadow = root.value[template], root.info[template]
+        tangent: Any = 0.0
+        if type(v) is Tracer:
+            if type(v.memory) is tuple:
+                refresh(v)
+            if v.trace is not self:
+                return False
+            v, tangent = v.value, densify(v.info)
+        if Tracer in (type(v), type(tangent)):
+            return False
+        if type(v) is not float and getattr(v, "dtype", None) is not place.dtype:
+            return False
+        place[index] = v
+        shadow[index] = tangent
+        memory.version += 1
+        return True
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         """Write a value and its tangent into memory that only this trace knows."""

@@ -4,48 +4,152 @@ A write into memory of the tape's own keeps what stood there. The sweep meets th
 old values back, so that what earlier operations kept by reference is again what they saw; the cotangent of the
 place moves to the written value, and the cotangent of the array goes on to its version before the write with zeros in
 that place. All of it costs what was touched, not the size of the array.
+
+Where masks or index arrays chose the places (``r[r > 0] = 1 / r[r > 0]``), the program picks elements. So what was
+computed before the first such write takes a cotangent of zero for an element that was not picked: it stays zero,
+though the partial derivative may be infinite there.
 """
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
 
 from fad.core.archetypes import fit
-from fad.core.cotangent import densify, is_basic
-from fad.core.memory import RUNS, copy_layout, follow, own_memory, pick, shares, snapshot
+from fad.core.buffers import PLAIN
+from fad.core.cotangent import densify
+from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
 from fad.ops.indexing import join_index
 from fad.ops.writing import write
-from fad.transforms.accumulate import accumulate
+from fad.transforms.accumulate import accumulate, zero_absorbing
 from fad.transforms.tape import WRITE, Recorder
 
-_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE = 3, 4, 5, 7, 8
+_PLACE, _INDEX, _OTHER, _WHOLE, _UNDONE, _ABSORBS = 3, 4, 5, 7, 8, 11
+VIEW = 11  # (kind, i, path, index, shape, dtype)    what was read from array i, of that shape, through views
+_NO_PATH: tuple = ()
+_NUMBERS = (float, int, bool)
+
+
+def store(trace: Recorder, x: Tracer, index: tuple, v: Any) -> bool:
+    """Write at an index of slices and integers into memory that is owned already, and record it; False elsewhere.
+
+    The fast path of `overwrite`: for an array, or a slice of one, and a value of its dtype.
+    """
+    memory = x.memory
+    if type(memory) is tuple:
+        root, prim, params, _ = memory
+        if "template" not in params:
+            return False
+        memory = root.memory
+        path: Any = ((prim, params),)
+    else:
+        root, path = x, _NO_PATH
+    if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
+        return False
+    place = x.value
+    dtype = place.dtype
+    kind = type(v)
+    position, shape = -1, None
+    if kind is Tracer:
+        if v.trace is not trace:
+            return False
+        if type(v.memory) is tuple:
+            refresh(v)
+        position, v = v.info, v.value
+        if v.dtype is not dtype:
+            return False
+        shape = v.shape
+    elif kind in _NUMBERS:
+        if dtype.kind not in "fc":
+            return False
+    elif (kind is not np.ndarray and not issubclass(kind, np.generic)) or v.dtype is not dtype:
+        return False
+    tape = trace.tape
+    end = len(tape)
+    old = place[index]
+    if type(old) is np.ndarray:
+        old = old.copy()
+    place[index] = v
+    tape.append([WRITE, root.info, position, place, index, old, path, root.value, False, shape, dtype, False])
+    root.info = end
+    memory.version += 1
+    return True
 
 
 def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
     """Write into the memory of an array that only this trace knows, and record it; False where others may know it."""
-    if RUNS.depth != 1 or root.trace is not trace or type(root.value) is not np.ndarray:
+    if RUNS.depth != 1 or type(root.value) is not np.ndarray:
         return False
     position = -1
     if type(v) is Tracer:
         if v.trace is not trace or type(v.value) is Tracer:
             return False
         position, v = v.info, v.value
-    memory = own_memory(root, _copy)
-    place = follow(root.value, path)
+    shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
+    index = join_index(template, arrays)
+    if root.trace is PLAIN:
+        whole = root.value if root.memory is None or not root.memory.borrowed else copy_layout(root.value)
+    elif root.trace is trace:
+        own_memory(root, _copy)
+        whole = root.value
+    else:
+        return False
+    place = follow(whole, path)
     if place is None:
         return False
-    index = join_index(template, arrays)
     old = pick(place, index)
     place[index] = v
-    shape, dtype = (v.shape, v.dtype) if position >= 0 else (None, None)
+    if root.trace is PLAIN:
+        adopt(trace, root, whole)
+    memory = root.memory
     tape = trace.tape
-    tape.append([WRITE, root.info, position, place, index, old, path, root.value, False, shape, dtype])
+    record = [WRITE, root.info, position, place, index, old, path, whole, False, shape, dtype, False]
+    tape.append(record)
     root.info = len(tape) - 1
     memory.version += 1
+    if memory.first is None:
+        memory.first = record
+    if arrays:
+        memory.first[_ABSORBS] = True
     return True
+
+
+def may_view(root: Tracer, path: list) -> bool:
+    """Return whether what is read through views of an array can be recorded in one step, past the views between."""
+    memory = root.memory
+    if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
+        return False
+    simple = root.value.flags.c_contiguous
+    return all("template" in params or (simple and prim.view.in_place) for prim, params in path)
+
+
+def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:
+    """Record that an index of a view was read; return the position on the tape.
+
+    A view taken again after each write would have a cotangent of its own each time, as large as the view.
+    """
+    trace.tape.append((VIEW, root.info, path, index, root.value.shape, root.value.dtype))
+    return len(trace.tape) - 1
+
+
+def view_along(x: Any, path: list) -> Any:
+    """Return the view of an array that a path leads to, for any kind of array."""
+    for prim, params in path:
+        x = prim(x, **params)
+    return x
+
+
+def adopt(trace: Any, root: Tracer, whole: np.ndarray) -> None:
+    """Let plain memory become a value of a trace, which owns it from now on; before it there was no derivative."""
+    trace.note_writes()
+    trace.adopted.append(weakref.ref(root))
+    if root.memory is None:
+        root.memory = Memory()
+    root.memory.private, root.memory.borrowed, root.memory.first = True, False, None
+    root.value, root.trace, root.info = whole, trace, -1
 
 
 def _copy(root: Tracer) -> None:
@@ -68,10 +172,13 @@ def redo(tape: list) -> None:
             exchange(record)
 
 
-def sweep_write(record: list, i: int, cts: list, own: bytearray) -> None:
+def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> None:
     """Take a write back, and move the cotangent of its place to the value that was written there."""
-    _, j, k, _, index, _, path, whole, _, shape, dtype = record
-    exchange(record)
+    _, j, k, place, index, old, path, whole, _, shape, dtype, absorbs = record
+    if keep:
+        exchange(record)
+    else:
+        place[index] = old
     g = cts[i]
     cts[i] = None
     if g is None:
@@ -82,35 +189,44 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray) -> None:
         c = _move_traced(g, path, index)
     else:
         g, c = _move(g, own[i], path, index, whole)
-    if cts[j] is None:
-        cts[j] = g
-        own[j] = 1
-    else:
-        accumulate(cts, own, j, g)
+    if j >= 0:
+        if absorbs:
+            g = zero_absorbing(g)
+        if cts[j] is None:
+            cts[j] = g
+            own[j] = 2 if absorbs else 1
+        else:
+            accumulate(cts, own, j, g)
     if k >= 0:
-        c = _last(c, index, record[_PLACE].shape)
-        lead = len(shape) - np.ndim(c)  # NumPy lets x[i] = v have superfluous unit axes in front
-        c = c.reshape((1,) * lead + np.shape(c)) if lead > 0 else c
-        accumulate(cts, own, k, fit(c, shape, dtype))
+        if c.shape != shape or c.dtype is not dtype or shape:
+            c = _last(c, index, place.shape)
+            lead = len(shape) - np.ndim(c)  # NumPy lets x[i] = v have superfluous unit axes in front
+            c = c.reshape((1,) * lead + np.shape(c)) if lead > 0 else c
+            c = fit(c, shape, dtype)
+        if cts[k] is None:
+            cts[k] = c
+            own[k] = type(c) is np.ndarray
+        else:
+            accumulate(cts, own, k, c)
 
 
 def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tuple:
     """Take the cotangent of a place out of that of the array, in place where it is the sweep's own."""
-    part = follow(g, path) if owned and type(g) is np.ndarray and g.flags.writeable else None
+    part = follow(g, path) if owned and type(g) is np.ndarray else None
     if part is None:
         given = g
         g = copy_layout(whole) if whole.dtype == given.dtype else copy_layout(whole).astype(given.dtype)
         g[...] = given
         part = follow(g, path)
-    c = pick(part, index)
-    part[index] = 0
+    c = part[index]
+    if type(c) is np.ndarray and c.base is not None:
+        c = c.copy()
+    part[index] = 0.0
     return g, c
 
 
 def _move_traced(g: Tracer, path: list, index: Any) -> Any:
-    part: Any = g
-    for prim, params in path:
-        part = prim(part, **params)
+    part = view_along(g, path)
     c = part[index]
     c = snapshot(c) if type(c) is Tracer else c
     write(part, index, 0.0)
@@ -119,7 +235,10 @@ def _move_traced(g: Tracer, path: list, index: Any) -> Any:
 
 def _last(c: Any, index: Any, shape: tuple) -> Any:
     """Keep the cotangent of the last value that was written to each element; those before it were overwritten."""
-    if is_basic(index) or not np.size(c) or all(type(p) is not np.ndarray or p.dtype.kind == "b" for p in index):
+    for part in index:
+        if type(part) is np.ndarray and part.dtype.kind != "b":
+            break
+    else:
         return c
     order = np.arange(np.size(c)).reshape(np.shape(c))
     marks = np.zeros(shape, order.dtype)

@@ -26,7 +26,6 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
-from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer
@@ -196,9 +195,9 @@ class RecordTrace(Trace):
     def stop(self, x: Tracer) -> Any:
         return x
 
-    def strong(self, x: Tracer) -> Tracer:
+    def converted(self, x: Tracer) -> Tracer:
         self.check_alive()
-        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else snapshot(x)
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else x
 
     def lower(self, x: Any) -> Any:
         if type(x) is Tracer and x.trace is self:

@@ -18,13 +18,23 @@ from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import fresh, refresh, version_of
+from fad.core.memory import follow, fresh, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
-from fad.transforms.overwrites import detach, overwrite, redo, sweep_write
+from fad.transforms.overwrites import (
+    VIEW,
+    detach,
+    may_view,
+    overwrite,
+    record_view,
+    redo,
+    store,
+    sweep_write,
+    view_along,
+)
 from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
@@ -38,6 +48,9 @@ class VJPTrace(Recorder):
 
     def note_writes(self) -> None:
         self.__class__ = WritingVJPTrace  # programs that never write do not look for writes
+
+    def store(self, x: Tracer, index: tuple, v: Any) -> bool:
+        return store(self, x, index, v)
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         return overwrite(self, root, path, template, v, arrays)
@@ -56,36 +69,54 @@ class WritingVJPTrace(VJPTrace):
         pass
 
     def unary(self, prim: Any, x: Tracer) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
         return VJPTrace.unary(self, prim, x) if x.trace is self else prim(x)
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
-        if y.memory is not None:
+        if type(y.memory) is tuple:
             refresh(y)
         return VJPTrace.both(self, prim, x, y) if x.trace is self and y.trace is self else prim(x, y)
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
-        if x.memory is not None:
+        if type(x.memory) is tuple:
             refresh(x)
         return VJPTrace.left(self, prim, x, b) if x.trace is self else prim(x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
-        if y.memory is not None:
+        if type(y.memory) is tuple:
             refresh(y)
         return VJPTrace.right(self, prim, a, y) if y.trace is self else prim(a, y)
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
-        if x.memory is not None:
-            refresh(x)
-        if x.trace is not self:
-            return x.trace.index(prim, x, index)
-        out = VJPTrace.index(self, prim, x, index)
-        if type(out.memory) is tuple:
-            out.memory = x, prim, {"template": index}, version_of(x)
+        v = x.value
+        y = v[index]
+        if type(v) is Tracer:
+            return VJPTrace.index(self, prim, x, index)
+        if type(x.memory) is tuple and may_view(root := root_of(x), path := path_of(x)):
+            out = tracer(y, self, record_view(self, root, path, index))
+            if type(y) is np.ndarray:
+                out.memory = x, prim, {"template": index}, root.memory.version
+            return out
+        tape = self.tape
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = len(tape)
+        out.memory = (x, prim, {"template": index}, version_of(x)) if type(y) is np.ndarray else None
+        tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
+
+    def take_view(self, x: Tracer, root: Tracer) -> bool:
+        path = path_of(x)
+        part = follow(root.value, path) if may_view(root, path) else None
+        if part is None:
+            return False
+        x.value, x.trace, x.info = part, self, record_view(self, root, path, Ellipsis)
+        x.memory = *x.memory[:3], root.memory.version
+        return True
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         out = VJPTrace.process(self, prim, args, params)
@@ -119,7 +150,9 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
         if kind >= MULTI:
             x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
             if kind == WRITE:
-                sweep_write(record, i, cts, own)
+                sweep_write(record, i, cts, own, keep)
+            elif kind == VIEW:
+                _sweep_view(record, i, cts, own)
             elif kind == RERUN:
                 _sweep_again(record, i, tape, cts, own)
             else:
@@ -202,6 +235,26 @@ def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
         own[j] = 1
     else:
         accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
+
+
+def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Add the cotangent of what was read through views to that of the array they are views of."""
+    _, j, path, index, shape, dtype = record
+    g, p = densify(cts[i]), densify(cts[j])
+    cts[i] = None
+    if g is None:
+        return
+    if type(g) is Tracer or type(p) is Tracer:
+        _, pullback = vjp(lambda x: view_along(x, path)[index], np.zeros(shape, dtype))
+        accumulate(cts, own, j, pullback(g)[0])
+        return
+    if p is None:
+        p = np.zeros(shape, dtype)
+    elif not own[j] or type(p) is not np.ndarray or not p.flags.c_contiguous:
+        p = np.array(p, order="C")
+    cts[j] = p
+    own[j] = 1
+    follow(p, path)[index] += g
 
 
 def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
+from fad.transforms.overwrites import VIEW
 from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
 
@@ -124,7 +125,7 @@ class WatchedTrace(WritingVJPTrace):
             record = tape[i]
             if record is None:
                 continue
-            if record[0] == WRITE:
+            if record[0] in (WRITE, VIEW):
                 sweep(_Window(tape, i + 1), cts, own, i, keep)
                 continue
             if not _has_cotangent(record, cts, i):

@@ -1,0 +1,142 @@
+"""A write costs what it touches, in time and in memory, whatever the size of the array."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import fad
+
+STEPS = 1000
+
+
+def elements(x):
+    for t in range(1, STEPS):
+        x[t] = x[t] * x[t - 1]
+    return x
+
+
+def augmented_elements(x):
+    for t in range(1, STEPS):
+        x[t] += 0.5 * x[t - 1]
+        x[t] /= 1.5
+    return x
+
+
+def slices(x):
+    for t in range(STEPS - 9):
+        x[t : t + 8] = x[t : t + 8] * x[t + 1 : t + 9]
+    return x
+
+
+def augmented_slices(x):
+    for t in range(STEPS - 9):
+        x[t : t + 8] *= x[t + 1 : t + 9]
+    return x
+
+
+def rows_of_a_view(x):
+    rows = x.reshape(-1, 8)
+    for t in range(STEPS):
+        row = rows[t % 100]
+        row[1] = row[0] * row[2]
+        row *= 0.9
+    return x
+
+
+def elements_of_a_large_view(x):
+    y = x[1:]
+    for t in range(1, STEPS):
+        y[t] = y[t] * y[t - 1]
+    return x
+
+
+def elements_by_product(x):
+    for t in range(10, STEPS):
+        x[t] -= np.dot(x[t - 8 : t], x[t - 8 : t]) / 16
+    return x
+
+
+def index_arrays(x):
+    for t in range(STEPS):
+        i = [t % 500, 501, 502]
+        x[i] = x[i] * 1.01
+    return x
+
+
+def masks_of_a_few_elements(x):
+    mask = np.array([True, False] * 4)
+    for t in range(STEPS - 9):
+        x[t : t + 8][mask] *= 0.9
+    return x
+
+
+def a_buffer_made_inside(x):
+    y = np.zeros(x.shape)
+    for t in range(1, STEPS):
+        y[t] = x[t] + 0.5 * y[t - 1]
+    return y
+
+
+PROGRAMS = [
+    elements, augmented_elements, slices, augmented_slices, rows_of_a_view, elements_of_a_large_view,
+    elements_by_product, index_arrays, masks_of_a_few_elements, a_buffer_made_inside,
+]  # fmt: skip
+EVERY = pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+
+
+def reverse(f, x):
+    return lambda: fad.grad(lambda v: np.sum(f(v)))(x)
+
+
+def forward(f, x):
+    return lambda: fad.jvp(f, (x,), (x,))
+
+
+def seconds(run):
+    """Return the least of the processor's seconds that some runs take."""
+    run()
+    found = []
+    for _ in range(4):
+        start = time.process_time()
+        run()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def times(f, transform):
+    """Return the times for a small and a large array."""
+    rng = np.random.default_rng(0)
+    return [seconds(transform(f, rng.uniform(0.5, 1.0, n))) for n in (1024, 65536)]
+
+
+@EVERY
+@pytest.mark.parametrize("transform", [reverse, forward])
+def test_a_write_costs_no_more_in_a_large_array(f, transform):
+    small, large = times(f, transform)
+    if large > 1.5 * small:  # something else may have run meanwhile
+        small, large = times(f, transform)
+    assert large <= 2.5 * small, f"{small / STEPS * 1e6:.1f} and {large / STEPS * 1e6:.1f} microseconds a step"
+
+
+def test_the_tape_of_many_small_writes_keeps_what_they_touched():
+    x = np.random.default_rng(0).uniform(0.5, 1.0, 1 << 17)  # 1 MiB
+
+    def f(x):
+        for t in range(1, 10_000):
+            x[t] = x[t] * x[t - 1]
+        return np.sum(x)
+
+    tracemalloc.start()
+    fad.grad(f)(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * x.nbytes + 10_000 * 2_000
+
+
+if __name__ == "__main__":
+    for f in PROGRAMS:
+        for transform in (reverse, forward):
+            small, large = times(f, transform)
+            print(f"{f.__name__:26} {transform.__name__:8} {small / STEPS * 1e6:6.1f} us {large / small:5.2f}")

@@ -1,0 +1,100 @@
+"""A cotangent that is zero absorbs an infinite partial where masks or index arrays say what is written."""
+
+import numpy as np
+import pytest
+
+import fad
+
+X = np.array([0.3, 1.1, -0.4, 2.0])
+W = np.cos(np.arange(16.0)).reshape(4, 4)
+
+
+def squares(x):
+    d = x[:, None] - x[None, :]
+    return d * d
+
+
+def inverse_distances_by_mask(x):
+    r = np.sqrt(squares(x))
+    r[r > 0] = 1.0 / r[r > 0]
+    return np.sum(np.triu(r, 1) * W)
+
+
+def a_weight_of_zero_instead_of_a_triangle(x):
+    r = np.sqrt(squares(x))
+    r[r > 0] = 1.0 / r[r > 0]
+    return np.sum(r * W * (1 - np.eye(4)))
+
+
+def an_element_is_read_before_the_write(x):
+    r = np.sqrt(squares(x))
+    s = r[0, 1] + np.sum(r[2, :2])
+    r[r > 0] = 1.0 / r[r > 0]
+    return np.sum(np.triu(r, 1) * W) + s
+
+
+def infinities_are_replaced_later(x):
+    r = 1.0 / np.sqrt(squares(x))
+    r[0, 1] *= 2
+    r[np.isinf(r)] = 0.0
+    return np.sum(r * W)
+
+
+def the_diagonal_is_filled(x):
+    r = np.sqrt(squares(x))
+    np.fill_diagonal(r, 1.0)
+    return np.sum(W / r)
+
+
+def indices_name_the_diagonal(x):
+    r = np.sqrt(squares(x))
+    r[0, 1] *= 2
+    r[np.arange(4), np.arange(4)] = 1.0
+    return np.sum(W / r)
+
+
+PROGRAMS = [
+    inverse_distances_by_mask,
+    a_weight_of_zero_instead_of_a_triangle,
+    an_element_is_read_before_the_write,
+    infinities_are_replaced_later,
+    the_diagonal_is_filled,
+    indices_name_the_diagonal,
+]
+EVERY = pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+pytestmark = pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+
+
+def slopes(f, x, h=1e-4):
+    """Return differences of a plain function, extrapolated, along every coordinate."""
+
+    def central(e, h):
+        return (f(x + h * e) - f(x - h * e)) / (2 * h)
+
+    return np.stack([(4 * central(e, h / 2) - central(e, h)) / 3 for e in np.eye(4)])
+
+
+@EVERY
+def test_the_gradient_is_finite_and_right(f):
+    wanted = slopes(f, X)
+    np.testing.assert_allclose(fad.grad(f)(X), wanted, rtol=1e-8)
+    _, pullback = fad.vjp(f, X)
+    for _ in range(2):
+        np.testing.assert_allclose(pullback(1.0)[0], wanted, rtol=1e-8)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.stack([X, X]))[1], wanted, rtol=1e-8)
+    compiled = fad.jit(fad.grad(f))
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(X), wanted, rtol=1e-8)
+
+
+@EVERY
+def test_the_second_derivative_is_finite_and_right(f):
+    wanted = slopes(fad.grad(f), X)
+    np.testing.assert_allclose(fad.hessian(f)(X), wanted, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(fad.jacrev(fad.grad(f))(X), wanted, rtol=1e-7, atol=1e-8)
+    columns = [fad.jvp(fad.grad(f), (X,), (e,))[1] for e in np.eye(4)]
+    np.testing.assert_allclose(np.stack(columns), wanted, rtol=1e-7, atol=1e-8)
+
+
+def test_a_zero_by_calculation_alone_absorbs_nothing():
+    assert np.isnan(fad.grad(lambda x: np.sum(np.sqrt(x) * np.array([0.0, 1.0])))(np.array([0.0, 1.0]))[0])
