@@ -112,8 +112,9 @@ class Selection:
 
 def shared(live: Any, ties: Any, half: Any) -> Selection:
     """Return the partial derivative of a choice between two operands, of which each has one half at ties."""
-    if not (np.count_nonzero(ties) if type(ties) is np.ndarray else type(ties) is Tracer or ties.any()):
-        return Selection(live)  # a quick way for most arrays
+    plain = type(ties) in (np.ndarray, np.bool_)
+    if plain and not np.count_nonzero(ties):
+        return Selection(live)  # the fast path for most arrays; to look at a device's would wait for them
     return Selection(live, np.where(ties, half, 1.0))
 
 

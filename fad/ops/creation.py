@@ -120,7 +120,7 @@ def _order_batch(size, batched, xs, params):
 
 order_p = linear(
     "in_memory_order",
-    lambda x, *, order: np.array(x, order=order),
+    lambda x, *, order: np.copy(x, order=order),
     lambda ct, x, *, order: ct,
     _order_batch,
     samples=lambda s: [call(s.real(3, 4), order="F"), call(s.real(3, 4), order="C")],
@@ -131,9 +131,9 @@ order_p = linear(
 def _laid_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
-        return np.array(x, order=order)
-    flags = getattr(layout(x), "flags", None)
-    return x if flags is None or flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
+        return np.copy(x, order=order)
+    plain = layout(x)
+    return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
 
 @public(np.asarray, samples=_array_samples)

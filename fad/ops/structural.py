@@ -292,7 +292,8 @@ def broadcast_to(array, shape, subok=False):
         return bind(broadcast_p, array, shape=shape)
     if type(array) is not Tracer or not is_array(array):
         return array
-    y = tracer(array.value, array.trace, array.info)
+    value = array.value
+    y = tracer(value if type(value) is Tracer else np.broadcast_to(value, value.shape), array.trace, array.info)
     y.memory = array, broadcast_p, {"shape": shape}, version_of(array)
     return y
 
