@@ -389,7 +389,7 @@ class Trace:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
-        raise TypeError("x.trace() of a traced array: write np.trace(x)")
+        raise MissingRuleError("x.trace() of a traced array: write np.trace(x)")
 
     def strong(self, x: Tracer) -> Tracer:
         """Return a tracer of this trace as what a transform takes: no Python number, even if it stands for one."""
@@ -497,6 +497,11 @@ def innermost(x: Any) -> Any:
     while type(x) is Tracer:
         x = x.value
     return x
+
+
+def strong(x: Any) -> Any:
+    """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
+    return x.trace.strong(x) if type(x) is Tracer else x
 
 
 def depth(x: Any) -> int:

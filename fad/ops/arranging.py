@@ -16,7 +16,7 @@ from fad.core.archetypes import linear
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, outcome
-from fad.ops.structural import as_array, as_shape, beside, normalize_axes, normalize_axis, one_at_least
+from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
 def having(*names: str) -> list:
@@ -297,8 +297,7 @@ def tile(A, reps):
 )
 def repeat(a, repeats, axis=None):
     """Repeat each element along an axis: a number of times, or as often as `repeats` says for each."""
-    a = one_at_least(as_array(a), axis)
-    a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+    a, axis = along(a, axis)
     repeats = outcome(as_array(repeats))
     n = a.shape[axis]
     if repeats.size == 1:
@@ -482,12 +481,19 @@ def insert(arr, obj, values, axis=None):
 
 @public(np.trim_zeros, samples=lambda s: [call(s.real(4)), call(s.real(3), "f")])
 def trim_zeros(filt, trim="fb", axis=None):
-    """Return a vector without the zeros at its front ("f"), its back ("b") or both."""
-    filt = as_array(filt)
-    if filt.ndim != 1 or axis not in (None, 0, -1):
-        raise ValueError("trim_zeros of a traced array takes a vector")
-    kept = np.flatnonzero(outcome(filt != 0))
-    trim = trim.lower()
-    first = (kept[0] if kept.size else filt.size) if "f" in trim else 0
-    last = (kept[-1] + 1 if kept.size else first) if "b" in trim else filt.size
-    return filt[int(first) : int(last)]
+    """Return an array without the slices of zeros at its fronts ("f"), its backs ("b") or both."""
+    filt, trim = as_array(filt), trim.lower()
+    if trim not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = normalize_axes(axis, filt.ndim)
+    if not axes:
+        return filt
+    places = np.argwhere(outcome(filt != 0))
+    kept = [slice(None)] * filt.ndim
+    for a in axes:
+        if not len(places):
+            kept[a] = slice(0, 0)
+            continue
+        first, last = int(places[:, a].min()), int(places[:, a].max()) + 1
+        kept[a] = slice(first if "f" in trim else None, last if "b" in trim else None)
+    return filt[tuple(kept)]

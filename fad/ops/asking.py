@@ -24,15 +24,16 @@ def size(a: Any, axis: Any = None) -> int:
     return np.size(np.broadcast_to(False, a.shape), axis)
 
 
-def _example(x: Any) -> Any:
+def example(x: Any) -> Any:
     """Return something plain that NumPy's type promotion treats as it would treat `x`."""
     if type(x) is Tracer:
-        return x.dtype
-    return [_example(e) for e in x] if type(x) in (list, tuple) else x
+        number = x.trace.lower(x)
+        return number if type(number) in (bool, int, float, complex) else x.dtype
+    return [example(e) for e in x] if type(x) in (list, tuple) else x
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    return np.result_type(*(_example(x) for x in arrays_and_dtypes))
+    return np.result_type(*(example(x) for x in arrays_and_dtypes))
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -44,7 +45,7 @@ def isrealobj(x: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    return np.can_cast(_example(from_), to, casting)
+    return np.can_cast(example(from_), to, casting)
 
 
 def min_scalar_type(a: Any) -> np.dtype:

@@ -10,7 +10,7 @@ from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.options import refuse_options, refuse_out
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, strong
 from fad.ops.einsum import contract_p
 from fad.ops.reduction import as_scalar
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
@@ -58,6 +58,11 @@ def _matmul_batch(size, batched, xs, params):
     x, y = xs
     bx, by = batched
     nx, ny = np.ndim(x) - bx, np.ndim(y) - by  # ranks without the lane axis
+    if not nx or not ny:
+        raise ValueError(
+            f"matmul: Input operand {int(bool(nx))} does not have enough dimensions (has 0, gufunc core with signature "
+            "(n?,k),(k,m?)->(n?,m?) requires 1)"
+        )
     if not by and ny == 2 and nx == 1:
         return x @ y
     if not by and ny == 2:  # one large product instead of one per lane
@@ -109,7 +114,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _pair(x: Any, y: Any) -> tuple:
-    return as_array(x), as_array(y)
+    return strong(as_array(x)), strong(as_array(y))
 
 
 def _dot_samples(s):

@@ -18,7 +18,7 @@ from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, strong
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
 
@@ -136,9 +136,9 @@ def _letters(labels: Any) -> str:
 def _spelled(operands: tuple) -> tuple[str, list]:
     """Return subscripts and operands for either form of einsum's arguments."""
     if isinstance(operands[0], str):
-        return operands[0].replace(" ", ""), [as_array(x) for x in operands[1:]]
+        return operands[0].replace(" ", ""), [strong(as_array(x)) for x in operands[1:]]
     pairs = len(operands) // 2
-    arrays = [as_array(x) for x in operands[0 : 2 * pairs : 2]]
+    arrays = [strong(as_array(x)) for x in operands[0 : 2 * pairs : 2]]
     subscripts = ",".join(_letters(operands[2 * i + 1]) for i in range(pairs))
     if len(operands) % 2:
         subscripts += "->" + _letters(operands[-1])
@@ -313,7 +313,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     """
     if len(operands) == 3 and type(operands[0]) is str and out is dtype is None:
         _, x, y = operands
-        if hasattr(x, "dtype") and hasattr(y, "dtype"):
+        if getattr(x, "ndim", 0) and getattr(y, "ndim", 0):
             names = _plain_pair(operands[0], x.shape, y.shape)
             if names is not None:
                 return bind(contract_p, x, y, a=names[0], b=names[1], result=names[2])

@@ -421,7 +421,7 @@ class Place:
         x = self._x
         if not hasattr(v, "dtype"):
             v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else like(x, np.asarray(v))
-        dtype = np.result_type(x.dtype, v.dtype) if type(v) is Tracer else x.dtype
+        dtype = np.result_type(x.dtype, v) if type(v) is Tracer else x.dtype
         return (x if x.dtype == dtype else x.astype(dtype)), (v if v.dtype == dtype else v.astype(dtype))
 
     def get(self) -> Any:

@@ -45,7 +45,7 @@ def apply_over_axes(func, a, axes):
     value = as_array(a)
     n = value.ndim
     for axis in np.atleast_1d(axes):
-        axis = normalize_axis(axis, n)
+        axis = int(axis) + n if axis < 0 else int(axis)
         result = func(value, axis)
         if result.ndim != value.ndim:
             result = np.expand_dims(result, axis)

@@ -61,11 +61,16 @@ def _power_norm(x, p, axis, keepdims):
     return as_scalar(np.where(none, 0.0, np.where(none, 1.0, total) ** (1.0 / p)))
 
 
+def _largest_of_none(x):
+    """Return what the largest of no absolute values is, as options of np.max."""
+    return {} if x.size else {"initial": 0.0}
+
+
 def _vector_norm(x, ord, axis, keepdims):
     if ord is None or ord == 2:
         return bind(norm_p, x, axis=axis, keepdims=keepdims)
     if ord == np.inf:
-        return np.max(np.abs(x), axis, keepdims=keepdims)
+        return np.max(np.abs(x), axis, keepdims=keepdims, **_largest_of_none(x))
     if ord == -np.inf:
         return np.min(np.abs(x), axis, keepdims=keepdims)
     if ord == 0:
@@ -101,7 +106,7 @@ def _matrix_norm(x, ord, axis, keepdims):
         raise ValueError("Invalid norm order for matrices.")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     y = np.sum(np.abs(x), axis=inner, keepdims=True)
-    y = (np.max if ord > 0 else np.min)(y, outer, keepdims=True)
+    y = np.max(y, outer, keepdims=True, **_largest_of_none(y)) if ord > 0 else np.min(y, outer, keepdims=True)
     return as_scalar(dropped(y, axis, keepdims))
 
 

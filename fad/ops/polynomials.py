@@ -51,10 +51,15 @@ def polysub(a1, a2):
     return a - b
 
 
+def _without_leading_zeros(a):
+    places = np.flatnonzero(outcome(a != 0))
+    return a[int(places[0]) :] if places.size else np.zeros_like(a, shape=(1,))
+
+
 @public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
 def polymul(a1, a2):
-    """Multiply two polynomials; leading zeros stay, where NumPy leaves them out."""
-    a, b = (np.atleast_1d(x) for x in _pair(a1, a2))
+    """Multiply two polynomials, without their leading zeros; a shape that depends on the values is NumPy's own."""
+    a, b = (_without_leading_zeros(np.atleast_1d(x)) for x in _pair(a1, a2))
     rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
     return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
 

@@ -18,6 +18,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
+from fad.ops.asking import example
 from fad.ops.indexing import pick
 from fad.ops.reduction import as_scalar, is_true
 from fad.ops.sorting import sorted_with_order
@@ -156,7 +157,7 @@ def _weights_like(a, axes, weights):
 def _quantile(a, q, axis, out, method, keepdims, weights, skip_nan, name="Quantile", top="[0, 1]", scale=None):
     refuse_out(out)
     a = as_array(a)
-    weak = isinstance(q, (int, float)) and a.dtype.kind == "f"
+    weak = isinstance(example(q), (int, float)) and a.dtype.kind == "f"
     q = beside(a, q)
     q = q / scale if scale is not None else q
     weights = None if weights is None else as_array(weights)

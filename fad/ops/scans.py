@@ -306,23 +306,34 @@ def _outer_method(ufunc):
 
 
 def _reduce_by_scan(ufunc):
-    """Reduce with a ufunc that is not associative (subtract, divide, power ...): the last entry of its scan."""
+    """Reduce with a ufunc that has no reduction of its own (subtract, divide, hypot ...): the last entry of its scan.
+
+    NumPy begins with the ufunc's identity, if it has one, which is seen in ``np.hypot.reduce([-1.0])``: it is 1.
+    """
+    name, identity = ufunc.__name__, ufunc.identity
+
+    def reduce_along(a, k):
+        if UFUNCS[ufunc].flat:
+            return np.expand_dims(bind(reduce_flat_p, a, ufunc=ufunc, axis=k), k)
+        if not a.shape[k]:
+            if identity is None:
+                raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+            dtype = ufunc.resolve_dtypes((a.dtype, a.dtype, None))[-1]
+            return np.full_like(a, identity, dtype=dtype, shape=(*a.shape[:k], 1, *a.shape[k + 1 :]))
+        if ufunc is np.hypot and a.shape[k] == 1:
+            return np.hypot(a, np.zeros_like(a))
+        return cut(scan_along(ufunc, a, k), k, -1)
 
     def reduce(a, axis=0, keepdims=False, where=True, initial=None):
         if where is not True or initial is not None:
-            raise TypeError(f"{ufunc.__name__}.reduce of a traced value takes no where and no initial")
+            raise TypeError(f"{name}.reduce of a traced value takes no where and no initial")
         a = as_array(a)
         axes = normalize_axes(axis, a.ndim)
-        if len(axes) != 1:
-            raise ValueError(
-                f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
-            )
-        (k,) = axes
-        if UFUNCS[ufunc].flat:
-            y = bind(reduce_flat_p, a, ufunc=ufunc, axis=k)
-            return np.expand_dims(y, k) if keepdims else y
-        y = scan_along(ufunc, a, k)
-        return cut(y, k, -1) if keepdims else y[(slice(None),) * k + (-1,)]
+        if len(axes) > 1 and identity is None:
+            raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
+        for k in axes:
+            a = reduce_along(a, k)
+        return a if keepdims else a[tuple(0 if k in axes else slice(None) for k in range(a.ndim))]
 
     return reduce
 

@@ -158,6 +158,9 @@ round_number_p = Primitive(
 
 
 def _rounded(x, ndigits=None):
+    if x.ndim or x.dtype.kind == "c":
+        name = "ndarray" if x.ndim else x.dtype.name
+        raise TypeError(f"type numpy.{name} doesn't define __round__ method")
     if ndigits is None:
         return int(np.rint(x))
     if type(x.trace.lower(x)) in (bool, int, float):
@@ -199,9 +202,9 @@ def sinc(x):
 def _modf(x, /, **options):
     refuse_options("modf", options)
     x = x.astype(np.modf(x.dtype.type(0))[0].dtype)
-    whole = np.trunc(x)
-    fraction = np.where(np.signbit(x), -(whole - x), x - whole)  # a fraction of zero has the sign of x
-    return np.where(np.isinf(x), np.copysign(np.zeros_like(whole), x), fraction)[()], whole
+    sign = np.where(np.signbit(x), -1, 1).astype(x.dtype)  # that of a fraction of zero too
+    size = np.where(np.isinf(x), 0.0, sign * x)
+    return sign * (size - np.trunc(size)), np.trunc(x)
 
 
 modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)

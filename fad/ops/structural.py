@@ -18,7 +18,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.errors import ComplexGradientError
+from fad.errors import ComplexGradientError, MissingRuleError
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -96,11 +96,26 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """Give an array a new shape; `order` "C" or "F" as in NumPy."""
     a = as_array(a)
     shape = _shape(a, as_shape(newshape if shape is None else shape))
-    if order == "F":
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if _memory_order(order, a) == "F":
         return bind(reshape_p, a.T, shape=shape[::-1]).T
-    if order not in ("C", "A"):
-        raise ValueError(f"reshape of a traced value takes order 'C' or 'F', not {order!r}")
     return bind(reshape_p, a, shape=shape)
+
+
+def _memory_order(order: str, a: Any) -> str:
+    """Return "C" or "F" for an order that depends on how an array lies in memory."""
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    flags = getattr(layout(a), "flags", None)
+    if order in ("C", "F") or flags is None:
+        return "F" if order == "F" else "C"
+    if order == "K" and a.ndim > 1 and not flags.forc:
+        raise MissingRuleError(
+            f"order='K' takes the elements of an array of shape {a.shape} as they lie in memory, in neither C nor "
+            "Fortran's order; write order='C' or order='F'"
+        )
+    return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
@@ -114,9 +129,7 @@ Tracer.reshape = _reshape_method
 def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
-    if order in ("K", "A") and type(a) is Tracer:
-        flags = layout(a).flags
-        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    order = _memory_order(order, a)
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
@@ -151,6 +164,15 @@ def normalize_axis(axis: int, ndim: int) -> int:
     return axis % ndim if ndim else 0
 
 
+def along(a: Any, axis: Any) -> tuple:
+    """Return an array and one of its axes: flattened for None, and one element for a number, as in np.take."""
+    a = as_array(a)
+    if axis is None:
+        return np.ravel(a), 0
+    a = a if a.ndim else np.ravel(a)
+    return a, normalize_axis(axis, a.ndim)
+
+
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return a tuple of non-negative, different axis numbers; None means all."""
     if axis is None:
@@ -168,11 +190,6 @@ def reduced_axes(axis: Any, ndim: int) -> tuple:
     if ndim == 0 and type(axis) is int and axis in (0, -1):
         return ()
     return normalize_axes(axis, ndim)
-
-
-def one_at_least(a: Any, axis: Any) -> Any:
-    """Return an array, and a 0-d one as its one element where NumPy takes axis 0 or -1 of it so."""
-    return a.reshape(1) if not a.ndim and type(axis) is int and axis in (0, -1) else a
 
 
 @public(

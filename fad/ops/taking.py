@@ -17,7 +17,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, depth, outcome
 from fad.ops.indexing import At, pick
-from fad.ops.structural import as_array, beside, normalize_axis, one_at_least
+from fad.ops.structural import along, as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
 
@@ -61,8 +61,7 @@ def _bounded(indices: Any, n: int, mode: str) -> Any:
 def take(a, indices, axis=None, out=None, mode="raise"):
     """Take elements at places along an axis, or of the flattened array."""
     refuse_out(out)
-    a = one_at_least(as_array(a), axis)
-    a, axis = (np.ravel(a), 0) if axis is None else (a, normalize_axis(axis, a.ndim))
+    a, axis = along(a, axis)
     return pick(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
 
 
@@ -161,13 +160,14 @@ def extract(condition, arr):
 def choose(a, choices, out=None, mode="raise"):
     """Choose each element from the array in `choices` that the integer in `a` names."""
     refuse_out(out)
+    choices = [x if type(x) in (int, float, complex) else as_array(x) for x in choices]
+    dtype = np.result_type(*choices)
     choices = [as_array(x) for x in choices]
     a = beside(choices[0], a)
     places = _bounded(a, len(choices), mode)
     if mode == "raise" and outcome(np.any((places < 0) | (places >= len(choices)))):
         raise ValueError("invalid entry in choice array")
     places, *choices = np.broadcast_arrays(places, *choices)
-    dtype = np.result_type(*choices)
     stacked = np.stack([x if x.dtype == dtype else x.astype(dtype) for x in choices])
     return take_along_axis(stacked, places[None], 0)[0]
 
@@ -225,6 +225,8 @@ def searchsorted(a, v, side="left", sorter=None):
 def digitize(x, bins, right=False):
     """Find the number of the bin that each value falls into; integers, and so flat."""
     bins, x = as_array(bins), as_array(x)
+    if x.dtype.kind == "c":
+        raise TypeError("x may not be complex")
     side = "left" if right else "right"
     if outcome(np.all(bins[1:] >= bins[:-1])):
         return searchsorted(bins, x, side)

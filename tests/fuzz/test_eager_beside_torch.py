@@ -9,10 +9,11 @@ import warnings
 
 import numpy as np
 import pytest
-from eager_programs import program
 
 import fad.eager
 from fad.errors import MutationError
+
+from .eager_programs import program
 
 torch = pytest.importorskip("torch", reason="PyTorch, the oracle of these tests, is not installed")
 

@@ -211,7 +211,6 @@ def test_an_empty_operand_of_a_convolution_is_named():
         (lambda x: fad.jvp(lambda y: y * np.array([x, None]), (X,), (X,)), "Python objects"),
         (lambda x: np.fix(x, out=np.zeros((2, 2))), "y = f"),
         (lambda x: np.take(x, [0.5]), "integers"),
-        (lambda x: np.trim_zeros(np.stack([x, x])), "vector"),
     ],
 )
 def test_what_numpy_can_do_and_fad_cannot_says_what_to_write(f, said):

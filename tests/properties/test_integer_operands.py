@@ -19,7 +19,6 @@ APART = {
     "ediff1d": "NumPy refuses numbers of another dtype at the ends",
     "digitize": "NumPy refuses what wraps round",
     "pad": "NumPy refuses numbers that the dtype does not hold",
-    "polymul": "leading zeros stay",
     "quantile": "NumPy interpolates between integers at integer levels as integers",
     "nanquantile": "NumPy interpolates between integers at integer levels as integers",
     "unique_values": "NumPy gives them in no order",

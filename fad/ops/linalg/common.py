@@ -13,6 +13,7 @@ from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind, depth, stop_gradient
 from fad.errors import GaugeDependenceWarning
+from fad.ops.structural import as_array
 
 
 def t(x: Any) -> Any:
@@ -63,6 +64,17 @@ def eps(x: Any) -> float:
 def inexact(x: Any) -> Any:
     """Return what NumPy's linear algebra makes of an operand: integers become float64."""
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def matrices(a: Any) -> Any:
+    """Return an operand of NumPy's linear algebra: a matrix or a stack of them.
+
+    Asked here and not by the forward function, to which a batch of vectors would look like a matrix.
+    """
+    a = inexact(as_array(a))
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    return a
 
 
 def stacked(prim: Any) -> Any:

@@ -19,13 +19,12 @@ from fad.ops.linalg.common import (
     flag,
     h,
     hermitian_part,
-    inexact,
     known,
+    matrices,
     rule_batch,
     stacked,
     t,
 )
-from fad.ops.structural import as_array
 
 # --- cholesky ------------------------------------------------------------------------------------------------------
 
@@ -88,7 +87,7 @@ def cholesky(a, /, *, upper=False):
     Raises numpy.linalg.LinAlgError for a matrix that is not positive definite; on a device, which would have to be
     waited for, its factor is NaN.
     """
-    a = inexact(as_array(a))
+    a = matrices(a)
     return h(bind(cholesky_p, h(a))) if upper else bind(cholesky_p, a)
 
 
@@ -267,7 +266,7 @@ def qr(a, mode="reduced"):
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}'")
-    a = inexact(as_array(a))
+    a = matrices(a)
     if a.ndim < 2:
         raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if mode == "raw":

@@ -26,8 +26,8 @@ from fad.ops.linalg.common import (
     flag,
     h,
     hermitian_part,
-    inexact,
     known,
+    matrices,
     parted,
     reciprocal_gaps,
     rule_batch,
@@ -35,7 +35,6 @@ from fad.ops.linalg.common import (
     t,
     warn_if_repeated,
 )
-from fad.ops.structural import as_array
 
 
 def diag_matrix(d: Any) -> Any:
@@ -124,13 +123,13 @@ def eigh(a, UPLO="L"):
     array([[2., 0.],
            [0., 2.]])
     """
-    return np.linalg._linalg.EighResult(*bind(eigh_p, inexact(as_array(a)), uplo=_triangle(UPLO)))
+    return np.linalg._linalg.EighResult(*bind(eigh_p, matrices(a), uplo=_triangle(UPLO)))
 
 
 @public(np.linalg.eigvalsh, samples=_hermitian_samples, **_GAUGE)
 def eigvalsh(a, UPLO="L"):
     """Return the eigenvalues of Hermitian matrices, ascending."""
-    return bind(eigh_p, inexact(as_array(a)), uplo=_triangle(UPLO))[0]
+    return bind(eigh_p, matrices(a), uplo=_triangle(UPLO))[0]
 
 
 # --- general matrices ----------------------------------------------------------------------------------------------
@@ -250,10 +249,10 @@ def eig(a):
     The derivative of the vectors is that of NumPy's own: of length 1, and with their largest component real.
     Raises DerivativeError where the matrix has no basis of eigenvectors.
     """
-    return np.linalg._linalg.EigResult(*bind(eig_p, inexact(as_array(a))))
+    return np.linalg._linalg.EigResult(*bind(eig_p, matrices(a)))
 
 
 @public(np.linalg.eigvals, samples=_general_samples)
 def eigvals(a):
     """Return the eigenvalues of square matrices."""
-    return bind(eig_p, inexact(as_array(a)))[0]
+    return bind(eig_p, matrices(a))[0]

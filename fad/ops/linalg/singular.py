@@ -21,6 +21,7 @@ from fad.ops.linalg.common import (
     inexact,
     known,
     lanes_for_all,
+    matrices,
     parted_pairs,
     reciprocal_gaps,
     row,
@@ -151,7 +152,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     array([[1., 0.],
            [0., 1.]])
     """
-    a = inexact(as_array(a))
+    a = matrices(a)
     if hermitian:
         return _svd_hermitian(a, compute_uv)
     u, s, vh = bind(svd_p, a, full=bool(full_matrices and compute_uv))
@@ -233,7 +234,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
 
     The derivative is that among matrices of the same rank, beyond which the pseudo-inverse jumps.
     """
-    a = inexact(as_array(a))
+    a = matrices(a)
     if rcond is not None and rtol is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     cutoff = rtol if rcond is None else rcond

@@ -19,7 +19,7 @@ from fad.ops.linalg.common import (
     eye_like,
     flag,
     h,
-    inexact,
+    matrices,
     row,
     scale_of,
     stacked,
@@ -94,10 +94,10 @@ def solve(a, b):
 
     Raises numpy.linalg.LinAlgError for a singular matrix.
     """
-    a, b = as_array(a), as_array(b)
+    a, b = matrices(a), as_array(b)
     if b.ndim == 1:
         return bind(solve_p, a, b[:, None])[..., 0]
-    return bind(solve_p, a, b)
+    return bind(solve_p, a, matrices(b))
 
 
 # --- inv -----------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def inv(a):
 
     Raises numpy.linalg.LinAlgError for a singular matrix.
     """
-    return bind(inv_p, as_array(a))
+    return bind(inv_p, matrices(a))
 
 
 # --- det and slogdet -----------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def det(a):
     array([[ 4., -2.],
            [-2.,  1.]])
     """
-    return bind(det_p, inexact(as_array(a)))
+    return bind(det_p, matrices(a))
 
 
 def _slogdet_jvp(tangents, y, xs, params):
@@ -230,7 +230,7 @@ def slogdet(a):
 
     Raises numpy.linalg.LinAlgError when differentiated at a singular matrix, where the logarithm is infinite.
     """
-    return np.linalg._linalg.SlogdetResult(*bind(slogdet_p, inexact(as_array(a))))
+    return np.linalg._linalg.SlogdetResult(*bind(slogdet_p, matrices(a)))
 
 
 # --- tensors -------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from fad.ops.linalg.common import (
     hermitian_part,
     inexact,
     known,
+    matrices,
     parted,
     reciprocal_gaps,
     row,
@@ -93,7 +94,7 @@ _eigh_p = Primitive(
 def _eigh(a: Any, b: Any, lower: bool, type: int, chosen: Any) -> tuple:
     if type != 1:
         raise MissingRuleError(f"eigh(type={type}) has no rule for traced matrices; bring the problem to type 1")
-    operands = [inexact(as_array(x)) for x in (a, b) if x is not None]
+    operands = [matrices(x) for x in (a, b) if x is not None]
     w, v = bind(_eigh_p, *operands, lower=bool(lower))
     if chosen is not None:
         first, last = chosen
@@ -153,7 +154,7 @@ _eig_p = general("scipy_eig", over_stacks(_complex_eig, 2))
 
 def _one_matrix(a: Any, b: Any) -> Any:
     """Return the matrix that has the eigenvalues and vectors of ``a v = w b v``."""
-    a = inexact(as_array(a))
+    a = matrices(a)
     return a if b is None else np.linalg.solve(b, a)
 
 

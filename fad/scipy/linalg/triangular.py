@@ -14,7 +14,7 @@ from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import h, inexact, known, rule_batch, t
+from fad.ops.linalg.common import h, inexact, known, matrices, rule_batch, t
 from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.structural import as_array
 from fad.scipy.bands import from_triangle
@@ -61,8 +61,8 @@ triangular_p = Primitive(
 
 def _solve(a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
     if b.ndim == 1:
-        return bind(triangular_p, a, b[:, None], lower=lower, unit=unit)[..., 0]
-    return bind(triangular_p, a, b, lower=lower, unit=unit)
+        return bind(triangular_p, matrices(a), b[:, None], lower=lower, unit=unit)[..., 0]
+    return bind(triangular_p, matrices(a), matrices(b), lower=lower, unit=unit)
 
 
 def _transposed(a: Any, trans: Any, lower: bool) -> tuple:
@@ -85,7 +85,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 
     Raises numpy.linalg.LinAlgError for a zero on the diagonal.
     """
-    a, lower = _transposed(inexact(as_array(a)), trans, bool(lower))
+    a, lower = _transposed(matrices(a), trans, bool(lower))
     return _solve(a, inexact(as_array(b)), lower, bool(unit_diagonal))
 
 
@@ -232,7 +232,7 @@ _pivots_p = Primitive(
 @scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3))])
 def lu_factor(a, overwrite_a=False, check_finite=True):
     """Return both factors in one matrix, and the pivots, for `lu_solve`."""
-    a = inexact(as_array(a))
+    a = matrices(a)
     _, low, up = _lu(a)
     k = min(a.shape[-2:])
     both = np.concatenate([np.tril(low[..., :k, :], -1) + up[..., :k], up[..., k:]], -1)

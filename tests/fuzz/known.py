@@ -1,0 +1,55 @@
+"""What is known to be wrong and not mended yet: such findings are counted, and do not fail.
+
+Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
+"""
+
+import ast
+import re
+
+
+def _zero_times_infinity(program, check, message):
+    """A derivative is NaN where an infinite partial meets a cotangent or tangent that is exactly zero."""
+    return "nan" in message and check not in ("value under grad", "value under jvp", "vmap", "jit")
+
+
+def _big_endian(program, check, message):
+    return check.startswith("jit") and "big_endian: " in message
+
+
+def _number_among_arrays(program, check, message):
+    """A Python number that is differentiated is float64, and a float32 array beside it becomes float64."""
+    numbers = any(not a.startswith("np.") for a in program.arguments)
+    return numbers and not check.startswith("jit") and ("float32" in message or "complex64" in message)
+
+
+def _augmented(program, check, message):
+    """``x += y`` of a traced array binds the name to a new array instead of writing."""
+    nodes = ast.walk(ast.parse(program.source))
+    return any(isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) for node in nodes)
+
+
+def _refilled(program, check, message):
+    """Plain arrays that the program itself changes, under jit and in reverse mode."""
+    return program.kind in ("scratch", "imperative") and bool(WRITES.search(program.source))
+
+
+def _sign_of_a_product(program, check, message):
+    """A sum of products begins with zero in one order of computing and with the first product in another."""
+    products = ("einsum", "tensordot", "dot", "@", "matmul", "inner", "matvec", "kron", "trace", "cov", "convolve")
+    return "the sign of a zero" in message and any(name in program.source for name in products)
+
+
+WRITES = re.compile(r"\] [-+*/%@|]*\*?= |out=|_\(|copyto|put|fill|\.at\(|\.sort\(|partition|copy=False|place\(|__")
+KNOWN = {
+    "the sign of a zero among sums of products": _sign_of_a_product,
+    "an infinite partial times zero": _zero_times_infinity,
+    "big-endian arrays under jit": _big_endian,
+    "a Python number beside float32": _number_among_arrays,
+    "augmented assignment binds the name anew": _augmented,
+    "arrays that the program itself refills": _refilled,
+}
+
+
+def known(program, check, message):
+    """Return the reason if a finding is a known one."""
+    return next((reason for reason, looks in KNOWN.items() if looks(program, check, message)), "")

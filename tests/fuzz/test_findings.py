@@ -1,0 +1,188 @@
+"""What random programs found, each as the smallest program that shows it: fad does what a plain run does."""
+
+import numpy as np
+import pytest
+
+import fad
+import fad.testing
+
+NUMPY_TRIMS_VECTORS_ALONE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
+X = np.array([0.5, -1.25, 2.0])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("trim", ["f", "b", "fb"])
+@pytest.mark.skipif(NUMPY_TRIMS_VECTORS_ALONE, reason="NumPy trims vectors alone before 2.2")
+def test_trim_zeros_trims_every_axis(trim, axis):
+    x = np.pad(np.arange(1.0, 7.0).reshape(2, 3), 1)
+
+    def f(x):
+        return np.trim_zeros(x, trim, axis=axis)
+
+    wanted = f(x)
+    y, t = fad.jvp(f, (x,), (x,))
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(t, wanted)
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(f(x) ** 2))(x), 2 * x)
+    np.testing.assert_array_equal(fad.jit(f)(x), wanted)
+    assert fad.jvp(f, (0 * x,), (x,))[0].shape == f(0 * x).shape
+
+
+def test_vmap_of_a_product_of_numbers_raises_as_matmul_does():
+    def f(x):
+        return np.matmul(x, x)
+
+    for product in (f, lambda x: x @ X, lambda x: X @ x):
+        with pytest.raises(ValueError, match="does not have enough dimensions"):
+            product(np.float64(1.0))
+        with pytest.raises(ValueError, match="does not have enough dimensions"):
+            fad.vmap(product)(X)
+
+
+OF_MATRICES = "inv det slogdet cholesky eigh eigvalsh eig eigvals svd svdvals qr pinv"
+
+
+@pytest.mark.parametrize("name", OF_MATRICES.split())
+def test_a_batch_of_vectors_is_no_matrix_to_linear_algebra(name):
+    f = getattr(np.linalg, name)
+    with pytest.raises(np.linalg.LinAlgError):
+        f(X)
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(f)(np.eye(3) + 1.0)
+
+
+def test_a_batch_of_vectors_is_no_matrix_to_solve():
+    matrix = np.array([[4.0]])
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(lambda x: np.linalg.solve(x, x))(matrix)
+    with pytest.raises(np.linalg.LinAlgError, match="0-dimensional array given"):
+        fad.vmap(lambda x: np.linalg.solve(matrix, x))(X[:1])
+
+
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh", "eig", "eigvals", "solve_triangular", "lu_factor"])
+def test_a_batch_of_vectors_is_no_matrix_to_scipy(name):
+    sl = pytest.importorskip("fad.scipy.linalg")
+    f = getattr(sl, name)
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+        fad.vmap(lambda x: f(x, x) if name == "solve_triangular" else f(x))(np.eye(3) + 1.0)
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_an_order_of_memory_is_that_of_numpy(order):
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    for f in (lambda x: np.ravel(x, order), lambda x: x.flatten(order), lambda x: np.ravel(x.T, order)):
+        np.testing.assert_array_equal(fad.jvp(f, (x,), (x,))[1], f(x))
+        np.testing.assert_array_equal(fad.vmap(f)(np.stack([x, x]).transpose(0, 2, 1)), [f(x.T), f(x.T)])
+        np.testing.assert_array_equal(fad.jvp(f, (X,), (X,))[1], f(X))
+    if order == "A":
+        found = fad.grad(lambda x: np.reshape(x, (3, 2), order="A")[0] @ np.ones(2))(x)
+        np.testing.assert_array_equal(found, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.take(x, [0, 0], axis=0), lambda x: np.take(x, 0, axis=-1), lambda x: np.repeat(x, 2, axis=0),
+        lambda x: np.compress([True], x, axis=-1),
+    ],
+)  # fmt: skip
+def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
+    x = np.array(1.5)
+    for got in (fad.jvp(f, (x,), (x,))[0], fad.jvp(f, (x,), (x,))[1], fad.jit(f)(x), fad.vmap(f)(x[None])[0]):
+        np.testing.assert_array_equal(got, f(x))
+        assert np.shape(got) == np.shape(f(x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: x.astype(np.result_type(x, n)), lambda x, n: np.linspace(x, n, 3), lambda x, n: np.dot(x, n),
+        lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n),
+        lambda x, n: np.choose([0, 1], [x, n]),
+        lambda x, n: np.unwrap(x, period=n), lambda x, n: np.quantile(x, n), lambda x, n: np.inner(x, n),
+        lambda x, n: fad.numpy.at(x)[0].set(n),
+    ],
+)  # fmt: skip
+def test_a_python_number_given_to_jit_has_the_dtype_that_it_has_in_numpy(f):
+    """As an operand it is weak, as what NumPy makes an array of it is float64."""
+    x, n = np.array([0.5, 1.25], np.float32), 0.25
+    wanted = f(x, n)
+    fast = fad.jit(f)
+    for got in (fast(x, n), fast(x, n), fad.jvp(lambda x: f(x, n), (x,), (x,))[0]):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_trim_zeros_of_a_number_is_the_number():
+    assert fad.jit(np.trim_zeros)(0.5) == 0.5
+    assert fad.grad(np.trim_zeros)(0.5) == 1.0
+
+
+@pytest.mark.parametrize("ufunc", [np.hypot, np.logaddexp2, np.subtract, np.logical_xor, np.copysign])
+@pytest.mark.parametrize("keywords", [{}, {"keepdims": True}, {"axis": None}, {"axis": -1}])
+@pytest.mark.parametrize("x", [[-1.5], [], [[-1.0, 2.0]], [[3.0], [-0.5]], [1.0, -2.0, 3.0]])
+def test_a_reduction_by_a_ufunc_begins_as_in_numpy(ufunc, keywords, x):
+    """With the identity of the ufunc, if it has one: hypot of one negative number is positive."""
+    x = np.array(x)
+
+    def f(x):
+        return ufunc.reduce(x, **keywords)
+
+    try:
+        wanted = f(x)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            fad.jvp(f, (x,), (x,))
+        return
+    for got in (fad.jvp(f, (x,), (x,))[0], fad.vmap(f)(np.stack([x, x]))[1]):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-15)
+    if ufunc is np.hypot and x.size:
+        fad.testing.check_grads(f, (x,), order=2)
+
+
+def test_parts_of_modf_keep_the_sign_of_the_number():
+    x = np.array([-2.0, 2.0, -0.0, -1.75, 0.5, np.inf, -np.inf])
+    for got, wanted in zip(fad.jvp(np.modf, (x,), (np.ones(7),))[0], np.modf(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+    np.testing.assert_array_equal(fad.grad(lambda x: np.sum(np.modf(x)[0]))(x[:5]), np.ones(5))
+
+
+def test_apply_over_axes_leaves_the_axes_of_a_number_to_the_function():
+    x = np.array(0.5)
+    assert fad.grad(lambda x: np.apply_over_axes(np.sum, x, [0]))(x) == 1.0
+
+
+def test_products_of_polynomials_have_no_leading_zeros():
+    def f(a):
+        return np.polymul(a, X)
+
+    for a in (np.array([0.0, 0.0, 2.0]), np.zeros(3), np.array([1.0, 0.0])):
+        for got in (fad.jvp(f, (a,), (a,))[0], fad.jit(f)(a), fad.vmap(f)(a[None])[0]):
+            np.testing.assert_array_equal(got, f(a))
+        np.testing.assert_array_equal(fad.jvp(f, (a,), (a,))[1], f(a))
+
+
+@pytest.mark.parametrize("f", [lambda z: np.digitize(z, X), lambda z: round(z[0], 1)])
+def test_complex_numbers_have_no_place_among_bins_and_are_not_rounded_by_python(f):
+    z = X + 1j
+    for g, x in ((f, z), (fad.jit(f), z), (fad.vmap(f), z[None])):
+        with pytest.raises(TypeError, match=r"may not be complex|__round__"):
+            g(x)
+
+
+def test_python_rounds_no_arrays():
+    for f in (lambda x: round(x, 1), round):
+        with pytest.raises(TypeError, match=r"numpy\.ndarray doesn't define __round__"):
+            f(X)
+        with pytest.raises(TypeError, match=r"numpy\.ndarray doesn't define __round__"):
+            fad.jvp(f, (X,), (X,))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)])
+def test_the_largest_of_no_numbers_is_a_norm_of_zero(shape, axis):
+    x = np.zeros(shape)
+    y = fad.jvp(lambda x: np.linalg.norm(x, np.inf, axis=axis), (x,), (x,))[0]
+    np.testing.assert_array_equal(y, np.zeros(np.shape(np.sum(x, axis))))

@@ -1,0 +1,100 @@
+"""The fuzzer finds what is wrong, says nothing about what is right, and shrinks what it found."""
+
+import ast
+
+import numpy as np
+import pytest
+
+from .campaign import CHECKS, Finding, examine, explained_by_rounding
+from .generate import generate
+from .kinds import KINDS
+from .program import Program, evaluate, literal
+from .shrink import shrink
+
+RIGHT = Program("def f(x):\n    return np.sin(x) * x, x.sum()\n", ("np.array([0.5, -1.0, 2.0])",))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_no_check_objects_to_a_right_program(check):
+    assert examine(RIGHT, check)[0] in ("same", "skipped")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_seed_gives_one_program_that_runs(kind, seed):
+    program = generate(seed, kind)
+    assert program == generate(seed, kind)
+    names = {}
+    exec("import numpy as np\n" + program.script(), names)
+    names["f"](*names["arguments"])
+
+
+def program_with(source, *arguments):
+    return Program(source, arguments or ("np.array([0.5, -1.0, 2.0])",))
+
+
+WRONG = '''
+import fad
+double = fad.custom_jvp(lambda v: v * v)
+double.defjvp(lambda primals, tangents: (primals[0] * primals[0], primals[0] * tangents[0]))
+
+
+def f(x):
+    a = np.sin(x) + 1
+    if a[0] > 0:
+        b = double(a)
+    c = np.sum(b)
+    return a, c
+'''
+
+
+def test_a_wrong_rule_is_found_and_shrunk_to_its_line():
+    program = program_with(WRONG)
+    outcome, message = examine(program, "differences")
+    assert outcome == "finding"
+    assert "the slope beside differences" in message
+    small = shrink(program, "differences")
+    body = next(n for n in ast.parse(small.source).body if isinstance(n, ast.FunctionDef))
+    assert len(body.body) <= 3
+    assert "double(" in ast.unparse(body)
+    assert "sin" not in small.source
+
+
+def test_a_call_that_writes_into_its_argument_only_when_it_is_plain_is_found():
+    source = "def f(x):\n    if type(x) is np.ndarray:\n        x[0] = 7\n    return x * 2\n"
+    assert examine(program_with(source), "value under jvp")[0] == "finding"
+
+
+def test_another_exception_is_found():
+    source = "def f(x):\n    if type(x) is not np.ndarray:\n        raise KeyError('traced')\n    return x * 2\n"
+    outcome, message = examine(program_with(source), "vmap")
+    assert outcome == "finding"
+    assert "KeyError" in message
+
+
+def test_what_hangs_on_a_tie_is_explained_by_rounding():
+    source = "def f(x):\n    return np.sort(x)\n"
+    program = program_with(source, "np.array([1.0, 1.0, 2.0])")
+    assert explained_by_rounding(program, "differences", 0)
+    assert examine(program, "differences")[0] != "finding"
+
+
+def test_a_finding_prints_a_module_that_runs():
+    text = str(Finding(RIGHT, "jit", "two\nlines"))
+    names = {}
+    exec(text, names)
+    np.testing.assert_array_equal(names["f"](*names["arguments"])[1], 1.5)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        1.5, 2, True, 1 + 2j, np.float32(0.1), np.float64(2), np.array(1.0), np.zeros((0, 2), "f4"), np.arange(3),
+        np.array([True]), np.array([0.1], "f4"), np.array([1j]),
+    ],
+)  # fmt: skip
+def test_a_literal_gives_the_value_back(x):
+    (y,) = evaluate([literal(x)])
+    assert type(y) is type(x)
+    assert np.asarray(y).dtype == np.asarray(x).dtype
+    np.testing.assert_array_equal(x, y)
