@@ -22,6 +22,7 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
+    written: list | None = None  # while a body is recorded: the arrays that it wrote into, with what they were before
 
 
 RUNS = _Runs()
@@ -125,6 +126,8 @@ def rewritten(root: Any, new: Any) -> None:
     root.memory.version += 1
     root.memory.private = False
     root.trace.note_writes()
+    if RUNS.written is not None:
+        RUNS.written.append((weakref.ref(root), snapshot(root)))
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))

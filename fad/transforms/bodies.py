@@ -8,7 +8,8 @@ unrolled, with guards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
+from fad.core.buffers import PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
+from fad.core.memory import RUNS, rewritten, snapshot
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.errors import user_line
@@ -152,7 +155,7 @@ def can_record(leaves: list) -> bool:
 
 def _known(x: Any) -> bool:
     while type(x) is Tracer:
-        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, *_LANES)):
+        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)):
             return False
         x = x.value
     return is_traceable(x)
@@ -178,9 +181,12 @@ def record_body(fun: Callable, examples: list) -> Body:
     with np.errstate(all="ignore"), recording_by(trace):
         try:
             given = [trace.new(x) for x in examples]
+            numbers = [x.info for x in given]  # before the body writes into its arguments
             with effects.recording() as log:
-                outs, out_tree = tree.flatten(fun(*given))
-            if log.restore():
+                with _written_outside(given) as outside:
+                    outs, out_tree = tree.flatten(fun(*given))
+                    outs = [snapshot(y) if type(y) is Tracer else y for y in outs]
+            if log.restore() or outside:
                 raise Unrecordable(trace, "its steps change state outside of it")
             if not all(type(y) is Tracer or is_traceable(y) for y in outs):
                 raise Unrecordable(trace, "it returns what is no array")
@@ -188,9 +194,25 @@ def record_body(fun: Callable, examples: list) -> Body:
             captured = trace.from_outside()
         finally:
             trace.finish()
-    inputs = [*[n for _, n in trace.captured], *[x.info for x in given]]
+    inputs = [*[n for _, n in trace.captured], *numbers]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     return Body(graph, captured, out_tree)
+
+
+@contextlib.contextmanager
+def _written_outside(given: list) -> Iterator[list]:
+    """Find the arrays that a body wrote into and that live on without it, and let them be what they were before."""
+    around, RUNS.written = RUNS.written, []
+    found: list = []
+    try:
+        yield found
+    finally:
+        written, RUNS.written = RUNS.written, around
+        for reference, before in reversed(written):
+            x = reference()
+            if x is not None and all(x is not y for y in given):
+                rewritten(x, before)
+                found.append(x)
 
 
 def record_flat(fun: Callable, examples: list) -> Graph:
