@@ -116,6 +116,8 @@ def snapshot(x: Any) -> Any:
         y = type(x)()
         point(y, x)
     y.memory = None
+    if y.trace.writes_through and type(y.value) is np.ndarray:
+        y.value, y.info = copy_layout(y.value), None
     return y
 
 

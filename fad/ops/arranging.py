@@ -13,9 +13,10 @@ import numpy as np
 
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import linear
+from fad.core.memory import snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind, outcome
+from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
@@ -261,6 +262,11 @@ def unstack(x, /, *, axis=0):
 # --- repeat ------------------------------------------------------------------------------------------------------
 
 
+def _copy(x: Any) -> Any:
+    """Return what is no view: of an array that is repeated once, reshapes are."""
+    return snapshot(x) if type(x) is Tracer else x
+
+
 @public(
     np.tile,
     samples=lambda s: [
@@ -281,7 +287,7 @@ def tile(A, reps):
         A.reshape([n for d in shape for n in (1, d)]),
         tuple(n for r, d in zip(reps, shape, strict=True) for n in (r, d)),
     )
-    return wide.reshape([r * d for r, d in zip(reps, shape, strict=True)])
+    return _copy(wide.reshape([r * d for r, d in zip(reps, shape, strict=True)]))
 
 
 @public(
@@ -306,7 +312,7 @@ def repeat(a, repeats, axis=None):
             raise ValueError("repeats may not contain negative values.")
         wide = a.reshape((*a.shape[: axis + 1], 1, *a.shape[axis + 1 :]))
         wide = np.broadcast_to(wide, (*a.shape[: axis + 1], times, *a.shape[axis + 1 :]))
-        return wide.reshape((*a.shape[:axis], n * times, *a.shape[axis + 1 :]))
+        return _copy(wide.reshape((*a.shape[:axis], n * times, *a.shape[axis + 1 :])))
     return a[(slice(None),) * axis + (np.repeat(np.arange(n), repeats),)]
 
 
