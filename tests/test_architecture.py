@@ -25,7 +25,7 @@ FLOORS = [
         "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [
-        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
+        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural", "ops.views",
         "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",

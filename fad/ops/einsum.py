@@ -15,12 +15,15 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import cast
+from fad.core.memory import ViewRule
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind, strong
+from fad.ops.indexing import At
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
+from fad.ops.views import Gathered
 
 # --- the product of two operands ------------------------------------------------------------------------------------
 
@@ -133,12 +136,17 @@ def _letters(labels: Any) -> str:
     return out
 
 
+def _operand(x: Any) -> Any:
+    x = as_array(x)
+    return x if x.ndim else strong(x)  # an array stays what it is, for the result may be a view of it
+
+
 def _spelled(operands: tuple) -> tuple[str, list]:
     """Return subscripts and operands for either form of einsum's arguments."""
     if isinstance(operands[0], str):
-        return operands[0].replace(" ", ""), [strong(as_array(x)) for x in operands[1:]]
+        return operands[0].replace(" ", ""), [_operand(x) for x in operands[1:]]
     pairs = len(operands) // 2
-    arrays = [strong(as_array(x)) for x in operands[0 : 2 * pairs : 2]]
+    arrays = [_operand(x) for x in operands[0 : 2 * pairs : 2]]
     subscripts = ",".join(_letters(operands[2 * i + 1]) for i in range(pairs))
     if len(operands) % 2:
         subscripts += "->" + _letters(operands[-1])
@@ -180,6 +188,25 @@ def _explicit(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     return inputs, result
 
 
+def _gather(x: Any, axes: tuple) -> Any:
+    x = np.moveaxis(x, axes, (0, 1))
+    rows = np.arange(x.shape[0])
+    return x[rows, rows]
+
+
+def _put_back(x: Any, y: Any, axes: tuple) -> Any:
+    x = np.moveaxis(x, axes, (0, 1))
+    rows = np.arange(x.shape[0])
+    return np.moveaxis(At(x)[rows, rows].set(y), (0, 1), axes)
+
+
+def _plain_line(x: Any, axes: tuple) -> Any:
+    return np.einsum("ii...->i...", np.moveaxis(x, axes, (0, 1)))
+
+
+_line = Gathered(_gather, _plain_line, ViewRule(lambda x, y, params: True, _put_back, False))
+
+
 def _diagonal(x: Any, term: str) -> tuple[Any, str]:
     """Take the diagonal for a letter that an operand names twice, until none is."""
     for c in term:
@@ -189,8 +216,7 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
             n = x.shape[i]
             if x.shape[j] != n:
                 raise ValueError(f"einsum: dimensions of the repeated index {c!r} do not match: {n} and {x.shape[j]}")
-            rows = np.arange(n)
-            x = np.moveaxis(x, (i, j), (0, 1))[rows, rows]
+            x = _line.of(x, axes=(i, j))
             term = c + "".join(d for k, d in enumerate(term) if k not in (i, j))
     return x, term
 

@@ -6,10 +6,12 @@ import functools
 
 import numpy as np
 
+from fad.core.memory import ViewRule
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
+from fad.ops.views import Gathered
 
 
 @public(
@@ -73,14 +75,26 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     if len(axes) != len(window):
         raise ValueError(f"window_shape {window} must give one size for each of the axes {axes}")
+    axes, shape = tuple([normalize_axis(i, x.ndim) for i in axes]), list(x.shape)
     for i, size in zip(axes, window, strict=True):
-        i = normalize_axis(i, x.ndim)
-        n = x.shape[i] - size + 1
-        if size < 0 or n < 1:
+        shape[i] -= size - 1
+        if size < 0 or shape[i] < 1:
             raise ValueError("window shape cannot be larger than input array shape, nor negative")
+    return _windows_of.of(x, window=window, axes=axes)
+
+
+def _gather_windows(x, window, axes):
+    for i, size in zip(axes, window, strict=True):
+        n = x.shape[i] - size + 1
         windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
         x = np.moveaxis(windows, i + 1, -1)
     return x
+
+
+_windows_of = Gathered(
+    _gather_windows, lambda x, window, axes: _windows(x, window, axes),
+    ViewRule(lambda x, y, params: True, None, False),  # read-only
+)
 
 
 @public(

@@ -47,7 +47,7 @@ def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     """Return an array with a value written at an index of the view of it that a path leads to."""
     if path:
         prim, params = path[0]
-        part = bind(prim, x, **params)
+        part = prim(x, **params)
         return prim.view.put_back(x, _updated(part, path[1:], template, v, arrays), **params)
     v = _full_value(x, v, arrays, template)
     return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)

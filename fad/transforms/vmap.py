@@ -63,6 +63,8 @@ class BatchTrace(Trace):
         value = v.value if mine else v
         if RUNS.depth > 1 or arrays or root.trace is not self or Tracer in (type(root.value), type(value)):
             return False
+        if not all(prim.view.in_place for prim, _ in path):
+            return False
         memory = own_memory(root, _copy)
         place = root.value
         for prim, params in path:
