@@ -21,7 +21,7 @@ class PlainTrace(Trace):
 
     __slots__ = ()
     kind = "a plain array"
-    writes_through = True
+    overwrites = True
 
     def __init__(self) -> None:
         super().__init__()

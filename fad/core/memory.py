@@ -105,19 +105,16 @@ def link(x: Any, y: Any, prim: Any, params: dict) -> None:
 
 def snapshot(x: Any) -> Any:
     """Return a tracer that stays what `x` is now, whatever is written into `x`."""
-    if x.memory is None:
-        y = type(x)()
-        point(y, x)
-    else:
+    if x.memory is not None:
         refresh(x)
         memory = root_of(x).memory
         if memory is not None:
             memory.private = False  # the next write goes into a copy
-        y = type(x)()
-        point(y, x)
+    y = type(x)()
+    point(y, x)
     y.memory = None
-    if y.trace.writes_through and type(y.value) is np.ndarray:
-        y.value, y.info = copy_layout(y.value), None
+    if x.trace.overwrites:
+        y.value, y.info = copy_layout(x.value), None
     return y
 
 

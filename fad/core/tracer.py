@@ -283,7 +283,7 @@ class Trace:
     kind = "trace"  # the transform's name, for messages
     order = 1  # how many derivatives a differentiating trace takes
     batched = False  # whether values carry a batch axis in front
-    writes_through = False  # whether a write goes into the value itself, so that no two handles may share one
+    overwrites = False  # whether every write goes into the memory of the value itself
     of_plain: Any = None  # the trace of plain arrays behind handles; set by `fad.core.buffers`
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from fad.core.archetypes import linear
 from fad.core.memory import snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
@@ -335,7 +335,7 @@ def resize(a, new_shape):
 @public(np.flip, samples=lambda s: [call(s.real(2, 3)), call(s.real(2, 3), 1), call(s.real(2, 3, 4), (0, -1))])
 def flip(m, axis=None):
     """Reverse the order of elements along axes, all of them if none is named."""
-    m = as_array(m)
+    m = strong(as_array(m))
     axes = normalize_axes(axis, m.ndim)
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 

@@ -13,7 +13,7 @@ from fad.core.archetypes import flat, linear
 from fad.core.memory import layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -181,7 +181,8 @@ def copy(a, order="K", subok=False):
     a = as_array(a)
     if type(a) is not Tracer:
         return a
-    return snapshot(a if order in "KA" else _laid_out(a, order))
+    a = a if a.shape else strong(a)
+    return snapshot(a if order in "KA" else _laid_out(a, order)) if type(a) is Tracer else a
 
 
 Tracer.copy = lambda self, order="C": copy(self, order)

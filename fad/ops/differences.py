@@ -138,14 +138,14 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     call(s.real(3, 4), s.real(3, 4))])  # fmt: skip
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """Integrate samples along an axis by the trapezoidal rule."""
-    y = as_array(y)
+    y, given = as_array(y), axis  # a negative axis is counted in each array for itself
     axis = normalize_axis(axis, y.ndim)
     if x is not None:
         x = as_array(x)
         dx = (
             np.diff(x).reshape(tuple(-1 if i == axis else 1 for i in range(y.ndim)))
             if x.ndim == 1
-            else np.diff(x, axis=axis)
+            else np.diff(x, axis=given)
         )
     means = (cut(y, axis, 1) + cut(y, axis, 0, -1)) * (0.5 * dx)
-    return bind(sum_p, means, axis=(axis,), keepdims=False)
+    return bind(sum_p, means, axis=(normalize_axis(given, means.ndim),), keepdims=False)

@@ -17,7 +17,7 @@ from fad.core.cotangent import densify
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind
+from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind, strong
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     converted,
@@ -299,7 +299,7 @@ def _accumulate_method(ufunc):
 
 def _outer_method(ufunc):
     def outer(A, B, /, **options):
-        A, B = as_array(A), as_array(B)
+        A, B = strong(as_array(A)), strong(as_array(B))
         return UFUNCS.get(ufunc, ufunc)(A.reshape(A.shape + (1,) * B.ndim), B, **options)
 
     return outer

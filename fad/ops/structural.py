@@ -17,7 +17,7 @@ from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import Tracer, bind, strong
 from fad.errors import ComplexGradientError, MissingRuleError
 
 
@@ -204,6 +204,8 @@ def transpose(a, axes=None):
     """Permute the axes; without `axes` reverse them."""
     a = as_array(a)
     n = a.ndim
+    if not n:
+        return strong(a)
     axes = tuple(range(n))[::-1] if axes is None else normalize_axes(tuple(axes), n)
     if len(axes) != n:
         raise ValueError("axes don't match array")

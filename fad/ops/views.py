@@ -22,7 +22,7 @@ class Gathered(NamedTuple):
 
     def __call__(self, x: Any, **params: Any) -> Any:
         y = self.function(x, **params)
-        if type(y) is Tracer and y.trace.writes_through:
+        if type(y) is Tracer and y.trace.overwrites:
             y.value = self.forward(x.value, **params)
         return y
 

@@ -64,7 +64,6 @@ EXACT = """
     {new} = np.isclose({x}, {y})
     {new} = np.array_equal({x}, {y}) + {x}
     {new} = np.allclose({x}, {x}) * {y}
-    {new} = np.may_share_memory({x}, {x})
     {new} = np.isrealobj({x})
     {new} = np.argwhere({x} > 0)
     {new} = np.flatnonzero({x})
@@ -136,7 +135,6 @@ EXACT = """
     {new} = round({e}, 1)
     {new} = {x} + [1, 2, 3]
     {new} = (1, 2, 3) - {x}
-    {new} = [0.5, 1, 2] * {x}
     {new} = np.float32(2) * {x}
     {new} = {x} * np.int8(3)
     {new} = True * {x}
@@ -178,7 +176,7 @@ EXACT = """
 SMOOTH = """
     {new} = np.linalg.eigvalsh({f} + {f}.T)
     {new} = np.linalg.eigh({f} + {f}.T)[0]
-    {new} = np.linalg.svd({f}, compute_uv=False)
+    {new} = np.linalg.svd({f}, compute_uv=False)[..., :1]
     {new} = np.linalg.cholesky({f} @ {f}.T + np.eye({f}.shape[0]))
     {new} = np.linalg.qr({f})[1]
     {new} = np.linalg.lstsq({f}, {f}[:, 0], rcond=None)[0]

@@ -289,8 +289,8 @@ COMPOUND = """
     pass ==> if np.sum({f}) > 0:|    {body}
     pass ==> if {e} < {e}:|    {body}|else:|    {b} = {b} * 2
     pass ==> if np.any({x} > 1) or {e} > 0:|    {body}
-    n = 3 ==> n = 3|while n > 0:|    n -= 1|    {body}
-    n = 1.0 ==> n = 1.0|while n < 4 and {e} < 9:|    n = n * 2|    {body}
+    {new} = 3 ==> {it} = 3|while {it} > 0:|    {it} -= 1|    {body}
+    {new} = 1.0 ==> {it} = 1.0|while {it} < 4 and {e} < 9:|    {it} = {it} * 2|    {body}
     row = {x}[0] ==> for row in {x}:|    {body}
     j, row = 0, {x}[0] ==> for j, row in enumerate({x}):|    {body}
     pass ==> try:|    {body}|    {b}[99]|except IndexError:|    {b} = {b} + 1

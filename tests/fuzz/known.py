@@ -19,7 +19,8 @@ def _big_endian(program, check, message):
 def _number_among_arrays(program, check, message):
     """A Python number that is differentiated is float64, and a float32 array beside it becomes float64."""
     numbers = any(not a.startswith("np.") for a in program.arguments)
-    return numbers and not check.startswith("jit") and ("float32" in message or "complex64" in message)
+    text = program.script() + message
+    return numbers and not check.startswith("jit") and ("float32" in text or "complex64" in text)
 
 
 def _augmented(program, check, message):
@@ -33,15 +34,20 @@ def _refilled(program, check, message):
     return program.kind in ("scratch", "imperative") and bool(WRITES.search(program.source))
 
 
-def _sign_of_a_product(program, check, message):
-    """A sum of products begins with zero in one order of computing and with the first product in another."""
-    products = ("einsum", "tensordot", "dot", "@", "matmul", "inner", "matvec", "kron", "trace", "cov", "convolve")
-    return "the sign of a zero" in message and any(name in program.source for name in products)
+def _sign_of_a_zero_at_a_limit(program, check, message):
+    return "the sign of a zero" in message and any(name in program.source for name in ("clip", "max", "min", "sign"))
+
+
+def _sign_of_a_sum(program, check, message):
+    """A sum begins with zero in one order of computing and with its first term in another."""
+    sums = ("einsum", "tensordot", "dot", "@", "matmul", "inner", "matvec", "kron", "trace", "cov", "conv", "diag")
+    return "the sign of a zero" in message and any(name in program.source for name in sums)
 
 
 WRITES = re.compile(r"\] [-+*/%@|]*\*?= |out=|_\(|copyto|put|fill|\.at\(|\.sort\(|partition|copy=False|place\(|__")
 KNOWN = {
-    "the sign of a zero among sums of products": _sign_of_a_product,
+    "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,
+    "the sign of a zero among sums": _sign_of_a_sum,
     "an infinite partial times zero": _zero_times_infinity,
     "big-endian arrays under jit": _big_endian,
     "a Python number beside float32": _number_among_arrays,

@@ -100,7 +100,8 @@ def test_a_number_has_an_axis_where_numpy_gives_it_one(f):
         lambda x, n: np.logspace(x, n, 3), lambda x, n: np.einsum("i,->i", x, n),
         lambda x, n: np.choose([0, 1], [x, n]),
         lambda x, n: np.unwrap(x, period=n), lambda x, n: np.quantile(x, n), lambda x, n: np.inner(x, n),
-        lambda x, n: fad.numpy.at(x)[0].set(n),
+        lambda x, n: fad.numpy.at(x)[0].set(n), lambda x, n: np.add.outer(n, x), lambda x, n: np.copy(n) * x,
+        lambda x, n: np.flip(n) * x, lambda x, n: np.transpose(n) * x,
     ],
 )  # fmt: skip
 def test_a_python_number_given_to_jit_has_the_dtype_that_it_has_in_numpy(f):
@@ -186,3 +187,17 @@ def test_the_largest_of_no_numbers_is_a_norm_of_zero(shape, axis):
     x = np.zeros(shape)
     y = fad.jvp(lambda x: np.linalg.norm(x, np.inf, axis=axis), (x,), (x,))[0]
     np.testing.assert_array_equal(y, np.zeros(np.shape(np.sum(x, axis))))
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+def test_trapezoid_counts_a_negative_axis_in_each_array_for_itself(shape, axis):
+    y, x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape), np.array([[0.0, 1.0], [3.0, 7.0]])
+
+    def f(y, x):
+        return np.trapezoid(y, x, axis=axis)
+
+    wanted = f(y, x)
+    np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[0], wanted)
+    np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[1], 2 * wanted)
+    np.testing.assert_array_equal(fad.vmap(f)(y[None], x[None])[0], wanted)

@@ -152,6 +152,16 @@ def layout_decides_what_ravel_is(x):
     return np.sum(f * np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
+def copies_of_arrays_without_traced_values(x):
+    b = np.zeros(4)
+    c, d, e = b.copy(), np.array(b), b.astype(float)
+    b[1] = 2.0
+    c[2] = 3.0
+    d[:] = x
+    e[0] = x[1]
+    return np.sum((b + c + d) * x) + np.sum(e * np.arange(4.0)) + np.sum(b * e)
+
+
 def a_copy_taken_between_writes(x):
     b = np.zeros(4)
     kept = []
