@@ -501,8 +501,11 @@ def innermost(x: Any) -> Any:
 
 
 def strong(x: Any) -> Any:
-    """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
-    return x.trace.strong(x) if type(x) is Tracer else x
+    """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on.
+
+    An array is handed through, for the result of an operation may be a view of it.
+    """
+    return x.trace.strong(x) if type(x) is Tracer and not x.shape else x
 
 
 def depth(x: Any) -> int:

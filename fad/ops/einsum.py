@@ -136,17 +136,12 @@ def _letters(labels: Any) -> str:
     return out
 
 
-def _operand(x: Any) -> Any:
-    x = as_array(x)
-    return x if x.ndim else strong(x)  # an array stays what it is, for the result may be a view of it
-
-
 def _spelled(operands: tuple) -> tuple[str, list]:
     """Return subscripts and operands for either form of einsum's arguments."""
     if isinstance(operands[0], str):
-        return operands[0].replace(" ", ""), [_operand(x) for x in operands[1:]]
+        return operands[0].replace(" ", ""), [strong(as_array(x)) for x in operands[1:]]
     pairs = len(operands) // 2
-    arrays = [_operand(x) for x in operands[0 : 2 * pairs : 2]]
+    arrays = [strong(as_array(x)) for x in operands[0 : 2 * pairs : 2]]
     subscripts = ",".join(_letters(operands[2 * i + 1]) for i in range(pairs))
     if len(operands) % 2:
         subscripts += "->" + _letters(operands[-1])
