@@ -11,9 +11,10 @@ Computing a new value copies the array. A trace that can do better overwrites me
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
     written: list | None = None  # while a body is recorded: the arrays that it wrote into, with what they were before
+    touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
 
 
 RUNS = _Runs()
@@ -125,12 +127,44 @@ def rewritten(root: Any, new: Any) -> None:
     root.memory.version += 1
     root.memory.private = False
     root.trace.note_writes()
+    if RUNS.touched is not None:
+        RUNS.touched.add(weakref.ref(root))
     if RUNS.written is not None:
         RUNS.written.append((weakref.ref(root), snapshot(root)))
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
     point(root, new)
+
+
+@contextlib.contextmanager
+def undoing_writes(given: list) -> Iterator[list]:
+    """Find the arrays, but for those given, that code wrote into and that outlive it; let them be what they were."""
+    around, RUNS.written = RUNS.written, []
+    found: list = []
+    try:
+        yield found
+    finally:
+        written, RUNS.written = RUNS.written, around
+        for reference, before in reversed(written):
+            x = reference()
+            if x is not None and all(x is not y for y in given):
+                rewritten(x, before)
+                found.append(x)
+
+
+@contextlib.contextmanager
+def finding_writes() -> Iterator[list]:
+    """Find the arrays that code wrote into and that outlive it."""
+    around, RUNS.touched = RUNS.touched, set()
+    found: list = []
+    try:
+        yield found
+    finally:
+        touched, RUNS.touched = RUNS.touched, around
+        found += [x for x in [reference() for reference in touched] if x is not None]
+        if around is not None:
+            around.update(touched)
 
 
 def own_memory(root: Any, copy: Callable) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,9 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     v = _as_written(v, x)
     arrays = [a.copy() if type(a) is np.ndarray else a for a in arrays]
     root, path = root_of(x), path_of(x)
-    pure = RUNS.written is not None
-    if pure or not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
+    if RUNS.touched is not None:
+        RUNS.touched.add(weakref.ref(root))
+    if RUNS.written is not None or not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, _updated(root, path, template, v, arrays))
 

@@ -8,8 +8,7 @@ unrolled, with guards.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from fad.core import effects
 from fad.core.buffers import PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
-from fad.core.memory import RUNS, rewritten, snapshot
+from fad.core.memory import snapshot, undoing_writes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.errors import user_line
@@ -183,7 +182,7 @@ def record_body(fun: Callable, examples: list) -> Body:
             given = [trace.new(x) for x in examples]
             numbers = [x.info for x in given]  # before the body writes into its arguments
             with effects.recording() as log:
-                with _written_outside(given) as outside:
+                with undoing_writes(given) as outside:
                     outs, out_tree = tree.flatten(fun(*given))
                     outs = [snapshot(y) if type(y) is Tracer else y for y in outs]
             if log.restore() or outside:
@@ -197,22 +196,6 @@ def record_body(fun: Callable, examples: list) -> Body:
     inputs = [*[n for _, n in trace.captured], *numbers]
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     return Body(graph, captured, out_tree)
-
-
-@contextlib.contextmanager
-def _written_outside(given: list) -> Iterator[list]:
-    """Find the arrays that a body wrote into and that live on without it, and let them be what they were before."""
-    around, RUNS.written = RUNS.written, []
-    found: list = []
-    try:
-        yield found
-    finally:
-        written, RUNS.written = RUNS.written, around
-        for reference, before in reversed(written):
-            x = reference()
-            if x is not None and all(x is not y for y in given):
-                rewritten(x, before)
-                found.append(x)
 
 
 def record_flat(fun: Callable, examples: list) -> Graph:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import snapshot
+from fad.core.memory import finding_writes, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
@@ -105,12 +105,18 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     xs = trace.keep(xs, [-1] * len(xs))
     earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
     given = list(map(_handle, xs))
-    with effects.recording() as log:
-        ys = flat(given)
+    with effects.recording() as log, finding_writes() as outside:
+        ys = [_handle(y) for y in flat(given)]
     if any(type(x) is Tracer and x.memory is not None for x in given):
         raise ItemAssignmentError(
             "a function under checkpoint changed its argument in place, and it runs again in the backward pass: write "
             "into a copy, x = x.copy(), and return it"
+        )
+    if outside:
+        x = outside[0]
+        raise ItemAssignmentError(
+            f"a function under checkpoint wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and "
+            "it runs again in the backward pass: make the array in the function, and return it"
         )
     if len(tape) == start:
         return ys

@@ -122,3 +122,36 @@ def test_a_function_that_runs_without_jit_in_the_end_leaves_its_arguments_alone(
             x = np.array([1.0, float(k)])
             assert f(x) == 2.0 * k
             assert x[0] == 1.0
+
+
+def test_a_function_under_checkpoint_writes_into_nothing_that_outlives_it():
+    def f(x):
+        b = np.zeros(4)
+
+        @fad.checkpoint
+        def square(y):
+            b[0] += y[0]
+            return y * y
+
+        return np.sum(square(square(x))) + b[0]
+
+    with pytest.raises(fad.errors.ItemAssignmentError, match="from outside"):
+        fad.grad(f)(X)
+
+
+def test_a_function_under_checkpoint_writes_into_what_it_makes_and_returns():
+    @fad.checkpoint
+    def powers(y):
+        b = np.zeros((3, 4))
+        b[0] = y
+        for k in range(1, 3):
+            row = b[k]
+            np.multiply(b[k - 1], y, out=row)
+        b[:, 0] *= y[1]
+        return b
+
+    def f(x):
+        return np.sum(powers(powers(x)[1]) * np.arange(12.0).reshape(3, 4))
+
+    close(fad.grad(f)(X), differences(f, X), f)
+    close(fad.hessian(f)(X), fad.jacfwd(fad.jacfwd(f))(X), f)
