@@ -181,10 +181,10 @@ class TracerConversionError(FadError, TypeError):
 
 
 class ItemAssignmentError(FadError, TypeError):
-    """A traced value was written into an array of integers or booleans, or into an argument under ``checkpoint``.
+    """A traced value was written into an array of integers, or code that runs again wrote into what is not its own.
 
     An array of integers would round the value, and a rounded value has no derivative. A function under ``checkpoint``
-    runs again in the backward pass, on the arguments that it was given.
+    runs again in the backward pass, so it may write into copies of its arguments and into arrays that it makes.
 
     Wrong::
 
