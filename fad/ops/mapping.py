@@ -92,7 +92,8 @@ def _gather_windows(x, window, axes):
 
 
 _windows_of = Gathered(
-    _gather_windows, lambda x, window, axes: _windows(x, window, axes),
+    _gather_windows,
+    lambda x, window, axes: _windows(x, window, axes),
     ViewRule(lambda x, y, params: True, None, False),  # read-only
 )
 
