@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, Memory, copy_layout, root_of, shares
+from fad.core.memory import RUNS, Memory, copy_layout, root_of, shares, snapshot
 from fad.core.tracer import Trace, Tracer, bind, tracer
 
 
@@ -94,6 +94,8 @@ def buffer(a: np.ndarray) -> Tracer:
 
 def borrowed(x: Any) -> Any:
     """Return a handle on an array that a function was given, if arrays may be written in it: it is a value there."""
+    if type(x) is Tracer:
+        return snapshot(x)
     if type(x) is not np.ndarray or not RUNS.buffers or x.dtype.kind not in "fcbiu":
         return x
     handle = buffer(x)

@@ -153,18 +153,23 @@ def undoing_writes(given: list) -> Iterator[list]:
                 found.append(x)
 
 
-@contextlib.contextmanager
-def finding_writes() -> Iterator[list]:
+class finding_writes:  # noqa: N801  reads as a function, and costs less than a generator
     """Find the arrays that code wrote into and that outlive it."""
-    around, RUNS.touched = RUNS.touched, set()
-    found: list = []
-    try:
-        yield found
-    finally:
-        touched, RUNS.touched = RUNS.touched, around
-        found += [x for x in [reference() for reference in touched] if x is not None]
-        if around is not None:
-            around.update(touched)
+
+    __slots__ = ("around", "found")
+
+    def __enter__(self) -> list:
+        self.around, RUNS.touched = RUNS.touched, set()
+        self.found: list = []
+        return self.found
+
+    def __exit__(self, *_: Any) -> None:
+        touched: Any = RUNS.touched
+        RUNS.touched = self.around
+        if touched:
+            self.found += [x for x in [reference() for reference in touched] if x is not None]
+            if self.around is not None:
+                self.around |= touched
 
 
 def own_memory(root: Any, copy: Callable) -> Any:
