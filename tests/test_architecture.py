@@ -26,7 +26,7 @@ FLOORS = [
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
-        "ops.views", "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
+        "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",
@@ -37,7 +37,8 @@ FLOORS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.static", "transforms.hidden", "transforms.checkpoint", "transforms.custom", "transforms.implicit",
+        "transforms.static", "transforms.hidden", "transforms.handles",
+        "transforms.checkpoint", "transforms.custom", "transforms.implicit",
         "transforms.shapes", "transforms.watched",
         "transforms.refusals", "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps",
         "transforms.loops", "transforms.repeat", "transforms.branches", "transforms.jet", "transforms.under",

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, Memory, copy_layout, root_of, shares, snapshot
-from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.memory import RUNS, Memory, ViewRule, contents_of, copy_layout, root_of, shares, snapshot, version_of
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
 
 
 class PlainTrace(Trace):
@@ -61,7 +61,7 @@ class PlainTrace(Trace):
         memory = root_of(x).memory
         if memory is not None and memory.borrowed:
             return x.value
-        contents = 0 if memory is None else memory.contents
+        contents = contents_of(x)
         if x.info is None or x.info[0] != contents:
             copy = copy_layout(x.value)
             copy.flags.writeable = False
@@ -85,6 +85,28 @@ class PlainTrace(Trace):
 
 
 PLAIN = Trace.of_plain = PlainTrace()
+
+
+class Taken:
+    """A view for which NumPy has one function, and traced values take several operations; read-only by default."""
+
+    __slots__ = ("forward", "function", "view")
+
+    def __init__(self, function: Callable, forward: Callable, put_back: Callable | None = None):
+        self.function = function
+        self.forward = forward
+        self.view = ViewRule(lambda x, y, params: True, put_back, in_place=False)
+
+    def __call__(self, x: Any, **params: Any) -> Any:
+        if type(x) is not Tracer:
+            return self.function(x, **params)
+        if up_to_date(x).trace is PLAIN:
+            y = tracer(self.forward(x.value, **params), PLAIN, None)
+        else:
+            y = self.function(x, **params)
+        if type(y) is Tracer:
+            y.memory = x, self, params, version_of(x)
+        return y
 
 
 def buffer(a: np.ndarray) -> Tracer:

@@ -198,3 +198,9 @@ def _counterpart_of_math(name: str) -> str:
         return f"Write np.{own}(x)"
     special = {"lgamma": "gammaln"}.get(name, name)
     return f"Write fad.scipy.special.{special}(x)" if offered(f"scipy.special.{special}") else "Use NumPy's functions"
+
+
+def same_size(out: Any, y: Any, name: str) -> None:
+    """Raise as NumPy does if an array for a result that is not broadcast has another shape than the result."""
+    if out.shape != np.shape(y):
+        raise ValueError(f"output parameter of {name} has the wrong shape: {out.shape} for a result of {np.shape(y)}")

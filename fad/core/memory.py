@@ -11,10 +11,9 @@ Computing a new value copies the array. A trace that can do better overwrites me
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
-    written: list | None = None  # while a body is recorded: the arrays that it wrote into, with what they were before
     touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
 
 
@@ -64,6 +62,12 @@ def version_of(x: Any) -> int:
     """Return how often the memory behind an array has been written."""
     memory = root_of(x).memory
     return 0 if memory is None else memory.version
+
+
+def contents_of(x: Any) -> tuple[int, int]:
+    """Return how often the memory behind an array has been written, plain memory included."""
+    memory = root_of(x).memory
+    return (0, 0) if memory is None else (memory.version, memory.contents)
 
 
 def path_of(x: Any) -> list:
@@ -129,31 +133,13 @@ def rewritten(root: Any, new: Any) -> None:
     root.trace.note_writes()
     if RUNS.touched is not None:
         RUNS.touched.add(weakref.ref(root))
-    if RUNS.written is not None:
-        RUNS.written.append((weakref.ref(root), snapshot(root)))
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
     point(root, new)
 
 
-@contextlib.contextmanager
-def undoing_writes(given: list) -> Iterator[list]:
-    """Find the arrays, but for those given, that code wrote into and that outlive it; let them be what they were."""
-    around, RUNS.written = RUNS.written, []
-    found: list = []
-    try:
-        yield found
-    finally:
-        written, RUNS.written = RUNS.written, around
-        for reference, before in reversed(written):
-            x = reference()
-            if x is not None and all(x is not y for y in given):
-                rewritten(x, before)
-                found.append(x)
-
-
-class finding_writes:  # noqa: N801  reads as a function, and costs less than a generator
+class finding_writes:
     """Find the arrays that code wrote into and that outlive it."""
 
     __slots__ = ("around", "found")

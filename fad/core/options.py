@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.conversions import written_into
+from fad.core.conversions import same_size, written_into
 from fad.core.tracer import Tracer
 from fad.errors import TracerConversionError
 
@@ -31,6 +31,7 @@ def with_out(function: Any) -> Any:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "out" not in names:
         return function
+    name = function.__name__
     place = names.index("out")
     place = place if place < code.co_argcount else sys.maxsize
 
@@ -41,7 +42,10 @@ def with_out(function: Any) -> Any:
             return function(*args, **kwargs)
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
-        return out.receive(function(*args, **kwargs))
+        y = function(*args, **kwargs)
+        if name != "clip":
+            same_size(out, y, name)
+        return out.receive(y)
 
     return run
 

@@ -22,7 +22,7 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
-from fad.core.conversions import own_error, to_array, to_number
+from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.memory import link, refresh, rewritten, snapshot
 from fad.errors import (
     FadError,
@@ -190,8 +190,8 @@ class Tracer:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.get("out")
-        if out is not None and len(out) == 1 and type(out[0]) is Tracer:
-            return self._into(out[0], ufunc, method, inputs, kwargs)
+        if out is not None and any(type(x) is Tracer for x in out):
+            return self._into(out, ufunc, method, inputs, kwargs)
         if method == "__call__":
             operation = UFUNCS.get(ufunc) or _load(ufunc)
             if operation is not None:
@@ -202,12 +202,22 @@ class Tracer:
             return operation(*inputs, **kwargs)
         return _missing((ufunc, method), f"{ufunc.__name__}.{method}")
 
-    def _into(self, out: Any, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
-        """Write the result of a ufunc into a traced array, where a mask is true."""
+    def _into(self, outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+        """Write the results of a ufunc into traced arrays, where a mask is true."""
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        value = getattr(ufunc, method)(*inputs, **options)
-        return out.receive(value, kwargs.get("casting", "same_kind"), where, ufunc.__name__)
+        values = getattr(ufunc, method)(*inputs, **options)
+        values = values if ufunc.nout > 1 else (values,)
+        if any(x is not None and type(x) is not Tracer for x in outs):
+            raise written_into("a plain array, which cannot carry a derivative")
+        if method != "__call__":
+            same_size(outs[0], values[0], ufunc.__name__)
+        casting = kwargs.get("casting", "same_kind")
+        written = [
+            y if out is None else out.receive(y, casting, where, ufunc.__name__)
+            for out, y in zip(outs, values, strict=True)
+        ]
+        return tuple(written) if ufunc.nout > 1 else written[0]
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         operation = FUNCTIONS.get(func)
@@ -423,9 +433,11 @@ class Trace:
 
 def leaked(trace: Trace | type[Trace]) -> LeakedTracerError:
     kind = trace.kind if " " in trace.kind else f"the {trace.kind}"  # "a reverse-mode transform", "the vmap"
+    instead = "return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
+    instead = "carry it: give it to the body, and return it" if "body" in kind else instead
     return LeakedTracerError(
-        f"a traced value was used after {kind} that made it had finished. It was kept in a list, an attribute or a "
-        "global; return it from the function instead (has_aux=True), or keep fad.stop_gradient(x), the bare numbers"
+        f"a traced value was used after {kind} that made it had finished. It was kept in a list, an attribute, a "
+        f"global or an array from outside; {instead}"
     )
 
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from fad.backends import is_numpy_scalar
 from fad.core.archetypes import linear
-from fad.core.memory import snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome, strong
+from fad.core.tracer import bind, outcome, strong
 from fad.ops.structural import along, as_array, as_shape, beside, normalize_axes, normalize_axis
 
 
@@ -88,7 +87,7 @@ def broadcast_arrays(*args, subok=False):
     """Broadcast arrays against each other, to one shape; returns a tuple."""
     arrays = [as_array(x) for x in args]
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    return tuple(np.broadcast_to(x, shape) for x in arrays)
+    return tuple(x if x.shape == shape else np.broadcast_to(x, shape) for x in arrays)
 
 
 @public(
@@ -106,7 +105,8 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else range(n)
     grids = [as_array(x).reshape(tuple(-1 if d == order[i] else 1 for d in range(n))) for i, x in enumerate(xi)]
-    return tuple(grids) if sparse else broadcast_arrays(*grids)
+    grids = grids if sparse else broadcast_arrays(*grids)
+    return tuple([x.copy() for x in grids] if copy else grids)
 
 
 # --- join --------------------------------------------------------------------------------------------------------
@@ -262,11 +262,6 @@ def unstack(x, /, *, axis=0):
 # --- repeat ------------------------------------------------------------------------------------------------------
 
 
-def _copy(x: Any) -> Any:
-    """Return what is no view: of an array that is repeated once, reshapes are."""
-    return snapshot(x) if type(x) is Tracer else x
-
-
 @public(
     np.tile,
     samples=lambda s: [
@@ -287,7 +282,7 @@ def tile(A, reps):
         A.reshape([n for d in shape for n in (1, d)]),
         tuple(n for r, d in zip(reps, shape, strict=True) for n in (r, d)),
     )
-    return _copy(wide.reshape([r * d for r, d in zip(reps, shape, strict=True)]))
+    return wide.reshape([r * d for r, d in zip(reps, shape, strict=True)]).copy()
 
 
 @public(
@@ -312,7 +307,7 @@ def repeat(a, repeats, axis=None):
             raise ValueError("repeats may not contain negative values.")
         wide = a.reshape((*a.shape[: axis + 1], 1, *a.shape[axis + 1 :]))
         wide = np.broadcast_to(wide, (*a.shape[: axis + 1], times, *a.shape[axis + 1 :]))
-        return _copy(wide.reshape((*a.shape[:axis], n * times, *a.shape[axis + 1 :])))
+        return wide.reshape((*a.shape[:axis], n * times, *a.shape[axis + 1 :])).copy()
     return a[(slice(None),) * axis + (np.repeat(np.arange(n), repeats),)]
 
 

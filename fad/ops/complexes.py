@@ -121,4 +121,4 @@ def _imaginary(x):
 # The same as attributes and methods, not by NumPy's functions: Python's numbers stay Python's.
 Tracer.real = property(real)
 Tracer.imag = property(_imaginary)
-Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else x if x.dtype.kind == "b" else +x
+Tracer.conj = Tracer.conjugate = lambda x: _conj(x) if _is_complex(x) else x

@@ -15,15 +15,14 @@ import numpy as np
 
 from fad.backends import backend_of
 from fad.core.archetypes import cast
-from fad.core.memory import ViewRule
+from fad.core.buffers import Taken
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind, strong
-from fad.ops.indexing import At
+from fad.ops.indexing import ARRAY, set_p
 from fad.ops.reduction import as_scalar, sum_p
 from fad.ops.structural import as_array
-from fad.ops.views import Gathered
 
 # --- the product of two operands ------------------------------------------------------------------------------------
 
@@ -183,25 +182,6 @@ def _explicit(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     return inputs, result
 
 
-def _gather(x: Any, axes: tuple) -> Any:
-    x = np.moveaxis(x, axes, (0, 1))
-    rows = np.arange(x.shape[0])
-    return x[rows, rows]
-
-
-def _put_back(x: Any, y: Any, axes: tuple) -> Any:
-    x = np.moveaxis(x, axes, (0, 1))
-    rows = np.arange(x.shape[0])
-    return np.moveaxis(At(x)[rows, rows].set(y), (0, 1), axes)
-
-
-def _plain_line(x: Any, axes: tuple) -> Any:
-    return np.einsum("ii...->i...", np.moveaxis(x, axes, (0, 1)))
-
-
-_line = Gathered(_gather, _plain_line, ViewRule(lambda x, y, params: True, _put_back, False))
-
-
 def _diagonal(x: Any, term: str) -> tuple[Any, str]:
     """Take the diagonal for a letter that an operand names twice, until none is."""
     for c in term:
@@ -211,9 +191,16 @@ def _diagonal(x: Any, term: str) -> tuple[Any, str]:
             n = x.shape[i]
             if x.shape[j] != n:
                 raise ValueError(f"einsum: dimensions of the repeated index {c!r} do not match: {n} and {x.shape[j]}")
-            x = _line.of(x, axes=(i, j))
+            x = _line(np.moveaxis(x, (i, j), (0, 1)))
             term = c + "".join(d for k, d in enumerate(term) if k not in (i, j))
     return x, term
+
+
+_line = Taken(
+    lambda x: x[np.arange(len(x)), np.arange(len(x))],
+    lambda x: np.einsum("ii...->i...", x),
+    lambda x, y: bind(set_p, x, y, *2 * [np.arange(len(x))], template=(ARRAY, ARRAY)),
+)
 
 
 def _as_wide(arrays: list) -> list:

@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.conversions import written_into
 from fad.core.memory import is_array, layout, root_of, snapshot
 from fad.core.primitive import answer
-from fad.core.tracer import UFUNC_METHODS, Tracer
+from fad.core.tracer import UFUNC_METHODS, Tracer, outcome
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.writing import assign, write
@@ -28,7 +28,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     """Copy values into an array, where a mask is true."""
     _target(dst, "copyto")
     src = src if type(src) in (int, float, complex, bool) else as_array(src)
-    assign(dst, src, casting, where, name="positive")
+    assign(dst, src, casting, where if where is True else as_array(where), name="positive")
 
 
 def _repeated(v: Any, n: int) -> Any:
@@ -67,6 +67,8 @@ def putmask(a, mask, values):
 def place(arr, mask, vals):
     """Set elements where a mask is true, to the values in turn."""
     arr = _target(arr, "place")
+    if np.size(mask) != arr.size:
+        raise ValueError("place: mask and data must be the same size")
     places = np.flatnonzero(mask)
     if np.size(vals) == 0 and len(places):
         raise ValueError("Cannot insert from an empty array!")
@@ -80,6 +82,8 @@ def put_along_axis(arr, indices, values, axis):
     if axis is None:
         return _write_flat(arr, np.ravel(indices), np.ravel(as_array(values)))
     axis = normalize_axis(axis, arr.ndim)
+    if np.ndim(indices) != arr.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
     shape = (1,) * arr.ndim
     index = [
         indices if k == axis else np.arange(n).reshape(shape[:k] + (n,) + shape[k + 1 :])
@@ -124,7 +128,7 @@ def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
 def _apply_one_by_one(ufunc: Any, a: Tracer, indices: Any, b: tuple) -> None:
     """Apply a ufunc at indices that name some element more than once: in turn, each on what the one before left."""
     chosen = np.arange(a.size).reshape(a.shape)[indices]
-    values = [np.broadcast_to(as_array(v), chosen.shape) for v in b]
+    values = [np.broadcast_to(snapshot(v) if type(v) is Tracer else as_array(v), chosen.shape) for v in b]
     for k in np.ndindex(chosen.shape):
         at = np.unravel_index(chosen[k], a.shape)
         write(a, at, ufunc(a[at], *[v[k] for v in values]))
@@ -141,6 +145,8 @@ UFUNC_METHODS.update({
 
 def _fill(self, value):
     """Fill the array with a number."""
+    if np.ndim(value):
+        raise ValueError("setting an array element with a sequence.")
     write(self, Ellipsis, value)
 
 
@@ -173,9 +179,11 @@ class Flat:
         return snapshot(x) if type(x) is Tracer else x
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if type(index) is Tracer:
+            index = outcome(index)  # a mask, or places that depend on no derivative
         places = np.arange(self.base.size)[index]
         value = as_array(value)
-        if np.size(places):
+        if np.size(places) and np.size(value):
             v = np.reshape(_repeated(value, np.size(places)), np.shape(places)) if value.ndim else value
             _write_flat(self.base, places, v)
 
@@ -195,6 +203,10 @@ def _set_part(name: str) -> Any:
     return set_part
 
 
+def _delete(self: Tracer, index: Any) -> None:
+    raise ValueError("cannot delete array elements")
+
+
 def _set_shape(self: Tracer, shape: Any) -> None:
     raise AttributeError(
         "x.shape = ... changes how a traced array lies in memory; write x = x.reshape(shape), a view of the same array"
@@ -212,6 +224,8 @@ Tracer.flags = property(lambda self: layout(self).flags, doc="How the array lies
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
+Tracer.__delitem__ = _delete
+Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))
 Tracer.imag = Tracer.imag.setter(_set_part("imag"))
 Tracer.T = Tracer.T.setter(lambda self, v: write(self.T, Ellipsis, v))

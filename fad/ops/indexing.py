@@ -7,6 +7,7 @@ entries but an `Indexed`: the backward pass adds into one buffer, so a loop over
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def _index_array(part: Any) -> Any:
 
 
 def _bound(x: Any) -> Any:
-    return x if x is None or type(x) is int else x.__index__()
+    return x if x is None or type(x) is int else operator.index(x)
 
 
 def join_index(template: tuple, arrays: Any) -> tuple:

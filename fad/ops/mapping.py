@@ -6,12 +6,13 @@ import functools
 
 import numpy as np
 
-from fad.core.memory import ViewRule
+from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
+from fad.core.tracer import Tracer
+from fad.errors import MissingRuleError
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
-from fad.ops.views import Gathered
 
 
 @public(
@@ -72,30 +73,26 @@ _windows = np.lib.stride_tricks.sliding_window_view
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     """Return every window of a shape in an array: the windows' own axes stand at the end."""
     x, window = as_array(x), as_shape(window_shape)
+    if writeable and type(x) is Tracer:
+        raise MissingRuleError("sliding_window_view of a traced array is read-only: write into the array itself")
+    return _taken(x, window=window, axis=axis)
+
+
+def _all_windows(x, window, axis):
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     if len(axes) != len(window):
         raise ValueError(f"window_shape {window} must give one size for each of the axes {axes}")
-    axes, shape = tuple([normalize_axis(i, x.ndim) for i in axes]), list(x.shape)
     for i, size in zip(axes, window, strict=True):
-        shape[i] -= size - 1
-        if size < 0 or shape[i] < 1:
-            raise ValueError("window shape cannot be larger than input array shape, nor negative")
-    return _windows_of.of(x, window=window, axes=axes)
-
-
-def _gather_windows(x, window, axes):
-    for i, size in zip(axes, window, strict=True):
+        i = normalize_axis(i, x.ndim)
         n = x.shape[i] - size + 1
+        if size < 0 or n < 1:
+            raise ValueError("window shape cannot be larger than input array shape, nor negative")
         windows = x[(slice(None),) * i + (np.arange(n)[:, None] + np.arange(size),)]
         x = np.moveaxis(windows, i + 1, -1)
     return x
 
 
-_windows_of = Gathered(
-    _gather_windows,
-    lambda x, window, axes: _windows(x, window, axes),
-    ViewRule(lambda x, y, params: True, None, False),  # read-only
-)
+_taken = Taken(_all_windows, lambda x, window, axis: _windows(x, window, axis))
 
 
 @public(

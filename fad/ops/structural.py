@@ -13,11 +13,11 @@ import numpy as np
 from fad.backends import is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import ViewRule, is_array, layout, shares, snapshot
+from fad.core.memory import ViewRule, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, strong
+from fad.core.tracer import Tracer, bind, strong, tracer
 from fad.errors import ComplexGradientError, MissingRuleError
 
 
@@ -98,9 +98,9 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     shape = _shape(a, as_shape(newshape if shape is None else shape))
     if order == "K":
         raise ValueError("order 'K' is not permitted for reshaping")
-    if _memory_order(order, a) == "F":
-        return bind(reshape_p, a.T, shape=shape[::-1]).T
-    return bind(reshape_p, a, shape=shape)
+    order = _memory_order(order, a)
+    y = bind(reshape_p, a.T, shape=shape[::-1]).T if order == "F" else bind(reshape_p, a, shape=shape)
+    return snapshot(y) if copy and type(y) is Tracer else y
 
 
 def _memory_order(order: str, a: Any) -> str:
@@ -119,7 +119,8 @@ def _memory_order(order: str, a: Any) -> str:
 
 
 def _reshape_method(self, *shape, order="C", copy=None):
-    return reshape(self, shape[0] if len(shape) == 1 and type(shape[0]) is not int else shape, order=order)
+    shape = shape[0] if len(shape) == 1 and type(shape[0]) is not int else shape
+    return reshape(self, shape, order=order, copy=copy)
 
 
 Tracer.reshape = _reshape_method
@@ -291,7 +292,13 @@ def broadcast_to(array, shape, subok=False):
     np.broadcast_shapes(array.shape, shape)
     if array.ndim > len(shape):
         raise ValueError(f"cannot broadcast an array of shape {array.shape} to the smaller shape {shape}")
-    return array if array.shape == shape else bind(broadcast_p, array, shape=shape)
+    if array.shape != shape:
+        return bind(broadcast_p, array, shape=shape)
+    if type(array) is not Tracer or not is_array(array):
+        return array
+    y = tracer(array.value, array.trace, array.info)
+    y.memory = array, broadcast_p, {"shape": shape}, version_of(array)
+    return y
 
 
 # --- join --------------------------------------------------------------------------------------------------------

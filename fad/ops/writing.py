@@ -36,13 +36,18 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)
-    arrays = [a.copy() if type(a) is np.ndarray else a for a in arrays]
+    arrays = [_kept(a) for a in arrays]
     root, path = root_of(x), path_of(x)
     if RUNS.touched is not None:
         RUNS.touched.add(weakref.ref(root))
-    if RUNS.written is not None or not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
+    if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, _updated(root, path, template, v, arrays))
+
+
+def _kept(a: Any) -> Any:
+    """Return an index array that stays what it is, whatever the user writes into it."""
+    return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
 
 
 def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
@@ -92,7 +97,7 @@ def _as_written(v: Any, x: Tracer) -> Any:
 
 def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, name: str = "add") -> Any:
     """Write a result into a whole array, as ``out=`` and augmented assignment do, and return the array."""
-    if type(x) is not Tracer:
+    if type(x) is not Tracer or not is_array(x):
         raise TypeError("return arrays must be of ArrayType")
     shape = np.shape(value)
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
@@ -133,6 +138,11 @@ def _in_place(op: Callable, name: str) -> Callable:
     def method(self: Tracer, other: Any) -> Any:
         if not is_array(self):
             return NotImplemented
+        if name == "matmul" and (not self.ndim or np.ndim(other) < 2):
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and the second at least "
+                "two dimensions."
+            )
         value = op(self, other)
         return value if value is NotImplemented else assign(self, value, name=name)
 

@@ -19,12 +19,12 @@ from fad.core import effects
 from fad.core.buffers import PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
-from fad.core.memory import snapshot, undoing_writes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer
 from fad.errors import user_line
 from fad.transforms.check import as_value
 from fad.transforms.custom import _RULES, Call, _batched
+from fad.transforms.handles import Roots
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
@@ -113,6 +113,9 @@ class BodyTrace(RecordTrace):
     def any_of(self, x: Tracer) -> bool:
         return False  # the values of a first step say nothing about the others
 
+    def give_back(self, x: Tracer) -> None:
+        """Leave an array from outside that a body wrote into without telling dead: its use is an error."""
+
     def stop(self, x: Tracer) -> Any:
         return self.process(stopped_p, (x,), {})
 
@@ -177,20 +180,24 @@ def record_body(fun: Callable, examples: list) -> Body:
     Raises Unrecordable if the body's program depends on values, or if it writes to state outside.
     """
     trace = BodyTrace()
+    outside = Roots(fun)
     with np.errstate(all="ignore"), recording_by(trace):
         try:
             given = [trace.new(x) for x in examples]
-            numbers = [x.info for x in given]  # before the body writes into its arguments
+            numbers = [x.info for x in given]  # the body may write into its arguments
             with effects.recording() as log:
-                with undoing_writes(given) as outside:
-                    outs, out_tree = tree.flatten(fun(*given))
-                    outs = [snapshot(y) if type(y) is Tracer else y for y in outs]
-            if log.restore() or outside:
+                outs, out_tree = tree.flatten(fun(*given))
+            if log.restore():
                 raise Unrecordable(trace, "its steps change state outside of it")
+            if outside.undo():
+                raise Unrecordable(trace, "its steps write into an array outside of it: carry the array")
             if not all(type(y) is Tracer or is_traceable(y) for y in outs):
                 raise Unrecordable(trace, "it returns what is no array")
             outputs = [_output(trace, y) for y in outs]
             captured = trace.from_outside()
+        except BaseException:
+            outside.undo()
+            raise
         finally:
             trace.finish()
     inputs = [*[n for _, n in trace.captured], *numbers]

@@ -16,10 +16,11 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import finding_writes, snapshot
+from fad.core.memory import snapshot
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.transforms.handles import Handles
 from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
@@ -102,22 +103,15 @@ def _run(flat: Callable, xs: list, fun: Callable, captured: list) -> list:
 def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), trace.watch.mark()
-    xs = trace.keep(xs, [-1] * len(xs))
+    xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
     earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
+    handles = Handles(fun)
     given = list(map(_handle, xs))
-    with effects.recording() as log, finding_writes() as outside:
-        ys = [_handle(y) for y in flat(given)]
-    if any(type(x) is Tracer and x.memory is not None for x in given):
-        raise ItemAssignmentError(
-            "a function under checkpoint changed its argument in place, and it runs again in the backward pass: write "
-            "into a copy, x = x.copy(), and return it"
-        )
-    if outside:
-        x = outside[0]
-        raise ItemAssignmentError(
-            f"a function under checkpoint wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and "
-            "it runs again in the backward pass: make the array in the function, and return it"
-        )
+    with effects.recording() as log:
+        ys = flat(given)
+    _refuse_writes(given)
+    if handles.written():
+        raise _changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -127,7 +121,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     before = [_sample(ys[i]) for i in mine]
 
     def again():
-        with effects.replaying(log), earlier.restored(), Running(fun):
+        with effects.replaying(log), earlier.restored(), handles.restored(), Running(fun):
             ys = flat(list(map(_handle, xs)))
         if len(ys) != len(out) or not all(map(_agree, before, [_sample(ys[i]) for i in mine])):
             raise ImpureFunctionError(
@@ -146,6 +140,17 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
 def _handle(x: Any) -> Any:
     """Return a handle of the function's own on an argument: what it writes there is not seen outside."""
     return snapshot(x) if type(x) is Tracer else x
+
+
+def _refuse_writes(given: list) -> None:
+    if any(type(x) is Tracer and x.memory is not None for x in given):
+        raise _changed("its argument", "write into a copy, x = x.copy(), and return it")
+
+
+def _changed(what: str, instead: str) -> ItemAssignmentError:
+    return ItemAssignmentError(
+        f"a function under checkpoint changed {what} in place, and it runs again in the backward pass: {instead}"
+    )
 
 
 def _sample(y: Any) -> Any:
@@ -170,21 +175,23 @@ def _agree(a: Any, b: Any) -> bool:
 def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, captured: list) -> list:
     """Relieve a trace below vmap: run on the lanes' values there, waking the finished vmap for the second run."""
     flags: list = [None]
+    mine = [_mine(x, trace) for x in xs]
 
     def below(values):
         was, trace.dead = trace.dead, False
         try:
-            lanes = [tracer(v, trace, None) if _mine(x, trace) else x for v, x in zip(values, xs, strict=True)]
+            lanes = [tracer(v, trace, None) if m else v for v, m in zip(values, mine, strict=True)]
             ys = flat(lanes)
         finally:
             trace.dead = was
+        _refuse_writes([x for x, m in zip(lanes, mine, strict=True) if m])
         flags[0] = [_mine(y, trace) for y in ys]
         return [trace.lower(y) for y in ys]
 
-    values = [trace.lower(x) for x in xs]
+    values = [trace.lower(up_to_date(x)) if m else x for x, m in zip(xs, mine, strict=True)]
     ys = _run(below, values, fun, [trace.lower(x) for x in captured])
     return [tracer(y, trace, None) if b else y for y, b in zip(ys, flags[0], strict=True)]
 
 
 def _mine(x: Any, trace: Trace) -> bool:
-    return type(x) is Tracer and x.trace is trace
+    return type(x) is Tracer and up_to_date(x).trace is trace

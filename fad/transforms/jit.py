@@ -27,7 +27,7 @@ from fad.compile.lowering import load_compiler
 from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.memory import copy_layout, snapshot
+from fad.core.memory import RUNS, copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
@@ -382,6 +382,8 @@ def _own(x: Any) -> Any:
 
 
 def _closes_over_tracer(fun: Callable) -> bool:
+    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+        return True
     for cell in getattr(fun, "__closure__", None) or ():
         try:
             value = cell.cell_contents

@@ -57,7 +57,9 @@ class Recorder(Trace):
         self.watch: Any = None
 
     def finish(self) -> None:
-        super().finish()
+        if self.adopted:
+            super().finish()
+        self.dead = True
         self.tape = _Dead(type(self))
 
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------

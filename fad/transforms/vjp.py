@@ -20,7 +20,7 @@ from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.memory import fresh, refresh, version_of
 from fad.core.tracer import Tracer, tracer
-from fad.errors import PullbackConsumedError
+from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
@@ -264,6 +264,11 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
         if g is not None:
             accumulate(cts, own, y.info, g)
     trace.sweep(tape, cts, own, end, keep=False)
+    if isinstance(trace, WritingVJPTrace) and any(g is not None for g in cts[i + n : end]):
+        raise ImpureFunctionError(
+            "a function under checkpoint reads an array that was written after its call, and it runs again in the "
+            "backward pass: pass the array as an argument"
+        )
     del tape[end:], cts[end:], own[end:]
 
 

@@ -72,7 +72,7 @@ class BatchTrace(Trace):
         if path and not shares(place, root.value):
             return False
         place = place[(slice(None), *template)]
-        place[...] = _behind_batch(value, place.ndim) if mine else value
+        place[...] = _behind_batch(value, place) if mine else value
         memory.version += 1
         return True
 
@@ -377,11 +377,14 @@ def _copy(root: Tracer) -> None:
     root.value = copy_layout(root.value)
 
 
-def _behind_batch(x: Any, ndim: int) -> Any:
+def _behind_batch(x: Any, place: Any) -> Any:
     """Give a batched value the rank of the place that it is written to: unit axes stand behind the batch axis."""
-    while x.ndim > ndim:
+    given = x.shape[1:]
+    while x.ndim > place.ndim and x.shape[1] == 1:
         x = x[:, 0]
-    return x.reshape(x.shape[:1] + (1,) * (ndim - x.ndim) + x.shape[1:])
+    if x.ndim > place.ndim:
+        raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
+    return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
 class _Unmapped:
     """An output that no mapped argument reaches: one value for all lanes."""
 

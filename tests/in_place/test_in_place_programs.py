@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from in_place.corners import CORNERS
 from in_place.programs import PROGRAMS
 
 import fad
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
 EYE = np.eye(4)
-EVERY = pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+EVERY = pytest.mark.parametrize("f", PROGRAMS + CORNERS, ids=lambda f: f.__name__)
 
 
 def differences(f, x, h=1e-5):
