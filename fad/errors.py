@@ -165,12 +165,14 @@ class TracerConversionError(FadError, TypeError):
     Wrong::
 
         fad.grad(lambda x: math.sin(x))(1.0)
-        fad.grad(lambda x: np.sum(np.array([x, x])))(1.0)
+        fad.grad(lambda x: np.sum(fill(table, x)))(1.0)     # where fill does table[0] = x
 
     Right::
 
         fad.grad(lambda x: np.sin(x))(1.0)
-        fad.grad(lambda x: np.sum(np.stack([x, x])))(1.0)
+        fad.grad(lambda x: np.sum(fill(np.array(table), x)))(1.0)
+
+    An array that NumPy's functions make in the function takes traced values; one from outside is a plain array.
 
     For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
     """
@@ -179,15 +181,20 @@ class TracerConversionError(FadError, TypeError):
 
 
 class ItemAssignmentError(FadError, TypeError):
-    """``x[i] = v`` was written for a traced array; traced values are never changed in place.
+    """A traced value was written into an array of integers, or code that runs again wrote into what is not its own.
+
+    An array of integers would round the value, and a rounded value has no derivative. A function under ``checkpoint``
+    runs again in the backward pass, so it may write into copies of its arguments and into arrays that it makes.
 
     Wrong::
 
-        x[0] = 1.0
+        y = np.zeros(3, int)
+        y[0] = x[0]
 
     Right::
 
-        x = x.at[0].set(1.0)
+        y = np.zeros(3)
+        y[0] = x[0]
     """
 
 

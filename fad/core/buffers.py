@@ -21,6 +21,7 @@ from fad.core.memory import (
     fresh,
     refresh,
     root_of,
+    snapshot,
     version_of,
 )
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
@@ -183,6 +184,8 @@ def buffer(a: np.ndarray) -> Tracer:
 
 def borrowed(x: Any) -> Any:
     """Return a handle on an array that a function was given, if arrays may be written in it: it is a value there."""
+    if type(x) is Tracer:
+        return snapshot(x)
     if type(x) is not np.ndarray or not RUNS.buffers or x.dtype.kind not in "fcbiu":
         return x
     handle = buffer(x)

@@ -168,7 +168,8 @@ def _stored(at: Step) -> str:
     name, _, index = at.text.partition("[")
     method = {"+": "add", "*": "multiply"}.get(at.operator, "set")
     return (
-        f"Write {name} = fad.numpy.at({name})[{index}.{method}(x) for {at.text} {at.operator}= x, "
+        f"Make the array in the function, by the NumPy that its module imports ({name} = np.array({name})), "
+        f"or write {name} = fad.numpy.at({name})[{index}.{method}(x) for {at.text} {at.operator}= x, "
         "or collect the parts in a list and np.stack or np.concatenate them"
     )
 

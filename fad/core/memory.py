@@ -22,6 +22,7 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
+    touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
 
 
 RUNS = _Runs()
@@ -145,10 +146,31 @@ def rewritten(root: Any, new: Any) -> None:
     root.memory.version += 1
     root.memory.private = False
     root.trace.note_writes()
+    if RUNS.touched is not None:
+        RUNS.touched.add(weakref.ref(root))
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
     point(root, new)
+
+
+class finding_writes:
+    """Find the arrays that code wrote into and that outlive it."""
+
+    __slots__ = ("around", "found")
+
+    def __enter__(self) -> list:
+        self.around, RUNS.touched = RUNS.touched, set()
+        self.found: list = []
+        return self.found
+
+    def __exit__(self, *_: Any) -> None:
+        touched: Any = RUNS.touched
+        RUNS.touched = self.around
+        if touched:
+            self.found += [x for x in [reference() for reference in touched] if x is not None]
+            if self.around is not None:
+                self.around |= touched
 
 
 def own_memory(root: Any, copy: Callable) -> Any:

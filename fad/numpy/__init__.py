@@ -2,7 +2,7 @@
 
 Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster door, for it
 needs no dispatch (``fnp.sin`` *is* the operation), and the one that always works, for NumPy does not always dispatch:
-``fnp.array([x, 1.0])``, ``fnp.full(3, x)``, ``fnp.take(table, i)`` with a plain table and a traced ``i``.
+``fnp.take(table, i)`` with a plain table and a traced ``i``, ``fnp.array([x, 1.0])`` where no transform runs.
 
 Functions that need no rule (dtypes, constants, ``zeros``, ``eye`` …) are NumPy's own. Beyond NumPy's names there are
 ``at``, to update a copy of an array, and ``top_k``, the largest elements and their places; ``put_along_axis`` returns

@@ -397,7 +397,7 @@ index_add_p = add_p
 
 
 class At:
-    """``x.at[i]``: what gives a changed copy of an array, since traced arrays are never changed in place."""
+    """``x.at[i]``: what gives a changed copy of an array, and leaves the array as it is."""
 
     __slots__ = ("_x",)
 

@@ -42,12 +42,12 @@ _BYTES = "bytes carry no derivative; take fad.stop_gradient(x), or return x from
 
 # method -> why traced arrays do not have it, and what to write instead
 METHOD_REASONS = {
-    "resize": "it works in place; write x = np.resize(x, shape)",
-    "setfield": "it works in place; write x = x.at[i].set(v)",
+    "resize": "it changes the size of memory in place; write x = np.resize(x, shape)",
+    "setfield": "it writes bytes; write x[i] = v",
     "getfield": _MEMORY + "; write x.astype(dtype), x.real or x.imag",
-    "itemset": "it works in place; write x = x.at[i].set(v)",
+    "itemset": "NumPy has given it up; write x[i] = v",
     "newbyteorder": _MEMORY + "; change the byte order of the array that you differentiate by",
-    "setflags": _MEMORY + ", and traced arrays are never changed",
+    "setflags": _MEMORY + "; take a copy, x.copy(), of what is not to be changed",
     "byteswap": _MEMORY + "; swap the bytes of the array that you differentiate by",
     **dict.fromkeys(("tobytes", "tostring", "tofile", "dump", "dumps"), _BYTES),
     "__dlpack__": "another library would get the numbers without their derivative; hand it fad.stop_gradient(x)",

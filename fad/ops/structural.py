@@ -131,7 +131,11 @@ def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
     order = _memory_order(order, a)
-    return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
+    y = reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
+    flags = getattr(layout(a), "flags", None)
+    if type(y) is Tracer and flags is not None and not (flags.c_contiguous if order == "C" else flags.f_contiguous):
+        return snapshot(y)  # a vector is a view where its elements lie side by side; a reshaped array needs equal steps
+    return y
 
 
 Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import operator
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.backends import like
-from fad.core.memory import is_array, layout, path_of, refresh, rewritten, root_of, snapshot
+from fad.core.memory import RUNS, is_array, layout, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
 from fad.errors import ItemAssignmentError
@@ -45,6 +46,8 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     v = _as_written(v, x)
     arrays = [_kept(a) for a in arrays]
     root, path = root_of(x), path_of(x)
+    if RUNS.touched is not None:
+        RUNS.touched.add(weakref.ref(root))
     if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, _updated(root, path, template, v, arrays))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core import buffers
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, stop_gradient, youngest
 from fad.errors import CustomRuleError
@@ -78,12 +79,12 @@ def host_function(name: str, fun: Callable) -> HostCall:
 
 def needs_host_call(operands: Any) -> bool:
     """Whether ``jit`` or ``vmap`` hold the operands, beneath the derivatives that are being taken."""
-    return any(type(x) is Tracer for x in tree.leaves(stop_gradient(operands)))
+    return any(type(buffers.plain(x)) is Tracer for x in tree.leaves(stop_gradient(operands)))
 
 
 def plain(x: Any) -> Any:
     """Return what a solver may see of a function's result: the numbers, without derivatives."""
-    x = stop_gradient(x)
+    x = buffers.plain(stop_gradient(x))
     if type(x) is Tracer:
         raise CustomRuleError(
             "a function given to a solver uses a mapped or compiled value in a place where fad does not find it (an "

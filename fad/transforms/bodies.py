@@ -16,6 +16,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
+from fad.core.buffers import PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
@@ -156,7 +157,7 @@ def can_record(leaves: list) -> bool:
 
 def _known(x: Any) -> bool:
     while type(x) is Tracer:
-        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, *_LANES)):
+        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)):
             return False
         x = x.value
     return is_traceable(x)

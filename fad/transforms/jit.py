@@ -27,7 +27,7 @@ from fad.compile.lowering import load_compiler
 from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.memory import RUNS
+from fad.core.memory import RUNS, copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
@@ -314,7 +314,9 @@ class _Call:
             self.jitted._quick[quick] = path
 
     def eager(self) -> Any:
-        args, kwargs = tree.unflatten(self.in_tree, self.leaves)
+        """Run the function without jit, on values of its own: what it writes into its arguments is not seen outside."""
+        leaves = [_own(x) if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
+        args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, entered: Any = ()) -> Any:
@@ -371,6 +373,12 @@ class _Call:
                 PathLimitWarning,
                 stacklevel=6,
             )
+
+
+def _own(x: Any) -> Any:
+    if type(x) is Tracer:
+        return snapshot(x)
+    return copy_layout(x) if type(x) is np.ndarray else x
 
 
 def _closes_over_tracer(fun: Callable) -> bool:

@@ -22,10 +22,10 @@ from fad.backends import host, made_like
 from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
-from fad.core.memory import RUNS, copy_layout, fresh, own_memory, rewritten, shares
+from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
-from fad.errors import BatchedValueError, BatchingError, LoopFallbackWarning
+from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
 
 _warned: set[str] = set()
@@ -327,6 +327,18 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
 
     Returns the output leaves, lanes in front, and their structure; or ``(split, None)`` if the lanes disagreed.
     """
+    with finding_writes() as outside:
+        outs, out_tree = _run_once(fun, in_tree, leaves, flags, size, path, on_branch)
+    if outside and (path or isinstance(outs, _Split)):
+        x = outside[0]
+        raise ItemAssignmentError(
+            f"a function under vmap wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and runs "
+            "several times since the lanes take different paths: make the array in the function, and return it"
+        )
+    return outs, out_tree
+
+
+def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     trace = BatchTrace(size, path, on_branch)
     running = Running(fun)
     running.__enter__()
@@ -343,10 +355,11 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             trace.taken = 0
             out = fun(*args, **kwargs)
         ys, out_tree = tree.flatten(out)
-        ys = [finished(y) for y in ys]
+        ys = [snapshot(y) if type(y) is Tracer else y for y in map(finished, ys)]
     except _Split as split:
         if split.trace is not trace:
             raise
+        split.__traceback__ = None  # it holds on to what the function made
         return split, None
     except Exception as error:
         trace.clarify(error)
