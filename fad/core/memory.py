@@ -46,6 +46,7 @@ class ViewRule(NamedTuple):
 
 
 # The slot `memory` of a tracer holds None, a `Memory`, or for a view (parent, operation, parameters, version of root).
+# The parameters of ``x[index]`` by slices and integers are the bare index: loops take many.
 
 
 def root_of(x: Any) -> Any:
@@ -65,9 +66,15 @@ def path_of(x: Any) -> list:
     """Return the steps (operation, parameters) that lead from the root to a view."""
     steps = []
     while type(x.memory) is tuple:
-        steps.append(x.memory[1:3])
+        _, prim, params, _ = x.memory
+        steps.append((prim, named(params)))
         x = x.memory[0]
     return steps[::-1]
+
+
+def named(params: Any) -> dict:
+    """Return the parameters of a view as keyword arguments."""
+    return {"template": params} if type(params) is tuple else params
 
 
 def refresh(x: Any) -> None:
@@ -85,7 +92,7 @@ def refresh(x: Any) -> None:
     for view in reversed(stale):
         parent, prim, params, then = view.memory
         if then != version:
-            point(view, prim(parent, **params))
+            point(view, prim(parent, **named(params)))
             view.memory = parent, prim, params, version
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.memory import is_array, layout, path_of, refresh, rewritten, root_of, snapshot
+from fad.core.memory import is_array, layout, named, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
 from fad.errors import ItemAssignmentError
@@ -57,7 +57,7 @@ def _is_that_place(x: Tracer, template: tuple, v: Any) -> bool:
     if type(v) is not Tracer or type(v.memory) is not tuple or ARRAY in template:
         return False
     parent, _, params, _ = v.memory
-    if parent is x and params.get("template") == template:
+    if parent is x and named(params).get("template") == template:
         refresh(v)
         return True
     return v is x and template == (Ellipsis,)

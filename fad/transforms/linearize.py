@@ -124,8 +124,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     xs = own(given)
     trace = LinearTrace()
     trace.records += [None] * len(xs)
-    tracers = [tracer(x, trace, i) for i, x in enumerate(xs)]
-    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
+
+    def arguments() -> Any:
+        return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)])
+
+    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
     values = [settled(trace.lower(y), derivative=False) for y in ys]

@@ -174,10 +174,6 @@ def copied(x: Any) -> Any:
     return x.copy(order="K") if type(x) is np.ndarray else x
 
 
-def _as_it_is(x: np.ndarray) -> np.ndarray:
-    return x
-
-
 class Earlier:
     """Arrays from outside that a function reads, as they were when it ran: it is to run on the same values again."""
 
@@ -211,33 +207,43 @@ class Earlier:
 class Watch:
     """What one reverse trace keeps of plain arrays: copies of constants, and its inputs with their fingerprints."""
 
-    __slots__ = ("mode", "snapshots", "take", "inputs")
+    __slots__ = ("mode", "snapshots", "inputs")
 
     def __init__(self, primals: list):
         self.mode = config.check_mutation.get()
-        self.snapshots = snapshots()
-        self.take = self.snapshots.take if self.mode != "off" else _as_it_is
+        self.snapshots: Snapshots | None = None
         self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
 
+    def take(self, x: np.ndarray) -> np.ndarray:
+        """Return what a constant holds now as an array that nobody writes into."""
+        store = self.snapshots
+        if store is None:
+            if self.mode == "off":
+                return x
+            store = self.snapshots = snapshots()
+        return store.take(x)
+
     def mark(self) -> int:
-        return len(self.snapshots.kept)
+        return 0 if self.snapshots is None else len(self.snapshots.kept)
 
     def release(self, mark: int) -> None:
         """Forget the copies made since a mark: the records that had them are gone."""
         store = self.snapshots
-        while store is not recording.get() and len(store.kept) > mark:
+        while store is not None and store is not recording.get() and len(store.kept) > mark:
             _, (copy, _) = store.kept.popitem()
             store.room += copy.nbytes if store.own.pop(id(copy), None) is not None else 0
 
     def finish(self) -> None:
         """Let go of the copies that no record has: the function has returned."""
-        if self.snapshots is not recording.get():
-            self.snapshots.kept.clear()
-            self.snapshots.own.clear()
+        store = self.snapshots
+        if store is not None and store is not recording.get():
+            store.kept.clear()
+            store.own.clear()
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""
-        self.snapshots.check()
+        if self.snapshots is not None:
+            self.snapshots.check()
         for x, before in self.inputs:
             if fingerprint(x, self.mode) != before and _is_kept(x, tape):
                 raise _error(x, "the call of the transform")

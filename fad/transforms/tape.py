@@ -225,7 +225,7 @@ class Recorder(Trace):
         out.value = y
         out.trace = self
         out.info = len(tape)
-        out.memory = (x, prim, {"template": index}, 0) if type(y) is np.ndarray else None
+        out.memory = (x, prim, index, 0) if type(y) is np.ndarray else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 

@@ -84,7 +84,7 @@ class WritingVJPTrace(VJPTrace):
             return x.trace.index(prim, x, index)
         out = VJPTrace.index(self, prim, x, index)
         if type(out.memory) is tuple:
-            out.memory = x, prim, {"template": index}, version_of(x)
+            out.memory = x, prim, index, version_of(x)
         return out
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -337,10 +337,12 @@ class Tape:
         self.records = records
         self.in_tree = in_tree
         self.leaves = leaves
-        tracers = [tracer(x, trace, i) for i, x in enumerate(leaves)]
         records.extend([None] * len(leaves))
-        args = tree.unflatten(in_tree, tracers)
-        self.outputs, self.out_tree, self.aux = run(fun, trace, args, has_aux)
+
+        def arguments() -> Any:
+            return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
+
+        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux)
         self.watch.finish()
 
     def values(self) -> list:
