@@ -107,7 +107,7 @@ def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
 def _ones(t: Any) -> Any:
     if t is None:
         return None
-    return t.ones()() if type(t) is Masked else np.ones_like(t)
+    return np.broadcast_to(t.live, t.value.shape).astype(t.value.dtype) if type(t) is Masked else np.ones_like(t)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:

@@ -10,6 +10,7 @@ before use: a change is an error then.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -74,14 +75,17 @@ class Snapshots:
         An id may be used again, for another array. That does no harm, since the contents decide.
         """
         found = self.kept.get(id(x))
-        if found is not None:
-            copy, before = found
-            if copy.shape == x.shape and copy.dtype is x.dtype and _holds(x, copy, before):
-                return copy
         if x.nbytes <= FEW_BYTES:
+            now = x.tobytes()
+            if found is not None and found[1] == now and found[0].shape == x.shape and found[0].dtype is x.dtype:
+                return found[0]
             copy = _compact(x)
-            self.kept[id(x)] = copy, x.tobytes()
+            self.kept[id(x)] = copy, now
             return copy
+        if found is not None:
+            copy = found[0]
+            if copy.shape == x.shape and copy.dtype is x.dtype and equal(x, copy):
+                return copy
         return self._take_large(x)
 
     def _take_large(self, x: np.ndarray) -> np.ndarray:
@@ -129,14 +133,19 @@ def _compact(x: np.ndarray) -> np.ndarray:
     return np.broadcast_to(part.copy(), x.shape)
 
 
-def _holds(x: np.ndarray, copy: np.ndarray, before: bytes | None) -> bool:
-    return x.tobytes() == before if before is not None else equal(x, copy)
+try:
+    _compare: Any = ctypes.CDLL(None).memcmp
+    _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+except (AttributeError, OSError, TypeError):  # a system whose C library has no such name
+    _compare = None
 
 
 def equal(x: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether arrays of one shape and dtype hold the same bits."""
     if x.nbytes <= FEW_BYTES:
         return x.tobytes() == y.tobytes()
+    if _compare is not None and x.flags.forc and x.strides == y.strides:
+        return not _compare(x.ctypes.data, y.ctypes.data, x.nbytes)
     bits = _BITS.get(x.itemsize)
     return bool((x.view(bits) == y.view(bits)).all()) if bits else x.tobytes() == y.tobytes()
 
