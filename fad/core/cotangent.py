@@ -206,13 +206,14 @@ class Indexed:
             return Masked(self.dense(), lambda: self.add(self.shape, self.dtype, ones()) != 0, clean=True)
         value = self.dense()
         places = [index for index, _ in self.entries]
-        masked = Masked(value, lambda: _touched(value, places), clean=True)
+        shape = value.shape
+        masked = Masked(value, lambda: _touched(shape, places), clean=True)
         masked.places = places
         return masked
 
 
-def _touched(value: Any, places: list) -> Any:
-    live = np.zeros_like(value, dtype=bool)
+def _touched(shape: tuple, places: list) -> Any:
+    live = np.zeros(shape, dtype=bool)
     for index in places:
         live[index] = True
     return live
@@ -231,10 +232,11 @@ _BASIC = {int, slice, type(None), type(Ellipsis)}
 
 def is_basic(index: Any) -> bool:
     """Tell whether an index selects every element at most once, by slices and integers alone."""
-    for part in _parts(index):
-        if type(part) not in _BASIC and not isinstance(part, np.integer):
-            return False
-    return True
+    if type(index) is tuple and len(index) == 1:
+        index = index[0]
+    if type(index) is not tuple:
+        return type(index) in _BASIC or isinstance(index, np.integer)
+    return all(type(part) in _BASIC or isinstance(part, np.integer) for part in index)
 
 
 def densify(ct: Any) -> Any:

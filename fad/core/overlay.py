@@ -132,19 +132,21 @@ _swapped: dict[int, list] = {}  # id of a module's dictionary -> [dictionary, na
 
 
 class Running:
-    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it."""
+    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
-    __slots__ = ("spaces", "function")
+    It runs from the making of this on; ``with`` ends it.
+    """
+
+    __slots__ = ("spaces",)
 
     def __init__(self, function: Callable):
-        self.function = function
-
-    def __enter__(self) -> Running:
         self.spaces: tuple = ()
-        found = spaces_of(self.function)
+        found = spaces_of(function)
         RUNS.depth += 1
         if found:
             self._overlay(found)
+
+    def __enter__(self) -> Running:
         return self
 
     def _overlay(self, spaces: tuple) -> None:

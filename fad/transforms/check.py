@@ -152,7 +152,6 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
     """
     aux = None
     running = Running(fun)
-    running.__enter__()
     try:
         try:
             out = fun(*arguments())

@@ -75,17 +75,15 @@ class Snapshots:
         An id may be used again, for another array. That does no harm, since the contents decide.
         """
         found = self.kept.get(id(x))
-        if x.nbytes <= FEW_BYTES:
-            now = x.tobytes()
-            if found is not None and found[1] == now and found[0].shape == x.shape and found[0].dtype is x.dtype:
-                return found[0]
-            copy = _compact(x)
-            self.kept[id(x)] = copy, now
-            return copy
         if found is not None:
-            copy = found[0]
-            if copy.shape == x.shape and copy.dtype is x.dtype and equal(x, copy):
-                return copy
+            copy, before = found
+            if copy.shape == x.shape and copy.dtype is x.dtype:
+                if x.tobytes() == before if before is not None else equal(x, copy):
+                    return copy
+        if x.nbytes <= FEW_BYTES:
+            copy = _compact(x)
+            self.kept[id(x)] = copy, x.tobytes()
+            return copy
         return self._take_large(x)
 
     def _take_large(self, x: np.ndarray) -> np.ndarray:

@@ -108,7 +108,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     With `keep` false each record is dropped as soon as it has been used.
     """
     ndarray = np.ndarray
-    quiet = False  # whether NumPy's warnings are off, as they are while cotangents are masked
+    masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
     errors: Any = None
     try:
         for i in range(len(tape) - 1, stop - 1, -1):
@@ -121,9 +121,9 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             kind = record[0]
             if kind >= MULTI:
                 x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
-                if quiet:
+                if masked:
                     errors.__exit__(None, None, None)
-                    quiet = False
+                    masked = False
                 if kind == WRITE:
                     sweep_write(record, i, cts, own)
                 elif kind == RERUN:
@@ -134,16 +134,17 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             if g is None:
                 continue
             cts[i] = None
-            if type(g) is Indexed:
-                g = g.gathered()
-            masked = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and "moves" in record[2].extra))
-            if masked is not quiet:
-                if masked:
-                    errors = np.errstate(all="ignore")  # an infinite partial may meet what was not selected
-                    errors.__enter__()
-                else:
-                    errors.__exit__(None, None, None)
-                quiet = masked
+            if masked or type(g) is not ndarray:
+                if type(g) is Indexed:
+                    g = g.gathered()
+                now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and "moves" in record[2].extra))
+                if now is not masked:
+                    masked = now
+                    if now:
+                        errors = np.errstate(all="ignore")  # an infinite partial may meet what was not selected
+                        errors.__enter__()
+                    else:
+                        errors.__exit__(None, None, None)
             if kind == BOTH:
                 _, j, k, px, py, z, x, y, to_x, to_y = record
                 if masked:
@@ -206,7 +207,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             else:
                 accumulate(cts, own, j, c)
     finally:
-        if quiet:
+        if masked:
             errors.__exit__(None, None, None)
 
 
@@ -344,11 +345,11 @@ class Tape:
 
     __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
 
-    def __init__(self, fun: Callable, primals: tuple, in_tree: Any, leaves: list, has_aux: bool):
+    def __init__(self, fun: Callable, in_tree: Any, leaves: list, has_aux: bool, own: bool = False):
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
-        trace.watch = self.watch = Watch(leaves)
+        trace.watch = self.watch = Watch([] if own else leaves)
         records = trace.tape
         self.records = records
         self.in_tree = in_tree
@@ -437,9 +438,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     leaves, in_tree = tree.flatten(primals)
     leaves = [as_primal(x, "a primal of vjp") for x in leaves]
     owned = own(leaves)
-    tape = Tape(fun, primals, in_tree, owned, has_aux)
+    tape = Tape(fun, in_tree, owned, has_aux, own=True)
     check_own(owned, leaves)
-    tape.watch.inputs.clear()  # they are copies
     values = tape.values()
 
     def vjp_fn(ct: Any) -> tuple:
