@@ -25,6 +25,7 @@ FEW_BYTES = 4096  # bytes up to which an array is copied whole: quicker than to 
 _SAMPLES = 32
 _ROOM = 1 << 30  # bytes of large arrays that one tape or recording copies
 _PIECE = 1 << 18
+_MEDIUM = 1 << 20  # bytes up to which a copy lies in a bytearray, which compares quickest
 _BITS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
@@ -64,7 +65,7 @@ class Snapshots:
     __slots__ = ("kept", "own", "room", "loose")
 
     def __init__(self) -> None:
-        self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are few
+        self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are not many
         self.own: dict[int, np.ndarray] = {}  # large copies, by their ids
         self.room = _ROOM
         self.loose: dict[int, tuple] = {}  # arrays that are too large to be copied, with their checksums and places
@@ -77,9 +78,8 @@ class Snapshots:
         found = self.kept.get(id(x))
         if found is not None:
             copy, before = found
-            if copy.shape == x.shape and copy.dtype is x.dtype:
-                if x.tobytes() == before if before is not None else equal(x, copy):
-                    return copy
+            if copy.shape == x.shape and copy.dtype is x.dtype and _holds(x, copy, before):
+                return copy
         if x.nbytes <= FEW_BYTES:
             copy = _compact(x)
             self.kept[id(x)] = copy, x.tobytes()
@@ -98,8 +98,8 @@ class Snapshots:
             self.loose[id(x)] = x, checksum(x), user_place()
             return x
         self.room -= x.nbytes
-        copy = _compact(x)
-        self.kept[id(x)] = copy, None
+        copy, raw = _contiguous(x) if x.nbytes <= _MEDIUM and x.flags.forc else (_compact(x), None)
+        self.kept[id(x)] = copy, raw
         self.own[id(copy)] = copy
         return copy
 
@@ -129,6 +129,21 @@ def _compact(x: np.ndarray) -> np.ndarray:
         return x.copy(order="K")
     part = x[tuple([slice(0, 1) if step == 0 else slice(None) for step in x.strides])]
     return np.broadcast_to(part.copy(), x.shape)
+
+
+def _contiguous(x: np.ndarray) -> tuple[np.ndarray, bytearray | None]:
+    """Return a copy of an array without gaps, and the bytes that it lies in."""
+    if x.dtype.kind not in "fcbiu":
+        return _compact(x), None
+    order: Any = "C" if x.flags.c_contiguous else "F"
+    raw = bytearray(x.data if order == "C" else x.T.data)
+    return np.ndarray(x.shape, x.dtype, raw, order=order), raw
+
+
+def _holds(x: np.ndarray, copy: np.ndarray, before: Any) -> bool:
+    if type(before) is bytearray:
+        return x.strides == copy.strides and before == (x.data if x.flags.c_contiguous else x.T.data)
+    return equal(x, copy) if before is None else x.tobytes() == before
 
 
 try:
