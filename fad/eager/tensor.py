@@ -57,7 +57,7 @@ class Tensor:
     def __init__(self, value: Any = (), node: Any = None):
         self.value = value
         self.node = node
-        if value.__class__ in _SPECIAL:
+        if type(value) in _SPECIAL:
             self._fill(value, node)
 
     def _fill(self, value: Any, node: Any) -> None:
