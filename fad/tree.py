@@ -29,6 +29,7 @@ def __dir__() -> list[str]:
 
 _NAMESPACE = "fad"
 _LEAF = optree.tree_structure(cast(Any, 0))
+_ONE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function of one array
 # Types that are a leaf beyond doubt: no need to ask optree. The tracer adds itself.
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
@@ -47,6 +48,8 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     """
     if type(tree) in _BARE and is_leaf is None:
         return [tree], _LEAF
+    if type(tree) is tuple and len(tree) == 1 and type(tree[0]) in _BARE and is_leaf is None:
+        return [tree[0]], _ONE
     leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=_NAMESPACE)
     return leaves, treedef
 
@@ -59,6 +62,9 @@ def unflatten(treedef: Any, leaves: Any) -> PyTree:
     """
     if treedef is _LEAF:
         return next(iter(leaves))
+    if treedef is _ONE:
+        (leaf,) = leaves
+        return (leaf,)
     return optree.tree_unflatten(treedef, leaves)
 
 

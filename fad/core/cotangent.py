@@ -49,18 +49,24 @@ class Masked:
     def times(self, partial: Any, saved: tuple) -> Masked:
         """Return the product with a partial derivative, which may be anything where not live."""
         with np.errstate(all="ignore"):
-            slope = partial(*saved)
-            return slope * self if type(slope) is Selection else Masked(self.value * slope, self._live)
+            return self.quietly(partial, saved)
+
+    def quietly(self, partial: Any, saved: tuple) -> Masked:
+        """Return the product with a partial derivative; NumPy's warnings are off already, which takes time."""
+        slope = partial(*saved)
+        kind = type(slope)
+        if kind is Selection:
+            return slope * self
+        clean = self.clean and (kind is float or kind is np.float64) and slope - slope == 0.0
+        return Masked(self.value * slope, self._live, clean)
 
     def move(self, function: Any) -> Masked:
         """Apply a function that moves, drops and adds up elements: what it makes of live ones is live."""
-        ones = self.ones()
-        return Masked(function(self.dense()), lambda: function(ones()) != 0, clean=True)
+        return Masked(function(self.dense()), self.later(function), clean=True)
 
-    def ones(self) -> Any:
-        """Return what makes an array of ones where live and zeros elsewhere, without keeping the values."""
-        live, shape, dtype = self.live, self.value.shape, self.value.dtype
-        return lambda: np.broadcast_to(live, shape).astype(dtype)
+    def later(self, function: Any) -> _Later:
+        """Return the mask of what a function makes of the live elements, to be computed when it is looked at."""
+        return _Later(self._live, self.value.shape, self.value.dtype, function)
 
     def __add__(self, other: Any) -> Any:
         if type(other) is not Masked:
@@ -73,6 +79,37 @@ class Masked:
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()
+
+
+class _Later:
+    """A mask that is computed when it is first looked at: where a function makes something of the ones of another.
+
+    A chain of them is computed step by step, from its beginning; none keeps the values beside it.
+    """
+
+    __slots__ = ("mask", "shape", "dtype", "function")
+
+    def __init__(self, mask: Any, shape: tuple, dtype: Any, function: Any):
+        self.mask = mask
+        self.shape = shape
+        self.dtype = dtype
+        self.function = function
+
+    def __call__(self) -> Any:
+        waiting = [self]
+        while type(below := waiting[-1].mask) is _Later:
+            waiting.append(below)
+        for later in reversed(waiting):
+            if later.function is not None:
+                ones = np.broadcast_to(_found(later.mask), later.shape).astype(later.dtype)
+                later.mask, later.function = later.function(ones) != 0, None
+        return self.mask
+
+
+def _found(mask: Any) -> Any:
+    while callable(mask):
+        mask = mask.mask if type(mask) is _Later and mask.function is None else mask()
+    return mask
 
 
 _BITS = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
@@ -162,20 +199,22 @@ class Indexed:
 
         After slices and integers alone no mask is kept: loops over ``x[t]`` are to cost nothing more.
         """
-        if any(is_basic(index) for index, _ in self.entries):
-            return self.dense()
+        for index, _ in self.entries:
+            if is_basic(index):
+                return self.dense()
         if not self.is_plain():
             ones = lambda: [(index, np.ones_like(values)) for index, values in self.entries]
             return Masked(self.dense(), lambda: self.add(self.shape, self.dtype, ones()) != 0, clean=True)
         value = self.dense()
         places = [index for index, _ in self.entries]
-        masked = Masked(value, lambda: _touched(value, places), clean=True)
+        shape = value.shape
+        masked = Masked(value, lambda: _touched(shape, places), clean=True)
         masked.places = places
         return masked
 
 
-def _touched(value: Any, places: list) -> Any:
-    live = np.zeros_like(value, dtype=bool)
+def _touched(shape: tuple, places: list) -> Any:
+    live = np.zeros(shape, dtype=bool)
     for index in places:
         live[index] = True
     return live
@@ -189,12 +228,16 @@ def _parts(index: Any) -> tuple:
     return index if type(index) is tuple else (index,)
 
 
-_BASIC = (int, slice, type(None), type(Ellipsis))
+_BASIC = {int, slice, type(None), type(Ellipsis)}
 
 
 def is_basic(index: Any) -> bool:
     """Tell whether an index selects every element at most once, by slices and integers alone."""
-    return all(type(part) in _BASIC or issubclass(type(part), np.integer) for part in _parts(index))
+    if type(index) is tuple and len(index) == 1:
+        index = index[0]
+    if type(index) is not tuple:
+        return type(index) in _BASIC or issubclass(type(index), np.integer)
+    return all(type(part) in _BASIC or issubclass(type(part), np.integer) for part in index)
 
 
 def densify(ct: Any) -> Any:

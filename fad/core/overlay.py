@@ -140,26 +140,29 @@ _swapped: dict[int, list] = {}  # id of a module's dictionary -> [dictionary, na
 
 
 class Running:
-    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it."""
+    """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
-    __slots__ = ("spaces", "function")
+    It runs from the making of this on; ``with`` ends it.
+    """
+
+    __slots__ = ("spaces",)
 
     def __init__(self, function: Callable):
-        self.function = function
+        self.spaces: tuple = ()
+        found = spaces_of(function)
+        RUNS.depth += 1
+        if found:
+            self._overlay(found)
 
     def __enter__(self) -> Running:
-        self.spaces: tuple = ()
-        RUNS.depth += 1
-        self._overlay(spaces_of(self.function))
         return self
 
     def _overlay(self, spaces: tuple) -> None:
-        if spaces:
-            if not REPLACED:
-                _build()
-            RUNS.buffers += not self.spaces
-            self.spaces += spaces
-            _swap_in(spaces)
+        if not REPLACED:
+            _build()
+        RUNS.buffers += not self.spaces
+        self.spaces += spaces
+        _swap_in(spaces)
 
     def retry(self, error: Exception, own: Exception) -> bool:
         """Return whether a function that failed should run again with the overlay: it had not been in place.
@@ -167,7 +170,8 @@ class Running:
         `own` is fad's error, on which a library may have put another, `error`.
         """
         found = _learn(error) if isinstance(own, TracerConversionError) else ()
-        self._overlay(found)
+        if found:
+            self._overlay(found)
         return bool(found)
 
     def __exit__(self, *_: Any) -> None:
@@ -205,7 +209,9 @@ def _swap_out(spaces: tuple) -> None:
 
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
-_known: dict[types.CodeType, tuple] = {}
+_DATA = {Tracer, np.ndarray, np.float64, int, float, bool, complex, str, type(None), list, tuple, dict}
+_MOST_KNOWN = 4096
+_known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 
 
@@ -231,26 +237,46 @@ def _learn(error: BaseException) -> tuple:
 
 def spaces_of(function: Callable) -> tuple:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array."""
-    start = _innermost(function)
-    code = getattr(start, "__code__", None)
-    if code is not None and not is_machinery(code.co_filename) and not start.__closure__:
-        found = _known.get(code)
-        if found is None:
-            found = _known[code] = _look(start)
-        return found
-    return _look(function)
+    if type(function) is types.FunctionType and function.__closure__ is None:
+        parts = [function.__code__]
+        key: Any = id(parts[0])
+    else:
+        parts = _parts(function)
+        key = tuple(map(id, parts))  # code compares by contents, which takes time
+    known = _known.get(key)
+    if known is None:
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        known = _known[key] = _look(function), parts
+    return known[0]
 
 
-def _innermost(function: Any) -> Any:
-    """Return the function behind methods and decorators; what may not be looked at is left alone."""
-    while True:
-        kind = type(function)
-        if kind is types.MethodType:
-            function = function.__func__
-        elif kind is types.FunctionType and "__wrapped__" in vars(function):
-            function = function.__wrapped__
+def _parts(function: Any) -> list:
+    """Return the code, the classes and the modules that a function is made of, without the data that it holds.
+
+    Functions that call the same ones through their closures are made of the same.
+    """
+    parts: list = []
+    waiting = [function]
+    for f in waiting:
+        kind = type(f)
+        if kind is types.FunctionType:
+            parts.append(f.__code__)
+            for cell in f.__closure__ or ():
+                try:
+                    held = cell.cell_contents
+                except ValueError:  # a cell that is still empty
+                    continue
+                if type(held) not in _DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
+                    waiting.append(held)
+        elif kind is types.MethodType:
+            parts.append(type(f.__self__))
+            waiting.append(f.__func__)
+        elif kind is functools.partial:
+            waiting += [f.func, *f.args]
         else:
-            return function
+            parts.append(f if isinstance(f, (type, types.ModuleType)) else kind)
+    return parts
 
 
 def _look(function: Callable) -> tuple:

@@ -189,9 +189,10 @@ class Tracer:
     # --- NumPy's dispatch protocols -----------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        out = kwargs.get("out")
-        if out is not None and any(type(x) is Tracer for x in out):
-            return self._into(out, ufunc, method, inputs, kwargs)
+        if kwargs:
+            out = kwargs.get("out")
+            if out is not None and any(type(x) is Tracer for x in out):
+                return self._into(out, ufunc, method, inputs, kwargs)
         if method == "__call__":
             operation = UFUNCS.get(ufunc) or _load(ufunc)
             if operation is not None:

@@ -21,6 +21,7 @@ import scipy.sparse
 from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
+from fad.core.memory import snapshot
 from fad.core.tracer import Trace, Tracer, bind, outcome, tracer
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
@@ -345,7 +346,7 @@ def dependences(fun: Callable, args: tuple) -> Any:
     """
     xs, in_tree = tree.flatten(args)
     trace, tracers = _numbered(xs, lambda x: x)
-    ys, _, _ = run(fun, trace, tree.unflatten(in_tree, tracers), False)
+    ys, _, _ = run(fun, trace, lambda: tree.unflatten(in_tree, list(map(snapshot, tracers))), False)
     parts = [_sets_of(y, trace) for y in ys]
     parts = [of.nothing(y.size, trace.inputs) if s is None else s for y, s in zip(ys, parts, strict=True)]
     if not parts:

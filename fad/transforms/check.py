@@ -139,8 +139,11 @@ def finished(x: Any) -> Any:
     return as_value(x, "the output of the function")
 
 
-def _inner(x: Any, trace: Trace) -> Any:
+def _result(x: Any, trace: Trace) -> Any:
     """Return an output without the history of tensors that the function itself gave it, around a tracer of `trace`."""
+    if type(x) is Tracer and x.trace is trace and x.memory is None:
+        return x
+    x = finished(x)
     if type(x) is Tracer and x.trace is not trace and type(x.value) is Tracer and x.trace.birth < trace.birth:
         return x.value
     return x
@@ -155,29 +158,25 @@ def _pair(out: Any) -> tuple:
     return out
 
 
-def run(fun: Callable, trace: Trace, args: tuple, has_aux: bool) -> tuple[list, Any, Any]:
-    """Run a transformed function on tracers of `trace`, which ends with it.
+def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tuple[list, Any, Any]:
+    """Run a transformed function on tracers of `trace`, which ends with it; ``arguments()`` makes them.
 
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
-    given = [(x, x.value, x.info) for x in tree.leaves(args) if type(x) is Tracer]
     running = Running(fun)
-    running.__enter__()
     try:
         try:
-            out = fun(*args)
+            out = fun(*arguments())
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            for x, value, info in given:
-                x.value, x.trace, x.info, x.memory = value, trace, info, None
-            out = fun(*args)
+            out = fun(*arguments())  # made anew: the first run may have written into them
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
-        leaves = [_inner(finished(x), trace) for x in leaves]
+        leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
         raise

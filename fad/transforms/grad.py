@@ -191,15 +191,15 @@ def value_and_grad(
         if allow_int:
             return _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
         leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
-        return _evaluate(f, chosen, in_tree, leaves, has_aux, holomorphic, single)
+        return _evaluate(f, in_tree, leaves, has_aux, holomorphic, single)
 
     return evaluate
 
 
-def _evaluate(f, chosen, in_tree, leaves, has_aux, holomorphic, single):
+def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single):
     if holomorphic:
         _check_complex(leaves, "input")
-    tape = Tape(f, chosen, in_tree, leaves, has_aux)
+    tape = Tape(f, in_tree, leaves, has_aux)
     values = tape.values()
     _check_scalar(values, tape.out_tree, holomorphic)
     value = tree.unflatten(tape.out_tree, values)
@@ -257,7 +257,7 @@ def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
         return f(*tree.unflatten(in_tree, [next(it) if ok else x for x, ok in zip(leaves, inexact, strict=True)]))
 
     xs, xs_tree = tree.flatten(tuple(chosen))
-    value, found = _evaluate(g, tuple(chosen), xs_tree, xs, has_aux, holomorphic, False)
+    value, found = _evaluate(g, xs_tree, xs, has_aux, holomorphic, False)
     it = iter(found)
     grads = [next(it) if ok else zeros_like(x) for x, ok in zip(leaves, inexact, strict=True)]
     out = tree.unflatten(in_tree, grads)

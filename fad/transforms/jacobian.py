@@ -123,7 +123,7 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
 
 
 def _reverse(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacrev"):
-    tape = Tape(f, tree.unflatten(in_tree, xs), in_tree, xs, has_aux)
+    tape = Tape(f, in_tree, xs, has_aux)
     return _pull_all(tape, xs, holomorphic, chunk_size, name)
 
 
@@ -229,7 +229,7 @@ def jacobian(
 
 
 def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
-    tape = Tape(f, tree.unflatten(in_tree, xs), in_tree, xs, has_aux)
+    tape = Tape(f, in_tree, xs, has_aux)
     inputs, outputs = sum(x.size for x in xs), sum(y.size for y in tape.values())
     real = holomorphic or not any(x.dtype.kind == "c" for x in xs)
     if inputs < outputs and real:

@@ -440,8 +440,13 @@ def expanded(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = F
     """
     order = len(terms[0])
     trace = JetTrace(order)
-    tracers = [tracer(x, trace, Series([x, *cs], None)) for x, cs in zip(xs, terms, strict=True)]
-    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
+
+    def arguments() -> Any:
+        return tree.unflatten(
+            in_tree, [tracer(x, trace, Series([x, *cs], None)) for x, cs in zip(xs, terms, strict=True)]
+        )
+
+    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     values = [settled(trace.lower(y), derivative=False) for y in ys]
     known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
     return values, [[None if c is None else settled(c) for c in cs] for cs in known], out_tree, aux

@@ -143,7 +143,7 @@ def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
 def _ones(t: Any) -> Any:
     if t is None:
         return None
-    return t.ones()() if type(t) is Masked else np.ones_like(t)
+    return np.broadcast_to(t.live, t.value.shape).astype(t.value.dtype) if type(t) is Masked else np.ones_like(t)
 
 
 def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
@@ -194,8 +194,11 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     xs = [as_primal(x, "a primal of jvp") for x in xs]
     ts = check_like(ts, xs, "a tangent of jvp")
     trace = JVPTrace()
-    tracers = [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)]
-    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
+
+    def arguments() -> Any:
+        return tree.unflatten(in_tree, [tracer(x, trace, t) for x, t in zip(xs, ts, strict=True)])
+
+    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:

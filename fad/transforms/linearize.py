@@ -27,7 +27,7 @@ class LinearTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.snapshots = snapshots()
+        self.snapshots: Any = None
         self.records: list = []  # (push, parents, positions): push(tangents) -> tangents of the results
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -52,7 +52,11 @@ class LinearTrace(Trace):
 
     def keep(self, x: Any) -> Any:
         """Return a constant as the tangents are to see it, whatever is written into it until they are pushed."""
-        return self.snapshots.take(x) if type(x) is np.ndarray else x
+        if type(x) is not np.ndarray:
+            return x
+        if self.snapshots is None:
+            self.snapshots = snapshots()
+        return self.snapshots.take(x)
 
     def attach(self, multi: bool, y: Any, parents: list, push: Callable) -> Any:
         """Record a step; return its results as tracers."""
@@ -74,11 +78,11 @@ def _needed(records: list, outputs: list) -> list:
     wanted = set(outputs)
     first = len(records)
     for i in range(len(records) - 1, -1, -1):
-        if records[i] is not None:
-            _, parents = records[i]
-            if any(k in wanted for k in range(i, first)):
-                kept[i] = records[i]
-                wanted.update(p for p in parents if p is not None)
+        record = records[i]
+        if record is not None:
+            if i in wanted or (first > i + 1 and any(k in wanted for k in range(i, first))):
+                kept[i] = record
+                wanted.update(record[1])
             first = i
     return kept
 
@@ -124,8 +128,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     xs = own(given)
     trace = LinearTrace()
     trace.records += [None] * len(xs)
-    tracers = [tracer(x, trace, i) for i, x in enumerate(xs)]
-    ys, out_tree, aux = run(fun, trace, tree.unflatten(in_tree, tracers), has_aux)
+
+    def arguments() -> Any:
+        return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(xs)])
+
+    ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
     values = [settled(trace.lower(y), derivative=False) for y in ys]

@@ -10,6 +10,7 @@ before use: a change is an error then.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -24,6 +25,7 @@ FEW_BYTES = 4096  # bytes up to which an array is copied whole: quicker than to 
 _SAMPLES = 32
 _ROOM = 1 << 30  # bytes of large arrays that one tape or recording copies
 _PIECE = 1 << 18
+_MEDIUM = 1 << 20  # bytes up to which a copy lies in a bytearray, which compares quickest
 _BITS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
@@ -63,7 +65,7 @@ class Snapshots:
     __slots__ = ("kept", "own", "room", "loose")
 
     def __init__(self) -> None:
-        self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are few
+        self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are not many
         self.own: dict[int, np.ndarray] = {}  # large copies, by their ids
         self.room = _ROOM
         self.loose: dict[int, tuple] = {}  # arrays that are too large to be copied, with their checksums and places
@@ -96,8 +98,8 @@ class Snapshots:
             self.loose[id(x)] = x, checksum(x), user_place()
             return x
         self.room -= x.nbytes
-        copy = _compact(x)
-        self.kept[id(x)] = copy, None
+        copy, raw = _contiguous(x) if x.nbytes <= _MEDIUM and x.flags.forc else (_compact(x), None)
+        self.kept[id(x)] = copy, raw
         self.own[id(copy)] = copy
         return copy
 
@@ -129,14 +131,34 @@ def _compact(x: np.ndarray) -> np.ndarray:
     return np.broadcast_to(part.copy(), x.shape)
 
 
-def _holds(x: np.ndarray, copy: np.ndarray, before: bytes | None) -> bool:
-    return x.tobytes() == before if before is not None else equal(x, copy)
+def _contiguous(x: np.ndarray) -> tuple[np.ndarray, bytearray | None]:
+    """Return a copy of an array without gaps, and the bytes that it lies in."""
+    if x.dtype.kind not in "fcbiu":
+        return _compact(x), None
+    order: Any = "C" if x.flags.c_contiguous else "F"
+    raw = bytearray(x.data if order == "C" else x.T.data)
+    return np.ndarray(x.shape, x.dtype, raw, order=order), raw
+
+
+def _holds(x: np.ndarray, copy: np.ndarray, before: Any) -> bool:
+    if type(before) is bytearray:
+        return x.strides == copy.strides and before == (x.data if x.flags.c_contiguous else x.T.data)
+    return equal(x, copy) if before is None else x.tobytes() == before
+
+
+try:
+    _compare: Any = ctypes.CDLL(None).memcmp
+    _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+except (AttributeError, OSError, TypeError):  # a system whose C library has no such name
+    _compare = None
 
 
 def equal(x: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether arrays of one shape and dtype hold the same bits."""
     if x.nbytes <= FEW_BYTES:
         return x.tobytes() == y.tobytes()
+    if _compare is not None and x.flags.forc and x.strides == y.strides:
+        return not _compare(x.ctypes.data, y.ctypes.data, x.nbytes)
     bits = _BITS.get(x.itemsize)
     return bool((x.view(bits) == y.view(bits)).all()) if bits else x.tobytes() == y.tobytes()
 
@@ -174,10 +196,6 @@ def copied(x: Any) -> Any:
     return x.copy(order="K") if type(x) is np.ndarray else x
 
 
-def _as_it_is(x: np.ndarray) -> np.ndarray:
-    return x
-
-
 class Earlier:
     """Arrays from outside that a function reads, as they were when it ran: it is to run on the same values again."""
 
@@ -211,33 +229,43 @@ class Earlier:
 class Watch:
     """What one reverse trace keeps of plain arrays: copies of constants, and its inputs with their fingerprints."""
 
-    __slots__ = ("mode", "snapshots", "take", "inputs")
+    __slots__ = ("mode", "snapshots", "inputs")
 
     def __init__(self, primals: list):
         self.mode = config.check_mutation.get()
-        self.snapshots = snapshots()
-        self.take = self.snapshots.take if self.mode != "off" else _as_it_is
+        self.snapshots: Snapshots | None = None
         self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
 
+    def take(self, x: np.ndarray) -> np.ndarray:
+        """Return what a constant holds now as an array that nobody writes into."""
+        store = self.snapshots
+        if store is None:
+            if self.mode == "off":
+                return x
+            store = self.snapshots = snapshots()
+        return store.take(x)
+
     def mark(self) -> int:
-        return len(self.snapshots.kept)
+        return 0 if self.snapshots is None else len(self.snapshots.kept)
 
     def release(self, mark: int) -> None:
         """Forget the copies made since a mark: the records that had them are gone."""
         store = self.snapshots
-        while store is not recording.get() and len(store.kept) > mark:
+        while store is not None and store is not recording.get() and len(store.kept) > mark:
             _, (copy, _) = store.kept.popitem()
             store.room += copy.nbytes if store.own.pop(id(copy), None) is not None else 0
 
     def finish(self) -> None:
         """Let go of the copies that no record has: the function has returned."""
-        if self.snapshots is not recording.get():
-            self.snapshots.kept.clear()
-            self.snapshots.own.clear()
+        store = self.snapshots
+        if store is not None and store is not recording.get():
+            store.kept.clear()
+            store.own.clear()
 
     def check(self, tape: list) -> None:
         """Raise MutationError if an array that a rule needs is no longer what it was."""
-        self.snapshots.check()
+        if self.snapshots is not None:
+            self.snapshots.check()
         for x, before in self.inputs:
             if fingerprint(x, self.mode) != before and _is_kept(x, tape):
                 raise _error(x, "the call of the transform")

@@ -35,7 +35,7 @@ from fad.transforms.overwrites import (
     sweep_write,
     view_along,
 )
-from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
+from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
 """Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
@@ -139,91 +139,109 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
     With `keep` false each record is dropped as soon as it has been used.
     """
     ndarray = np.ndarray
-    for i in range(len(tape) - 1, stop - 1, -1):
-        record = tape[i]
-        if record is None:
-            continue
-        if not keep:
-            tape[i] = None
-        g = cts[i]
-        kind = record[0]
-        if kind >= MULTI:
-            x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
-            if kind == WRITE:
-                sweep_write(record, i, cts, own, keep)
-            elif kind == VIEW:
-                _sweep_view(record, i, cts, own)
-            elif kind == RERUN:
-                _sweep_again(record, i, tape, cts, own)
-            else:
-                _sweep_many(record, i, cts, own)
-            continue
-        if g is None:
-            continue
-        cts[i] = None
-        if type(g) is Indexed:
-            g = g.gathered()
-        if kind == BOTH:
-            _, j, k, px, py, z, x, y, to_x, to_y = record
-            if type(g) is Masked:
-                c = g if px is one else g.times(px, (z, x, y))
-                d = g if py is one else g.times(py, (z, x, y))
-            else:
-                c = g if px is one else g * px(z, x, y)
-                d = g if py is one else g * py(z, x, y)
-            if to_y is not None:
-                d = fit(d, *to_y)
-            p = cts[k]
-            if p is None:
-                cts[k] = d
-            elif type(p) is ndarray and type(d) is ndarray:
-                if own[k]:
-                    p += d
+    masked = False  # whether the cotangent at hand is masked, and so NumPy's warnings are off
+    errors: Any = None
+    try:
+        for i in range(len(tape) - 1, stop - 1, -1):
+            record = tape[i]
+            if record is None:
+                continue
+            if not keep:
+                tape[i] = None
+            g = cts[i]
+            kind = record[0]
+            if kind >= MULTI:
+                x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs
+                if masked:
+                    errors.__exit__(None, None, None)
+                    masked = False
+                if kind == WRITE:
+                    sweep_write(record, i, cts, own, keep)
+                elif kind == VIEW:
+                    _sweep_view(record, i, cts, own)
+                elif kind == RERUN:
+                    _sweep_again(record, i, tape, cts, own)
                 else:
-                    cts[k] = p + d
-                    own[k] = 1
+                    _sweep_many(record, i, cts, own)
+                continue
+            if g is None:
+                continue
+            cts[i] = None
+            if masked or type(g) is not ndarray:
+                if type(g) is Indexed:
+                    g = g.gathered()
+                now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and "moves" in record[2].extra))
+                if now is not masked:
+                    masked = now
+                    if now:
+                        errors = np.errstate(all="ignore")  # an infinite partial may meet what was not selected
+                        errors.__enter__()
+                    else:
+                        errors.__exit__(None, None, None)
+            if kind == BOTH:
+                _, j, k, px, py, z, x, y, to_x, to_y = record
+                if masked:
+                    c = g if px is one else g.quietly(px, (z, x, y))
+                    d = g if py is one else g.quietly(py, (z, x, y))
+                else:
+                    c = g if px is one else g * px(z, x, y)
+                    d = g if py is one else g * py(z, x, y)
+                if to_y is not None:
+                    d = fit(d, *to_y)
+                p = cts[k]
+                if p is None:
+                    cts[k] = d
+                elif type(p) is ndarray and type(d) is ndarray:
+                    if own[k]:
+                        p += d
+                    else:
+                        cts[k] = p + d
+                        own[k] = 1
+                else:
+                    accumulate(cts, own, k, d)
+                if to_x is not None:
+                    c = fit(c, *to_x)
+            elif kind == UNARY:
+                _, j, partial, z, x = record
+                c = g.quietly(partial, (z, x)) if masked else g * partial(z, x)
+            elif kind == ONE_OF_TWO:
+                _, j, partial, z, x, y, to = record
+                if masked:
+                    c = g if partial is one else g.quietly(partial, (z, x, y))
+                else:
+                    c = g if partial is one else g * partial(z, x, y)
+                if to is not None:
+                    c = fit(c, *to)
+            elif kind == INDEX:
+                j, index = record[1], record[3]
+                p = cts[j]
+                if own[j] and type(p) is ndarray and (type(g) is ndarray or issubclass(type(g), np.generic)):
+                    part = p[index]
+                    if type(part) is ndarray:
+                        part += g
+                    else:
+                        p[index] = part + g
+                else:
+                    _sweep_index(record, g, cts, own)
+                continue
             else:
-                accumulate(cts, own, k, d)
-            if to_x is not None:
-                c = fit(c, *to_x)
-        elif kind == UNARY:
-            _, j, partial, z, x = record
-            c = g * partial(z, x) if type(g) is not Masked else g.times(partial, (z, x))
-        elif kind == ONE_OF_TWO:
-            _, j, partial, z, x, y, to = record
-            if type(g) is Masked:
-                c = g if partial is one else g.times(partial, (z, x, y))
-            else:
-                c = g if partial is one else g * partial(z, x, y)
-            if to is not None:
-                c = fit(c, *to)
-        elif kind == INDEX:
-            j, index = record[1], record[3]
+                x = y = z = c = d = p = None
+                (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
+                continue
             p = cts[j]
-            if own[j] and type(p) is ndarray and (type(g) is ndarray or issubclass(type(g), np.generic)):
-                part = p[index]
-                if type(part) is ndarray:
-                    part += g
+            if p is None:
+                cts[j] = c
+            elif type(p) is ndarray and type(c) is ndarray:
+                if own[j]:
+                    p += c
                 else:
-                    p[index] = part + g
+                    cts[j] = p + c
+                    own[j] = 1
             else:
-                _sweep_index(record, g, cts, own)
-            continue
-        else:
-            x = y = z = c = d = p = None
-            (_sweep_product if kind == PRODUCT else _sweep_general)(record, g, cts, own)
-            continue
-        p = cts[j]
-        if p is None:
-            cts[j] = c
-        elif type(p) is ndarray and type(c) is ndarray:
-            if own[j]:
-                p += c
-            else:
-                cts[j] = p + c
-                own[j] = 1
-        else:
-            accumulate(cts, own, j, c)
+                accumulate(cts, own, j, c)
+    finally:
+        if masked:
+            errors.__exit__(None, None, None)
 
 
 def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
@@ -348,10 +366,9 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
 
 def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
     """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
-    ones = ct.ones()
 
     def live(k: int) -> Callable:
-        return lambda: densify(operand_cotangents(prim, parents, ones(), y, xs, params)[k]) != 0
+        return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, y, xs, params)[k]))
 
     found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
     return [
@@ -386,19 +403,21 @@ class Tape:
 
     __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
 
-    def __init__(self, fun: Callable, primals: tuple, in_tree: Any, leaves: list, has_aux: bool):
+    def __init__(self, fun: Callable, in_tree: Any, leaves: list, has_aux: bool, own: bool = False):
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
-        trace.watch = self.watch = Watch(leaves)
+        trace.watch = self.watch = Watch([] if own else leaves)
         records = trace.tape
         self.records = records
         self.in_tree = in_tree
         self.leaves = leaves
-        tracers = [tracer(x, trace, i) for i, x in enumerate(leaves)]
         records.extend([None] * len(leaves))
-        args = tree.unflatten(in_tree, tracers)
-        self.outputs, self.out_tree, self.aux = run(fun, trace, args, has_aux)
+
+        def arguments() -> Any:
+            return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
+
+        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux)
         self.watch.finish()
 
     def values(self) -> list:
@@ -477,9 +496,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     leaves, in_tree = tree.flatten(primals)
     leaves = [as_primal(x, "a primal of vjp") for x in leaves]
     owned = own(leaves)
-    tape = Tape(fun, primals, in_tree, owned, has_aux)
+    tape = Tape(fun, in_tree, owned, has_aux, own=True)
     check_own(owned, leaves)
-    tape.watch.inputs.clear()  # they are copies
     values = tape.values()
 
     def vjp_fn(ct: Any) -> tuple:

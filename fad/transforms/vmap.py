@@ -341,7 +341,6 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
 def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     trace = BatchTrace(size, path, on_branch)
     running = Running(fun)
-    running.__enter__()
     try:
         wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)

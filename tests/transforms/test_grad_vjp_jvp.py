@@ -253,7 +253,7 @@ def test_the_tangent_of_a_number_is_a_number_though_it_was_given_as_an_array():
 
 
 def test_a_tape_that_was_swept_and_not_kept_is_refused():
-    tape = Tape(np.sin, (0.0,), fad.tree.structure((0.0,)), [np.float64(0.0)], has_aux=False)
+    tape = Tape(np.sin, fad.tree.structure((0.0,)), [np.float64(0.0)], has_aux=False)
     assert tape.pull([1.0], keep=True) == tape.pull([1.0], keep=False) == [1.0]
     with pytest.raises(PullbackConsumedError):
         tape.pull([1.0], keep=False)

@@ -167,3 +167,23 @@ def test_what_rules_are_given_may_be_written_into():
     w = np.arange(3.0)
     _, pullback = fad.vjp(lambda x: double(x, w), X)
     np.testing.assert_array_equal(pullback(np.ones(3))[0], 2.0 * w)
+
+
+@pytest.mark.parametrize("bytes_of", [2_000, 40_000, 2_000_000])
+@pytest.mark.parametrize("layout", ["C", "F", "gaps", "turned", "float32", "integers", "0 strides"])
+def test_arrays_of_every_size_and_layout_are_seen_as_they_were(bytes_of, layout):
+    n = int((bytes_of / 8) ** 0.5)
+    dtype = {"float32": np.float32, "integers": np.int64}.get(layout, float)
+    w = np.ones((n, 2 * n), dtype, order="F" if layout == "F" else "C")
+    w = {"gaps": w[:, ::2], "turned": w[::-1, ::-1], "0 strides": np.broadcast_to(w[:, :1], (n, n))}.get(layout, w)
+
+    def f(x):
+        total = 0.0
+        for k in (2, 3, 3, 2):
+            (w if layout != "0 strides" else w.base)[n // 2, 0] = k
+            total = total + np.sum(x * w)
+        return total
+
+    g = fad.grad(f)(np.ones(w.shape))
+    assert g[n // 2, 0] == 10.0
+    assert np.sum(g != 4.0) == (n if layout == "0 strides" else 1)

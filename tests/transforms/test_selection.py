@@ -123,3 +123,51 @@ def test_float32_stays_float32_and_numbers_stay_numbers():
             assert g.dtype == np.float32
             assert type(g) is type(x)
             assert fad.jvp(f, (x,), (x,))[1].dtype == np.float32
+
+
+def test_a_long_chain_of_gathers_needs_no_deep_recursion():
+    order = np.array([1, 0, 0])
+
+    def f(x):
+        y = np.sqrt(x)
+        for _ in range(3000):
+            y = y[order] * 1.0
+        return np.sum(np.sqrt(y * y)[:1])
+
+    with warnings.catch_warnings(action="error"):
+        g = fad.grad(lambda x: np.sum(f(x)[None]))(np.array([4.0, 1.0, 0.0]))
+    np.testing.assert_array_equal(g[2], 0.0)
+    assert np.count_nonzero(g) == 1
+
+
+def test_masks_survive_products_with_numbers_and_with_arrays_between_gathers():
+    order, other = np.array([1, 1, 2]), np.array([0, 1, 1])
+    slopes = np.array([2.0, np.inf, 3.0])
+
+    def f(x):
+        y = (np.sqrt(x)[order] * -2.0)[other]
+        return np.sum((y * slopes[[0, 0, 2]])[1:])
+
+    with warnings.catch_warnings(action="error"):
+        g = fad.grad(f)(np.array([0.0, 4.0, 9.0]))
+    np.testing.assert_allclose(g, [0.0, -2.5, 0.0])
+
+
+def test_warnings_are_off_for_masked_cotangents_alone():
+    seen = []
+    loud = fad.custom_vjp(lambda x: 1.0 * x)
+    loud.defvjp(lambda x: (1.0 * x, None), lambda res, ct: seen.append(np.geterr()["over"]) or (ct,))
+    before = np.geterr()
+    fad.grad(lambda x: np.sum(np.maximum(loud(np.maximum(x, 0.5) * 2.0), 1.5)))(X)
+    assert seen == [before["over"]]
+    assert np.geterr() == before
+    with pytest.warns(RuntimeWarning, match="divide"):
+        fad.grad(lambda x: np.sum(np.sqrt(x)) + np.sum(np.maximum(x, 1.0)))(np.zeros(2))
+
+    def fails(res, ct):
+        raise RuntimeError("the rule")
+
+    loud.defvjp(lambda x: (1.0 * x, None), fails)
+    with pytest.raises(RuntimeError, match="the rule"):
+        fad.grad(lambda x: np.sum(np.maximum(loud(np.maximum(x, 0.5)), 1.5)))(X)
+    assert np.geterr() == before
