@@ -31,6 +31,8 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if template is not None:
         if type(v) is Tracer and _is_that_place(x, template, v):
             return  # what x[i] += 1 does at its end
+        if RUNS.touched is not None:
+            RUNS.touched.add(weakref.ref(root_of(x)))
         if x.trace.store(x, template, v):
             return
         arrays: list = []
@@ -41,13 +43,13 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         template, arrays = split_index(index)
         if not arrays:
             return write(x, template, v)
+        if RUNS.touched is not None:
+            RUNS.touched.add(weakref.ref(root_of(x)))
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)
     arrays = [_kept(a) for a in arrays]
     root, path = root_of(x), path_of(x)
-    if RUNS.touched is not None:
-        RUNS.touched.add(weakref.ref(root))
     if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, _updated(root, path, template, v, arrays))

@@ -118,12 +118,18 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
 
 
 def may_view(root: Tracer, path: list) -> bool:
-    """Return whether what is read through views of an array can be recorded in one step, past the views between."""
+    """Return whether what is read through views of an array can be recorded in one step, past the views between.
+
+    Cotangents are added into such a view, so it has to be one that can be written, and repeats no element.
+    """
     memory = root.memory
     if type(memory) is not Memory or not memory.private or RUNS.depth != 1:
         return False
     simple = root.value.flags.c_contiguous
-    return all("template" in params or (simple and prim.view.in_place) for prim, params in path)
+    return all(
+        "template" in params or (simple and prim.view.in_place and prim.view.put_back is not None)
+        for prim, params in path
+    )
 
 
 def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:

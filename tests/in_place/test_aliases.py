@@ -17,6 +17,9 @@ WAYS = {
     "diag": np.diag,
     "diagonal": lambda m: m.diagonal(),
     "windows": lambda m: windows(m[0], 2),
+    "broadcast_to": lambda m: np.broadcast_to(m, (2, 3, 4)),
+    "broadcast_to its own shape": lambda m: np.broadcast_to(m, (3, 4)),
+    "a row of a broadcast array": lambda m: np.broadcast_to(m, (2, 3, 4))[1, 2],
     "moveaxis": lambda m: np.moveaxis(m, 0, 1),
     "rollaxis": lambda m: np.rollaxis(m, 1),
     "rot90": np.rot90,
@@ -97,6 +100,7 @@ def test_a_later_write_into_the_array_is_seen_where_numpy_sees_it(way):
         m = x.reshape(3, 4) * 1.0
         y = way(m)
         m[:2] *= 3.0
+        m[2, 1] = m[0, 0] * m[1, 1]
         return y * 1.0
 
     wanted = f(X)

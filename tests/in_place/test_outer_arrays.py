@@ -50,12 +50,14 @@ def test_an_inner_transform_leaves_what_it_is_given(f):
     close(fad.vmap(fad.grad(f))(np.stack([X, X]))[1], g, f)
 
 
-def test_examples_that_take_different_paths_do_not_write_outside():
+@pytest.mark.parametrize("make", [lambda x: x * 1.0, lambda x: np.array([1.0, 2.0])], ids=["traced", "plain"])
+@pytest.mark.parametrize("at", [0, [0]], ids=["element", "index array"])
+def test_examples_that_take_different_paths_do_not_write_outside(make, at):
     def f(x):
-        count = x * 1.0
+        count = make(x)
 
         def row(y):
-            count[0] += 1.0
+            count[at] += 1.0
             return y * 2 if y > 1.0 else y
 
         return np.sum(fad.vmap(row)(x)) * count[0]
