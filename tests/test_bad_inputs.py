@@ -332,9 +332,9 @@ def test_a_solver_that_did_not_converge_warns_as_scipy_and_its_derivative_is_ref
 @pytest.mark.parametrize(
     "write",
     [
-        lambda x: sc.expit(x, out=np.zeros(2)),
-        lambda x: np.add(x, 1.0, out=np.zeros(2)),
-        lambda x: np.copyto(np.zeros(2), x),
+        lambda x: sc.expit(x, out=elsewhere(2)),
+        lambda x: np.add(x, 1.0, out=elsewhere(2)),
+        lambda x: np.copyto(elsewhere(2), x),
         lambda x: sc.logsumexp(x),
     ],
 )

@@ -82,7 +82,8 @@ def test_the_source_runs_whatever_the_name_of_the_folder(folder):
 
 
 def test_numpys_vectorize_is_answered_with_fads():
-    assert "Use fad.numpy.vectorize instead" in said(lambda x: np.vectorize(lambda a: 2 * a)(x).sum())
+    own = np.vectorize(lambda a: 2 * a)  # made where no transform runs
+    assert "Use fad.numpy.vectorize instead" in said(lambda x: own(x).sum())
 
 
 def test_a_function_of_numpy_polynomial_is_named():
@@ -96,8 +97,11 @@ def test_a_class_of_numpy_polynomial_is_named():
 
 
 def test_a_plain_list_of_traced_values_is_answered_with_stack():
+    import numpy as np  # for itself: NumPy's own functions
+
     assert "np.stack" in said(lambda x: np.mean([x[0], x[1]]))
 
 
 def test_the_method_dot_of_a_plain_array_is_answered_with_an_operator():
-    assert "a @ x" in said(lambda x: np.eye(12).dot(x).sum())
+    a = np.eye(12)
+    assert "a @ x" in said(lambda x: a.dot(x).sum())

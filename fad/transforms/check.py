@@ -144,7 +144,7 @@ def _result(x: Any, trace: Trace) -> Any:
     if type(x) is Tracer and x.trace is trace and x.memory is None:
         return x
     x = finished(x)
-    if type(x) is Tracer and x.trace is not trace and type(x.value) is Tracer and x.trace.birth < trace.birth:
+    if type(x) is Tracer and type(x.value) is Tracer and x.value.trace is trace and x.trace.birth < trace.birth:
         return x.value
     return x
 

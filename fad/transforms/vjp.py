@@ -148,7 +148,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                 continue
             if not keep:
                 tape[i] = None
-            g = cts[i]
+            g: Any = cts[i]
             kind = record[0]
             if kind >= MULTI:
                 x = y = z = c = d = p = g = None  # what records before this one read and made is not kept while it runs

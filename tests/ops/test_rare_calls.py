@@ -209,7 +209,6 @@ def test_an_empty_operand_of_a_convolution_is_named():
         (lambda x: np.float_power(x, 2, where=x > 1), "np.where"),
         (lambda x: np.sin(x, signature="d->d"), "signature"),
         (lambda x: fad.jvp(lambda y: y * np.array([x, None]), (X,), (X,)), "Python objects"),
-        (lambda x: np.fix(x, out=np.zeros((2, 2))), "y = f"),
         (lambda x: np.take(x, [0.5]), "integers"),
     ],
 )

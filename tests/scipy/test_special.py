@@ -195,9 +195,16 @@ def test_scalings_that_are_not_holomorphic_are_refused_for_complex_arguments(nam
         fad.grad(lambda z: np.real(getattr(sc, name)(1.0, z)))(1.0 + 0.5j)
 
 
-def test_an_output_array_is_refused():
+def test_an_output_array_from_outside_is_refused():
+    out = np.empty(2)
     with pytest.raises(TypeError, match="written into"):
-        fad.grad(lambda x: np.sum(sc.betainc(1.0, 2.0, x, out=np.empty(2))))(np.array([0.2, 0.4]))
+        fad.grad(lambda x: np.sum(sc.betainc(1.0, 2.0, x, out=out)))(np.array([0.2, 0.4]))
+
+
+def test_an_output_array_made_in_the_function_takes_the_result():
+    x = np.array([0.2, 0.4])
+    found = fad.grad(lambda x: np.sum(sc.betainc(1.0, 2.0, x, out=np.empty(2))))(x)
+    np.testing.assert_allclose(found, fad.grad(lambda x: np.sum(sc.betainc(1.0, 2.0, x)))(x))
 
 
 @pytest.mark.parametrize(
