@@ -15,7 +15,6 @@ import numpy as np
 from fad.core.memory import RUNS, Memory, copy_layout, fresh, refresh, root_of, version_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
 
-
 _PLAIN = {float, int, bool, complex, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 
 

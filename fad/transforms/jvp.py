@@ -60,7 +60,9 @@ class JVPTrace(Trace):
             if v.trace is not self:
                 return False
             v, tangent = v.value, densify(v.info)
-        if type(v) is not float and getattr(v, "dtype", None) is not place.dtype or Tracer in (type(v), type(tangent)):
+        if type(v) is not float and getattr(v, "dtype", None) is not place.dtype:
+            return False
+        if Tracer in (type(v), type(tangent)):
             return False
         place[index] = v
         shadow[index] = tangent

@@ -19,7 +19,7 @@ import numpy as np
 
 from fad.core.archetypes import fit
 from fad.core.buffers import PLAIN
-from fad.core.cotangent import Masked, densify
+from fad.core.cotangent import densify
 from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
 from fad.ops.indexing import join_index
