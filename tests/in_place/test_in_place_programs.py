@@ -250,3 +250,11 @@ def test_a_shape_is_not_assigned():
 
     with pytest.raises(AttributeError, match=r"x\.reshape"):
         fad.grad(f)(X)
+
+
+@EVERY
+def test_what_is_watched_agrees(f):
+    with fad.debug.nans():
+        found = fad.grad(f)(X)
+    close(found, fad.grad(f)(X), f, 1e-14)
+    assert fad.saved(f)(X).total >= 0
