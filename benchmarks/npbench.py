@@ -38,6 +38,11 @@ NOT_DIFFERENTIABLE = {"compute", "mandelbrot1", "mandelbrot2", "crc16"}
 ACTIVE = {"azimint_hist": ["data"], "azimint_naive": ["data"]}
 # A Cholesky factor is a function of symmetric matrices.
 SYMMETRIC = {"cholesky2"}
+# Python loops over single elements, or over products of two vectors: the others compute with whole arrays.
+LOOPS = {
+    "cholesky", "durbin", "gramschmidt", "lu", "ludcmp", "seidel_2d", "spmv", "symm", "syr2k", "syrk", "trisolv",
+    "trmm",
+}  # fmt: skip
 TOLERANCE = 2e-5
 
 
@@ -221,7 +226,8 @@ def main() -> None:
     np.seterr(all="ignore")
     only = set(filter(None, options.only.split(",")))
     print(f"{'program':18} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8}   {'gradient':14} {'jvp':14} jit")
-    ratios, right, total = [], 0, 0
+    ratios: dict[str, float] = {}
+    right = total = 0
     for file in sorted((options.path / "bench_info").glob("*.json")):
         name = file.stem
         info = json.loads(file.read_text())["benchmark"]
@@ -232,10 +238,13 @@ def main() -> None:
         print(show(name, row), flush=True)
         total += 1
         right += row["grad"] == "right" and row["jvp"] == "right"
-        if "fad" in row:
-            ratios.append(row["fad"] / row["numpy"])
-    if ratios:
-        print(f"{right} of {total} right; gradient over NumPy's run: {statistics.geometric_mean(ratios):.2f}")
+        if "fad" in row and p.active:  # else there is nothing to differentiate
+            ratios[name] = row["fad"] / row["numpy"]
+    print(f"{right} of {total} right")
+    arrays, loops = ({k: r for k, r in ratios.items() if (k in LOOPS) is want} for want in (False, True))
+    for group, found in (("array programs", arrays), ("loops over elements", loops), ("all", ratios)):
+        if found:
+            print(f"gradient over NumPy's run, {group}: {statistics.geometric_mean(found.values()):.2f}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from refusals import elsewhere
 
 import fad
 from fad.errors import DerivativeError, FadError, IntegerInputError, IntegerOutputError

@@ -260,4 +260,6 @@ def shares(x: Any, y: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Return whether a tracer stands for an array, and not for a NumPy scalar, which no write can change."""
+    if issubclass(type(x.value), np.generic):
+        return False
     return x.memory is not None or bool(x.shape) or type(layout(x)) is np.ndarray

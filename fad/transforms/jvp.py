@@ -60,9 +60,9 @@ class JVPTrace(Trace):
             if v.trace is not self:
                 return False
             v, tangent = v.value, densify(v.info)
-        if Tracer in (type(v), type(tangent)):
-            return False
         if type(v) is not float and getattr(v, "dtype", None) is not place.dtype:
+            return False
+        if Tracer in (type(v), type(tangent)):
             return False
         place[index] = v
         shadow[index] = tangent

@@ -137,8 +137,9 @@ def record_view(trace: Recorder, root: Tracer, path: list, index: Any) -> int:
 
     A view taken again after each write would have a cotangent of its own each time, as large as the view.
     """
+    position = len(trace.tape)
     trace.tape.append((VIEW, root.info, path, index, root.value.shape, root.value.dtype))
-    return len(trace.tape) - 1
+    return position
 
 
 def view_along(x: Any, path: list) -> Any:

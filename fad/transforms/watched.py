@@ -104,7 +104,7 @@ class WatchedTrace(WritingVJPTrace):
         return self._noted(prim.name, lambda: WritingVJPTrace.right(self, prim, a, y))
 
     def index(self, prim, x, index):
-        return self.process(prim, (x,), {"template": index})
+        return self._noted(prim.name, lambda: WritingVJPTrace.index(self, prim, x, index))
 
     def process(self, prim, args, params):
         return self._noted(prim.name, lambda: WritingVJPTrace.process(self, prim, args, params))
@@ -183,8 +183,10 @@ def parents_of(record: tuple) -> list[int]:
 def saved_in(record: tuple) -> list:
     """Return the arrays that a record of the flat tape holds on to."""
     kind = record[0]
-    if kind in (CALL, RERUN, INDEX):
+    if kind in (CALL, RERUN, INDEX, VIEW):
         return []
+    if kind == WRITE:  # what stood in the place, and the array
+        return [x for x in (record[5], record[7]) if type(x) is np.ndarray]
     found: list = []
     start = {UNARY: 3, ONE_OF_TWO: 3, BOTH: 5, PRODUCT: 4}.get(kind, 3)
     for item in record[start : start + 3] if kind in (UNARY, ONE_OF_TWO, BOTH, PRODUCT) else record[3:5]:

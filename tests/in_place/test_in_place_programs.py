@@ -285,3 +285,11 @@ def test_functions_that_hold_each_other_are_looked_at_once():
         return even(x * 3.0, n - 1)
 
     assert fad.grad(lambda x: even(x, 2))(1.0) == 6.0
+
+
+@EVERY
+def test_what_is_watched_agrees(f):
+    with fad.debug.nans():
+        found = fad.grad(f)(X)
+    close(found, fad.grad(f)(X), f, 1e-14)
+    assert fad.saved(f)(X).total >= 0

@@ -78,7 +78,7 @@ def slopes(f, x, h=1e-4):
 def test_the_gradient_is_finite_and_right(f):
     wanted = slopes(f, X)
     np.testing.assert_allclose(fad.grad(f)(X), wanted, rtol=1e-8)
-    _, pullback = fad.vjp(f, X)
+    pullback = fad.vjp(f, X)[1]
     for _ in range(2):
         np.testing.assert_allclose(pullback(1.0)[0], wanted, rtol=1e-8)
     np.testing.assert_allclose(fad.vmap(fad.grad(f))(np.stack([X, X]))[1], wanted, rtol=1e-8)
