@@ -29,7 +29,7 @@ from fad.places import is_machinery
 _MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
-    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
 )  # fmt: skip
 _CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
@@ -197,7 +197,7 @@ def _swap_out(spaces: tuple) -> None:
 
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
-_known: dict[types.CodeType, tuple] = {}
+_known: dict[tuple[types.CodeType, int], tuple] = {}
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 
 
@@ -226,10 +226,11 @@ def spaces_of(function: Callable) -> tuple:
     start = _innermost(function)
     code = getattr(start, "__code__", None)
     if code is not None and not is_machinery(code.co_filename) and not start.__closure__:
-        found = _known.get(code)
+        key = code, id(start.__globals__)  # code that two modules have in common compares equal
+        found = _known.get(key)
         if found is None:
-            found = _known[code] = _look(start)
-        return found
+            found = _known[key] = start.__globals__, _look(start)
+        return found[1]
     return _look(function)
 
 
