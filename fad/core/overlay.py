@@ -23,7 +23,7 @@ from fad.core.buffers import buffer
 from fad.core.memory import RUNS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
-from fad.errors import TracerConversionError
+from fad.errors import BatchedValueError, TracerConversionError
 from fad.places import is_machinery
 
 _MAKERS = (
@@ -35,7 +35,7 @@ _CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
 _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
-    "itemset", "flat", "nan_to_num", "setfield",
+    "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
 }  # fmt: skip
 _MOST = 400  # functions that are looked at
 
@@ -158,7 +158,7 @@ class Running:
 
         `own` is fad's error, on which a library may have put another, `error`.
         """
-        found = _learn(error) if isinstance(own, TracerConversionError) else ()
+        found = _learn(error) if isinstance(own, (TracerConversionError, BatchedValueError)) else ()
         self._overlay(found)
         return bool(found)
 
