@@ -13,7 +13,7 @@ import numpy as np
 from fad.backends import like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import ViewRule, is_array, layout, shares, snapshot, version_of
+from fad.core.memory import RUNS, ViewRule, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
@@ -122,6 +122,10 @@ def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
     order = _order(a) if order in ("K", "A") else order
+    flags = getattr(layout(a), "flags", None) if type(a) is Tracer and is_array(a) else None
+    if flags is not None and order in ("C", "F") and not flags[f"{order}_CONTIGUOUS"]:
+        y = reshape(a, (-1,) if a.size else (0,), order=order)  # of which NumPy's reshape may be a view, but not ravel
+        return y.copy() if RUNS.buffers else snapshot(y)
     return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
