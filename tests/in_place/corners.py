@@ -79,6 +79,17 @@ def two_results_are_written_into_arrays(x):
     return np.sum(part * x) + np.sum(whole)
 
 
+def ravel_is_a_view_of_what_lies_in_order(x):
+    m, n = np.eye(2), np.zeros((2, 2), order="F")
+    m[0, 0] += x[0]
+    n[0, 1] = x[1]
+    m.ravel()[::3] -= x[3]
+    n.T.ravel()[2:] += x[2]
+    n.ravel()[0] = x[0]
+    np.flip(m).ravel()[1:3] += 0.5
+    return np.sum(m * [[1.0, 2.0], [3.0, 4.0]]) + np.sum(n * [[1.0, 3.0], [7.0, 9.0]])
+
+
 def a_view_of_a_buffer_meets_traced_values(x):
     m = np.flip(np.eye(2))
     m.T[1] = x[[3, 0]]
