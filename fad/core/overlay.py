@@ -23,19 +23,19 @@ from fad.core.buffers import buffer
 from fad.core.memory import RUNS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
-from fad.errors import TracerConversionError
+from fad.errors import BatchedValueError, TracerConversionError
 from fad.places import is_machinery
 
 _MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
-    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack",
+    "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
 )  # fmt: skip
 _CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
 _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
-    "itemset", "flat", "nan_to_num", "setfield",
+    "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
 }  # fmt: skip
 _MOST = 400  # functions that are looked at
 
@@ -169,7 +169,7 @@ class Running:
 
         `own` is fad's error, on which a library may have put another, `error`.
         """
-        found = _learn(error) if isinstance(own, TracerConversionError) else ()
+        found = _learn(error) if isinstance(own, (TracerConversionError, BatchedValueError)) else ()
         if found:
             self._overlay(found)
         return bool(found)

@@ -241,6 +241,11 @@ def up_to_date(x: Tracer) -> Tracer:
     return x
 
 
+def listed(x: list) -> Any:
+    """Return a list, which may hold traced values, as an array."""
+    return FUNCTIONS[np.array](x)
+
+
 def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     """Make a tracer. The class has no ``__init__``, so that the hot path saves a call by writing the same out."""
     x = Tracer()
@@ -315,9 +320,11 @@ class Trace:
         return bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
+        y = listed(y) if type(y) is list else y
         return youngest((x, y)).process(prim, (x, y), {})
 
     def right(self, prim: Any, x: Any, y: Tracer) -> Any:
+        x = listed(x) if type(x) is list else x
         return youngest((x, y)).process(prim, (x, y), {})
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:

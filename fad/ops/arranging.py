@@ -119,7 +119,7 @@ def _two(s):
 def _sequence(tup: Any, f: Any) -> list:
     if not isinstance(tup, (list, tuple)) and not hasattr(tup, "dtype"):
         raise TypeError("arrays to stack must be passed as a sequence type such as list or tuple")
-    return [f(x) for x in tup]
+    return [f(as_array(x)) for x in tup]
 
 
 @public(np.hstack, samples=_two)

@@ -60,6 +60,7 @@ def _write_flat(a: Tracer, index: Any, v: Any) -> None:
 def putmask(a, mask, values):
     """Set elements where a mask is true, to the values at the same places."""
     a = _target(a, "putmask")
+    values = as_array(values)
     values = np.reshape(_repeated(values, a.size), a.shape) if np.size(values) > 1 else values
     assign(a, as_array(values), "unsafe", np.reshape(mask, a.shape))
 
@@ -70,6 +71,7 @@ def place(arr, mask, vals):
     if np.size(mask) != arr.size:
         raise ValueError("place: mask and data must be the same size")
     places = np.flatnonzero(mask)
+    vals = as_array(vals)
     if np.size(vals) == 0 and len(places):
         raise ValueError("Cannot insert from an empty array!")
     if len(places):

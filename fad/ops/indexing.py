@@ -301,7 +301,10 @@ scatter_p = register(
 
 
 def _updated(x, v, arrays, template, how):
-    out = np.array(x, dtype=np.result_type(x, v), copy=True) if type(x) is np.ndarray else np.copy(x)
+    if type(x) is np.ndarray:  # an array that was broadcast to lanes has each lane in one piece
+        out = np.array(x, dtype=np.result_type(x, v), copy=True, order="C" if 0 in x.strides else "K")
+    else:
+        out = np.copy(x)
     index = join_index(template, arrays)
     if how == "add":
         add_at(out, index, v)
@@ -325,7 +328,9 @@ def _update_batch(prim):
     def batch(trace, batched, xs, params):
         x, v, *arrays = xs
         template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[2:])
-        if not batched[0]:
+        if not batched[0] and type(x) is np.ndarray and x.flags.fnc:
+            x = np.moveaxis(np.array(np.broadcast_to(x.T, (trace.size, *x.T.shape)), order="C").T, -1, 0)
+        elif not batched[0]:
             x = np.broadcast_to(x, (trace.size, *np.shape(x)))
         if not batched[1]:
             v = np.broadcast_to(v, (trace.size, *np.shape(v)))

@@ -13,7 +13,7 @@ import numpy as np
 from fad.backends import is_numpy_scalar, like
 from fad.core.archetypes import cast, fit, linear
 from fad.core.cotangent import Masked
-from fad.core.memory import ViewRule, is_array, layout, shares, snapshot, version_of
+from fad.core.memory import RUNS, ViewRule, is_array, layout, shares, snapshot, version_of
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
@@ -131,11 +131,11 @@ def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
     order = _memory_order(order, a)
-    y = reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
-    flags = getattr(layout(a), "flags", None)
-    if type(y) is Tracer and flags is not None and not (flags.c_contiguous if order == "C" else flags.f_contiguous):
-        return snapshot(y)  # a vector is a view where its elements lie side by side; a reshaped array needs equal steps
-    return y
+    flags = getattr(layout(a), "flags", None) if type(a) is Tracer and is_array(a) else None
+    if flags is not None and order in ("C", "F") and not flags[f"{order}_CONTIGUOUS"]:
+        y = reshape(a, (-1,) if a.size else (0,), order=order)  # of which NumPy's reshape may be a view, but not ravel
+        return y.copy() if RUNS.buffers else snapshot(y)
+    return reshape(a, (-1,), order=order) if a.size else bind(reshape_p, a, shape=(0,))
 
 
 Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))

@@ -14,7 +14,7 @@ import numpy as np
 from fad.core.cotangent import shared
 from fad.core.memory import link
 from fad.core.spec import spec_of
-from fad.core.tracer import Trace, Tracer, bind, leaked, tracer
+from fad.core.tracer import Trace, Tracer, bind, leaked, listed, tracer
 from fad.errors import UnsupportedInputError
 from fad.transforms.check import as_operand
 
@@ -111,6 +111,8 @@ class Recorder(Trace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
         if kind is not float and kind is not int and kind is not np.ndarray:
+            if kind is list:
+                return prim(x, listed(b))
             b = as_operand(b, (x,))
             if b is NotImplemented:
                 return b
@@ -136,6 +138,8 @@ class Recorder(Trace):
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
         if kind is not float and kind is not int and kind is not np.ndarray:
+            if kind is list:
+                return prim(listed(a), y)
             a = as_operand(a, (y,))
             if a is NotImplemented:
                 return a

@@ -83,12 +83,18 @@ class WritingVJPTrace(VJPTrace):
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         if type(x.memory) is tuple:
             refresh(x)
-        return VJPTrace.left(self, prim, x, b) if x.trace is self else prim(x, b)
+        if type(b) is Tracer and b.memory is not None:
+            refresh(b)
+        older = type(b) is not Tracer or b.trace.birth < self.birth
+        return VJPTrace.left(self, prim, x, b) if x.trace is self and older else prim(x, b)
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         if type(y.memory) is tuple:
             refresh(y)
-        return VJPTrace.right(self, prim, a, y) if y.trace is self else prim(a, y)
+        if type(a) is Tracer and a.memory is not None:
+            refresh(a)
+        older = type(a) is not Tracer or a.trace.birth < self.birth
+        return VJPTrace.right(self, prim, a, y) if y.trace is self and older else prim(a, y)
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         v = x.value

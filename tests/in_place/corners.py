@@ -79,6 +79,45 @@ def two_results_are_written_into_arrays(x):
     return np.sum(part * x) + np.sum(whole)
 
 
+def ravel_is_a_view_of_what_lies_in_order(x):
+    m, n = np.eye(2), np.zeros((2, 2), order="F")
+    m[0, 0] += x[0]
+    n[0, 1] = x[1]
+    m.ravel()[::3] -= x[3]
+    n.T.ravel()[2:] += x[2]
+    n.ravel()[0] = x[0]
+    np.flip(m).ravel()[1:3] += 0.5
+    return np.sum(m * [[1.0, 2.0], [3.0, 4.0]]) + np.sum(n * [[1.0, 3.0], [7.0, 9.0]])
+
+
+def a_view_of_a_buffer_meets_traced_values(x):
+    m = np.flip(np.eye(2))
+    m.T[1] = x[[3, 0]]
+    m += x.reshape(2, 2)
+    for row in m:
+        row[1] -= 0.5
+        row *= x[3]
+        x[-1] *= x[1]
+    return np.sum(m)
+
+
+def lists_of_traced_values_are_operands(x):
+    x[:2] += [x[0], x[1]]
+    np.place(x, x > 3, [x[2], x[0]])
+    np.putmask(x, x < 1, [x[1], 0.5])
+    m = np.vstack([[x[0], 0.5], x[2:]]) * np.hstack([x[:1], [x[3]]])
+    return np.sum([x[1], 2.0] * x[2:]) + np.sum(np.maximum([x[0], 9], x[2:])) + np.sum(m**2)
+
+
+def batches_in_batches_write_through_methods(x):
+    def put(b, i, v):
+        b.__setitem__(i, v)
+        return b
+
+    rows = fad.vmap(lambda r: fad.vmap(lambda q: put(np.zeros(3), 1, q * r[0]))(r))(x.reshape(2, 2))
+    return np.sum(rows**2)
+
+
 def a_body_writes_into_what_it_is_given(x):
     def body(i, c):
         c[i] *= x[0]

@@ -233,6 +233,10 @@ x.copy()[0]=1
 x[:].copy()[0]=1
 x.flatten()[0]=1
 x.ravel()[0]=x[1]
+x[::2].ravel()[1]=x[3]
+x[::-1].ravel()[1:]*=2; x[::-1].reshape(4)[0]=5
+y=x.reshape(2,2)[::-1,::-1].ravel(); y.ravel()[0]=5; x[0]=y[0]
+y=x.reshape(2,2)[::-1].T.ravel("F"); y.reshape(2,2).T[1]=5; x[1:]=y[:-1]
 x.ravel('F')[0]=x[1]
 x.reshape(2,2).ravel('F')[1]=x[3]
 x.reshape(2,2).ravel('K')[1]=x[3]
