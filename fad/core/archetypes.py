@@ -138,11 +138,23 @@ def parameters(function: Any) -> tuple[str, ...]:
 
 
 def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
+    if Masked in map(type, tangents):
+        with np.errstate(all="ignore"):  # once for all terms: it takes as long as two small operations
+            return _joined(partials, tangents, y, xs)
+    return _joined(partials, tangents, y, xs)
+
+
+def _joined(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
     total = None
     for t, partial in zip(tangents, partials, strict=True):
         if t is None or partial is None:
             continue
-        term = scaled(t, partial, (y, *xs))
+        if partial is one:
+            term = t
+        elif type(t) is Masked:
+            term = t.quietly(partial, (y, *xs))
+        else:
+            term = t * partial(y, *xs)
         total = term if total is None else total + term
     return None if total is None else spread(total, y)
 

@@ -140,6 +140,18 @@ def test_a_long_chain_of_gathers_needs_no_deep_recursion():
     assert np.count_nonzero(g) == 1
 
 
+def test_a_long_chain_of_transposes_needs_no_deep_recursion():
+    def f(x):
+        y = np.sqrt(x).reshape(1, x.size)
+        for _ in range(3000):
+            y = y.T
+        return np.sum(np.where(y > 1.0, y, 0.0))
+
+    with warnings.catch_warnings(action="error"):
+        np.testing.assert_array_equal(fad.grad(f)(np.array([4.0, 1.0, 0.0])), [0.25, 0.0, 0.0])
+        np.testing.assert_array_equal(fad.jvp(f, (np.array([4.0, 1.0]),), (np.ones(2),))[1], 0.25)
+
+
 def test_masks_survive_products_with_numbers_and_with_arrays_between_gathers():
     order, other = np.array([1, 1, 2]), np.array([0, 1, 1])
     slopes = np.array([2.0, np.inf, 3.0])
