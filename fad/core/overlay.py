@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -112,6 +113,8 @@ def _of_lists(function: Callable) -> Callable:
 
 
 REPLACED: dict[int, Any] = {}  # by the id of what it stands for
+# The same where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
+_CONSTRUCTING: dict[int, Any] = {}
 _OTHERS: dict[str, Any] = {}
 
 
@@ -128,11 +131,14 @@ def _build() -> None:
     named: dict[str, Any] = {name: _of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
     named |= {name: _maker(getattr(np, name)) for name in _MAKERS if hasattr(np, name)}
     named |= {name: _converter(getattr(np, name)) for name in _CONVERTERS}
-    named["ndarray"] = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
     named |= _OTHERS
     vars(module).update(named)
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
     REPLACED[id(np)] = module
+    constructor = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
+    with_constructor = types.ModuleType("numpy", np.__doc__)
+    vars(with_constructor).update(vars(module), ndarray=constructor)
+    _CONSTRUCTING.update({id(np): with_constructor, id(np.ndarray): constructor})
 
 
 _lock = threading.Lock()
@@ -186,10 +192,12 @@ def _swap_in(spaces: tuple) -> None:
         for space in spaces:
             entry = _swapped.get(id(space))
             if entry is None:
-                names = [(k, v) for k, v in space.items() if id(v) in REPLACED]
+                compared = any(_compares(f.__code__) for f in space.values() if type(f) is types.FunctionType)
+                put = REPLACED if compared else REPLACED | _CONSTRUCTING
+                names = [(k, v, put[id(v)]) for k, v in space.items() if id(v) in put]
                 entry = _swapped[id(space)] = [space, names, 0]
-                for name, value in names:
-                    space[name] = REPLACED[id(value)]
+                for name, _, stands_in in names:
+                    space[name] = stands_in
             entry[2] += 1
 
 
@@ -200,8 +208,8 @@ def _swap_out(spaces: tuple) -> None:
             entry[2] -= 1
             if not entry[2]:
                 del _swapped[id(space)]
-                for name, value in entry[1]:
-                    if space.get(name) is REPLACED[id(value)]:
+                for name, value, stood_in in entry[1]:
+                    if space.get(name) is stood_in:
                         space[name] = value
 
 
@@ -341,6 +349,16 @@ def _named(f: types.FunctionType) -> list:
 def _names(code: types.CodeType) -> frozenset:
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     return frozenset(code.co_names).union(*[_names(c) for c in inner])
+
+
+@functools.lru_cache(4096)
+def _compares(code: types.CodeType) -> bool:
+    """Return whether code compares a class with ``np.ndarray``."""
+    steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
+    pairs = itertools.pairwise(steps)
+    if any(a.argval == "ndarray" and b.opname in ("IS_OP", "COMPARE_OP", "CONTAINS_OP") for a, b in pairs):
+        return True
+    return any(_compares(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
 @functools.lru_cache(4096)

@@ -174,7 +174,8 @@ def test_isinstance_and_type_answer_for_the_value_of_a_traced_array():
 def test_places_computed_from_traced_numbers_are_plain_integers():
     def f(w):
         places = np.int64(w[:, -1])
-        assert type(places) is onp.ndarray
+        plain = type(places) is onp.ndarray
+        assert plain
         assert places.dtype == np.int64
         return np.sum(w[:, :-1][places] ** 2)
 
