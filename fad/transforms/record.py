@@ -28,7 +28,7 @@ from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, any_of, tracer
+from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.places import is_printing, user_place
 from fad.transforms.check import as_operand
@@ -361,6 +361,7 @@ def _record(
         args, kwargs = tree.unflatten(in_tree, given)
         inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
         outs, out_tree = tree.flatten(fun(*args, **kwargs))
+        outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
         outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)

@@ -3,8 +3,6 @@
 Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
 """
 
-import ast
-import re
 
 
 def _zero_times_infinity(program, check, message):
@@ -12,26 +10,11 @@ def _zero_times_infinity(program, check, message):
     return "nan" in message and check not in ("value under grad", "value under jvp", "vmap", "jit")
 
 
-def _big_endian(program, check, message):
-    return check.startswith("jit") and "big_endian: " in message
-
-
 def _number_among_arrays(program, check, message):
     """A Python number that is differentiated is float64, and a float32 array beside it becomes float64."""
     numbers = any(not a.startswith("np.") for a in program.arguments)
     text = program.script() + message
     return numbers and not check.startswith("jit") and ("float32" in text or "complex64" in text)
-
-
-def _augmented(program, check, message):
-    """``x += y`` of a traced array binds the name to a new array instead of writing."""
-    nodes = ast.walk(ast.parse(program.source))
-    return any(isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) for node in nodes)
-
-
-def _refilled(program, check, message):
-    """Plain arrays that the program itself changes, under jit and in reverse mode."""
-    return program.kind in ("scratch", "imperative") and bool(WRITES.search(program.source))
 
 
 def _sign_of_a_zero_at_a_limit(program, check, message):
@@ -44,15 +27,11 @@ def _sign_of_a_sum(program, check, message):
     return "the sign of a zero" in message and any(name in program.source for name in sums)
 
 
-WRITES = re.compile(r"\] [-+*/%@|]*\*?= |out=|_\(|copyto|put|fill|\.at\(|\.sort\(|partition|copy=False|place\(|__")
 KNOWN = {
     "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,
     "the sign of a zero among sums": _sign_of_a_sum,
     "an infinite partial times zero": _zero_times_infinity,
-    "big-endian arrays under jit": _big_endian,
     "a Python number beside float32": _number_among_arrays,
-    "augmented assignment binds the name anew": _augmented,
-    "arrays that the program itself refills": _refilled,
 }
 
 
