@@ -29,7 +29,7 @@ from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, any_of, tracer
+from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.places import is_printing, user_place
 from fad.transforms.check import as_operand
@@ -384,7 +384,7 @@ def _own(y: Any, shared: set[int]) -> Any:
 
 def _output(trace: RecordTrace, y: Any) -> int:
     if type(y) is Tracer:
-        if y.trace is not trace:
+        if up_to_date(y).trace is not trace:
             y.trace.check_alive()
             return trace.foreign(y)
         return y.info
