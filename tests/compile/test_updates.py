@@ -343,3 +343,17 @@ def test_a_traced_number_beside_slices_and_integers_stays_native(index):
     same(native(f, x), by_numpy(f, x))
     g = lambda A: fad.grad(lambda A: np.sum(np.sin(f(A)[0])))(A)
     np.testing.assert_allclose(native(g, x), by_numpy(g, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int32, bool])
+def test_arrays_of_any_dtype_are_changed_natively(dtype):
+    def f(a, i):
+        b = a.copy()
+        old = b[5]
+        b[3] = True
+        b[1:3] = b[2:4]
+        b[i] = b[0]
+        return b, old
+
+    x = np.array([0, 1, 0, 0, 1, 1, 0, 1]).astype(dtype)
+    same(native(f, x, 6), f(x, 6))
