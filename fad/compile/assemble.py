@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,11 @@ _GUARDED = (np.dtype(bool), np.dtype(np.int64))
 class Build(Table):
     """All that is known while a program is put together; the program keeps it alive."""
 
-    def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
+    def __init__(self, graph: Graph, inner: bool = False, index: int = -1, carried: Iterable = ()):
         self.recorded = graph
         for rewrite in _REWRITES:
             graph = rewrite(graph)
-        super().__init__(graph, inner, index)
+        super().__init__(graph, inner, index, carried)
         self.counts = {k: n for k, n in shown(self.steps).items() if k not in ("view", "call")}
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function, step)
         self.fallbacks: list[str] = []
@@ -68,9 +68,9 @@ class Build(Table):
         self.watch.memory[0] = found["glance"]
         self._fill(found)
 
-    def inner(self, graph: Graph, index: int = -1) -> Build | None:
-        """Return the flat program of a body; None if it has operations that are NumPy calls."""
-        body = Build(graph, True, index)
+    def inner(self, graph: Graph, index: int = -1, carried: Iterable = ()) -> Build | None:
+        """Return the flat program of a body, which may overwrite inputs; None if it has operations of NumPy's."""
+        body = Build(graph, True, index, carried)
         body.watch = self.watch
         body.prepare()
         if body.fallbacks:
@@ -224,7 +224,8 @@ class Build(Table):
             adds = [n > 0 and not apart for n in range(len(indices))]
             writes += [(self.at[i], i, index, add) for i, index, add in zip(eq.ins, indices, adds, strict=True)]
         else:
-            writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
+            if not self.in_place(eq.ins[0], o):
+                writes.append((self.at[eq.ins[0]], eq.ins[0], (), False))
             writes.append((self.at[eq.ins[1]], eq.ins[1], eq.params["template"], eq.prim.name == "index_add"))
         places = [index if type(index) is np.ndarray else target[with_ellipsis(index)] for _, _, index, _ in writes]
         layouts = [
@@ -294,8 +295,11 @@ class Build(Table):
             return lambda: forward(*[get(at) for get in getters], out=at[target])
         if eq.prim.multi:
 
+            shared = not self.over.keys().isdisjoint(outs)  # then results may be operands that others overwrite
+
             def many():
-                for o, y in zip(outs, forward(*[get(at) for get in getters], **params), strict=True):
+                ys = forward(*[get(at) for get in getters], **params)
+                for o, y in zip(outs, [np.array(y) for y in ys] if shared else ys, strict=True):
                     at[o][...] = y
 
             return many

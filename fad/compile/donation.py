@@ -29,6 +29,7 @@ def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
     sure = 1 + _last_refusing(build)
     free = {k for k in donated if k < len(graph.inputs) and build.places[graph.inputs[k]].outside}
     for o in dict.fromkeys(graph.outputs):
+        o = build.root(o)
         place = build.places.get(o)
         if place is None or not place.outside or place.first < sure:
             continue

@@ -106,6 +106,8 @@ class _Expansion:
             self.numbers[o] = self.product(*arrays, t)
         elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):
             return self.scattered(eq, arrays, t)
+        elif name in ("index_set", "index_add") and is_basic(eq.params["template"]):
+            return self.updated(eq, arrays, t)
         else:
             return False
         return True
@@ -131,6 +133,17 @@ class _Expansion:
             for column in b.T
         ]
         return np.array(found, np.int64).reshape(t.shape)
+
+    def updated(self, eq: Equation, arrays: list, t: Type) -> bool:
+        target, values = arrays[0].copy(), arrays[1]
+        if any(self.graph.types[i].dtype != t.dtype for i in eq.ins):
+            return False
+        place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
+        for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
+            old = target.flat[at]
+            target.flat[at] = v if eq.prim.name == "index_set" else self.apply(REGISTRY["add"], (old, v), {}, t)
+        self.numbers[eq.outs[0]] = target
+        return True
 
     def scattered(self, eq: Equation, arrays: list, t: Type) -> bool:
         zero = self.new(t)

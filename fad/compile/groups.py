@@ -31,8 +31,15 @@ _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
 MOST_WEIGHT, MOST_WEIGHT_LARGE, LARGE_SIZE, MOST_OPERANDS = 24, 1000, 1 << 13, 24
 
 
-def plan_steps(graph: Graph) -> list[Step]:
-    """Return the steps of a program in an order in which they can be run."""
+def plan_steps(graph: Graph, updates: Any = None) -> list[Step]:
+    """Return the steps of a program in an order in which they can be run.
+
+    What overwrites an array, as `updates` says, runs after all that reads the array as it was.
+    """
+    over, version = updates or ({}, {})
+    overwritten = {version.get(x, x) for x in over.values()}
+    read: dict[int, int] = dict.fromkeys(overwritten, -1)  # such an array -> the highest level that reads it
+    stays: set[int] = set()
     level: dict[int, int] = dict.fromkeys([*graph.inputs, *graph.constants], -1)
     group: dict[int, Step] = {}
     steps: list[Step] = []
@@ -50,23 +57,31 @@ def plan_steps(graph: Graph) -> list[Step]:
             step.weight += weight(text)
             group[eq.outs[0]] = step
         else:
-            kind = _kind(graph, eq)
+            kind = kind_of(graph, eq)
             at = lowest if kind == "view" else lowest + 1
             if kind in ("guard", "call"):
                 at = max(at, last_guard + (kind == "call"))
+            if over:
+                mine = [over[o] for o in eq.outs if o in over]
+                at = max([at, *[read[version.get(x, x)] + 1 for x in mine]])
             step = Step(kind, at, number, eq)
             steps.append(step)
             if kind == "guard":
                 last_guard = at
         for o in eq.outs:
             level[o] = step.level
+        if over:
+            some = overwritten.intersection([version.get(i, i) for i in eq.ins])
+            for v in some:
+                read[v] = max(read[v], step.level)
+                stays.update(eq.outs)
     steps = [s for s in steps if s.equations]
     steps.sort(key=lambda s: (s.level, s.kind == "view", s.number))
-    steps = compute_where_used(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE)
+    steps = compute_where_used(graph, steps, group, MOST_OPERANDS, MOST_WEIGHT_LARGE, stays=stays)
     return _fuse_sums(graph, steps, group)
 
 
-def _kind(graph: Graph, eq: Equation) -> str:
+def kind_of(graph: Graph, eq: Equation) -> str:
     if eq.prim is GUARD:
         return "guard"
     out = graph.types[eq.outs[0]]
@@ -97,7 +112,7 @@ def _in_pieces(graph: Graph, eq: Equation) -> bool:
     out = graph.types[eq.outs[0]].dtype
     if out not in LLVM_TYPE or any(graph.types[i].dtype != out for i in eq.ins) or 0 in graph.types[eq.outs[0]].shape:
         return False
-    if out not in _REAL and eq.prim.name != "join":
+    if out not in _REAL and eq.prim.name not in ("join", "index_set"):
         return False
     if eq.prim.name == "scatter":
         return all(is_basic(index) for index in eq.params["indices"])

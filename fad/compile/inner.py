@@ -16,13 +16,11 @@ from fad.compile.llvm.control import BRANCH, LOOP, branch_text, loop_text
 from fad.compile.numpy_program import NumPyProgram
 from fad.compile.pieces import data_address
 from fad.compile.repeated import Loop
+from fad.compile.rewriting import copy_p
 from fad.core.graph import Equation, Graph, Type
 from fad.core.primitive import Primitive
 
 _FOREVER = 2**62
-
-# A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
-copy_p = Primitive("copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise")
 
 
 def apart(graph: Graph) -> Graph:
@@ -85,7 +83,7 @@ class Row:
 def patches(body: Any, i: int, even: int, odd: int, offset: int = 0, stride: int = 0, last: int = _FOREVER) -> list:
     """Return how the words of a body that point into value `i` are written."""
     start = data_address(body.arguments)
-    place = body.places.get(i)
+    place = body.places.get(body.base[i])
     slots = place.slots if place is not None else ()
     return [(start + 8 * word, even, odd, offset + more, stride, last) for word, more in slots]
 
@@ -102,7 +100,11 @@ def native_loop(build: Any, eq: Equation) -> bool:
         build._function(name, text)
         registers.words(build, loop, eq, [*consts, *carry, *xs], _FOREVER)
         return True
-    body = build.inner(apart(loop.body), loop.index_input)
+    graph = apart(loop.body)
+    start, m = len(loop.consts) + loop.indexed, len(loop.carry)
+    until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
+    carried = list(zip(graph.inputs[start : start + m], graph.outputs, strict=False))[until:]
+    body = build.inner(graph, loop.index_input, carried)
     if body is None:
         return False
     consts, carry, xs = _operands(build, loop)
@@ -110,14 +112,15 @@ def native_loop(build: Any, eq: Equation) -> bool:
         build.failing(eq)
     build._function("loop", loop_text)
     row, outs = Row(build, LOOP), eq.outs
-    pairs = []  # the two places of each part of the state lie beside each other in the row
-    for o in outs[: len(carry)]:
+    pairs = []  # the two places of each part of the state lie beside each other in the row; or it has one place
+    for o, ends in zip(outs[: len(carry)], zip(graph.inputs[start:], graph.outputs, strict=False), strict=False):
         a = row.operand(o)
-        pairs.append((a, row.spare(graph_bytes(build.graph, o))))
+        pairs.append((a, a if body.in_place(*ends) else row.spare(graph_bytes(build.graph, o))))
     places = _Places(
         carries=[
             (row.operand(i), a, b, graph_bytes(build.graph, o))
             for i, (a, b), o in zip(carry, pairs, outs, strict=False)
+            if a != b or not build.in_place(i, o)
         ],
         pairs=pairs,
         consts=[row.operand(i) for i in consts],
@@ -170,8 +173,11 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
     moving: list = []
     start = len(places.consts) + loop.indexed
     for k, (a, b) in enumerate(places.pairs):
-        moving += patches(body, graph.inputs[start + k], a, b)
-        moving += patches(body, graph.outputs[k], b, a)
+        if a == b:
+            once += patches(body, graph.inputs[start + k], a, a)
+        else:
+            moving += patches(body, graph.inputs[start + k], a, b)
+            moving += patches(body, graph.outputs[k], b, a)
     for i, (k, stride) in zip(graph.inputs[start + m :], places.xs, strict=True):
         moving += patches(body, i, k, k, 0, stride)
     for v, k in zip(graph.outputs[m:], places.stacks, strict=True):
@@ -181,8 +187,10 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
     row.set("rows", len(body.table))
     if loop.indexed:
         row.set("index", body.addresses[graph.inputs[len(places.consts)]])
+    carries = sorted(places.carries, key=lambda c: c[1] == c[2])
+    row.set("turning", sum(a != b for _, a, b, _ in carries))
     for name, count, rows in (
-        ("once", "onces", once), ("patches", "patched", moving), ("carries", "carried", places.carries),
+        ("once", "onces", once), ("patches", "patched", moving), ("carries", "carried", carries),
     ):  # fmt: skip
         row.set(name, row.table(rows))
         row.set(count, len(rows))

@@ -2,12 +2,13 @@
 
 An index of a few neighbouring integer arrays among whole slices, ``x[:, i, j]``, has three groups of axes: those before
 the arrays, those of the arrays, and those behind. Each group runs evenly through memory or the operation is left to
-NumPy. An index out of range stops the program, and NumPy is asked for its error.
+NumPy. Integers and other slices beside the arrays, ``x[i, 1:-1, 3]``, take a view of x first. An index out of range
+stops the program, and NumPy is asked for its error.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,35 +29,55 @@ def is_lookup(graph: Graph, eq: Equation) -> bool:
     out = graph.types[eq.outs[0]]
     if eq.prim.name not in NAMES or out.dtype not in LLVM_TYPE:
         return False
-    ndim = len(graph.types[eq.ins[0]].shape)
     if eq.prim.name == "scatter":
         (index, *more) = eq.params["indices"]
-        ndim = len(out.shape)
         arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
         template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
         fine = not more and all(a.dtype == _INTEGER and a.size for a in arrays) and out.dtype in _ADDED
-        values = eq.ins
+        values, single = eq.ins, not any(a.ndim for a in arrays)
+        shape = out.shape
     else:
         template = eq.params["template"]
         first = 1 if eq.prim.name == "getitem" else 2
         fine = all(graph.types[i].dtype == _INTEGER for i in eq.ins[first:])
         fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
-        values = eq.ins[:first]
+        values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
+        shape = graph.types[eq.ins[0]].shape
     fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
     some = out.size > 0 and all(graph.types[i].size > 0 for i in eq.ins)  # a kernel looks up one row at least
-    return fine and some and _place(template, ndim) is not None
+    return fine and some and _arranged(template, shape, single) is not None
 
 
-def _place(template: tuple, ndim: int) -> tuple[int, int] | None:
-    """Return before how many axes the index arrays stand, and how many there are; None for other indices."""
-    if Ellipsis in [p for p in template if p is Ellipsis]:
-        at = template.index(Ellipsis)
-        template = (*template[:at], *[slice(None)] * (ndim - len(template) + 1), *template[at + 1 :])
-    at = [k for k, p in enumerate(template) if type(p) is str]
-    whole = all(type(p) is str or (type(p) is slice and p == slice(None)) for p in template)
-    if not whole or not 1 <= len(at) <= MOST_ARRAYS or at != list(range(at[0], at[-1] + 1)) or len(template) > ndim:
+class _Arranged(NamedTuple):
+    """How an index is done: a view, its axes in another order, and where the axes of the index arrays are then."""
+
+    view: tuple
+    axes: tuple
+    before: int
+    count: int
+
+    def of(self, x: np.ndarray) -> np.ndarray:
+        return x[self.view].transpose(self.axes)
+
+
+def _arranged(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
+    """Return how an index is done, None if it cannot be; `single`: its arrays are single numbers, without axes."""
+    if any(p is None for p in template) or not 1 <= sum(type(p) is str for p in template) <= MOST_ARRAYS:
         return None
-    return at[0], len(at)
+    at = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
+    rest = len(shape) - sum(p is not Ellipsis for p in template)
+    template = (*template[:at], *[slice(None)] * rest, *template[at + 1 :])
+    advanced = [k for k, p in enumerate(template) if type(p) is not slice]
+    if not single and advanced != list(range(advanced[0], advanced[-1] + 1)):
+        return None  # NumPy puts the axes of the arrays in front
+    view = tuple([slice(None) if type(p) is str else p for p in template])
+    if 0 in np.broadcast_to(False, shape)[view].shape:
+        return None
+    left = [type(p) is str for p in template if type(p) is not int]
+    arrays = [k for k, is_array in enumerate(left) if is_array]
+    before = 0 if single else arrays[0]  # single numbers have no axes, wherever they stand
+    others = [k for k, is_array in enumerate(left) if not is_array]
+    return _Arranged(view, (*others[:before], *arrays, *others[before:]), before, len(arrays))
 
 
 def add_lookup(build: Any, eq: Equation) -> bool:
@@ -64,7 +85,11 @@ def add_lookup(build: Any, eq: Equation) -> bool:
     o = eq.outs[0]
     if eq.prim.name == "getitem":
         x, *numbers = eq.ins
-        return _rows(build, eq, "take", (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+        plan = _plan(build, eq.params["template"], (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+        if plan is None:
+            return False
+        _emit(build, eq, "take", plan)
+        return True
     if eq.prim.name == "scatter":
         v = eq.ins[0]
         template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
@@ -72,10 +97,10 @@ def add_lookup(build: Any, eq: Equation) -> bool:
         start, how = (np.zeros((), build.at[o].dtype), None), "add"
     else:
         x, v, *numbers = eq.ins
-        template, arrays = None, _arrays(build, numbers)
+        template, arrays = eq.params["template"], _arrays(build, numbers)
         start, how = (build.at[x], x), eq.prim.name.removeprefix("index_")
-    plan = _plan(build, eq, (build.at[o], o), (build.at[v], v), arrays, template)
-    if plan is None or not build.copy(start, o):
+    plan = _plan(build, template, (build.at[o], o), (build.at[v], v), arrays)
+    if plan is None or not (build.in_place(start[1], o) or build.copy(start, o)):
         return False
     _emit(build, eq, how, plan)
     return True
@@ -85,19 +110,13 @@ def _arrays(build: Any, numbers: list) -> list:
     return [(build.at[i], i) for i in numbers]
 
 
-def _rows(build: Any, eq: Equation, how: str, x: tuple, y: tuple, arrays: list) -> bool:
-    plan = _plan(build, eq, x, y, arrays, None)
-    if plan is None:
-        return False
-    _emit(build, eq, how, plan)
-    return True
-
-
-def _plan(build: Any, eq: Equation, x: tuple, y: tuple, arrays: list, template: Any) -> tuple | None:
+def _plan(build: Any, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
     """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
-    a, b = x[0], y[0]
-    before, count = _place(eq.params["template"] if template is None else template, a.ndim)  # type: ignore[misc]
     shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
+    way = _arranged(template, x[0].shape, not any(i.ndim for i, _ in arrays))
+    assert way is not None
+    a, b, before, count = way.of(x[0]), y[0], way.before, way.count
+    x = (a, x[1])
     full = (*a.shape[:before], *shape, *a.shape[before + count :])
     if b.ndim > len(full):
         return None
@@ -115,6 +134,9 @@ def _plan(build: Any, eq: Equation, x: tuple, y: tuple, arrays: list, template: 
         collapse(shape, (b.strides[before:middle], *[i.strides for i in indices]), ()),
         collapse(a.shape[behind:], (a.strides[behind:], b.strides[middle:]), ()),
     ]
+    (extents, (first, second)) = groups[2]
+    if len(extents) == 2 and not before:  # the group before the arrays is free
+        groups[0], groups[2] = [((extents[k],), ((first[k],), (second[k],))) for k in (0, 1)]
     if any(len(extents) != 1 for extents, _ in groups):
         return None
     looked = [(a.shape[before + k], a.strides[before + k]) for k in range(count)]

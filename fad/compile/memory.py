@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from fad.compile.groups import Step, plan_steps
 from fad.compile.pieces import data_address, placed_pieces, view_of, with_ellipsis
+from fad.compile.updates import schedule_updates
 from fad.compile.uses import use_counts
 from fad.core.graph import ARRAY, Equation, Graph
+from fad.core.primitive import Primitive
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
+SAME = Primitive("same", lambda x: x, archetype="bare")  # a later version of an array in the same memory
 _ANYWHERE = ("loop", "sum", "matmul", "pieces")  # steps that write where they are told
 
 
@@ -58,11 +62,17 @@ def _evenly(a: np.ndarray) -> np.ndarray:
 class Memory:
     """Where the values of a graph live, step by step."""
 
-    def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
-        self.graph = graph
+    def __init__(self, graph: Graph, inner: bool = False, index: int = -1, carried: Iterable = ()):
+        carried = list(carried)
+        self.graph, updates = schedule_updates(graph, carried)
+        self.over, self.version = updates  # result -> the operand in whose memory it is; view -> what it is a view of
+        self.roots: dict[int, int] = {}  # later version -> the first one, if it is the same array
+        self.owners: dict[int, int] = {}  # likewise, if it may be a part of that array
+        self.sharing: dict[int, list[int]] = {}  # value -> values in its memory, which may not have been overwritten
+        self.overwritten = {i for i, _ in carried}  # inputs that may be
         self.within = inner  # the body of a loop or branch, whose inputs and outputs all lie outside
         self.index = index  # the input that is the number of the step: the driver writes it into this memory
-        self.steps: list[Step] = plan_steps(graph)
+        self.steps: list[Step] = plan_steps(self.graph, updates)
         self.at: dict[int, Any] = {}  # value -> array, or view of one
         self.base: dict[int, int] = {}  # value -> value whose memory it is in
         self.places: dict[int, Place] = {}
@@ -106,6 +116,7 @@ class Memory:
                 self.places[i].outside = True
         wanted = self._find_direct()
         base, places = self.base, self.places
+        last = self._last_reads()
         for k, step in enumerate(self.steps):
             for eq in step.equations:
                 for i in eq.ins:
@@ -116,15 +127,53 @@ class Memory:
                 self._find_view(step, k)
             else:
                 for o in self._stored(step):
+                    if o in self.over and self._take_over(o, k, last):
+                        continue
                     if o not in self.base:
                         self._new_or_inside(o, wanted if step.kind in _ANYWHERE else {}, k)
         end = len(self.steps)
         for i in graph.outputs:
             place = self.places.get(self.base.get(i, -1))
             if place is not None:
-                whole = place.value == i and place.nbytes > LARGE and graph.types[i].kind == ARRAY
+                whole = place.value == self.root(i) and place.nbytes > LARGE and graph.types[i].kind == ARRAY
                 place.outside = place.outside or self.within or (whole and place.first >= 0)
                 place.last = end
+
+    # --- updates in place -----------------------------------------------------------------------------------------
+
+    def root(self, i: int) -> int:
+        """Return the value that memory was taken from, version by version, for a value to be in it."""
+        return self.roots.get(i, i)
+
+    def in_place(self, x: int | None, o: int) -> bool:
+        """Tell whether a result is in the memory of a value as a later version of it."""
+        return x is not None and o in self.over and self.base[o] == self.base[x] and self.root(o) == self.root(x)
+
+    def _last_reads(self) -> dict[int, int]:
+        """Return for each value the number of the last step that reads it."""
+        found = {i: k for k, step in enumerate(self.steps) for eq in step.equations for i in eq.ins}
+        found.update(dict.fromkeys(self.graph.outputs, len(self.steps)))
+        return found
+
+    def _take_over(self, o: int, k: int, last: dict[int, int]) -> bool:
+        """Let the result of step k be in the memory of its operand, if no later step reads what is there now."""
+        x = self.over[o]
+        r, v = self.base[x], self.version.get(x, x)
+        owner = self.owners.get(v, v)  # the value that memory was taken from, unless x is a copy in spite of itself
+        place = self.places.get(r)
+        mine = place is not None and (place.first >= 0 or r in self.overwritten) and r in (x, owner)
+        # an update can be in an array in any order, a loop's state cannot
+        mine = mine and (self.steps[k].equations[0].prim.archetype != "loop" or self.at[x].flags.c_contiguous)
+        if not mine or any(last.get(i, -1) > k for i in self.sharing[r]):
+            del self.over[o]
+            return False
+        self.sharing[r] = [o]  # the others are not read any more
+        self.at[o] = self.at[x]
+        self.base[o] = r
+        self.roots[o] = self.root(x)
+        self.owners[o] = owner
+        self.views.append((Equation(SAME, (self.root(x),), {}, (o,)), o))
+        return True
 
     def _find_direct(self) -> dict[int, tuple]:
         """Return what may be computed where it is wanted, in a piece of a larger array: value -> (array, index)."""
@@ -157,6 +206,7 @@ class Memory:
             if even and piece.shape == self.graph.types[i].shape:
                 self.at[i] = piece
                 self.base[i] = self.base[whole]
+                self.sharing[self.base[i]].append(i)
                 self.direct[i] = (whole, index)
                 return
         self._new(i, k, outside=False)
@@ -175,6 +225,7 @@ class Memory:
         model = self._model(i)
         self.at[i] = model
         self.base[i] = i
+        self.sharing[i] = [i]
         place = Place(i, model.nbytes)
         place.first = place.last = k
         place.outside = outside and model.nbytes > LARGE
@@ -187,6 +238,7 @@ class Memory:
         if isinstance(y, np.ndarray) and np.may_share_memory(y, self.at[x]) and (y.size or not self.at[x].size):
             self.at[o] = y
             self.base[o] = self.base[x]
+            self.sharing.setdefault(self.base[o], []).append(o)
             self.views.append((eq, o))
         else:
             step.kind = "call"

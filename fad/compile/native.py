@@ -157,9 +157,10 @@ def _output(build: Build, space: dict, i: int) -> str:
     t = graph.types[i]
     if i in graph.inputs:
         return f"x{graph.inputs.index(i)}"
-    place = build.places.get(i)
+    root = build.root(i)
+    place = build.places.get(root)
     if place is not None and place.outside:
-        return f"y{i}"
+        return f"y{root}"
     base = build.places.get(build.base[i])
     if base is not None and base.outside:
         return f"at[{i}].copy()"
@@ -192,7 +193,7 @@ class _Outside:
         values = {i for i, place in build.places.items() if place.outside}
         # Python may read any value if the program calls NumPy or asks for values, otherwise those that are results
         everything = bool(build.guards) or any(row is None for row, *_ in build.runs)
-        read, self.views = set(build.graph.outputs), {}
+        read, self.views = {i for i in build.graph.outputs if i not in build.over}, {}
         for eq, o in reversed(build.views):
             if build.base[o] in values and (everything or o in read):
                 read.update(eq.ins)

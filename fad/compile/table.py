@@ -6,7 +6,7 @@ here; `assemble.py` decides which of them a program needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ MOST_AXES = 4
 class Table(Memory):
     """The rows of a program on its memory."""
 
-    def __init__(self, graph: Graph, inner: bool = False, index: int = -1):
-        super().__init__(graph, inner, index)
+    def __init__(self, graph: Graph, inner: bool = False, index: int = -1, carried: Iterable = ()):
+        super().__init__(graph, inner, index, carried)
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
         self.table: list[tuple[str, int]] = []  # (function, first word)

@@ -12,6 +12,8 @@ import numpy as np
 from fad.backends import backend_of, made_like
 from fad.core.tracer import Tracer
 
+FEW = 4  # entries that are added one by one into an array that is there, and not all at once into one of zeros
+
 
 class Masked:
     """A tangent or cotangent that is zero *by selection* where `live` is false, as `where` and `maximum` make them.
@@ -168,7 +170,7 @@ class Indexed:
         self.shape = shape
         self.dtype = dtype
         self.entries = [(index, values)]
-        self.add = add  # (shape, dtype, entries) -> array, for traced values
+        self.add = add  # (shape, dtype, entries[, onto]) -> array, for traced values
 
     def is_plain(self) -> bool:
         """Tell whether no tracer is among the values and indices."""
@@ -194,6 +196,17 @@ class Indexed:
             return self.add_to(made_like(np.zeros_like, self.entries[0][1], self.shape, self.dtype))
         return self.add(self.shape, self.dtype, self.entries)
 
+    def added_to(self, other: Any) -> Any:
+        """Return the sum with another traced cotangent, into which a few small entries are added one by one."""
+        total = self.add(self.shape, self.dtype, self.entries, densify(other))
+        if type(other) is not Masked or any(is_basic(index) for index, _ in self.entries):
+            return total
+        ours, theirs = other.live, self._ones() != 0  # now: a sum of many is no deep nest of functions
+        return Masked(total, lambda: np.logical_or(ours, theirs), clean=True)
+
+    def _ones(self) -> Any:
+        return self.add(self.shape, self.dtype, [(index, np.ones_like(values)) for index, values in self.entries])
+
     def gathered(self) -> Any:
         """Return the sum of the entries; if index arrays and masks chose the places, it is zero elsewhere by selection.
 
@@ -203,8 +216,7 @@ class Indexed:
             if is_basic(index):
                 return self.dense()
         if not self.is_plain():
-            ones = lambda: [(index, np.ones_like(values)) for index, values in self.entries]
-            return Masked(self.dense(), lambda: self.add(self.shape, self.dtype, ones()) != 0, clean=True)
+            return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
         value = self.dense()
         places = [index for index, _ in self.entries]
         shape = value.shape

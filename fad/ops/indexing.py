@@ -7,6 +7,7 @@ entries but an `Indexed`: the backward pass adds into one buffer, so a loop over
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -14,13 +15,14 @@ import numpy as np
 
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
-from fad.core.cotangent import Indexed, Masked, is_basic
+from fad.core.cotangent import FEW, Indexed, Masked, is_basic
 from fad.core.memory import ViewRule, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
+from fad.ops.index_layout import ARRAY, index_layout, join_index, last_of_each
 
-ARRAY = "array"  # the place of an index array in a template
+_SMALL = 8  # an array has so many times the elements of values that are added into it one by one
 
 
 def split_index(index: Any) -> tuple[tuple, list]:
@@ -77,14 +79,6 @@ def _bound(x: Any) -> Any:
     return x if x is None or type(x) is int else operator.index(x)
 
 
-def join_index(template: tuple, arrays: Any) -> tuple:
-    """Put index arrays back into their places in a template."""
-    if not arrays:
-        return template
-    it = iter(arrays)
-    return tuple(next(it) if part is ARRAY else part for part in template)
-
-
 def _forward(x, *arrays, template):
     return x[join_index(template, arrays)]
 
@@ -95,34 +89,30 @@ def _getitem_vjp(k, ct, y, x, *arrays, template):
     return Indexed(x.shape, x.dtype, join_index(template, arrays), cast(ct, x.dtype), _sum_entries)
 
 
-def _sum_entries(shape: tuple, dtype: Any, entries: list) -> Any:
-    """Return zeros with traced values added at their indices, in one operation if all indices are plain."""
+def _sum_entries(shape: tuple, dtype: Any, entries: list, onto: Any = None) -> Any:
+    """Return zeros, or the array `onto`, with traced values added at their indices.
+
+    Into zeros they are added in one operation if all indices are plain. Into an array that is there, a few small values
+    are added one by one: in a compiled program that costs what they are, and not what the array is.
+    """
     indices = [index if type(index) is tuple else (index,) for index, _ in entries]
     values = [v for _, v in entries]
+    if onto is not None:
+        touched = sum(math.prod(np.shape(v)) for v in values)
+        same = onto.shape == tuple(shape) and onto.dtype == dtype
+        if not same or len(entries) > FEW or touched * _SMALL > math.prod(shape):
+            return onto + _sum_entries(shape, dtype, entries)
+        return _added(onto, indices, values)
     if not any(type(part) is Tracer for index in indices for part in index):
         return bind(scatter_p, *values, shape=shape, dtype=dtype, indices=tuple(indices))
-    total = made_like(np.zeros_like, values[0], shape, dtype)
+    return _added(made_like(np.zeros_like, values[0], shape, dtype), indices, values)
+
+
+def _added(total: Any, indices: list, values: list) -> Any:
     for index, v in zip(indices, values, strict=True):
         template, arrays = split_index(index)
         total = bind(index_add_p, total, v, *arrays, template=template)
     return total
-
-
-def _layout(template: tuple, arrays: list, ndim: int) -> tuple[int, int, bool]:
-    """Say where NumPy puts the axes of the index arrays in the result: ``(rank, position, separated)``.
-
-    They stand where the indices stood; with a slice, None or Ellipsis between two of them, they are `separated`
-    and stand in front. Beside index arrays an integer counts as one.
-    """
-    if not arrays:
-        return 0, 0, False
-    rank = max(1 if a.dtype.kind == "b" else np.ndim(a) for a in arrays)
-    places = [i for i, part in enumerate(template) if part is ARRAY or type(part) is int]
-    if places != list(range(places[0], places[-1] + 1)):
-        return rank, 0, True
-    used = sum(part is not None and part is not Ellipsis and part is not ARRAY for part in template)
-    used += sum(np.ndim(a) if a.dtype.kind == "b" else 1 for a in arrays)
-    return rank, sum(ndim - used if part is Ellipsis else 1 for part in template[: places[0]]), False
 
 
 def _concrete_masks(trace, template, arrays, batched):
@@ -158,7 +148,7 @@ def _lane_index(trace, template, arrays, flags, ndim):
     and they belong at `position` (counted without the lane axis).
     """
     rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
-    _, position, _ = _layout(template, arrays, ndim)
+    _, position, _ = index_layout(template, arrays, ndim)
     wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
     lanes = like(wide[0], np.arange(trace.size).reshape((trace.size,) + (1,) * rank))
     return (ARRAY, *template), [lanes, *wide], rank, position
@@ -177,12 +167,12 @@ def _getitem_batch(trace, batched, xs, params):
         y = bind(getitem_p, x, *arrays, template=template)
         return np.broadcast_to(y, (trace.size, *y.shape))
     if not any(flags):
-        rank, _, separated = _layout(template, arrays, x.ndim - 1)
+        rank, _, separated = index_layout(template, arrays, x.ndim - 1)
         y = bind(getitem_p, x, *arrays, template=(slice(None), *template))
         return np.moveaxis(y, rank, 0) if separated else y
     if not batched[0]:
         rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
-        _, position, _ = _layout(template, arrays, x.ndim)
+        _, position, _ = index_layout(template, arrays, x.ndim)
         wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
         y = bind(getitem_p, x, *wide, template=template)
         return np.moveaxis(y, position, 0) if position else y
@@ -277,7 +267,7 @@ def _scatter_batch(size, batched, xs, params):
 def _lanes_behind(values, index, ndim):
     """Put the lane axis of values where NumPy has it in ``x[:, *index]``: behind separated index arrays."""
     template, arrays = split_index(index)
-    rank, _, separated = _layout(template, arrays, ndim)
+    rank, _, separated = index_layout(template, arrays, ndim)
     return np.moveaxis(values, 0, rank) if separated else values
 
 
@@ -335,7 +325,7 @@ def _update_batch(prim):
         if not batched[1]:
             v = np.broadcast_to(v, (trace.size, *np.shape(v)))
         if not any(flags):
-            rank, _, separated = _layout(template, arrays, x.ndim - 1)
+            rank, _, separated = index_layout(template, arrays, x.ndim - 1)
             v = np.moveaxis(v, 0, rank) if separated else v
             return bind(prim, x, v, *arrays, template=(slice(None), *template))
         template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
@@ -363,11 +353,17 @@ def _set_vjp(k, ct, y, x, v, *arrays, template):
     if k == 0:
         zero = np.zeros_like(v, dtype=ct.dtype)
         c = cast(bind(set_p, ct, zero, *arrays, template=template), x.dtype)
-        return Masked(c, lambda: c != 0, clean=True) if arrays else c  # zero where written, and where it was zero
+        masks = any(np.ndim(a) for a in arrays)
+        return Masked(c, lambda: c != 0, clean=True) if masks else c  # zero where written, and where it was zero
     if k > 1:
         return None
     if arrays and v.size:
         # Of several values for one place the last is kept; the others have no derivative.
+        if all(math.prod(np.shape(a)) == 1 for a in arrays):
+            return cast(ct[index], v.dtype)
+        kept = last_of_each(x.shape, arrays, template)
+        if kept is not None:
+            return cast(np.where(kept, ct[index], 0.0), v.dtype)
         order = like(v, np.arange(v.size).reshape(v.shape))
         last = bind(set_p, np.zeros_like(x, dtype=order.dtype), order, *arrays, template=template)[index]
         return cast(np.where(last == order, ct[index], 0.0), v.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_numpy_scalar
-from fad.core.cotangent import Indexed, Masked, densify, is_basic
+from fad.core.cotangent import FEW, Indexed, Masked, densify, is_basic
 from fad.core.tracer import Tracer
 
 
@@ -22,12 +22,16 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
         elif type(p) is Indexed:
             p.entries += c.entries
         else:
-            cts[j] = p + (_at_places(c) if type(p) is Masked else c.gathered())
+            cts[j] = p + _at_places(c) if type(p) is Masked else c.added_to(p)
         return
     if p is None:
         cts[j] = c
         return
     if type(p) is Indexed:
+        if type(c) is Tracer and len(p.entries) <= FEW and not p.is_plain():
+            cts[j] = p.added_to(c)
+            own[j] = 1
+            return
         p = p.gathered()
     if type(p) is Masked and type(c) is Masked:
         cts[j] = p + c

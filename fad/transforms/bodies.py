@@ -16,11 +16,11 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
-from fad.core.buffers import PlainTrace
+from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer
+from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.errors import user_line
 from fad.transforms.check import as_value
 from fad.transforms.custom import _RULES, Call, _batched
@@ -148,6 +148,11 @@ def example(x: Any) -> Any:
 def is_weak(x: Any) -> bool:
     """Tell whether a value stands for a Python number, whose dtype does not count in promotion."""
     return type(x) is Tracer and isinstance(x.trace, RecordTrace) and x.info in x.trace.weak
+
+
+def frozen(leaves: list) -> list:
+    """Return operands of a loop or branch, those that are arrays made by the running function as they are now."""
+    return [PLAIN.freeze(x) if type(x) is Tracer and up_to_date(x).trace is PLAIN else x for x in leaves]
 
 
 def can_record(leaves: list) -> bool:

@@ -16,7 +16,7 @@ from fad.core.cotangent import densify
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
-from fad.transforms.bodies import Body, BodyTrace, Unrecordable, can_record, example, record_body, record_flat
+from fad.transforms.bodies import Body, BodyTrace, Unrecordable, can_record, example, frozen, record_body, record_flat
 from fad.transforms.check import as_value, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.linearize import LinearTrace
@@ -39,6 +39,7 @@ def _run(index: Any, *operands: Any, branches: tuple) -> tuple:
 def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     """Record a choice between functions; returns ``[result]``, or None where that cannot be."""
     leaves, in_tree = tree.flatten(operands)
+    leaves = frozen(leaves)
     if type(index) is not Tracer or not can_record([index, *leaves]):
         return None
     t = type_of(as_value(example(index)))

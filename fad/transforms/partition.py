@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ _CHEAP = frozenset({
     "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
     "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
 })  # fmt: skip
+_PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
 class Halves(NamedTuple):
@@ -76,9 +78,12 @@ def pulled(body: Graph, active: list[bool], seeds: list[bool], examples: list) -
     return record_flat(fun, examples)
 
 
-def _is_kept(eq: Equation, graph: Graph, everything: bool) -> bool:
+def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> bool:
+    """Tell whether a value is kept for the backward pass; `moving` are those that depend on the state."""
     if not everything:
         return False
+    if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
+        return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
     return not (eq.prim.name in _CHEAP or index_of_slices or numbers)
@@ -93,11 +98,14 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     seeds = set(joint.inputs[inputs:])
     late = set(seeds)
     producer: dict[int, Equation] = {}
+    state = {joint.inputs[k] for k in carry}
+    moving = set(state)
     for eq in joint.equations:
         if any(i in late for i in eq.ins):
             late.update(eq.outs)
+        if any(i in moving for i in eq.ins):
+            moving.update(eq.outs)
         producer.update(dict.fromkeys(eq.outs, eq))
-    state = {joint.inputs[k] for k in carry}
     kept: list[int] = []
     seen: set[int] = set()
     chosen: set[int] = set()
@@ -108,7 +116,7 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
             continue
         seen.add(v)
         eq = producer.get(v)
-        if v in state or (eq is not None and v not in late and _is_kept(eq, joint, everything)):
+        if v in state or (eq is not None and v not in late and _is_kept(eq, joint, everything, moving)):
             kept.append(v)
         elif eq is not None:
             chosen.add(id(eq))
@@ -172,12 +180,52 @@ def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
 
 def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
     """Let the first `grads` outputs of a graph be added to further inputs; return the graph and those inputs."""
-    types, equations = list(backward.types), list(backward.equations)
+    work = _Accumulation(backward)
     inputs, outputs = [], []
     for v in backward.outputs[:grads]:
-        t = types[v]
-        types += [t, t]
-        inputs.append(len(types) - 2)
-        outputs.append(len(types) - 1)
-        equations.append(Equation(REGISTRY["add"], (len(types) - 2, v), {}, (len(types) - 1,)))
-    return backward.replace(types=types, equations=equations, outputs=[*outputs, *backward.outputs[grads:]]), inputs
+        inputs.append(work.new(v))
+        outputs.append(work.added(inputs[-1], v))
+    outputs += backward.outputs[grads:]
+    return backward.replace(types=work.types, equations=needed(work.equations, outputs), outputs=outputs), inputs
+
+
+class _Accumulation:
+    """Adds values of a graph to sums: what is added at an index goes into the sum at once, not into zeros first."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.types, self.equations = list(graph.types), list(graph.equations)
+        self.made = {o: eq for eq in graph.equations for o in eq.outs}
+        self.uses = Counter(i for eq in graph.equations for i in eq.ins)
+        self.uses.update(graph.outputs)
+
+    def new(self, like: int) -> int:
+        self.types.append(self.types[like])
+        return len(self.types) - 1
+
+    def apply(self, name: str, ins: tuple, params: dict) -> int:
+        total = self.new(ins[0])
+        self.equations.append(Equation(REGISTRY[name], ins, params, (total,)))
+        return total
+
+    def added(self, total: int, v: int) -> int:
+        """Return the sum of a total and value v."""
+        updates: list[Equation] = []
+        w = v
+        while self.is_own(w) and self.made[w].prim.name == "index_add" and self.types[w] == self.types[total]:
+            updates.append(self.made[w])
+            w = updates[-1].ins[0]
+        if not updates:
+            return self.apply("add", (total, v), {})
+        if not self.is_zero(w):
+            total = self.apply("add", (total, w), {})
+        for eq in reversed(updates):
+            total = self.apply("index_add", (total, *eq.ins[1:]), eq.params)
+        return total
+
+    def is_own(self, v: int) -> bool:
+        return v in self.made and self.uses[v] == 1
+
+    def is_zero(self, v: int) -> bool:
+        c = self.graph.constants.get(v)
+        return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))

@@ -387,7 +387,7 @@ def _own(y: Any, shared: set[int]) -> Any:
 
 def _output(trace: RecordTrace, y: Any) -> int:
     if type(y) is Tracer:
-        if y.trace is not trace:
+        if up_to_date(y).trace is not trace:
             y.trace.check_alive()
             return trace.foreign(y)
         return y.info

@@ -18,7 +18,7 @@ from fad.backends import is_on_device
 from fad.core.graph import NUMBER, Equation, Graph, Type, placed, type_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
-from fad.transforms.bodies import Body, Unrecordable, can_record, example, record_body, to_number_p
+from fad.transforms.bodies import Body, Unrecordable, can_record, example, frozen, record_body, to_number_p
 from fad.transforms.check import as_value
 from fad.transforms.loops import scan_p, while_p
 from fad.transforms.partition import needed
@@ -56,6 +56,7 @@ def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, i
         return None
     leaves, in_tree = tree.flatten(init)
     items, xs_tree = tree.flatten(xs)
+    leaves, items = frozen(leaves), frozen(items)
     dynamic = type(n) is Tracer
     if not can_record([*leaves, *items]) or (not dynamic and n < 2):
         return None
@@ -228,6 +229,7 @@ def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
     if not is_recording():
         return None
     leaves, in_tree = tree.flatten(init)
+    leaves = frozen(leaves)
     if not can_record(leaves):
         return None
 

@@ -12,7 +12,7 @@ from fad.compile.llvm.interrupts import STOPPED, look
 # The words of a loop's row; addresses of operands and results follow.
 LOOP = (
     "functions", "arguments", "rows", "limit", "count", "until", "index", "reverse", "once", "onces", "patches",
-    "patched", "carries", "carried", "done", "watch", "left", "between", "looked",
+    "patched", "carries", "carried", "turning", "done", "watch", "left", "between", "looked",
 )  # fmt: skip
 BRANCH = ("index", "width", "branches", "bodies", "watch")
 
@@ -135,7 +135,10 @@ def _words(names: tuple, pointers: set) -> str:
 
 
 def loop_text() -> str:
-    """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes."""
+    """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes.
+
+    The first `turning` of them are in a and b by turns, the others in a only.
+    """
     pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done", "watch"}
     head = _words(LOOP, pointers)
     return f"""{_patch_text("loop")}{rows_driver("loop")}{_COPIES}
@@ -200,7 +203,7 @@ finish:
   %odd = icmp ne i64 %bit, 0
   br i1 %odd, label %bring, label %tell
 bring:
-  call void @copies(ptr %carries, i64 %carried, ptr %A, i64 1, i64 2)
+  call void @copies(ptr %carries, i64 %turning, ptr %A, i64 1, i64 2)
   br label %tell
 tell:
   %told = icmp ne ptr %done, null

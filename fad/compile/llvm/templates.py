@@ -107,7 +107,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return None
     if name in _COMPARING or name in _LOGICAL or text == _SELECT:
         return text
-    if name in _CONVERTING or text == "({0})":
+    if name in _CONVERTING or name == "copy" or text == "({0})":
         return text
     if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None

@@ -1,0 +1,66 @@
+"""What an index says, split into a template and index arrays: where axes go, and which places occur again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+ARRAY = "array"  # the place of an index array in a template
+_MOST_PAIRS = 1 << 10  # of index values that are compared to find those that occur again
+
+
+def join_index(template: tuple, arrays: Any) -> tuple:
+    """Put index arrays back into their places in a template."""
+    if not arrays:
+        return template
+    it = iter(arrays)
+    return tuple(next(it) if part is ARRAY else part for part in template)
+
+
+def index_layout(template: tuple, arrays: list, ndim: int) -> tuple[int, int, bool]:
+    """Say where NumPy puts the axes of the index arrays in the result: ``(rank, position, separated)``.
+
+    They stand where the indices stood; with a slice, None or Ellipsis between two of them, they are `separated`
+    and stand in front. Beside index arrays an integer counts as one.
+    """
+    if not arrays:
+        return 0, 0, False
+    rank = max(1 if a.dtype.kind == "b" else np.ndim(a) for a in arrays)
+    places = [i for i, part in enumerate(template) if part is ARRAY or type(part) is int]
+    if places != list(range(places[0], places[-1] + 1)):
+        return rank, 0, True
+    used = sum(part is not None and part is not Ellipsis and part is not ARRAY for part in template)
+    used += sum(np.ndim(a) if a.dtype.kind == "b" else 1 for a in arrays)
+    return rank, sum(ndim - used if part is Ellipsis else 1 for part in template[: places[0]]), False
+
+
+def last_of_each(shape, arrays, template):
+    """Return which values of ``x[index] = values`` are kept, without an array of x's size; None if that costs more."""
+    if any(a.dtype.kind == "b" for a in arrays) or any(type(p) is int for p in template):
+        return None
+    lead = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+    n = math.prod(lead)
+    if n * n > min(_MOST_PAIRS, math.prod(shape)):
+        return None
+    rank, position, separated = index_layout(template, arrays, len(shape))
+    axes = _indexed_axes(template, len(shape))
+    place = 0
+    for a, axis in zip(arrays, axes, strict=True):
+        place = place * shape[axis] + np.broadcast_to(np.where(a < 0, a + shape[axis], a), lead).reshape(-1)
+    again = np.logical_and(place[:, None] == place, np.less.outer(np.arange(n), np.arange(n)))
+    kept = np.logical_not(np.any(again, axis=1)).reshape(lead)
+    whole = np.broadcast_to(False, shape)[join_index(template, [np.zeros(np.shape(a), np.intp) for a in arrays])].ndim
+    return kept.reshape(lead + (1,) * (whole - rank - (0 if separated else position)))
+
+
+def _indexed_axes(template, ndim):
+    """Return the axes that the index arrays of a template stand for."""
+    used = sum(part is not None and part is not Ellipsis for part in template)
+    axes, axis = [], 0
+    for part in template:
+        if part is ARRAY:
+            axes.append(axis)
+        axis += 0 if part is None else ndim - used if part is Ellipsis else 1
+    return axes
