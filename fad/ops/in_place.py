@@ -47,9 +47,19 @@ def put(a, ind, v, mode="raise"):
         places = places % a.size
     elif mode == "clip":
         places = np.clip(places, 0, a.size - 1)
+    else:
+        places = _counted_from_the_end(places, a.size)
     v = _repeated(v, places.shape[0])
     if v.shape[0]:
         _write_flat(a, places, v)
+
+
+def _counted_from_the_end(places: Any, size: int) -> Any:
+    """Return indices of the elements of an array with the negative ones counted from its end."""
+    if size and (np.any(places < -size) or np.any(places >= size)):
+        wrong = next(p for p in places if not -size <= p < size)
+        raise IndexError(f"index {wrong} is out of bounds for axis 0 with size {size}")
+    return np.where(places < 0, places + size, places)
 
 
 def _write_flat(a: Tracer, index: Any, v: Any) -> None:

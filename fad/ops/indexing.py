@@ -292,7 +292,7 @@ scatter_p = register(
 
 def _updated(x, v, arrays, template, how):
     if type(x) is np.ndarray:  # an array that was broadcast to lanes has each lane in one piece
-        out = np.array(x, dtype=np.result_type(x, v), copy=True, order="C" if 0 in x.strides else "K")
+        out = np.array(x, dtype=_dtype(x, v), copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)
@@ -301,6 +301,12 @@ def _updated(x, v, arrays, template, how):
     else:
         out[index] = v
     return out
+
+
+def _dtype(x, v):
+    """Return the dtype of an updated array: the array's own, its byte order included, if the values fit in."""
+    dtype = np.result_type(x, v)
+    return x.dtype if dtype == x.dtype.newbyteorder("=") else dtype
 
 
 def _full_value(x, v, arrays, template):

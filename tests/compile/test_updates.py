@@ -186,7 +186,7 @@ def test_a_loop_changes_its_state_in_place_forwards_and_backwards(name):
     x = np.linspace(0.5, 1.5, N)
     assert in_place(compiled(f, x)) == 1
     g = compiled(fad.grad(f), x)
-    # Where index arrays say what is written, zeros absorb infinite partials: one sum knows its zeros and is a new array.
+    # Where index arrays say what is written, zeros absorb infinite partials: a sum that knows its zeros is a new array.
     assert in_place(g) >= (2 if name == "pieces" else 3)
     np.testing.assert_allclose(g(x), fad.grad(f)(x), rtol=1e-12)
 

@@ -331,7 +331,7 @@ def functions_that_write(x):
     a = np.zeros((2, 4))
     np.copyto(a[0], x, where=x > 1.5)
     np.copyto(a[1], x[0])
-    np.put(a, [0, 5], x[2:])
+    np.put(a, [0, -3], x[2:])
     np.putmask(a, a == 0.0, x[3] * 0.5)
     np.fill_diagonal(a, x[1])
     np.put_along_axis(a, np.array([[3], [2]]), x[0] * x[1], axis=1)
