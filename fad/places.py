@@ -75,7 +75,7 @@ class Step(NamedTuple):
 
 
 def is_printing() -> bool:
-    """Tell whether what the user's line makes of a value is shown and no more: by print, a logger or a warning."""
+    """Return whether what the user's line makes of a value is shown and no more: by print, a logger or a warning."""
     frame = _user_frame()
     if frame is None or frame.f_globals.get("__name__") in _SHOWING:
         return frame is not None
@@ -100,7 +100,7 @@ def _span(position: tuple) -> tuple | None:
 
 
 def _shows(code: types.CodeType, at: int, frame: types.FrameType) -> bool:
-    """Tell whether a call prints, logs or warns."""
+    """Return whether a call prints, logs or warns."""
     text = _source(code, at)
     if not text:  # where the file cannot be read, as in an interactive session
         return "print" in code.co_names

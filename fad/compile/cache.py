@@ -26,7 +26,7 @@ from fad import config
 
 _FORMAT = b"fad2"
 _PART = "part-"  # begins the name of an entry that is being written
-_ABANDONED = 3600.0  # seconds after which whoever was writing it is gone
+_ABANDONED = 3600.0  # seconds after which its writer is gone
 _FOLDER, _KEY = re.compile("[0-9a-f]{2}"), re.compile("[0-9a-f]{64}")
 # An entry is opened itself, not what a link points to, and a pipe that nobody writes to is not waited for.
 _READING = os.O_RDONLY | sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))

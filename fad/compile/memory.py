@@ -146,7 +146,7 @@ class Memory:
         return self.roots.get(i, i)
 
     def in_place(self, x: int | None, o: int) -> bool:
-        """Tell whether a result is in the memory of a value as a later version of it."""
+        """Return whether a result is in the memory of a value as a later version of it."""
         return x is not None and o in self.over and self.base[o] == self.base[x] and self.root(o) == self.root(x)
 
     def _last_reads(self) -> dict[int, int]:

@@ -346,7 +346,7 @@ class Trace:
         return False
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
-        """Write into the memory of a root in place, and return True; False where its value must be computed anew."""
+        """Write into the memory of a root in place, and return True; False where its value must be computed."""
         return False
 
     def lower(self, x: Any) -> Any:
@@ -381,7 +381,7 @@ class Trace:
         return outcome(x.value)
 
     def any_of(self, x: Tracer) -> bool:
-        """Tell whether any element of a flat condition holds, in any batch element: it is an error then."""
+        """Return whether any element of a flat condition holds, in any batch element: it is an error then."""
         return any_of(x.value)
 
     def number(self, x: Tracer, convert: Callable) -> Any:
@@ -524,7 +524,7 @@ def outcome(x: Any) -> Any:
 
 
 def any_of(x: Any) -> bool:
-    """Tell whether any element of a flat condition holds, on which it depends whether an operation is an error."""
+    """Return whether any element of a flat condition holds, on which it depends whether an operation is an error."""
     return x.trace.any_of(x) if type(x) is Tracer else bool(np.any(x))
 
 

@@ -291,7 +291,7 @@ scatter_p = register(
 
 
 def _updated(x, v, arrays, template, how):
-    if type(x) is np.ndarray:  # an array that was broadcast to lanes has each lane in one piece
+    if type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
         out = np.array(x, dtype=_dtype(x, v), copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)

@@ -180,11 +180,11 @@ def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, cap
     def below(values):
         was, trace.dead = trace.dead, False
         try:
-            lanes = [tracer(v, trace, None) if m else v for v, m in zip(values, mine, strict=True)]
-            ys = flat(lanes)
+            batch = [tracer(v, trace, None) if m else v for v, m in zip(values, mine, strict=True)]
+            ys = flat(batch)
         finally:
             trace.dead = was
-        _refuse_writes([x for x, m in zip(lanes, mine, strict=True) if m])
+        _refuse_writes([x for x, m in zip(batch, mine, strict=True) if m])
         flags[0] = [_mine(y, trace) for y in ys]
         return [trace.lower(y) for y in ys]
 

@@ -49,7 +49,7 @@ class Roots(Handles):
         self.kept = [(x, contents_of(x), (x.value, x.trace, x.info, snapshot(x))) for x in roots.values()]
 
     def undo(self) -> bool:
-        """Let arrays that were written be what they were; tell whether there are any."""
+        """Let arrays that were written be what they were; return whether there are any."""
         changed = False
         for x, before, (value, trace, info, then) in self.kept:
             if contents_of(x) == before:

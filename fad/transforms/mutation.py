@@ -154,7 +154,7 @@ except (AttributeError, OSError, TypeError):  # a system whose C library has no 
 
 
 def equal(x: np.ndarray, y: np.ndarray) -> bool:
-    """Tell whether arrays of one shape and dtype hold the same bits."""
+    """Return whether arrays of one shape and dtype hold the same bits."""
     if x.nbytes <= FEW_BYTES:
         return x.tobytes() == y.tobytes()
     if _compare is not None and x.flags.forc and x.strides == y.strides:
@@ -173,7 +173,7 @@ def checksum(x: np.ndarray) -> int:
 
 
 def is_writeable(x: Any) -> bool:
-    """Tell whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
+    """Return whether somebody may write into an array's memory, into that of which it is a read-only view as well."""
     while type(x) is np.ndarray and not x.flags.writeable:
         x = x.base
     return x is not None
@@ -192,7 +192,7 @@ def check_own(owned: list, primals: list) -> None:
 
 
 def copied(x: Any) -> Any:
-    """Return a result in memory of its own, so that whoever writes into it leaves the derivative alone."""
+    """Return a result in memory of its own, so that writing into it leaves the derivative alone."""
     return x.copy(order="K") if type(x) is np.ndarray else x
 
 

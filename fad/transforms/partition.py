@@ -79,7 +79,7 @@ def pulled(body: Graph, active: list[bool], seeds: list[bool], examples: list) -
 
 
 def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> bool:
-    """Tell whether a value is kept for the backward pass; `moving` are those that depend on the state."""
+    """Return whether a value is kept for the backward pass; `moving` are those that depend on the state."""
     if not everything:
         return False
     if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept

@@ -124,7 +124,7 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
 
 
 def _is_narrow(dtype: np.dtype) -> bool:
-    """Tell whether integers of a dtype do not hold all of Python's numbers that a program is given."""
+    """Return whether integers of a dtype do not hold all of Python's numbers that a program is given."""
     return dtype.kind == "u" or (dtype.kind == "i" and dtype.itemsize < 8)
 
 

@@ -186,7 +186,7 @@ class Recorder(Trace):
         return out
 
     def _chosen(self, prim: Any, parent: int, x: Any, number: float, z: Any) -> Any:
-        """Record a choice between a traced operand and a number: truth values say how, and neither x nor z is kept."""
+        """Record a choice between a traced operand and a number: booleans say how, and neither x nor z is kept."""
         live, ties = np.logical_not(prim.choice(x, number)), np.equal(x, number)
         self.tape.append((ONE_OF_TWO, parent, shared, live, ties, z.dtype.type(0.5), None))
         return tracer(z, self, len(self.tape) - 1)

@@ -333,7 +333,7 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         x = outside[0]
         raise ItemAssignmentError(
             f"a function under vmap wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and runs "
-            "several times since the lanes take different paths: make the array in the function, and return it"
+            "several times since the examples take different paths: make the array in the function, and return it"
         )
     return outs, out_tree
 
@@ -385,7 +385,7 @@ def _behind_batch(x: Any, place: Any) -> Any:
         raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
     return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
 class _Unmapped:
-    """An output that no mapped argument reaches: one value for all lanes."""
+    """An output that no mapped argument reaches: one value for all examples."""
 
     __slots__ = ("size", "value")
 
