@@ -283,7 +283,7 @@ def _parts(function: Any) -> list:
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
         else:
-            parts.append(f if isinstance(f, (type, types.ModuleType)) else kind)
+            parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
     return parts
 
 

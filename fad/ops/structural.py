@@ -103,11 +103,17 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     return snapshot(y) if copy and type(y) is Tracer else y
 
 
+def _flags(a: Any) -> Any:
+    """Return how a host array lies in memory; None for numbers and arrays of a device."""
+    plain = layout(a)
+    return plain.flags if type(plain) is np.ndarray else None
+
+
 def _memory_order(order: str, a: Any) -> str:
     """Return "C" or "F" for an order that depends on how an array lies in memory."""
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    flags = getattr(layout(a), "flags", None)
+    flags = _flags(a)
     if order in ("C", "F") or flags is None:
         return "F" if order == "F" else "C"
     if order == "K" and a.ndim > 1 and not flags.forc:
@@ -131,7 +137,7 @@ def ravel(a, order="C"):
     """Return the elements as a vector."""
     a = as_array(a)
     order = _memory_order(order, a)
-    flags = getattr(layout(a), "flags", None) if type(a) is Tracer and is_array(a) else None
+    flags = _flags(a) if type(a) is Tracer and is_array(a) else None
     if flags is not None and order in ("C", "F") and not flags[f"{order}_CONTIGUOUS"]:
         y = reshape(a, (-1,) if a.size else (0,), order=order)  # of which NumPy's reshape may be a view, but not ravel
         return y.copy() if RUNS.buffers else snapshot(y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from in_place.corners import CORNERS
-from in_place.programs import PROGRAMS, a_narrow_buffer_rounds
+from in_place.writing_programs import PROGRAMS, a_narrow_buffer_rounds
 
 import fad
 

@@ -369,7 +369,6 @@ def test_what_scipy_warns_of_is_warned_of(f, said):
         ("linalg", lambda of, b: of.solve(b, np.ones(3), assume_a="no such form"), "."),
         ("linalg", lambda of, b: of.solve_circulant(b[0], b[0], singular="lstsq"), "'raise'"),
         ("spatial.distance", lambda of, b: of.pdist(b, lambda u, v: np.sum(u * v)), "name of a metric"),
-        ("special", lambda of, b: of.zeta(b + 9, 2.0, np.zeros((3, 3))), "in place"),
         ("interpolate", lambda of, b: of.BSpline(X, Y * b[0, 0], 1, "periodic").integrate(0, 1), "periodic"),
     ],
 )
