@@ -27,7 +27,12 @@ def _target(x: Any, name: str) -> Tracer:
 def copyto(dst, src, casting="same_kind", where=True):
     """Copy values into an array, where a mask is true."""
     _target(dst, "copyto")
-    src = src if type(src) in (int, float, complex, bool) else as_array(src)
+    if type(src) in (int, float, complex, bool):
+        given = np.asarray(src).dtype
+        if not np.can_cast(given, dst.dtype, casting):
+            raise TypeError(f"Cannot cast scalar from {given!r} to {dst.dtype!r} according to the rule {casting!r}")
+    else:
+        src = as_array(src)
     assign(dst, src, casting, where if where is True else as_array(where), name="positive")
 
 
