@@ -219,14 +219,13 @@ class Indexed:
             return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
         value = self.dense()
         places = [index for index, _ in self.entries]
-        shape = value.shape
-        masked = Masked(value, lambda: _touched(shape, places), clean=True)
+        masked = Masked(value, lambda: _touched(value, places), clean=True)
         masked.places = places
         return masked
 
 
-def _touched(shape: tuple, places: list) -> Any:
-    live = np.zeros(shape, dtype=bool)
+def _touched(like: Any, places: list) -> Any:
+    live = np.zeros_like(like, dtype=bool)
     for index in places:
         live[index] = True
     return live

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fad.backends import is_on_device
+
 ARRAY = "array"  # the place of an index array in a template
 _MOST_PAIRS = 1 << 10  # of index values that are compared to find those that occur again
 
@@ -38,7 +40,7 @@ def index_layout(template: tuple, arrays: list, ndim: int) -> tuple[int, int, bo
 
 def last_of_each(shape, arrays, template):
     """Return which values of ``x[index] = values`` are kept, without an array of x's size; None if that costs more."""
-    if any(a.dtype.kind == "b" for a in arrays) or any(type(p) is int for p in template):
+    if any(a.dtype.kind == "b" or is_on_device(a) for a in arrays) or any(type(p) is int for p in template):
         return None
     lead = np.broadcast_shapes(*[np.shape(a) for a in arrays])
     n = math.prod(lead)
