@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import fad
+from fad.core import memory
+from fad.ops import indexing
+from fad.transforms import overwrites
 
 STEPS = 1000
 
@@ -113,11 +116,13 @@ def times(f, transform):
 
 @EVERY
 @pytest.mark.parametrize("transform", [reverse, forward])
-def test_a_write_costs_no_more_in_a_large_array(f, transform):
-    small, large = times(f, transform)
-    if large > 1.5 * small:  # something else may have run meanwhile
-        small, large = times(f, transform)
-    assert large <= 2.5 * small, f"{small / STEPS * 1e6:.1f} and {large / STEPS * 1e6:.1f} microseconds a step"
+def test_no_write_computes_the_whole_array_again(f, transform, monkeypatch):
+    """Times are shown by running this file; that no step copies the array is what a test can hold."""
+    whole, updated, copy = [], indexing._updated, memory.copy_layout
+    monkeypatch.setattr(indexing, "_updated", lambda *args: whole.append("updated") or updated(*args))
+    monkeypatch.setattr(overwrites, "copy_layout", lambda x: whole.append("copied") or copy(x))
+    transform(f, np.random.default_rng(0).uniform(0.5, 1.0, 1024))()
+    assert len(whole) <= 4, f"{len(whole)} copies of the array in {STEPS} steps"
 
 
 def test_the_tape_of_many_small_writes_keeps_what_they_touched():
