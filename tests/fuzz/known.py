@@ -45,12 +45,12 @@ def _read_only(program, check, message):
 
 
 def _number_or_array(program, check, message):
-    """In a batch a number and an array without axes look alike, and NumPy lets the array be written."""
+    """An array without axes becomes a number where NumPy keeps an array that can be written, without a batch too."""
     return "does not support item assignment" in message or "to change'" in message
 
 
 def _outside(program, check, message):
-    """A function that changes an array from outside may run more than once."""
+    """A function that changes V or W may run more than once; every finding in such a program is set aside."""
     return bool(re.search(r"\b[VW]\b(\[.*\]|\.\w+(\[.*\])?)? [-+*/%@|]*\*?= |\(\b[VW]\b", program.source))
 
 
