@@ -38,7 +38,7 @@ FLOORS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.static", "transforms.hidden", "transforms.handles",
+        "transforms.static", "transforms.reached", "transforms.hidden", "transforms.handles", "transforms.outside",
         "transforms.checkpoint", "transforms.custom", "transforms.implicit",
         "transforms.shapes", "transforms.watched",
         "transforms.refusals", "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps",

@@ -21,8 +21,8 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.transforms.handles import Handles
-from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
+from fad.transforms.reached import reached
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
