@@ -62,7 +62,7 @@ class JVPTrace(Trace):
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
-        if kind is not float and kind is not int and kind is not np.ndarray or self._is_slow(prim, x):
+        if (kind is not float and kind is not int and kind is not np.ndarray) or self._is_slow(prim, x):
             return super().left(prim, x, b)
         a = x.value
         z = prim.forward(a, b) if type(a) is not Tracer else prim(a, b)
@@ -71,7 +71,7 @@ class JVPTrace(Trace):
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
-        if kind is not float and kind is not int and kind is not np.ndarray or self._is_slow(prim, y):
+        if (kind is not float and kind is not int and kind is not np.ndarray) or self._is_slow(prim, y):
             return super().right(prim, a, y)
         b = y.value
         z = prim.forward(a, b) if type(b) is not Tracer else prim(a, b)
