@@ -13,12 +13,12 @@ from fad import tree
 from fad.backends import is_numpy, is_numpy_scalar
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind, stop_gradient
-from fad.eager.engine import EagerTrace, lift
+from fad.eager.core.engine import EagerTrace, lift
+from fad.eager.core.mode import is_recording, visible
+from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
+from fad.eager.core.records import is_leaf, new_leaf, placed, root
 from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
-from fad.eager.mode import is_recording, visible
-from fad.eager.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
-from fad.eager.records import is_leaf, new_leaf, placed, root
-from fad.eager.show import show
+from fad.eager.tensor_repr import show
 from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
 float32 = np.dtype("float32")
@@ -323,7 +323,7 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
-# Primitive -> the function on tensors that runs it, filled by `fad.eager.operators`.
+# Primitive -> the function on tensors that runs it, filled by `fad.eager.ops.operators`.
 BY_PRIMITIVE: dict[Primitive, Callable] = {}
 
 

@@ -20,8 +20,8 @@ from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.jitting.impurity import reached
 from fad.transforms.handles import Handles
-from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace

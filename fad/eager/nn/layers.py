@@ -9,13 +9,13 @@ import numpy as np
 
 import fad.nn
 from fad import config, tree
-from fad.eager.chance import drawn_key, drawn_seed
-from fad.eager.creation import get_default_dtype
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
+from fad.eager.core.records import placed
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
-from fad.eager.records import placed
+from fad.eager.ops.creation import get_default_dtype
+from fad.eager.rng import drawn_key, drawn_seed
 from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, tensors_of, unshared, wrap
 
 # PyTorch's names of settings that fad calls otherwise.
