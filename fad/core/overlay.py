@@ -25,7 +25,7 @@ from fad.core.memory import RUNS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
 from fad.errors import BatchedValueError, TracerConversionError
-from fad.places import is_machinery
+from fad.introspect.frames import is_machinery
 
 _MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",

@@ -22,7 +22,7 @@ from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
-from fad.transforms.reached import reached
+from fad.transforms.reachable import reached
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 

@@ -38,7 +38,7 @@ from fad.transforms.overwrites import (
 from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
-"""Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
+"""Makes the traces of reverse mode while someone watches (`fad.transforms.tape_hooks`); None otherwise."""
 
 
 class VJPTrace(Recorder):
