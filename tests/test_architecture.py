@@ -49,7 +49,7 @@ LAYERS = [
     ],
     [  # the pipeline, in its order
         "compile", "compile.ir.", "compile.passes.", "compile.legalize.", "compile.schedule.", "compile.codegen.",
-        "compile.runtime.", "compile.targets.",
+        "compile.runtime.", "compile.pipeline", "compile.targets.",
     ],
     [
         "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",

@@ -23,7 +23,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
