@@ -22,7 +22,7 @@ FLOORS = [
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
         "core.samples", "core.primitive", "core.overlay", "core.cotangent",
-        "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
+        "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.journal", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",

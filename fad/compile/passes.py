@@ -16,7 +16,7 @@ from fad.compile.repeated import trim
 from fad.compile.sums import leave_loops
 from fad.compile.unrolled import merge_steps
 from fad.core.cotangent import is_basic
-from fad.core.graph import ARRAY, GUARD, NUMBER, Equation, Graph, Type, hashable, type_of
+from fad.core.graph import ARRAY, EFFECT, GUARD, NUMBER, Equation, Graph, Type, has_effects, hashable, type_of
 from fad.core.primitive import REGISTRY
 from fad.transforms.bodies import inlined
 from fad.transforms.refusals import unread
@@ -64,7 +64,7 @@ def fold_constants(graph: Graph) -> Graph:
         ins = eq.ins
         if ins and ins[0] not in constants and eq.prim.name not in _SHAPE_ONLY:
             return eq
-        if eq.prim is GUARD or eq.prim.multi:
+        if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
             return eq
         value = _known_value(eq, graph.types[eq.outs[0]], constants)
         if value is None:
@@ -126,6 +126,8 @@ def share(graph: Graph) -> Graph:
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
         ins = eq.ins if variable(eq.ins) else tuple([first.get(i, i) for i in eq.ins])
+        if has_effects(eq):
+            return Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
         params = hashable(eq.params) if eq.params else ()
         known = seen.setdefault((eq.prim, ins, params), eq.outs)
         if known is not eq.outs:
@@ -354,6 +356,11 @@ def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
 
 
+def _identity(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0]
+
+
+_IDENTITIES = ("vary", "tied", "observed")  # operations that only derivatives tell from their operand
 _REDUCTIONS = (
     "sum_over", "max_over", "min_over", "product_over", "norm_over", "variance_over", "logsumexp_over", "any_over",
     "all_over", "count_over", "fmax_over", "fmin_over",
@@ -361,7 +368,7 @@ _REDUCTIONS = (
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
     "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
-    "getitem": _take_all, **dict.fromkeys(_REDUCTIONS, _reduction),
+    "getitem": _take_all, **dict.fromkeys(_IDENTITIES, _identity), **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip
 
 
