@@ -46,7 +46,12 @@ FLOORS = [
         "compile.", "transforms.donated", "transforms.paths", "transforms.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random"],
-    ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
+    [
+        "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
+        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
+        "distributed.collectives",
+    ],
+    ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "distributed", "demo"],
 ]  # fmt: skip
 PLACES = {name: (i, j) for i, floor in enumerate(FLOORS) for j, name in enumerate(floor)}
 

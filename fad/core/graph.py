@@ -110,7 +110,7 @@ class GuardFailed(Exception):
 
 
 EFFECT = "effect"
-"""The archetype of operations that others see: they run once per run of a program, in the order in which it has them."""
+"""The archetype of operations that others see: they run once in each run of a program, in their order."""
 
 
 def has_effects(eq: Equation) -> bool:
