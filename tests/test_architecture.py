@@ -49,7 +49,7 @@ FLOORS = [
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
-        "distributed.collectives",
+        "distributed.collectives", "distributed.derivatives",
     ],
     ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "distributed", "demo"],
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from fad.distributed.collectives import (
     varying,
 )
 from fad.distributed.communicator import Communicator
+from fad.distributed.derivatives import grad, value_and_grad
 from fad.distributed.errors import DistributedError, MismatchError, RankTypeError
 from fad.distributed.ranks import is_replicated, spmd
 from fad.distributed.threads import run_ranks
@@ -30,7 +31,7 @@ from fad.distributed.worlds import init, world
 
 __all__ = [
     "Communicator", "DistributedError", "Handle", "MismatchError", "RankTypeError", "all_gather", "all_reduce",
-    "all_to_all", "barrier", "broadcast", "gather", "init", "is_replicated", "permute", "recv", "reduce",
+    "all_to_all", "barrier", "broadcast", "gather", "grad", "init", "is_replicated", "permute", "recv", "reduce",
     "reduce_scatter", "run_ranks", "scatter", "send", "shift", "spmd", "start_all_gather", "start_all_reduce",
-    "start_all_to_all", "start_permute", "start_reduce_scatter", "varying", "world",
+    "start_all_to_all", "start_permute", "start_reduce_scatter", "value_and_grad", "varying", "world",
 ]  # fmt: skip

@@ -98,6 +98,9 @@ class Communicator:
         """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
         raise NotImplementedError(f"{type(self).__name__} does not define exchange")
 
+    def progress(self) -> None:
+        """Give the engine a moment for what was begun, where it does not go on by itself."""
+
     def abort(self, message: str) -> None:
         """End the run on every rank."""
         raise DistributedError(message)

@@ -68,6 +68,9 @@ class MPIRank(Communicator):
         self.since = 0.0
         return y
 
+    def progress(self) -> None:
+        self.mpi.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+
     # --- the end of a run -------------------------------------------------------------------------------------------
 
     def _look_at_the_clock(self) -> None:

@@ -40,13 +40,16 @@ _active: ContextVar[RankTrace | None] = ContextVar("ranks", default=None)
 
 
 class Same:
-    """The mark of a value that is the same on all ranks; it keeps the value as each rank's own, once there is one."""
+    """The mark of a value that is the same on all ranks; it keeps the value as each rank's own, once there is one.
+
+    With `how`, which makes it each rank's own, it is that in every operation: its gradient is added up at one place.
+    """
 
     __slots__ = ("varied", "how")
 
     def __init__(self, how: Callable | None = None):
         self.varied: Any = None
-        self.how = how  # what makes it each rank's own, if not `vary`
+        self.how = how
 
 
 class RankTrace(Trace):
@@ -68,7 +71,7 @@ class RankTrace(Trace):
         """Return the value behind a tracer as each rank's own."""
         mark = x.info
         if mark is None or x.value.dtype.kind not in "fc":
-            return x.value
+            return x.value  # integers have no derivative
         if mark.varied is None:
             mark.varied = vary(x.value, comm=self.comm) if mark.how is None else mark.how(x.value)
         return mark.varied
@@ -87,7 +90,7 @@ class RankTrace(Trace):
         xs, own = [], False
         for x in args:
             if type(x) is Tracer and x.trace is self:
-                own = own or x.info is None
+                own = own or x.info is None or x.info.how is not None
             elif type(x) not in _NUMBERS:
                 x = self.from_outside(x, args)
                 if x is NotImplemented:
@@ -256,15 +259,18 @@ def spmd(
         marks = [tree.map(lambda _, i=i: i in chosen, x) for i, x in enumerate(args)]
         flags = tree.leaves((tuple(marks), tree.map(lambda _: replicated is True, kwargs)))
         leaves, structure = tree.flatten((args, kwargs))
-        return run_typed(fun, comm or world(), leaves, flags, structure, out)
+        return run_typed(fun, comm or world(), leaves, flags, structure, lambda trace, y: _output(trace, y, out))
 
     return run
 
 
 def run_typed(
-    fun: Callable, comm: Communicator, leaves: list, flags: list, structure: Any, out: str, how: Callable | None = None
+    fun: Callable, comm: Communicator, leaves: list, flags: list, structure: Any, finish: Callable, hows: Any = None
 ) -> Any:
-    """Run a function on leaves of which the flags say whether they are the same on all ranks."""
+    """Run a function on leaves of which the flags say whether they are the same on all ranks.
+
+    ``finish(trace, y)`` is what becomes of each leaf of its output; `hows` holds what makes each leaf a rank's own.
+    """
     leaves = [as_value(x, "an argument of spmd") if _is_number(x) else x for x in leaves]
     anchors = [x for x in leaves if type(x) is Tracer and depth(x)]
     trace = RankTrace(comm, anchors)
@@ -273,10 +279,10 @@ def run_typed(
 
     def arguments() -> tuple:
         given = [trace.new(x, same) if _is_number(x) else x for x, same in zip(leaves, flags, strict=True)]
-        for x, same in zip(given, flags, strict=True):
+        for k, (x, same) in enumerate(zip(given, flags, strict=True)):
             if same and _is_number(x):
-                x.info.how = how
-                if how is None and depth(x.value):
+                x.info.how = hows[k] if hows else None
+                if x.info.how is None and depth(x.value):
                     trace.vary(x)  # at once, on every rank: where it is used may depend on the rank
         return tree.unflatten(structure, given)
 
@@ -290,7 +296,7 @@ def run_typed(
             args, kwargs = arguments()
             result = fun(*args, **kwargs)
         ys, out_tree = tree.flatten(result)
-        return tree.unflatten(out_tree, [_output(trace, y, out) for y in ys])
+        return tree.unflatten(out_tree, [finish(trace, y) for y in ys])
     except Exception as error:
         trace.clarify(error)
         raise
