@@ -21,7 +21,7 @@ FLOORS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
-        "core.samples", "core.primitive", "core.overlay", "core.cotangent",
+        "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay", "core.cotangent",
         "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [

@@ -14,6 +14,7 @@ import numpy as np
 
 from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
+from fad.core.docstrings import PageOfInstance, SignatureOfInstance
 from fad.core.memory import ViewRule
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
@@ -94,7 +95,15 @@ class Primitive:
 
     @property
     def __name__(self) -> str:
-        return self.name
+        return self.name.rpartition(".")[2]
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = PageOfInstance(cls.__doc__)  # type: ignore[assignment]
+
+
+# What help() shows of an operation: its page and its signature, made when they are looked at.
+Primitive.__doc__ = PageOfInstance(Primitive.__doc__)  # type: ignore[assignment]
+Primitive.__signature__ = SignatureOfInstance()  # type: ignore[attr-defined]
 
 
 class Unary(Primitive):
