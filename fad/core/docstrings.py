@@ -22,7 +22,7 @@ import numpy as np
 
 from fad.core.samples import Sampler
 
-_SECTIONS = {"Parameters", "Returns", "Raises", "Yields"}
+_AFTER = ("See Also", "Notes", "Examples", "References", "Warnings", "Warns", "See also")
 _UFUNC_OPTIONS = {
     "out": None, "where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True,
 }  # fmt: skip
@@ -46,6 +46,28 @@ class SignatureOfInstance:
         if instance is None:
             raise AttributeError("__signature__")
         return signature(instance)
+
+
+def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
+    """Complete the docstring of a public function: parameters and results as on the page of NumPy's function.
+
+    `name` and `doc` are for a function that another one made; `plain` is what NumPy or SciPy calls the function.
+    """
+    if name is not None and "<locals>" in function.__qualname__:
+        function.__name__ = function.__qualname__ = name.rpartition(".")[2]
+    own = inspect.cleandoc(doc or function.__doc__ or "")
+    if "\nParameters\n" not in own and not isinstance(plain, list | tuple):
+        own = _joined(own, numpydoc_sections(getattr(plain, "__doc__", None) or ""))
+    function.__doc__ = own or None
+
+
+def _joined(own: str, sections: str) -> str:
+    """Put sections behind the words of a docstring and before its examples."""
+    if not own or not sections:
+        return own
+    at = own.find("\n>>> ") + 1 or len(own)
+    words, example = own[:at].removesuffix("Examples\n--------\n").rstrip(), own[at:]
+    return f"{words}\n\n{sections}" + (f"\n\nExamples\n--------\n{example}" if example else "")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -152,18 +174,18 @@ def summary(text: str) -> str:
 
 
 def numpydoc_sections(text: str) -> str:
-    """Return the sections on parameters, results and errors of a docstring in NumPy's format."""
-    lines = textwrap.dedent(text).splitlines()
-    kept: list[str] = []
-    margin, inside = "", False
-    for line, below in zip(lines, [*lines[1:], ""], strict=False):
-        bare = line.strip()
-        if bare and below.strip() and set(below.strip()) == {"-"}:
-            inside = bare in _SECTIONS
-            margin = line[: len(line) - len(line.lstrip())]
-        if inside:
-            kept.append(line.removeprefix(margin).rstrip())
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    """Return the sections on parameters, results and errors of a docstring in NumPy's format.
+
+    They stand one after the other; it runs for each function when fad is imported, and so looks for their ends alone.
+    """
+    at = text.find("Parameters\n")
+    if at < 0:
+        return ""
+    start = text.rfind("\n", 0, at) + 1
+    margin = text[start:at]
+    ends = [text.find(f"\n{margin}{title}\n", at) for title in _AFTER]
+    kept = text[start : min((e for e in ends if e >= 0), default=None)].rstrip()
+    return kept.replace("\n" + margin, "\n")[len(margin) :] if margin else kept
 
 
 def _own_sections(operation: Any, names: tuple[str, ...]) -> str:
