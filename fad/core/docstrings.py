@@ -30,13 +30,14 @@ _NICE = (0.5, 1.5, 0.25, 2.0, 0.75, 2.5, 1.2, 3.0, 4.0, -0.5, 5.0, 8.0)
 
 
 class PageOfInstance:
-    """``__doc__`` of a class whose instances are functions: the class has its own text, an instance its page."""
+    """``__doc__`` of a class whose instances have pages of their own: the class keeps its text."""
 
-    def __init__(self, text: str | None):
+    def __init__(self, text: str | None, page: Callable[[Any], str]):
         self.text = text
+        self.page = page
 
     def __get__(self, instance: Any, owner: Any = None) -> str | None:
-        return self.text if instance is None else page(instance)
+        return self.text if instance is None else self.page(instance)
 
 
 class SignatureOfInstance:
@@ -53,6 +54,8 @@ def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
 
     `name` and `doc` are for a function that another one made; `plain` is what NumPy or SciPy calls the function.
     """
+    if not inspect.isfunction(function):  # a method, which its class documents
+        return
     if name is not None and "<locals>" in function.__qualname__:
         function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     own = inspect.cleandoc(doc or function.__doc__ or "")
@@ -250,11 +253,12 @@ def written(rule: Any, names: tuple[str, ...]) -> str:
     derived = getattr(rule, "derives", None)
     if derived is not None:
         function, k = derived
-        return f"the derivative in {names[k]} of {_as_written(function, names)}"
-    return _as_written(rule, ("out", *names))
+        return f"the derivative in {names[k]} of {as_written(function, names)}"
+    return as_written(rule, ("out", *names))
 
 
-def _as_written(rule: Callable, names: tuple[str, ...]) -> str:
+def as_written(rule: Callable, names: tuple[str, ...]) -> str:
+    """Return what a function of one expression returns, in other names for its parameters, or else its source."""
     node = _definition(rule)
     if node is None:
         return f"{getattr(rule, '__name__', 'a rule')}({', '.join(names)})"
@@ -326,7 +330,7 @@ def _example(operation: Any, arity: int) -> str:
     if path is None:
         return ""
     for point in _points(operation, arity):
-        lines = _run(f"{path}({_shown(point)})")
+        lines = run_example(f"{path}({_shown(point)})")
         if lines:
             return "\n".join([">>> import numpy as np, fad", *lines, *_run_derivative(operation, path, point)])
     return ""
@@ -345,7 +349,7 @@ def _run_derivative(operation: Any, path: str, point: tuple) -> list[str]:
         f"fad.grad(lambda *xs: {path}(*xs).sum(){which})({_shown(point)})",
         f"fad.jvp(lambda x: {path}({one}), ({_shown((point[free[-1]],))},), (1.0,))[1]",
     ]
-    return next((lines for lines in map(_run, run) if lines), [])
+    return next((lines for lines in map(run_example, run) if lines), [])
 
 
 def public_path(operation: Any) -> str | None:
@@ -386,7 +390,7 @@ def _shown(point: tuple) -> str:
     return ", ".join(f"np.array({x.tolist()})" if isinstance(x, np.ndarray) else repr(x) for x in point)
 
 
-def _run(text: str) -> list[str]:
+def run_example(text: str) -> list[str]:
     """Return an expression with its value as a doctest, or nothing where it raises, warns, or has no finite value."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

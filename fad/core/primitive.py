@@ -14,7 +14,7 @@ import numpy as np
 
 from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
-from fad.core.docstrings import PageOfInstance, SignatureOfInstance, document
+from fad.core.docstrings import PageOfInstance, SignatureOfInstance, document, page
 from fad.core.memory import ViewRule
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
@@ -98,11 +98,11 @@ class Primitive:
         return self.name.rpartition(".")[2]
 
     def __init_subclass__(cls) -> None:
-        cls.__doc__ = PageOfInstance(cls.__doc__)  # type: ignore[assignment]
+        cls.__doc__ = PageOfInstance(cls.__doc__, page)  # type: ignore[assignment]
 
 
 # What help() shows of an operation: its page and its signature, made when they are looked at.
-Primitive.__doc__ = PageOfInstance(Primitive.__doc__)  # type: ignore[assignment]
+Primitive.__doc__ = PageOfInstance(Primitive.__doc__, page)  # type: ignore[assignment]
 Primitive.__signature__ = SignatureOfInstance()  # type: ignore[attr-defined]
 
 
