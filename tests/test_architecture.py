@@ -22,7 +22,7 @@ LAYERS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
-        "core.samples", "core.primitive", "core.overlay", "core.cotangent",
+        "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay", "core.cotangent",
         "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
     ],
     [
