@@ -20,8 +20,8 @@ FLOORS = [
     ["places", "errors", "tree", "config"],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
-        "core.samples", "core.primitive", "core.overlay", "core.cotangent",
+        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.outside",
+        "core.options", "core.samples", "core.primitive", "core.overlay", "core.cotangent",
         "core.archetypes", "core.germ", "core.layout", "core.drawing", "core.graph", "core.effects",
     ],
     [

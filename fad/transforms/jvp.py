@@ -12,9 +12,20 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_scalar
+from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import RUNS, Memory, copy_layout, follow, fresh, own_memory, refresh, version_of
+from fad.core.memory import (
+    RUNS,
+    Memory,
+    copy_layout,
+    follow,
+    fresh,
+    own_memory,
+    refresh,
+    running_rules,
+    version_of,
+)
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
@@ -107,8 +118,9 @@ class JVPTrace(Trace):
                 tangents.append(None)
         y = bind(prim, *values, **params)
         if prim.flat:
-            return y
-        found = pushed(prim, tangents, y, values, params)
+            return flat_result(prim, y, values)
+        with running_rules():
+            found = pushed(prim, tangents, y, values, params)
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
