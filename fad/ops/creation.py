@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat, linear
-from fad.core.memory import layout, snapshot
+from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
@@ -76,7 +76,8 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced."""
     zeros = zeros_like(a, dtype=dtype, shape=shape)
-    return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    filled = np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
 
 
 @public(
@@ -132,6 +133,7 @@ def _laid_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
         return np.copy(x, order=order)
+    RUNS.asked = True
     plain = layout(x)
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
