@@ -24,6 +24,9 @@ class _Runs(threading.local):
     buffers = 0  # how many of them need arrays that user code makes to be handles
     rules = False  # whether a derivative's rules are running, and no code of the user's
     touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
+    written = False  # whether a traced array was written
+    asked = False  # whether something is a view or a copy, as arrays lie in memory
+    laid_out = False  # whether the program itself read how an array lies in memory
 
 
 RUNS = _Runs()
@@ -164,6 +167,7 @@ def rewritten(root: Any, new: Any) -> None:
         root.memory = Memory()
     root.memory.version += 1
     root.memory.private = False
+    RUNS.written = True
     root.trace.note_writes()
     if RUNS.touched is not None:
         RUNS.touched.add(weakref.ref(root))
@@ -202,8 +206,25 @@ def own_memory(root: Any, copy: Callable) -> Any:
         copy(root)
         memory.first = None
         memory.private = True
+        RUNS.written = True
         memory.version += 1  # views are taken again, of the copy
     return memory
+
+
+class noticing_layouts:
+    """Notice whether what a function does depends on how its arguments lie in memory."""
+
+    __slots__ = ("around", "found")
+
+    def __enter__(self) -> noticing_layouts:
+        self.around = RUNS.written, RUNS.asked, RUNS.laid_out
+        RUNS.written = RUNS.asked = RUNS.laid_out = self.found = False
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        inside = RUNS.written, RUNS.asked, RUNS.laid_out
+        self.found = RUNS.laid_out or (RUNS.asked and (RUNS.written or RUNS.buffers > 0))
+        RUNS.written, RUNS.asked, RUNS.laid_out = (a or b for a, b in zip(self.around, inside, strict=True))
 
 
 def copy_layout(x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat, linear
-from fad.core.memory import layout, snapshot
+from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
@@ -92,7 +92,8 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     array([7., 7.])
     """
     zeros = zeros_like(a, dtype=dtype, shape=shape)
-    return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    filled = np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
 
 
 @public(
@@ -155,6 +156,7 @@ def _laid_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
         return np.copy(x, order=order)
+    RUNS.asked = True
     plain = layout(x)
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 

@@ -147,7 +147,7 @@ def _replaces(x: Tracer, value: Any) -> bool:
         and value.shape == x.shape
         and value.dtype == x.dtype
         and value.trace.birth >= x.trace.birth
-        and (x.ndim < 2 or layout(value).strides == layout(x).strides)
+        and layout(value).strides == layout(x).strides
     )
 
 
