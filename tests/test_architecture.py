@@ -22,8 +22,8 @@ LAYERS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
-        "core.samples", "core.primitive", "core.overlay", "core.cotangent",
-        "core.archetypes", "core.germ", "core.graph", "core.effects",
+        "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay", "core.cotangent",
+        "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
@@ -49,14 +49,22 @@ LAYERS = [
     ],
     [  # the pipeline, in its order
         "compile", "compile.ir.", "compile.passes.", "compile.legalize.", "compile.schedule.", "compile.codegen.",
-        "compile.runtime.", "compile.targets.",
+        "compile.runtime.", "compile.pipeline", "compile.targets.",
     ],
     [
         "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",
         "jitting.programs", "jitting.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random"],
-    ["data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.", "demo"],
+    [
+        "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
+        "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
+        "distributed.collectives", "distributed.derivatives",
+    ],
+    [
+        "data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.",
+        "distributed", "demo",
+    ],
 ]  # fmt: skip
 
 # Imports that still run against this order. The list only shrinks.

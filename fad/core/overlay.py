@@ -24,6 +24,7 @@ from fad.core.buffers import buffer
 from fad.core.memory import RUNS
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.transformed import Transformed
 from fad.errors import BatchedValueError, TracerConversionError
 from fad.introspect.frames import is_machinery
 
@@ -282,6 +283,8 @@ def _parts(function: Any) -> list:
             waiting.append(f.__func__)
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
+        elif kind is Transformed:
+            waiting.append(f.run)
         else:
             parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
     return parts
@@ -317,6 +320,8 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
             waiting += [f.__func__, type(f.__self__)]
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
+        elif kind is Transformed:
+            waiting += [f.run, f.__wrapped__]
         elif kind in (staticmethod, classmethod):
             waiting.append(f.__func__)
         elif kind is property:

@@ -23,12 +23,13 @@ import numpy as np
 
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
+from fad.core.transformed import Wrapping, name_of
 from fad.errors import PathLimitWarning
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
@@ -58,11 +59,11 @@ CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
 
 
-class Jitted:
+class Jitted(Wrapping):
     """What ``jit`` returns: a function that records its calls and replays them."""
 
     def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
-        functools.update_wrapper(self, fun, updated=())
+        self.adopt(fun)
         self.fun = fun
         self._options = (static_argnums, static_argnames, donate_argnums)
         self._static = StaticArguments(fun, static_argnums, static_argnames)
@@ -88,7 +89,7 @@ class Jitted:
         return name if found is self else (Jitted, (self.fun, *self._options))
 
     def __repr__(self) -> str:
-        return f"<fad.jit of {getattr(self.fun, '__name__', self.fun)!s}>"
+        return f"<fad.jit of {name_of(self.fun)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._plain and not kwargs:

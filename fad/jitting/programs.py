@@ -12,7 +12,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.runtime.failures import running
 from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.targets.select import lower

@@ -28,6 +28,8 @@ MANY = 1000  # elements of a container that are looked at
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
 _LIBRARIES = frozenset({"fad", "numpy", "scipy"})  # their code is not read, nor is that of the standard library
+# Classes of objects whose state no program reads: what changes in them makes no recording stale.
+OPAQUE: list[type] = []
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, staticmethod, classmethod,
     property, np.ufunc, type(np.sum), Tracer,
@@ -102,7 +104,7 @@ class Walk:
             self._each((x.func, *x.args, *x.keywords.values()))
         elif issubclass(kind, CONTAINERS):
             self._container(x)
-        elif kind is not Tracer and not issubclass(kind, types.ModuleType):
+        elif kind is not Tracer and not issubclass(kind, (types.ModuleType, *OPAQUE)):
             self._object(x)
 
     def _each(self, xs: Iterable[Any]) -> None:
