@@ -334,12 +334,11 @@ def _record(
 ) -> Recording:
     trace = RecordTrace(places)
     try:
-        with recording_by(trace):
+        with recording_by(trace), noticing_layouts() as layouts:
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
-            with noticing_layouts() as layouts:
-                outs, out_tree = tree.flatten(fun(*args, **kwargs))
+            outs, out_tree = tree.flatten(fun(*args, **kwargs))
             outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
