@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import BOOL, F32, F64, INTEGERS, LLVM_TYPE, Emitter, constant
+from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.math.catalogue import REAL, TYPED
+from fad.compile.ir.types import BOOL, F32, F64, INTEGERS, LLVM_TYPE
 from fad.core.graph import NUMBER, Equation, Graph
 
 # Templates of operations whose rooms give none.

@@ -6,8 +6,10 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BYTES, F32, F64, constant
-from fad.compile.codegen.llvm.simd import CONTROL, register_bytes, vector
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.simd import CONTROL, vector
+from fad.compile.ir.target import register_bytes
+from fad.compile.ir.types import BYTES, F32, F64
 from fad.compile.runtime.thread_pool import quiet_call
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
