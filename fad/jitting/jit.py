@@ -30,8 +30,9 @@ from fad.core.graph import GuardFailed
 from fad.core.memory import RUNS, copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
+from fad.introspect.reachable import reached
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
-from fad.jitting.impurity import Hidden, reached
+from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
 from fad.jitting.programs import (
     MAX_PATHS,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import StaticArgumentError
+from fad.introspect.reachable import WRAPPERS
 
 
 class StaticArguments:
@@ -41,6 +42,9 @@ class StaticArguments:
             tuple((k, type(v), hashable(v, f"static argument {k!r}")) for k, v in sorted(named.items())),
         )
         return fun, rest, {k: v for k, v in kwargs.items() if k not in names}, key
+
+
+WRAPPERS.add(StaticArguments)
 
 
 def hashable(x: Any, what: str) -> Any:

@@ -20,7 +20,7 @@ from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.errors import ImpureFunctionError, ItemAssignmentError
-from fad.jitting.impurity import reached
+from fad.introspect.reachable import reached
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace

@@ -16,7 +16,7 @@ import fad
 
 pytest.importorskip("llvmlite")
 from fad.compile.legalize.scatter_to_gather import gather_scatters
-from fad.compile.runtime import thread_pool as pools
+from fad.compile.machine import thread_pool as pools
 from fad.compile.schedule.parallelize import cut
 
 RNG = np.random.default_rng(0)
@@ -206,8 +206,8 @@ def test_with_one_thread_none_is_started():
         "f = fad.jit(lambda x: np.sum(np.sin(x)))\n"
         "x = np.ones(300_000)\n"
         "f(x); f(x)\n"
-        "from fad.compile.runtime.thread_pool import pool, _WORDS\n"
-        "print(int(pool().memory[_WORDS['started'] // 8]))\n"
+        "from fad.compile.machine.thread_pool import pool, WORDS\n"
+        "print(int(pool().memory[WORDS['started'] // 8]))\n"
     )
     for number, started in ((1, "0"), (3, "2")):
         run = subprocess.run(

@@ -19,8 +19,8 @@ from fad.compile.codegen.llvm import conv_matmul
 from fad.compile.ir.kernel import Kernel
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
 from fad.compile.ir.slice_writes import data_address
-from fad.compile.ir.target import register_bytes
 from fad.compile.ir.types import BYTES, LLVM_TYPE
+from fad.compile.machine.cpu import register_bytes
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 from fad.ops.windows import met

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
-from fad.compile.ir.target import SMALL_GATHERED, is_small, register_bytes
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
-from fad.compile.runtime import blas
-from fad.compile.runtime.thread_pool import pool
+from fad.compile.machine import blas
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
+from fad.compile.machine.thread_pool import pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 

@@ -16,7 +16,7 @@ import numpy as np
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
 from fad.compile.ir.slice_writes import as_slices
-from fad.compile.ir.target import register_bytes
+from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 from fad.ops.windows import margins

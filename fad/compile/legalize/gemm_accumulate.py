@@ -11,8 +11,8 @@ import numpy as np
 
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT
-from fad.compile.ir.target import is_small
 from fad.compile.ir.uses import use_counts
+from fad.compile.machine.cpu import is_small
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph
 

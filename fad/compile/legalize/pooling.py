@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.rewriter import Rewriting
-from fad.compile.ir.target import SMALL_GATHERED, is_small
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.windows import taps

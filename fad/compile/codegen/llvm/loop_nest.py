@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from fad.compile.codegen.llvm.builder import Emitter, constant
+from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.llvm.simd import SCALAR, CannotWiden, plain_loop, sum_loop, width
-from fad.compile.ir.expressions import emit
 from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.types import BOOL, F64, I64
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.ir.expressions import is_heavy
-from fad.compile.ir.target import register_bytes
 from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
+from fad.compile.machine.cpu import register_bytes
 
 SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
 CONTROL = "; calls and little else"  # of one for which code that is there soon is worth more than code that is quick
