@@ -17,13 +17,13 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["introspect", "introspect.frames", "introspect.reachable", "errors", "tree", "config"],
+    ["introspect", "introspect.frames", "errors", "tree", "config"],
     ["viz."],
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
         "core.samples", "core.primitive", "core.overlay", "core.cotangent",
-        "core.archetypes", "core.germ", "core.graph", "core.effects",
+        "core.archetypes", "core.germ", "core.graph", "core.effects", "introspect.reachable",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
@@ -39,10 +39,10 @@ LAYERS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.handles", "transforms.checkpoint", "transforms.custom", "transforms.implicit", "transforms.jet",
-        "transforms.eval_shape", "transforms.tape_hooks",
+        "transforms.handles", "transforms.checkpoint", "transforms.custom",
+        "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",
     ],
-    ["staging", "staging.may_raise", "staging.record"],
+    ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
     [
         "control_flow", "control_flow.subgraph", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.scan", "control_flow.record_loop", "control_flow.cond",

@@ -40,6 +40,7 @@ class Size(tuple):
         return n
 
 
+_CONTAINERS = (list, tuple, dict)
 _SPECIAL = frozenset((list, tuple, int, Tracer))
 
 
@@ -381,10 +382,15 @@ def _lowered_all(x: Any) -> Any:
 
 def through(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
-    return unshared(
-        wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()})),
-        [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)],
-    )
+    y = wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()}))
+    return unshared(y, tensors_of(args, kwargs))
+
+
+def tensors_of(args: tuple, kwargs: dict) -> list:
+    """Return the tensors among the arguments of a call, those in lists and dictionaries as well."""
+    if not kwargs and not any(isinstance(x, _CONTAINERS) for x in args):
+        return [x for x in args if isinstance(x, Tensor)]
+    return [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)]
 
 
 def is_tensor(x: Any) -> bool:

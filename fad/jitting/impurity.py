@@ -19,17 +19,9 @@ from typing import Any
 from fad.core.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.introspect.frames import show_place
-from fad.introspect.reachable import (
-    CONTAINERS,
-    cells_of,
-    codes_in,
-    defaults_of,
-    held_by,
-    is_users,
-    line_that_reads,
-    reached,
-)
+from fad.introspect.reachable import MOST, PLAIN, codes_of, is_of_library, reached
 
+_CONTAINERS = (dict, list, tuple)
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)
 
 
@@ -70,7 +62,7 @@ def _may_draw(graph: Graph) -> bool:
 
 def _draws(source: Any, x: Any) -> bool:
     """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
-    if x is source or (type(x) in CONTAINERS and any(held is source for held in held_by(x).values())):
+    if x is source or (type(x) in _CONTAINERS and any(held is source for held in _held(x).values())):
         return True
     try:
         return x is not None and getattr(x, "__self__", None) is source
@@ -136,17 +128,72 @@ def _name(source: Any) -> str:
     return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
+def _held(x: Any) -> dict[str, Any]:
+    """Return the attributes of an object that is no module and no class; of a container what is in it."""
+    if type(x) in _CONTAINERS:
+        items = list(x.items())[:MOST] if type(x) is dict else enumerate(x[:MOST])
+        return {str(name): value for name, value in items if type(value) not in PLAIN}
+    if issubclass(type(x), (type, types.ModuleType)):
+        return {}
+    try:
+        held = object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+    return held if type(held) is dict else {}
+
+
+def _cells(fun: types.FunctionType) -> dict[str, Any]:
+    found = {}
+    for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+    return found
+
+
 # --- the line that draws ----------------------------------------------------------------------------------------------
 
 
 def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     """Return the first line, in the user's functions, that names something that `reads`."""
     known = list(reached(fun))
-    held = {name for x in known for name, value in held_by(x).items() if reads(value)}
+    held = {name for x in known for name, value in _held(x).items() if reads(value)}
     for f in known:
-        if type(f) is types.FunctionType and is_users(f):
-            for code in codes_in(f.__code__):
-                line = line_that_reads(code, {**f.__globals__, **defaults_of(f), **cells_of(f)}, held, reads)
+        if type(f) is types.FunctionType and not is_of_library(f):
+            for code in codes_of(f.__code__):
+                line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)
                 if line is not None:
                     return code.co_filename, line
+    return None
+
+
+def _defaults(fun: types.FunctionType) -> dict[str, Any]:
+    given = fun.__defaults__ or ()
+    names = fun.__code__.co_varnames[: fun.__code__.co_argcount]
+    return dict(zip(names[len(names) - len(given) :], given, strict=True))
+
+
+def _line(code: types.CodeType, known: dict, held: set, reads: Callable[[Any], bool]) -> int | None:
+    """Follow names like ``np.random.rand`` through the code; attributes of unknown objects are known by name alone."""
+    import dis  # only where there is something to tell
+
+    value: Any = None
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = (step.positions and step.positions.lineno) or line
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            module = isinstance(value, types.ModuleType)
+            if not module and step.argval in held:
+                return line
+            value = getattr(value, step.argval, None) if module else None
+        elif step.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD")):
+            names = step.argval if type(step.argval) is tuple else (step.argval,)  # since Python 3.13 two at once
+            if any(reads(known.get(name)) for name in names):
+                return line
+            value = known.get(names[-1])
+        else:
+            continue
+        if reads(value):
+            return line
     return None

@@ -15,7 +15,7 @@ from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import RUNS, Memory, copy_layout, follow, fresh, own_memory, refresh, version_of
+from fad.core.memory import RUNS, Memory, copy_layout, follow, fresh, own_memory, pinned, refresh, version_of
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
@@ -172,7 +172,11 @@ class JVPTrace(Trace):
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
-            y, found = fresh(y, values), fresh(found, tangents)
+            y = fresh(y, values)
+            if type(found) is Masked:
+                found.value = fresh(found.value, tangents)
+            else:
+                found = fresh(found, tangents)
         return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
@@ -193,6 +197,7 @@ def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
     if prim.partials is None and "selects" not in prim.extra and any(type(t) is Masked for t in tangents):
         masked, tangents = tangents, [densify(t) for t in tangents]
         if "moves" in prim.extra:
+            xs = [pinned(x) for x in xs]
             live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:
