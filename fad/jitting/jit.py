@@ -31,6 +31,7 @@ from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
 from fad.errors import PathLimitWarning
+from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
@@ -53,7 +54,6 @@ from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.mutation import overlaps
-from fad.transforms.reachable import closes_over_tracer
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
