@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from fad.places import user_line
+from fad.introspect.frames import user_line
 
 
 class FadError(Exception):

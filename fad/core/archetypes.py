@@ -181,10 +181,11 @@ def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
 
 def align(batched: tuple, xs: tuple) -> list:
     """Give operands with a leading batch axis the rank at which NumPy's broadcasting does the right thing."""
-    rank = max(np.ndim(x) - b for x, b in zip(xs, batched, strict=True))
+    ranks = [np.ndim(x) - b for x, b in zip(xs, batched, strict=True)]
+    rank = max(ranks)
     out = []
-    for x, b in zip(xs, batched, strict=True):
-        missing = rank - (np.ndim(x) - 1)
+    for x, b, own in zip(xs, batched, ranks, strict=True):
+        missing = rank - own
         out.append(x.reshape(x.shape[:1] + (1,) * missing + x.shape[1:]) if b and missing else x)
     return out
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import FadError, TracerConversionError
-from fad.places import Step, is_machinery, library_function, step
+from fad.introspect.frames import Step, is_machinery, library_function, step
 
 # Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
 OFFERED: list[Callable[[str], bool]] = []

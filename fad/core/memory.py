@@ -228,6 +228,13 @@ def fresh(y: Any, operands: Any) -> Any:
     return y
 
 
+def pinned(x: Any) -> Any:
+    """Return an index or a mask that is looked at later as one that nobody overwrites until then."""
+    if type(x) is not np.ndarray or x.dtype.kind not in "biu":
+        return x
+    return x.copy() if x.flags.writeable or x.base is not None else x
+
+
 def bottom(x: Any) -> Any:
     """Return the plain array or number behind a tracer, batch axes included."""
     while type(x).__name__ == "Tracer":

@@ -26,7 +26,7 @@ from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
 from fad.core.transformed import Transformed
 from fad.errors import BatchedValueError, TracerConversionError
-from fad.places import is_machinery
+from fad.introspect.frames import is_machinery
 
 _MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",

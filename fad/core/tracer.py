@@ -31,7 +31,7 @@ from fad.errors import (
     TracerConversionError,
     TreeMismatchError,
 )
-from fad.places import user_line
+from fad.introspect.frames import user_line
 
 _births = itertools.count(1)
 

@@ -22,8 +22,8 @@ from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import transformed
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.transforms.handles import Handles
-from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
+from fad.transforms.reachable import reached
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 

@@ -29,6 +29,7 @@ MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at 
 CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]    place[index] = value j, in array i
+EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
 
 
 def _is_fraction_and_number(x: Any, constant: Any) -> bool:
@@ -267,11 +268,12 @@ class Recorder(Trace):
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
             return y
+        kind = EFFECT if "swept" in prim.extra else GENERAL
+        kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
-            tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
+            tape.append((kind, parents, prim, kept, tuple([spec_of(v) for v in values]), params))
         else:
-            kept = y if prim.saves == "all" else None
-            tape.append((GENERAL, parents, prim, kept, tuple(self.keep(values, parents)), params))
+            tape.append((kind, parents, prim, kept, tuple(self.keep(values, parents)), params))
         return tracer(y, self, position)
 
     def keep(self, values: list, parents: list) -> list:

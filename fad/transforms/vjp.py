@@ -35,10 +35,23 @@ from fad.transforms.overwrites import (
     sweep_write,
     view_along,
 )
-from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
+from fad.transforms.tape import (
+    BOTH,
+    CALL,
+    EFFECT,
+    GENERAL,
+    INDEX,
+    MULTI,
+    ONE_OF_TWO,
+    PRODUCT,
+    RERUN,
+    UNARY,
+    WRITE,
+    Recorder,
+)
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
-"""Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
+"""Makes the traces of reverse mode while someone watches (`fad.transforms.tape_hooks`); None otherwise."""
 
 
 class VJPTrace(Recorder):
@@ -167,6 +180,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     _sweep_view(record, i, cts, own)
                 elif kind == RERUN:
                     _sweep_again(record, i, tape, cts, own)
+                elif kind == EFFECT:
+                    _sweep_effect(record, i, cts, own)
                 else:
                     _sweep_many(record, i, cts, own)
                 continue
@@ -299,6 +314,12 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
         if c is not None:
             accumulate(cts, own, parent, c)
+
+
+def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
+    g, cts[i] = cts[i], None
+    _sweep_general(record, record[2].extra["swept"](record[3]) if g is None else densify(g), cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:

@@ -94,6 +94,37 @@ class BatchTrace(Trace):
         v = x.value
         return tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
 
+    # --- the hot path: elementwise operations of values that need no aligning -----------------------------------
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        if self.writes or self.dead or prim.partials is None:
+            return bind(prim, x)
+        return self._wrap(prim(x.value))
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        a, b = x.value, y.value
+        if self.writes or self.dead or prim.partials is None or a.ndim != b.ndim:
+            return bind(prim, x, y)
+        return self._wrap(prim(a, b))
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        if type(b) not in (float, int) or self.writes or self.dead or prim.partials is None:
+            return super().left(prim, x, b)
+        return self._wrap(prim(x.value, b))
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        if type(a) not in (float, int) or self.writes or self.dead or prim.partials is None:
+            return super().right(prim, a, y)
+        return self._wrap(prim(a, y.value))
+
+    def _wrap(self, y: Any) -> Tracer:
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = None
+        out.memory = None
+        return out
+
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
@@ -384,6 +415,8 @@ def _behind_batch(x: Any, place: Any) -> Any:
     if x.ndim > place.ndim:
         raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
     return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
+
+
 class _Unmapped:
     """An output that no mapped argument reaches: one value for all examples."""
 

@@ -21,8 +21,8 @@ from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
+from fad.staging.record import RecordTrace
 from fad.transforms.jvp import jvp
-from fad.transforms.record import RecordTrace
 
 _NUMBERS = (bool, int, float)
 
