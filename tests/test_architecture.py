@@ -28,8 +28,8 @@ LAYERS = [
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
-        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking",
-        "ops.creation",
+        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
+        "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",

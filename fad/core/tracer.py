@@ -557,6 +557,18 @@ def stop_gradient(value: Any) -> Any:
 
     The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.
 
+    Parameters
+    ----------
+    value : array, number or tree of them
+        What is to count as a constant.
+
+    Returns
+    -------
+    the same value
+        Without a derivative in any transform.
+
+    Examples
+    --------
     >>> import fad
     >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
     np.float64(3.0)

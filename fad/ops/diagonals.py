@@ -38,6 +38,20 @@ def tril(m, k=0):
 def triu(m, k=0):
     """Return the upper triangle: what lies below the k-th diagonal becomes zero.
 
+    Parameters
+    ----------
+    m : array (..., M, N)
+        Of any dtype.
+    k : int
+        Diagonal below which elements become zero; 0 is the main one.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of `m`.
+
+    Examples
+    --------
     >>> fad.numpy.triu(np.ones((2, 2)))
     array([[1., 1.],
            [0., 1.]])
@@ -144,6 +158,12 @@ def _check_matrix(arr):
 def tril_indices_from(arr, k=0):
     """Return the indices of the lower triangle of a matrix, as plain arrays.
 
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
     >>> fad.numpy.tril_indices_from(np.eye(2))
     (array([0, 1, 1]), array([0, 0, 1]))
     """
@@ -166,6 +186,12 @@ def triu_indices_from(arr, k=0):
 def diag_indices_from(arr):
     """Return the indices of the main diagonal of an array of equal axes, as plain arrays.
 
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
     >>> fad.numpy.diag_indices_from(np.eye(2))
     (array([0, 1]), array([0, 1]))
     """

@@ -156,6 +156,12 @@ def norm(x, ord=None, axis=None, keepdims=False):
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """Return the norm of vectors along axes, or of all elements.
 
+    Returns
+    -------
+    array
+
+    Examples
+    --------
     >>> fad.grad(fad.numpy.linalg.vector_norm)(np.array([3.0, 4.0]))
     array([0.6, 0.8])
     """
@@ -168,6 +174,13 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Return the norm of the matrices in the last two axes.
 
+    Returns
+    -------
+    array
+        Of the shape in front of the matrices.
+
+    Examples
+    --------
     >>> fad.grad(fad.numpy.linalg.matrix_norm)(np.diag(np.array([3.0, 4.0])))
     array([[0.6, 0. ],
            [0. , 0.8]])

@@ -168,6 +168,15 @@ def value_and_grad(
 
     Parameters, errors and conventions are those of :func:`grad`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number, or with `has_aux` a pair ``(number, aux)``.
+    argnums, argnames
+        The arguments to differentiate, by place or by name.
+    has_aux, holomorphic, allow_int : bool
+        As of :func:`grad`.
+
     Returns
     -------
     callable
