@@ -21,7 +21,7 @@ LAYERS = [
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
+        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.tracer", "core.buffers", "core.options",
         "core.samples", "core.primitive", "core.overlay", "core.cotangent",
         "core.archetypes", "core.germ", "core.graph", "core.effects",
     ],

@@ -8,7 +8,7 @@ from fad.backends import is_numpy, like
 from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
+from fad.core.tracer import bind, strong
 from fad.ops.reduction import as_scalar, dropped, kept, reduction
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
@@ -131,7 +131,7 @@ def kinks_of_matrix(x, *_, **__):
 @public(np.linalg.norm, samples=_sample_norm, kinks=kinks_of_matrix)
 def norm(x, ord=None, axis=None, keepdims=False):
     """Return a vector or matrix norm, as NumPy does; the derivative at 0 is 0."""
-    x = inexact(as_array(x))
+    x = inexact(strong(as_array(x)))
     if axis is None:
         axes = tuple(range(x.ndim))
         if ord is None:
@@ -151,7 +151,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     call(s.real(3, 4)), call(s.real(3, 4), axis=1, ord=3), call(s.real(3, 4), keepdims=True)])  # fmt: skip
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """Return the norm of vectors along axes, or of all elements."""
-    x = inexact(as_array(x))
+    x = inexact(strong(as_array(x)))
     return _vector_norm(x, ord, normalize_axes(axis, x.ndim), bool(keepdims))
 
 
@@ -159,5 +159,5 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)])  # fmt: skip
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Return the norm of the matrices in the last two axes."""
-    x = inexact(as_array(x))
+    x = inexact(strong(as_array(x)))
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), bool(keepdims))

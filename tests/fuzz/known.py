@@ -11,13 +11,6 @@ def _zero_times_infinity(program, check, message):
     return "nan" in message and check not in ("value under grad", "value under jvp", "vmap", "jit")
 
 
-def _number_among_arrays(program, check, message):
-    """A Python number that is differentiated is float64, and a float32 array beside it becomes float64."""
-    numbers = any(not a.startswith("np.") for a in program.arguments)
-    text = program.script() + message
-    return numbers and not check.startswith("jit") and ("float32" in text or "complex64" in text)
-
-
 def _sign_of_a_zero_at_a_limit(program, check, message):
     return "the sign of a zero" in message and any(name in program.source for name in ("clip", "max", "min", "sign"))
 
@@ -63,7 +56,6 @@ KNOWN = {
     "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,
     "the sign of a zero among sums": _sign_of_a_sum,
     "an infinite partial times zero": _zero_times_infinity,
-    "a Python number beside float32": _number_among_arrays,
 }
 
 
