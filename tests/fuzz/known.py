@@ -6,21 +6,6 @@ Each entry is a reason and what it looks like. Whoever mends the cause deletes t
 import re
 
 
-def _zero_times_infinity(program, check, message):
-    """A derivative is NaN where an infinite partial meets a cotangent or tangent that is exactly zero."""
-    return "nan" in message and check not in ("value under grad", "value under jvp", "vmap", "jit")
-
-
-def _sign_of_a_zero_at_a_limit(program, check, message):
-    return "the sign of a zero" in message and any(name in program.source for name in ("clip", "max", "min", "sign"))
-
-
-def _sign_of_a_sum(program, check, message):
-    """A sum begins with zero in one order of computing and with its first term in another."""
-    sums = ("einsum", "tensordot", "dot", "@", "matmul", "inner", "matvec", "kron", "trace", "cov", "conv", "diag")
-    return "the sign of a zero" in message and any(name in program.source for name in sums)
-
-
 def _byte_order(program, check, message):
     """What jit returns of an array in the other byte order has the machine's own."""
     return check.startswith("jit") and "big_endian: " in message and " >" in message
@@ -53,9 +38,6 @@ KNOWN = {
     "views of arguments in several layouts under jit": _layout,
     "numbers and arrays without axes": _number_or_array,
     "arrays from outside that are changed": _outside,
-    "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,
-    "the sign of a zero among sums": _sign_of_a_sum,
-    "an infinite partial times zero": _zero_times_infinity,
 }
 
 
