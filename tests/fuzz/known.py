@@ -5,6 +5,49 @@ Each entry is a reason and what it looks like. Whoever mends the cause deletes t
 
 import re
 
+import numpy as np
+
+import fad
+
+from .case import Case
+
+_VALUES = ("value under grad", "value under jvp", "vmap", "jit")
+
+
+def _zero_times_infinity(program, check, message):
+    """A derivative is NaN where an infinite partial meets zero: sqrt(x)**2 has slope 1 there, x**1.5 has 0.
+
+    By IEEE the product is not a number, and no rule can know which one is right; but a zero that comes of a choice, a
+    mask or an index array is no factor. A slice's still is, in reverse mode: np.sqrt(x)[1] at x[0] == 0.
+    """
+    return "nan" in message and check not in _VALUES and _meets_infinity(Case(program))
+
+
+def _meets_infinity(case):
+    """Return whether a derivative divides by zero and then computes what is no number, and the program does not."""
+    seen = []
+    with case.program.world() as world, np.errstate(all="call", call=lambda kind, _: seen.append(kind)):
+        world.f(*case.arguments())
+        if "invalid value" in seen:
+            return False
+        seen.clear()
+
+        def loss(*some):
+            full = case.arguments()
+            for k, x in zip(case.diff, some, strict=True):
+                full[k] = x
+            return case.loss(world.f)(*full)[0]
+
+        point = tuple(case.arguments()[k] for k in case.diff)
+        fad.vjp(loss, *point)[1](1.0)
+        fad.jvp(loss, point, case.tangents)
+    return "invalid value" in seen and not {"divide by zero", "overflow"}.isdisjoint(seen)
+
+
+def _sign_of_a_zero(program, check, message):
+    """jit's sums of one term are that term, where NumPy adds it to zero, and its max has zeros ordered by sign."""
+    return check == "jit" and "the sign of a zero" in message
+
 
 def _byte_order(program, check, message):
     """What jit returns of an array in the other byte order has the machine's own."""
@@ -38,6 +81,8 @@ KNOWN = {
     "views of arguments in several layouts under jit": _layout,
     "numbers and arrays without axes": _number_or_array,
     "arrays from outside that are changed": _outside,
+    "an infinite partial times zero": _zero_times_infinity,
+    "the sign of a zero in jit": _sign_of_a_zero,
 }
 
 

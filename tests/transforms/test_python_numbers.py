@@ -110,6 +110,14 @@ def test_an_array_has_its_own_dtype_in_a_gradient_beside_a_number():
     assert (value.dtype, type(dn), dx.dtype) == (np.float32, np.float64, np.float32)
 
 
+def test_the_gradient_of_a_float32_scalar_beside_a_number_is_a_float32():
+    for f in (lambda x, n: x * n, lambda x, n: n - x, lambda x, n: n / x, lambda x, n: x**n, np.arctan2, np.maximum):
+        value, (dx, dn) = fad.value_and_grad(f, argnums=(0, 1))(np.float32(0.5), 0.25)
+        assert (type(value), type(dx), type(dn)) == (np.float32, np.float32, np.float64)
+        dx, dn = fad.jit(fad.grad(f, argnums=(0, 1)))(np.float32(0.5), 0.25)
+        assert (dx.dtype, dn.dtype) == (np.float32, np.float64)
+
+
 def test_an_integer_beside_single_precision_stays_one_with_allow_int():
     value, (dx, dn) = fad.value_and_grad(lambda x, n: np.sum(x * n), argnums=(0, 1), allow_int=True)(ONES, 3)
     assert (value.dtype, dx.dtype, dn) == (np.float32, np.float32, 0)
