@@ -42,9 +42,11 @@ def from_operator(depth: int = 2) -> bool:
 
 def _ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     quick = _QUICK.get(ufunc)
-    if quick is not None and _FLOATS.issuperset(map(type, inputs)) and method == "__call__" and not options:
-        y = quick(*inputs)
-        return WeakFloat(y) if from_operator() else y
+    if quick is not None and type(inputs[0]) in _FLOATS and type(inputs[-1]) in _FLOATS:
+        if method == "__call__" and not options:
+            y = quick(*inputs)
+            near = ENTRIES.get(id(sys._getframe(2).f_code))  # most often the operator is two calls away
+            return WeakFloat(y) if (from_operator() if near is None else near) else y
     numbers = map(number, inputs)
     if options or method != "__call__":
         return getattr(ufunc, method)(*numbers, **options)
