@@ -42,13 +42,13 @@ def from_operator(depth: int = 2) -> bool:
 
 def _ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     quick = _QUICK.get(ufunc)
-    if quick is not None and type(inputs[0]) in _FLOATS and type(inputs[-1]) in _FLOATS:
-        if method == "__call__" and not options:
-            y = quick(*inputs)
-            near = ENTRIES.get(id(sys._getframe(2).f_code))  # most often the operator is two calls away
-            return WeakFloat(y) if (from_operator() if near is None else near) else y
+    called = method == "__call__" and not options
+    if quick is not None and called and type(inputs[0]) in _FLOATS and type(inputs[-1]) in _FLOATS:
+        y = quick(*inputs)
+        near = ENTRIES.get(id(sys._getframe(2).f_code))  # most often the operator is two calls away
+        return WeakFloat(y) if (from_operator() if near is None else near) else y
     numbers = map(number, inputs)
-    if options or method != "__call__":
+    if not called:
         return getattr(ufunc, method)(*numbers, **options)
     y = ufunc(*numbers)
     return weaken(y) if type(y) in _WEAK and ufunc in _ARITHMETIC and _alone(inputs) and from_operator() else y

@@ -19,12 +19,9 @@ from typing import Any
 from fad.core.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.introspect.frames import show_place
-from fad.jitting.static_arguments import StaticArguments
+from fad.transforms.reachable import MOST, PLAIN, codes_of, is_of_library, reached
 
-_MOST = 100  # objects that are looked at, from the function on
 _CONTAINERS = (dict, list, tuple)
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what holds nothing
-_LIBRARIES = ("fad", "numpy", "scipy")  # their functions are not read for names, only their closures for functions
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)
 
 
@@ -131,50 +128,11 @@ def _name(source: Any) -> str:
     return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
-def reached(fun: Any) -> Iterator[Any]:
-    """Give what a function finds by name, and what that finds, without running anything; each once."""
-    seen: set[int] = set()
-    todo = [fun]
-    for x in todo:
-        if id(x) not in seen:
-            if len(seen) == _MOST:
-                break
-            seen.add(id(x))
-            yield x
-            todo += _neighbours(x)
-
-
-def _neighbours(x: Any) -> list:
-    """Return what an object is known to use: a function its names, an object what it holds.
-
-    Objects are asked for their types alone: others may stand in for them, and raise when they are looked at.
-    """
-    kind = type(x)
-    if kind is types.MethodType:
-        return [x.__self__, x.__func__]
-    if kind is types.BuiltinFunctionType:
-        return [x.__self__]
-    if kind is StaticArguments:
-        return [x.fun]
-    if issubclass(kind, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
-    found = list(_held(x).values())
-    if kind is types.FunctionType:
-        found += _cells(x).values()
-        if _is_users(x):
-            known = x.__globals__
-            found += x.__defaults__ or ()
-            found += [known[name] for code in _codes(x.__code__) for name in code.co_names if name in known]
-    elif type(call := getattr(kind, "__call__", None)) is types.FunctionType:  # noqa: B004 (the type is asked)
-        found.append(call)
-    return found
-
-
 def _held(x: Any) -> dict[str, Any]:
     """Return the attributes of an object that is no module and no class; of a container what is in it."""
     if type(x) in _CONTAINERS:
-        items = list(x.items())[:_MOST] if type(x) is dict else enumerate(x[:_MOST])
-        return {str(name): value for name, value in items if type(value) not in _PLAIN}
+        items = list(x.items())[:MOST] if type(x) is dict else enumerate(x[:MOST])
+        return {str(name): value for name, value in items if type(value) not in PLAIN}
     if issubclass(type(x), (type, types.ModuleType)):
         return {}
     try:
@@ -182,10 +140,6 @@ def _held(x: Any) -> dict[str, Any]:
     except AttributeError:
         return {}
     return held if type(held) is dict else {}
-
-
-def _is_users(fun: types.FunctionType) -> bool:
-    return (fun.__module__ or "").partition(".")[0] not in _LIBRARIES
 
 
 def _cells(fun: types.FunctionType) -> dict[str, Any]:
@@ -198,14 +152,6 @@ def _cells(fun: types.FunctionType) -> dict[str, Any]:
     return found
 
 
-def _codes(code: types.CodeType) -> list[types.CodeType]:
-    """Return the code of a function, and of the functions that it makes."""
-    found = [code]
-    for c in found:
-        found += [x for x in c.co_consts if isinstance(x, types.CodeType)]
-    return found
-
-
 # --- the line that draws ----------------------------------------------------------------------------------------------
 
 
@@ -214,8 +160,8 @@ def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     known = list(reached(fun))
     held = {name for x in known for name, value in _held(x).items() if reads(value)}
     for f in known:
-        if type(f) is types.FunctionType and _is_users(f):
-            for code in _codes(f.__code__):
+        if type(f) is types.FunctionType and not is_of_library(f):
+            for code in codes_of(f.__code__):
                 line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)
                 if line is not None:
                     return code.co_filename, line

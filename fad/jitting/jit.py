@@ -23,16 +23,17 @@ import numpy as np
 
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.memory import RUNS, copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
+from fad.core.transformed import Wrapping, name_of
 from fad.core.weak import number
 from fad.errors import PathLimitWarning
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
-from fad.jitting.impurity import Hidden, reached
+from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
 from fad.jitting.programs import (
     MAX_PATHS,
@@ -49,18 +50,20 @@ from fad.jitting.programs import (
 )
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.may_raise import Refused
-from fad.staging.record import LARGEST, Foreign, entering, is_traceable, make_graph, record
+from fad.staging.outer_state import OuterState
+from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.mutation import overlaps
+from fad.transforms.reachable import reached
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
 
 
-class Jitted:
+class Jitted(Wrapping):
     """What ``jit`` returns: a function that records its calls and replays them."""
 
     def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
-        functools.update_wrapper(self, fun, updated=())
+        self.adopt(fun)
         self.fun = fun
         self._options = (static_argnums, static_argnames, donate_argnums)
         self._static = StaticArguments(fun, static_argnums, static_argnames)
@@ -86,7 +89,7 @@ class Jitted:
         return name if found is self else (Jitted, (self.fun, *self._options))
 
     def __repr__(self) -> str:
-        return f"<fad.jit of {getattr(self.fun, '__name__', self.fun)!s}>"
+        return f"<fad.jit of {name_of(self.fun)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._plain and not kwargs:
@@ -104,7 +107,7 @@ class Jitted:
                     break
             else:
                 path = self._quick.get(tuple(key))
-                if path is not None and not (path.captured and path.is_stale()):
+                if path is not None and not (path.is_stale and path.is_stale()):
                     if GONE:
                         refuse_gone(args)
                     try:
@@ -209,7 +212,7 @@ class Jitted:
 
     def captured(self) -> list:
         """Return the arrays from outside that recordings have as constants."""
-        return [x for s in list(self._signatures.values()) for path in s.paths for x, *_ in path.captured]
+        return [x for s in list(self._signatures.values()) for path in s.paths for x, *_ in path.outer.arrays]
 
     def clear_cache(self) -> None:
         """Forget all recordings."""
@@ -264,13 +267,13 @@ class _Call:
         expected: list | None = None
         last: Path | None = None  # the one that gave these answers
         while path is not None:
-            if path.captured and path.is_stale():
+            if path.is_stale and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
-                    entered = [e.now() for p in signature.paths if p.is_stale() for e in p.captured]
-                    signature.paths = [p for p in signature.paths if not p.is_stale()]
+                    stale = [p for p in signature.paths if p.is_stale and p.is_stale()]
+                    signature.paths = [p for p in signature.paths if p not in stale]
                     signature.full = False
-                return self.record(key, None, entered=entered)
+                return self.record(key, None, arrays=[e.array for p in stale for e in p.outer.arrays])
             if path.program is None:
                 with jitted._lock:
                     if path.program is None:
@@ -300,7 +303,7 @@ class _Call:
     def leave_constants(self, path: Path) -> None:
         """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
         given = [self.xs[k] for k in path.donated]
-        if path.captured and overlaps(given, [x for x, *_ in path.captured]):
+        if overlaps(given, [x for x, *_ in path.outer.arrays]):
             for k in path.donated:
                 self.xs[k] = self.xs[k].copy()
 
@@ -320,19 +323,18 @@ class _Call:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
-    def record(self, key: Any, expected: list | None, replayed: Path | None = None, entered: Any = ()) -> Any:
+    def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
             return self.eager()
         if _closes_over_tracer(jitted.fun):
             return self.eager()
-        found = list(reached(jitted.fun))
-        hidden = None if jitted._told else Hidden(jitted.fun, found)
-        entered = [*entering(found), *entered]
+        outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
+        hidden = None if jitted._told else Hidden(jitted.fun, outer.found)
         try:
             with effects.compiling():
-                recording = record(self.fun, self.in_tree, self.leaves, self.traced, entered=entered)
+                recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
         except Foreign:
             return self.eager()
         except Refused as why:
@@ -414,8 +416,8 @@ def jit(
     ----------
     fun : callable
         A pure function of arrays, numbers and pytrees; ``@jit`` and ``@jit(...)`` both work. What it prints or appends
-        happens when it is recorded, and not on replay. Arrays and numbers that it takes from outside its arguments
-        are constants; an array that is overwritten is noticed, a variable that is bound anew is not.
+        happens when it is recorded, and not on replay. What it takes from outside its arguments is constant until an
+        array is overwritten, or a variable, attribute or element bound to something else: then it is recorded again.
     static_argnums : int or tuple of int, keyword only
         Arguments that are part of the signature: any hashable values.
     static_argnames : str or tuple of str, keyword only

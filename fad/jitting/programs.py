@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fad import config, tree
+from fad import tree
 from fad.backends import is_numpy_array, is_on_device
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.runtime.failures import running
 from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.targets.select import lower
@@ -35,7 +35,8 @@ class Path:
         "graph",
         "out_tree",
         "answers",
-        "captured",
+        "outer",
+        "is_stale",
         "copied",
         "handed",
         "program",
@@ -50,7 +51,8 @@ class Path:
         self.donated = donated
         self.graph: Graph = recording.graph
         self.out_tree = recording.out_tree
-        self.captured = recording.captured
+        self.outer = recording.outer
+        self.is_stale = self.outer.is_stale if self.outer else None  # whether what it depends on has changed
         self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
         self.program: Any = None
         self.entry: Any = None  # what runs the program, with one Python call less
@@ -82,18 +84,15 @@ class Path:
         """Tell whether the program writes results into the memory of donated arguments."""
         return bool(getattr(self.program, "reused", None))
 
-    def is_stale(self) -> bool:
-        """Tell whether an array that the program holds as a constant was overwritten."""
-        return config.check_mutation.get() != "off" and any(entered.is_stale() for entered in self.captured)
-
     def described(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""
         heads = ", ".join(str(self.graph.types[i]) for i in self.graph.inputs)
         yield f"({heads}): {len(self.graph)} operations recorded, {len(self.answers)} guards"
         for eq in self.graph.guards():
             yield f"  guard: the answer was {eq.params['outcome']!r} at {eq.params['line']}"
-        if self.captured:
-            yield f"  {len(self.captured)} arrays from outside are constants, and watched for changes"
+        if self.outer:
+            arrays, others = len(self.outer.arrays), len(self.outer.places) + len(self.outer.rows)
+            yield f"  {arrays} arrays and {others} other things from outside are watched for changes"
         if self.program is None:
             yield "  not compiled yet: it was called once"
             return

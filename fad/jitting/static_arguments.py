@@ -30,11 +30,11 @@ class StaticArguments:
             return self.fun, args, kwargs, ()
         fixed = {n % len(args): args[n] for n in nums if -len(args) <= n < len(args)}
         named = {k: v for k, v in kwargs.items() if k in names}
-        rest = tuple(a for n, a in enumerate(args) if n not in fixed)
+        rest, count = tuple(a for n, a in enumerate(args) if n not in fixed), len(args)
 
         def fun(*rest, **others):
             it = iter(rest)
-            return self.fun(*[fixed[n] if n in fixed else next(it) for n in range(len(args))], **others, **named)
+            return self.fun(*[fixed[n] if n in fixed else next(it) for n in range(count)], **others, **named)
 
         key = (
             tuple((n, type(v), hashable(v, f"static argument {n}")) for n, v in sorted(fixed.items())),

@@ -72,6 +72,11 @@ def pad(array, pad_width, mode="constant", **kwargs):
     """Widen an array at its edges, in any of NumPy's modes but "empty" (undefined values) and functions (in place).
 
     `constant_values` and `end_values` may be traced too, through ``fad.numpy.pad``.
+
+    >>> fad.numpy.pad(np.array([1.0, 2.0]), 1)
+    array([0., 1., 2., 0.])
+    >>> fad.grad(lambda x: fad.numpy.pad(x, 1, mode="edge").sum())(np.array([1.0, 2.0]))
+    array([2., 2.])
     """
     array = as_array(array)
     widths = _widths(pad_width, array.ndim)

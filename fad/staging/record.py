@@ -15,11 +15,11 @@ import itertools
 import operator
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from fad import config, tree
 from fad.backends import host, is_numpy_scalar, is_on_device
@@ -34,13 +34,18 @@ from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
 from fad.ops.structural import python_number_p
 from fad.staging.may_raise import Refused, may_refuse, refuses
+from fad.staging.outer_state import Entered, OuterState
 from fad.transforms.check import as_operand
-from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, fingerprint, is_writeable, recording
+from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, is_writeable, recording
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
 _REACHED = 1 << 16  # bytes up to which an array that a function reaches is looked at before it runs
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
+
+
+recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
+"""The trace that writes down what the running function does, the innermost one."""
 
 
 class Foreign(BaseException):
@@ -275,45 +280,15 @@ def _on_numbers(prim: Primitive) -> Primitive:
 
 
 class Recording:
-    """What one recorded call gave: the graph, the structure of the output, the output itself, what was captured."""
+    """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "captured")
+    __slots__ = ("graph", "out_tree", "result", "outer")
 
-    def __init__(self, graph: Graph, out_tree: Any, result: Any, captured: list):
+    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState):
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
-        self.captured = captured  # arrays that somebody else could still overwrite, as `Entered`
-
-
-def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
-    return x.shape == y.shape and x.strides == y.strides and byte_bounds(x) == byte_bounds(y)
-
-
-class Entered(NamedTuple):
-    """A plain array with what it held when a function was called, as the fingerprint of a mode."""
-
-    array: np.ndarray
-    mode: str
-    before: Any
-
-    def now(self) -> Entered:
-        return Entered(self.array, self.mode, fingerprint(self.array, self.mode))
-
-    def is_stale(self) -> bool:
-        return fingerprint(self.array, self.mode) != self.before
-
-    def covers(self, x: np.ndarray) -> bool:
-        """Whether an array lies within the memory of this one."""
-        first, last = byte_bounds(x)
-        start, end = byte_bounds(self.array)
-        return start <= first and last <= end and (self.array.flags.forc or is_same_view(self.array, x))
-
-
-def entering(found: list) -> list[Entered]:
-    """Return the small arrays among what a function reaches, as they are before it runs."""
-    arrays = [x for x in found if type(x) is np.ndarray and 0 < x.nbytes <= _REACHED]
-    return [Entered(x, "full", fingerprint(x, "full")) for x in arrays]
+        self.outer = outer
 
 
 def record(
@@ -322,21 +297,21 @@ def record(
     leaves: list,
     traced: list[bool],
     places: bool = False,
-    entered: Iterable[Entered] = (),
+    outer: OuterState | None = None,
 ) -> Recording:
     """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
 
     Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
-    `entered` are arrays from outside, as they are before the call; of others it is assumed that they were as they are
-    when the function first uses them.
+    `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
+    as they are when the function first uses them.
     """
     with unhurried(), Running(fun) as running:
         try:
-            return _record(fun, in_tree, leaves, traced, places, entered)
+            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
-            return _record(fun, in_tree, leaves, traced, places, entered)
+            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
 
 
 @contextlib.contextmanager
@@ -360,37 +335,38 @@ def is_recording() -> bool:
 @contextlib.contextmanager
 def recording_by(trace: RecordTrace) -> Iterator[None]:
     """Say which trace records: those above it share its copies of constants."""
-    token = recording.set(trace.snapshots)
+    token, mine = recording.set(trace.snapshots), recorder.set(trace)
     try:
         yield
     finally:
+        recorder.reset(mine)
         recording.reset(token)
 
 
 def _record(
-    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, entered: Iterable[Entered]
+    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState
 ) -> Recording:
     trace = RecordTrace(places)
-    token = recording.set(trace.snapshots)
     try:
-        given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
-        args, kwargs = tree.unflatten(in_tree, given)
-        inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
-        outs, out_tree = tree.flatten(fun(*args, **kwargs))
-        outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
-        outputs = [_output(trace, y) for y in outs]
+        with recording_by(trace):
+            given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+            args, kwargs = tree.unflatten(in_tree, given)
+            inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
+            outs, out_tree = tree.flatten(fun(*args, **kwargs))
+            outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
+            outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
         raise
     finally:
-        recording.reset(token)
         trace.finish()
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
-    return Recording(graph, out_tree, result, _captured(trace, outs, list(entered)))
+    outer.settle(_captured(trace, outs, outer))
+    return Recording(graph, out_tree, result, outer)
 
 
 def _own(y: Any, shared: set[int]) -> Any:
@@ -416,8 +392,8 @@ def _output(trace: RecordTrace, y: Any) -> int:
     return trace.constant(y)
 
 
-def _captured(trace: RecordTrace, outs: list, entered: list[Entered]) -> list[Entered]:
-    """Return the arrays behind constants that live on outside the recording, as they were when it began.
+def _captured(trace: RecordTrace, outs: list, outer: OuterState) -> list[Entered]:
+    """Return further arrays behind constants that live on outside the recording, as they were at their first use.
 
     Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
     """
@@ -444,13 +420,13 @@ def _captured(trace: RecordTrace, outs: list, entered: list[Entered]) -> list[En
             constants[numbers[0]] = x
             back[id(first)] = x
         how = "full" if changed else mode
-        then = Entered(x, how, None if mode == "off" else fingerprint(first if changed else x, how))
-        found.append(next((known for known in entered if known.covers(x)), then))
+        known = outer.covering(x)
+        if known is None or (changed and known.mode != "full"):
+            found.append(Entered.of(first, how)._replace(array=x) if changed else Entered.of(x, how))
     for key, c in constants.items():
         if back and id(getattr(c, "base", None)) in back:
             constants[key] = _same_view(c, back[id(c.base)])
-    found += [known for known in entered if known.is_stale()]  # written into: what depends on it may be a number
-    return list({id(watched.array): watched for watched in found}.values())
+    return found
 
 
 def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 from natively import compiled
 
 import fad
-from fad.compile.passes.algebra import optimise
 from fad.compile.passes.batch_unrolled_matmuls import share_stacks
+from fad.compile.pipeline import optimise
 
 RNG = np.random.default_rng(4)
 

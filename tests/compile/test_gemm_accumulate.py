@@ -8,8 +8,9 @@ import fad
 pytest.importorskip("llvmlite")
 from natively import compiled, native
 
+from fad.compile.ir.rewriter import check_types
 from fad.compile.legalize.gemm_accumulate import ADDED_PRODUCT, add_products
-from fad.compile.passes.algebra import check_types, optimise
+from fad.compile.pipeline import optimise
 from fad.compile.runtime import blas
 
 rng = np.random.default_rng(0)

@@ -5,8 +5,9 @@ import pytest
 from natively import native
 
 import fad
+from fad.compile.ir.rewriter import check_types
 from fad.compile.legalize.narrow_selects import narrow_choices
-from fad.compile.passes.algebra import check_types, optimise
+from fad.compile.pipeline import optimise
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

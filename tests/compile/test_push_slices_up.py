@@ -8,7 +8,7 @@ import fad
 from fad.compile.legalize.decompose import composed
 from fad.compile.legalize.pooling import expand_pools
 from fad.compile.legalize.push_slices_up import slice_sooner
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.ops.conv import conv
 from fad.ops.pooling import avg_pool, max_pool
 

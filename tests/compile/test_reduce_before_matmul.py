@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.passes.algebra import check_types, drop_dead, optimise
+from fad.compile.ir.rewriter import check_types
+from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.reduce_before_matmul import add_before_products
+from fad.compile.pipeline import optimise
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(4, 30, 6)), rng.normal(size=(4, 6, 5)), rng.normal(size=(4, 30, 5))

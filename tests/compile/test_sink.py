@@ -5,7 +5,7 @@ import pytest
 from natively import compiled
 
 import fad
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.schedule.steps import plan_steps
 
 pytest.importorskip("llvmlite")

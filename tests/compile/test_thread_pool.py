@@ -97,7 +97,7 @@ def test_shifted_slices_of_a_large_array_add_up_to_the_same_derivative(name, dty
 def test_a_large_scatter_becomes_a_join_of_stretches_that_stores_nothing_between():
     x = RNG.normal(size=40_000)
     graph = fad.make_graph(fad.grad(STENCILS["Rosenbrock"]))(x)
-    from fad.compile.passes.algebra import optimise
+    from fad.compile.pipeline import optimise
 
     names = [eq.prim.name for eq in gather_scatters(optimise(graph)).equations]
     assert "scatter" not in names

@@ -238,7 +238,7 @@ def test_only_what_is_needed_is_computed_in_the_steps():
         (a, _), _ = control.scan(lambda c, x: ((c[0] + x, np.cos(c[1])), np.sin(x)), (0.0, np.float64(0.0)), xs)
         return a
 
-    from fad.compile.passes.algebra import optimise
+    from fad.compile.pipeline import optimise
 
     (eq,) = optimise(fad.make_graph(f)(np.arange(5.0))).equations
     assert [e.prim.name for e in eq.params["body"].equations] == ["add"]

@@ -481,3 +481,11 @@ def test_a_python_number_among_the_arguments_is_converted_as_an_array_is():
     f = fad.jit(lambda n, x: fad.numpy.asarray(n).astype(float) * x)
     for _ in range(3):
         np.testing.assert_array_equal(f(3, np.ones(2)), [3.0, 3.0])
+
+
+def test_a_program_with_an_empty_constant_can_be_printed_drawn_and_written_as_source():
+    f = lambda x: np.concatenate([x, np.zeros(0)]) * 2.0
+    graph = fad.make_graph(f)(X[0])
+    assert "= constant" in str(graph)
+    assert "digraph" in graph.to_dot()
+    assert "def " in fad.source(f)(X[0])

@@ -272,7 +272,7 @@ def test_a_guard_that_fails_is_no_error_and_has_no_note():
 
 def test_the_place_survives_the_passes():
     graph = fad.make_graph(lambda a: np.linalg.inv(a.T.T * 1.0))(A)
-    from fad.compile.passes.algebra import optimise
+    from fad.compile.pipeline import optimise
 
     (eq,) = [eq for eq in optimise(graph).equations if eq.prim.name == "inverse"]
     name, number = eq.place

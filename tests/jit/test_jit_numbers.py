@@ -167,7 +167,7 @@ def test_counters_need_no_check(lowering):
     if lowering == "numpy":
         return
     from fad.compile.legalize.integer_overflow import CHECK, with_checks
-    from fad.compile.passes.algebra import optimise
+    from fad.compile.pipeline import optimise
 
     def checks(f, *args):
         def count(graph):

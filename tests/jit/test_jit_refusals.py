@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad import control
-from fad.compile.passes.algebra import optimise
+from fad.compile.pipeline import optimise
 from fad.compile.targets.select import has_llvm, using
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]

@@ -26,7 +26,7 @@ from fad.compile.legalize.pooling import expand_pools, lay_by_rows, split_sums
 from fad.compile.legalize.push_slices_up import slice_sooner
 from fad.compile.legalize.scatter_to_gather import gather_scatters
 from fad.compile.legalize.split_complex import COMPLEX, split_complex
-from fad.compile.passes.algebra import share_copies
+from fad.compile.passes.cse import share_copies
 from fad.compile.runtime import entry_point, jit_engine
 from fad.compile.runtime.signals import Watch, glance_text
 from fad.compile.runtime.thread_pool import pool_text

@@ -18,7 +18,7 @@ import numpy as np
 from fad.backends import is_on_device
 from fad.compile.codegen.llvm.builder import BOOL, F32, F64, I32, I64, INTEGERS, LLVM_TYPE
 from fad.compile.ir.expressions import template, working_type
-from fad.compile.passes.algebra import as_uniform
+from fad.compile.passes.constants import as_uniform
 from fad.core.graph import NUMBER, Equation, Graph
 
 C_TYPE = {F64: "double", F32: "float", I64: "long long", I32: "int", BOOL: "bool"}

@@ -16,7 +16,7 @@ import numpy as np
 
 from fad.compile.codegen.cuda import C_TYPE, cast, literal, spelling
 from fad.compile.codegen.llvm.builder import LLVM_TYPE
-from fad.compile.passes.algebra import as_uniform
+from fad.compile.passes.constants import as_uniform
 from fad.core.graph import ARRAY, Equation, Graph, placed
 from fad.errors import NativeFallbackWarning
 

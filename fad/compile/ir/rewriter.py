@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import REGISTRY, Primitive
 
 # A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
@@ -44,3 +45,30 @@ class Rewriting:
 
     def written(self) -> Graph:
         return self.graph.replace(types=self.types, equations=self.equations, constants=self.constants)
+
+
+def rewrite_equations(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:
+    """Run over the equations once: `rewrite` gets each with its operands' new names, and returns it, another or None.
+
+    ``rewrite(eq, alias)`` may enter ``alias[out] = value`` for a result that is some earlier value.
+    """
+    alias: dict[int, int] = {}
+    equations = []
+    untouched = alias.keys().isdisjoint
+    for eq in graph.equations:
+        if not untouched(eq.ins):
+            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+        eq = rewrite(eq, alias)
+        if eq is not None:
+            equations.append(eq)
+    outputs = [alias.get(i, i) for i in graph.outputs]
+    return graph.replace(
+        equations=equations, outputs=outputs, constants=graph.constants if constants is None else constants
+    )
+
+
+def check_types(graph: Graph) -> None:
+    """Raise AssertionError if a constant is not of its type: for tests of passes."""
+    for i, c in graph.constants.items():
+        found = type_of(c)
+        assert (found.shape, found.dtype) == (graph.types[i].shape, graph.types[i].dtype), (i, found, graph.types[i])

@@ -12,7 +12,7 @@ import numpy as np
 from fad.compile.codegen.matmul import is_small
 from fad.compile.ir.expressions import template
 from fad.compile.ir.uses import use_counts
-from fad.compile.passes.algebra import drop_dead
+from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph
 from fad.core.primitive import Primitive
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fad.compile.passes.algebra import as_uniform, drop_dead
+from fad.compile.passes.constants import as_uniform
+from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.passes.algebra import as_uniform
+from fad.compile.passes.constants import as_uniform
 from fad.core.graph import ARRAY, Equation, Type
 from fad.core.primitive import Primitive
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.rewriter import Rewriting
-from fad.compile.passes.algebra import drop_dead
+from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph, Type
 
 SMALLEST = 1 << 15  # elements of a result from which on memory costs more than another kernel

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.passes.algebra import drop_dead
+from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 

@@ -19,7 +19,7 @@ from fad.compile.legalize.split_complex import COMPLEX
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.sink import compute_where_used, weight
 from fad.core.cotangent import is_basic
-from fad.core.graph import GUARD, Equation, Graph
+from fad.core.graph import GUARD, Equation, Graph, has_effects
 
 PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
 REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
@@ -43,7 +43,7 @@ def plan_steps(graph: Graph, updates: Any = None) -> list[Step]:
     level: dict[int, int] = dict.fromkeys([*graph.inputs, *graph.constants], -1)
     group: dict[int, Step] = {}
     steps: list[Step] = []
-    last_guard = -1
+    last_guard = last_effect = -1
     level_of, template_of = level.__getitem__, templates(graph)
     for number, eq in enumerate(graph.equations):
         lowest = max(map(level_of, eq.ins), default=-1)
@@ -61,6 +61,8 @@ def plan_steps(graph: Graph, updates: Any = None) -> list[Step]:
             at = lowest if kind == "view" else lowest + 1
             if kind in ("guard", "call"):
                 at = max(at, last_guard + (kind == "call"))
+            if has_effects(eq):
+                last_effect = at = max(at, last_effect + 1)
             if over:
                 mine = [over[o] for o in eq.outs if o in over]
                 at = max([at, *[read[version.get(x, x)] + 1 for x in mine]])

@@ -16,7 +16,7 @@ import numpy as np
 from fad.compile.codegen.cuda import spelling
 from fad.compile.codegen.device_kernels import Kernel, fits
 from fad.compile.ir.uses import use_counts
-from fad.compile.passes.algebra import as_uniform
+from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.numpy_buffers import Plan
 from fad.compile.schedule.sink import compute_where_used, weight

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from fad.compile.ir.uses import home_of
-from fad.compile.passes.algebra import optimise
 from fad.compile.passes.loop_bodies import alone, is_control
+from fad.compile.pipeline import optimise
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
 from fad.core.graph import Graph, type_of
