@@ -1,13 +1,14 @@
 """Gradients over ranks: of a loss that each rank computes on its own data, reduced while the backward pass still runs.
 
 The parameters are the same on all ranks, and the loss is the mean over the ranks. So the gradient of a parameter is the
-sum over the ranks of what each finds. It is known as soon as the backward sweep has come back to where the parameter was
-first used: there it is put into a bucket, and a bucket that is full is reduced at once, while the sweep goes on.
+sum over the ranks of what each finds. It is known as soon as the backward sweep has come back to where the parameter
+was first used: there it is put into a bucket, and a bucket that is full is reduced at once, while the sweep goes on.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import Tracer, depth
-from fad.distributed.collectives import all_reduce
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
 from fad.distributed.ranks import RankTrace, run_typed, spmd, tie
@@ -31,18 +31,19 @@ BUCKET = 1 << 22
 
 
 class Buckets:
-    """The gradients of one backward pass, on their way to all ranks."""
+    """The gradients of one backward pass, on their way to all ranks.
+
+    Which leaves share a bucket, and the order of the buckets, is the same on all ranks whatever each of them uses: from
+    the last leaf to the first, as the backward sweep mostly finds them.
+    """
 
     def __init__(self, comm: Communicator, leaves: list, nbytes: int, reduce: bool):
         self.comm = comm
         self.leaves = leaves
-        self.nbytes = nbytes
-        self.reduce = reduce
         self.sums: list = [None] * len(leaves)  # of the batches before the last
         self.found: list = [None] * len(leaves)
-        self.waiting: list = []  # (number of the leaf, gradient), which fill the next bucket
-        self.size = 0
-        self.sent: list = []  # (numbers of the leaves, what waits for their reduced gradients)
+        self.plan = _planned(leaves, nbytes) if reduce else []
+        self.sent: list = []  # what waits for each bucket
         self.last = True  # whether this is the last batch
 
     def take(self, number: int, g: Any) -> None:
@@ -53,43 +54,42 @@ class Buckets:
             self.sums[number] = g
             return
         self.found[number] = g
-        if not self.reduce:
-            return
-        self.waiting.append((number, g))
-        self.size += g.size * g.dtype.itemsize
-        if self.size >= self.nbytes:
-            self.send()
-        else:
-            self.comm.progress()
+        while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
+            flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
+            self.sent.append(start_sum(np.concatenate(flat) if len(flat) > 1 else flat[0], self.comm))
+        self.comm.progress()
 
-    def send(self) -> None:
-        """Begin to reduce what waits."""
-        kinds: dict[Any, list] = {}
-        for number, g in self.waiting:
-            kinds.setdefault(g.dtype, []).append((number, g))
-        for some in kinds.values():
-            flat = [g.reshape(-1) for _, g in some]
-            one = np.concatenate(flat) if len(flat) > 1 else flat[0]
-            self.sent.append(([number for number, _ in some], start_sum(one, self.comm)))
-        self.waiting, self.size = [], 0
+    def is_full(self, bucket: list) -> bool:
+        return all(self.found[k] is not None for k in bucket)
 
     def finish(self) -> list:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
                 self.take(number, np.zeros_like(leaf))
-        if not self.reduce:
-            return self.found
-        self.send()
-        for numbers, wait in self.sent:
+        for bucket, wait in zip(self.plan, self.sent, strict=True):
             total, at = wait(), 0
-            for number in numbers:
-                leaf = self.leaves[number]
-                size = int(np.prod(leaf.shape))
-                part = total[at : at + size].reshape(leaf.shape)
-                self.found[number] = part if leaf.shape else part[()]
-                at += size
+            for number in bucket:
+                shape = self.leaves[number].shape
+                part = total[at : at + math.prod(shape)].reshape(shape)
+                self.found[number] = part if shape else part[()]
+                at += math.prod(shape)
         return self.found
+
+
+def _planned(leaves: list, nbytes: int) -> list[list[int]]:
+    """Return the numbers of the leaves that share a bucket: neighbours of one dtype, of so many bytes together."""
+    plan: list[list[int]] = []
+    size = 0
+    for number in reversed(range(len(leaves))):
+        x = leaves[number]
+        if plan and size < nbytes and leaves[plan[-1][-1]].dtype == x.dtype:
+            plan[-1].append(number)
+        else:
+            plan.append([number])
+            size = 0
+        size += math.prod(x.shape) * x.dtype.itemsize
+    return plan
 
 
 def start_sum(x: Any, comm: Communicator) -> Callable:
@@ -226,7 +226,8 @@ def _cut(args: tuple, kwargs: dict, argnums: Any, parts: int) -> list:
 
 
 def grad(fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_aux: bool = False) -> Callable:
-    """Return the gradient of a function that returns the same on all ranks, by arguments that are the same on all ranks.
+    """Return the gradient of a function that returns the same on all ranks, by arguments that are the same on all
+    ranks.
 
     All other arguments are each rank's own. It is ``fad.grad(spmd(fun, comm, replicated=argnums))``, so it can be
     differentiated again; :func:`value_and_grad` is quicker for the mean of a loss.
@@ -238,6 +239,7 @@ def grad(fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_
 
     Examples
     --------
+    >>> from fad.distributed import all_reduce
     >>> grad(lambda w, x: all_reduce(np.sum(w * x)))(2.0, np.array([1.0, 3.0]))
     np.float64(4.0)
     """

@@ -15,8 +15,9 @@ cotangents of all ranks. That is all that derivatives need: JAX does the same un
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -191,6 +192,16 @@ def active(comm: Communicator) -> RankTrace | None:
     """Return the trace of the `spmd` that is running on a communicator."""
     trace = _active.get()
     return trace if trace is not None and trace.comm is comm and not trace.dead else None
+
+
+@contextlib.contextmanager
+def untyped() -> Iterator[None]:
+    """Run what is not differentiated, on every rank alike: its collectives do not enter a derivative."""
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 def is_replicated(x: Any) -> bool | None:
