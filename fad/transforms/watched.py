@@ -17,7 +17,7 @@ from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.places import show_place, user_place
 from fad.transforms.overwrites import VIEW
-from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
 
 
@@ -128,7 +128,7 @@ class WatchedTrace(WritingVJPTrace):
             if record[0] in (WRITE, VIEW):
                 sweep(_Window(tape, i + 1), cts, own, i, keep)
                 continue
-            if not _has_cotangent(record, cts, i):
+            if record[0] != EFFECT and not _has_cotangent(record, cts, i):
                 continue
             positions = parents_of(record)
             note = self.note(i, record)

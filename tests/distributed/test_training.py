@@ -241,3 +241,21 @@ def test_check_says_which_argument_is_wrong():
             D.check(stopped, w, x, comm=comm)
 
     on_ranks(run, 2)
+
+
+def test_gradients_are_sent_while_the_backward_pass_runs_as_a_trace_shows():
+    def run(comm):
+        with nn.seed(0):
+            model = nn.Sequential(*[nn.Linear(16, 16) for _ in range(4)])
+        x = np.ones((4, 16))
+        with fad.profiler.profile() as seen:
+            D.value_and_grad(lambda m, x: np.mean(m(x) ** 2), comm, bucket_bytes=2000)(model, x)
+        return [(e.name, e.kind, e.start, e.end) for e in seen.events]
+
+    for events in on_ranks(run):
+        starts = [e[2] for e in events if e[0] == "distributed.start_all_reduce"]
+        waits = [e[2] for e in events if e[0] == "distributed.wait_all_reduce"]
+        backward = [e[2] for e in events if e[1] == "backward"]
+        assert len(starts) == len(waits) >= 4
+        assert sum(start < max(backward) for start in starts) >= 3
+        assert min(waits) > max(starts)
