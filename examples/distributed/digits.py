@@ -1,7 +1,7 @@
 """Train the digits on several ranks: mpiexec -n 2 python examples/distributed/digits.py [--epochs 20] [--folder runs]
 
-Each rank computes the gradient on its part of each batch, and keeps its part of the optimiser's state. Started again, on
-any number of ranks, the run goes on from its last checkpoint in the folder.
+Each rank computes the gradient on its part of each batch, and keeps its part of the optimiser's state. Started again,
+on any number of ranks, the run goes on from its last checkpoint in the folder.
 """
 
 import argparse
