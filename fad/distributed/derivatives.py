@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core import effects
 from fad.core.tracer import Tracer, depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
-from fad.distributed.ranks import RankTrace, run_typed, spmd, tie
+from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
-from fad.transforms.check import as_primal, check_function
+from fad.transforms.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
+from fad.transforms.tape import RERUN
 from fad.transforms.vjp import Tape
+from fad.transforms.watched import Beginning, parents_of
 
 BUCKET = 1 << 22
 """Bytes of gradients that are reduced together, if nothing else is said."""
@@ -143,6 +146,7 @@ def value_and_grad(
     (np.float64(20.0), np.float64(20.0))
     """
     check_function(fun, "value_and_grad", argnums)
+    typed: list = []  # whether the loss calls collectives, so that its values need types
 
     @functools.wraps(fun, updated=())
     def evaluate(*args: Any, **kwargs: Any) -> tuple:
@@ -159,20 +163,68 @@ def value_and_grad(
         for k, (some, named) in enumerate(batches):
             buckets.last = k == parts - 1
             f, _, _ = split_arguments(fun, some, named, argnums, None, "value_and_grad")
-            tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
+            tape = None if typed else _plain_tape(f, mine, in_tree, leaves, has_aux)
+            if tape is None:
+                typed.append(True)
+                tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
             (value,) = values = tape.values()
             _check_scalar(values, tape.out_tree, False)
             share = value * value.dtype.type(1.0 / (parts * mine.size))
             total = share if k == 0 else total + share
             aux.append(tape.aux)
             mean = start_sum(total, mine) if buckets.last else None
-            tape.pull([np.ones_like(value) * value.dtype.type(weight)], keep=False)
+            ct = np.ones_like(value) * value.dtype.type(weight)
+            if typed:
+                tape.pull([ct], keep=False)
+            else:
+                _pull(tape, ct, buckets)
         grads = tree.unflatten(in_tree, buckets.finish())
         value = mean()
         g = grads[0] if single else grads
         return ((value, aux[0] if parts == 1 else aux) if has_aux else value), g
 
     return evaluate
+
+
+def _plain_tape(f: Callable, comm: Communicator, in_tree: Any, leaves: list, has_aux: bool) -> Tape | None:
+    """Return the record of a loss that calls no collectives, which is most of them; None if it calls one."""
+    with effects.recording() as log:
+        try:
+            with without_collectives(comm):
+                return Tape(f, in_tree, leaves, has_aux)
+        except NeedsTypes:
+            log.restore()
+            return None
+
+
+def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
+    """Sweep a tape backwards, bucket by bucket: a parameter's gradient is known where it was first used."""
+    records, leaves = tape.records, tape.leaves
+    n, end = len(leaves), len(records)
+    if not buckets.plan or any(r is not None and r[0] >= RERUN for r in records):
+        for number, g in reversed(list(enumerate(tape.pull([ct], keep=False)))):
+            buckets.take(number, g)
+        return
+    first = [end] * n
+    for i in range(end - 1, n - 1, -1):
+        for p in parents_of(records[i]) if records[i] is not None else ():
+            if p < n:
+                first[p] = i
+    tape.watch.check(records)
+    tape.records = None
+    slots: list = [None] * end
+    own = bytearray(end)
+    (y,) = tape.outputs
+    if type(y) is Tracer and y.trace is tape.trace:
+        slots[y.info] = ct
+    for bucket in buckets.plan:
+        stop = min(first[k] for k in bucket)
+        if stop < end:
+            tape.trace.sweep(Beginning(records, end), slots, own, stop, False)
+            end = stop
+        for k, g in zip(bucket, settle([slots[k] for k in bucket], [leaves[k] for k in bucket], [ct]), strict=True):
+            slots[k] = None
+            buckets.take(k, g)
 
 
 def _typed(f: Callable, comm: Communicator, buckets: Buckets, has_aux: bool) -> Callable:
