@@ -16,17 +16,17 @@ from fad.core.conversions import OFFERED
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
 from fad.doctor import doctor
+from fad.jitting.jit import jit, source
+from fad.staging.record import make_graph
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
+from fad.transforms.eval_shape import eval_shape
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.implicit import custom_linear_solve, custom_root
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
 from fad.transforms.jet import jet
-from fad.transforms.jit import jit, source
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
-from fad.transforms.record import make_graph
-from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 

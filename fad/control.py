@@ -4,8 +4,8 @@ Ordinary Python ``if`` and ``for`` work in every transform. These functions are 
 whose lanes stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
 bounded: `scan` and `fori_loop` keep only some of the states, and compute the others again.
 
-Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.transforms.repeat` and
-`fad.transforms.branches` make one operation of a loop or choice, where its body can be recorded.
+Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.control_flow.record_loop` and
+`fad.control_flow.cond` make one operation of a loop or choice, where its body can be recorded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.control_flow import cond as branches_
+from fad.control_flow import record_loop
+from fad.control_flow.subgraph import is_weak
 from fad.core.tracer import Tracer, same_structure, youngest
 from fad.errors import DtypeMismatchError, ShapeMismatchError
-from fad.transforms import branches as branches_
-from fad.transforms import repeat
-from fad.transforms.bodies import is_weak
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace, vmap
@@ -101,7 +101,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     >>> round(fad.grad(newton)(4.0), 9)
     np.float64(0.25)
     """
-    recorded = repeat.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
+    recorded = record_loop.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
     if recorded is not None:
         return recorded[0]
     state = init
@@ -174,15 +174,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     def step(state, i):
         return _checked(body_fun(start + i, state), state, "the body of fori_loop"), None
 
-    bounds = repeat.steps_between(lower, upper)
+    bounds = record_loop.steps_between(lower, upper)
     if bounds is not None:
         n, start = bounds
-        recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+        recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
         if recorded is not None:
             return recorded[0]
     start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
-    recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+    recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
     return recorded[0] if recorded is not None else _scan(step, init, None, n, False, checkpoint)[0]
 
 
@@ -250,7 +250,7 @@ def scan(
     counted = xs is not None
     n = lengths.pop()
     _check_choice(checkpoint)
-    recorded = repeat.scan(step, init, xs, n, reverse, checkpoint, index=False)
+    recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
     carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)

@@ -14,8 +14,8 @@ from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import RankTrace, active, tie
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
+from fad.staging.record import recorder
 from fad.transforms.check import as_value
-from fad.transforms.record import recorder
 
 
 def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
@@ -379,9 +379,7 @@ def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None =
     """Begin a :func:`reduce_scatter` along the first axis, which has one entry per rank."""
     comm = comm or world()
     mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
-    return _handle(
-        x, lambda x: _start("reduce_scatter", _from_axis(x, 0, False, comm, "reduce_scatter"), comm, mean)
-    )
+    return _handle(x, lambda x: _start("reduce_scatter", _from_axis(x, 0, False, comm, "reduce_scatter"), comm, mean))
 
 
 def start_all_to_all(x: Any, *, comm: Communicator | None = None) -> Handle:

@@ -1,8 +1,8 @@
 """Gradients over ranks: of a loss that each rank computes on its own data, reduced while the backward pass still runs.
 
 The parameters are the same on all ranks, and the loss is the mean over the ranks. So the gradient of a parameter is the
-sum over the ranks of what each finds. It is known as soon as the backward sweep has come back to where the parameter
-was first used: there it is put into a bucket, and a bucket that is full is reduced at once, while the sweep goes on.
+sum over the ranks of what each finds. It is known as soon as the backward sweep has come back to where it was
+first used: there it is put into a bucket, and a bucket that is full is reduced at once, while the sweep goes on.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fad.transforms.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
 from fad.transforms.tape import RERUN
+from fad.transforms.tape_hooks import Beginning, parents_of
 from fad.transforms.vjp import Tape
-from fad.transforms.watched import Beginning, parents_of
 
 BUCKET = 1 << 22
 """Bytes of gradients that are reduced together, if nothing else is said."""
@@ -278,8 +278,7 @@ def _cut(args: tuple, kwargs: dict, argnums: Any, parts: int) -> list:
 
 
 def grad(fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_aux: bool = False) -> Callable:
-    """Return the gradient of a function that returns the same on all ranks, by arguments that are the same on all
-    ranks.
+    """Return the gradient of a function that returns the same on all ranks, by arguments that all ranks share.
 
     All other arguments are each rank's own. It is ``fad.grad(spmd(fun, comm, replicated=argnums))``, so it can be
     differentiated again; :func:`value_and_grad` is quicker for the mean of a loss.

@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from fad.distributed.communicator import Communicator, reduced
-from fad.places import is_machinery
+from fad.introspect.frames import is_machinery
 
 ENDED = 75
 """The exit status of a run that was ended because a rank waited longer than the time-out."""

@@ -27,7 +27,7 @@ from fad.core.journal import JOURNAL, once
 from fad.core.primitive import Primitive
 from fad.distributed.errors import RankTypeError
 from fad.errors import BatchedValueError
-from fad.transforms.record import recorder
+from fad.staging.record import recorder
 
 
 def _zeros(y: Any) -> Any:
@@ -206,9 +206,7 @@ def _extreme_vjp(ct: Any, y: Any, x: Any, comm: Any) -> Any:
 
 def _reduction(op: str, jvp: Callable, vjp: Callable, saves: str) -> Primitive:
     name = f"all_reduce_{op}"
-    return collective(
-        name, jvp=jvp, vjp=vjp, batch=_alike, saves=saves, gives_same=True, does="all_reduce", op=op
-    )
+    return collective(name, jvp=jvp, vjp=vjp, batch=_alike, saves=saves, gives_same=True, does="all_reduce", op=op)
 
 
 REDUCTIONS: dict[str, Primitive] = {
@@ -301,9 +299,7 @@ recv = collective(
     jvp=lambda t, y, x, comm, source, tag: recv_p(t, comm=comm, source=source, tag=tag),
 )  # fmt: skip
 recv_p = TYPED[recv]
-barrier = collective(
-    "barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct
-)
+barrier = collective("barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct)
 
 # --- begun now, and waited for later ---------------------------------------------------------------------------------
 

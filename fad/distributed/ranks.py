@@ -32,9 +32,9 @@ from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
 from fad.distributed.worlds import world
 from fad.errors import user_line
+from fad.staging.record import RecordTrace, recorder
 from fad.transforms.check import as_operand, as_value
 from fad.transforms.custom import _RULES, Call
-from fad.transforms.record import RecordTrace, recorder
 
 _NUMBERS = (bool, int, float, complex)
 _active: ContextVar[Any] = ContextVar("ranks", default=None)
@@ -102,9 +102,7 @@ class RankTrace(Trace):
                     return x
                 own = True
             xs.append(x)
-        values = [
-            (self.vary(x) if own else x.value) if type(x) is Tracer and x.trace is self else x for x in xs
-        ]
+        values = [(self.vary(x) if own else x.value) if type(x) is Tracer and x.trace is self else x for x in xs]
         y = bind(prim, *values, **params)
         if prim.multi:
             return tuple([self.new(v, not own) for v in y])

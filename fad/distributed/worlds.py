@@ -9,6 +9,7 @@ from fad.distributed.errors import DistributedError
 
 _worlds: dict[str, Communicator] = {}
 
+
 def world() -> Communicator:
     """Return the communicator that collectives use if none is named: that of :func:`init`.
 

@@ -175,7 +175,7 @@ def batched(comm, name):
 
 def compiled(comm, name):
     """The same twice from the recorded program, native and in NumPy, with values that it was not recorded with."""
-    from fad.compile.lowering import using
+    from fad.compile.targets.select import using
 
     ranks, serial = programs(name)
     n, r = comm.size, int(comm.rank)

@@ -5,7 +5,7 @@ import pytest
 
 import fad
 from fad import distributed as D
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 from fad.distributed.communicator import Alone
 
 
