@@ -64,7 +64,8 @@ LAYERS = [
         "distributed.parts",
     ],
     [
-        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.",
+        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.",
+        "testing.", "compat.",
         "distributed", "demo",
     ],
 ]  # fmt: skip
