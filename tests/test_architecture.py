@@ -17,7 +17,7 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower floors and earlier entries of its own floor; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 FLOORS = [
-    ["places", "errors", "tree", "config"],
+    ["config", "places", "errors", "tree"],
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.options",
