@@ -22,12 +22,16 @@ STATIC = DOCS / "_static"
 sys.path.insert(0, str(DOCS.parent / "benchmarks"))
 BLUE, RED, GREY = "#1b6ca8", "#d1495b", "#b9c0c7"
 
-# What the short chart shows: the title, a table of docs/benchmarks.md (0: run time in ms, 1: warm-up in s), its row, and
-# the columns to compare.
+# What the short chart shows: the title, a table of docs/benchmarks.md (0: run time in ms, 1: warm-up in s), its row,
+# and the columns to compare.
+CHAIN = "chain of 75 tiny operations"
 CHART = [
-    ("gradient of 75 small operations,\nnot compiled: ms per call", 0, "chain of 75 tiny operations", ("fad", "PyTorch", "autograd")),
-    ("the same, compiled:\nms per call", 0, "chain of 75 tiny operations", ("fad jit", "JAX jit", "torch.compile")),
-    ("compiling the gradient of a Runge-Kutta\nmethod of 200 steps: s", 1, "RK4 network, 200 steps unrolled", ("fad jit", "JAX jit")),
+    ("gradient of 75 small operations,\nnot compiled: ms per call", 0, CHAIN, ("fad", "PyTorch", "autograd")),
+    ("the same, compiled:\nms per call", 0, CHAIN, ("fad jit", "JAX jit", "torch.compile")),
+    (
+        "compiling the gradient of a Runge-Kutta\nmethod of 200 steps: s", 1, "RK4 network, 200 steps unrolled",
+        ("fad jit", "JAX jit"),
+    ),
 ]  # fmt: skip
 
 
@@ -58,9 +62,17 @@ def thrown():
         throws.append(throws[-1] + (30.0 - distance) * slope / (slope @ slope))
     for i, throw in enumerate(throws):
         last = i == len(throws) - 1
-        left.plot(*flight(throw).T, color=RED if last else BLUE, alpha=1 if last else 0.35 + 0.2 * i, label=f"throw {i + 1}")
+        left.plot(
+            *flight(throw).T, color=RED if last else BLUE, alpha=1 if last else 0.35 + 0.2 * i, label=f"throw {i + 1}"
+        )
     left.plot([30], [0], "v", color=RED, markersize=11, clip_on=False)
-    left.set(title="Four throws: Newton's method through the flight", xlabel="metres", ylabel="metres", ylim=(0, None), xlim=(0, 33))
+    left.set(
+        title="Four throws: Newton's method through the flight",
+        xlabel="metres",
+        ylabel="metres",
+        ylim=(0, None),
+        xlim=(0, 33),
+    )
     left.legend(loc="upper left")
 
     vx, vy = np.meshgrid(np.linspace(5, 21, 33), np.linspace(5, 27, 33))
@@ -90,7 +102,9 @@ def short():
     figure, axes = plt.subplots(1, len(chart), figsize=(10, 2.3))
     for ax, (title, values) in zip(axes, chart.items(), strict=True):
         names = list(values)[::-1]
-        bars = ax.barh(names, [values[n] for n in names], color=[BLUE if "fad" in n else GREY for n in names], height=0.62)
+        bars = ax.barh(
+            names, [values[n] for n in names], color=[BLUE if "fad" in n else GREY for n in names], height=0.62
+        )
         ax.bar_label(bars, [f"{values[n]:g}" for n in names], padding=4, fontsize=9)
         ax.set_title(title, fontsize=9, fontweight="normal")
         ax.set_xlim(0, 1.2 * max(values.values()))

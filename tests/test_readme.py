@@ -15,7 +15,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 # Packages that may be installed beside fad's two are not found.
 ALONE = "import sys\nfor name in {names!r}:\n    sys.modules[name] = None\n"
-OTHERS = ["scipy", "sklearn", "matplotlib", "llvmlite", "tqdm", "threadpoolctl", "safetensors", "torch", "jax", "pandas"]
+OTHERS = [
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "llvmlite",
+    "tqdm",
+    "threadpoolctl",
+    "safetensors",
+    "torch",
+    "jax",
+    "pandas",
+]
 
 
 def run(program, folder, without):
@@ -56,7 +67,9 @@ def test_the_three_numbers_are_those_of_the_benchmarks(monkeypatch):
 
 
 def test_the_files_that_the_first_page_names_exist():
-    named = re.findall(r"\]\(([\w/.-]+)\)", README) + re.findall(r"`((?:examples|docs|benchmarks)/[\w/-]*[\w.]*)`", README)
+    named = re.findall(r"\]\(([\w/.-]+)\)", README) + re.findall(
+        r"`((?:examples|docs|benchmarks)/[\w/-]*[\w.]*)`", README
+    )
     assert len(named) > 8
     for name in named:
         assert (ROOT / name).exists(), name

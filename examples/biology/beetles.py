@@ -3,8 +3,8 @@ How much poison kills half of the beetles
 =========================================
 
 Bliss gave eight doses of carbon disulphide to groups of beetles. Which curve describes the share that dies? Three are
-fitted by Newton's method, and the dose that kills half gets its error by the implicit function theorem: it is defined by
-an equation, and ``fad.custom_root`` differentiates the solution of an equation.
+fitted by Newton's method, and the dose that kills half gets its error by the implicit function theorem: it is defined
+by an equation, and ``fad.custom_root`` differentiates the solution of an equation.
 
 The counts are those of C. I. Bliss (Annals of Applied Biology 22, 1935).
 """

@@ -2,9 +2,9 @@
 A forecast that was right for thirty years
 ==========================================
 
-In 1920 Pearl and Reed fitted a logistic curve to the population of the United States and forecast its limit. The fit by
-a gradient takes a moment today; the error bars by the delta method are narrow, and wrong, for they know nothing of a
-model that stops being true.
+In 1920 Pearl and Reed fitted a logistic curve to the population of the United States and forecast its limit. The fit
+by a gradient takes a moment today; the error bars by the delta method are narrow, and wrong, for they know nothing of
+a model that stops being true.
 
 Millions of people, from the decennial census of the United States (public domain).
 """
@@ -18,8 +18,8 @@ plt.style.use("fad.style")
 
 YEARS = np.arange(1790, 2021, 10)
 PEOPLE = np.array([
-    3.929, 5.308, 7.240, 9.638, 12.866, 17.069, 23.192, 31.443, 38.558, 50.189, 62.980, 76.212, 92.228, 106.022, 123.203,
-    132.165, 151.326, 179.323, 203.302, 226.546, 248.710, 281.422, 308.746, 331.449,
+    3.929, 5.308, 7.240, 9.638, 12.866, 17.069, 23.192, 31.443, 38.558, 50.189, 62.980, 76.212, 92.228, 106.022,
+    123.203, 132.165, 151.326, 179.323, 203.302, 226.546, 248.710, 281.422, 308.746, 331.449,
 ])  # fmt: skip
 
 

@@ -59,8 +59,8 @@ infection, recovery, first = np.exp(p)
 print(f"a sick boy infects {infection:.2f} a day and stays in bed {1 / recovery:.1f} days")
 
 # %%
-# The number that decides about an epidemic is how many one sick boy infects in all. Its error, and the band around the
-# curve, come from the inverse of the Gauss-Newton matrix.
+# The number that decides about an epidemic is how many one sick boy infects in all. Its error, and the band around
+# the curve, come from the inverse of the Gauss-Newton matrix.
 j = jacobian(p)
 covariance = np.linalg.inv(j.T @ j) * np.mean(run(p) ** 2)
 number = lambda p: np.exp(p[0] - p[1])

@@ -2,8 +2,8 @@
 Lynx and hare: parameters of differential equations
 ===================================================
 
-Lotka and Volterra's equations for hunters and their prey, with parameters from the pelts that the Hudson's Bay Company
-bought. SciPy's solver has derivatives in ``fad.scipy.integrate``: the fit is a call of SciPy's minimiser.
+Lotka and Volterra's equations for hunters and their prey, with parameters from the pelts that the Hudson's Bay
+Company bought. SciPy's solver has derivatives in ``fad.scipy.integrate``: the fit is a call of SciPy's minimiser.
 
 Thousands of pelts, 1900 to 1920 (public domain).
 """

@@ -58,7 +58,9 @@ for name, counts, colour in (("treated", TREATED, "C1"), ("untreated", UNTREATED
     angle = np.linspace(0, 2 * np.pi, 200)
     circle = np.sqrt(6.0) * np.stack([np.cos(angle), np.sin(angle)])
     right.plot(*(p[:, None] + np.linalg.cholesky(covariance) @ circle), "--", color=colour)
-    a, b = np.meshgrid(np.linspace(p[0] - 4 * error[0], p[0] + 4 * error[0], 60), np.linspace(0.6 * p[1], 1.7 * p[1], 60))
+    a, b = np.meshgrid(
+        np.linspace(p[0] - 4 * error[0], p[0] + 4 * error[0], 60), np.linspace(0.6 * p[1], 1.7 * p[1], 60)
+    )
     misfit = fad.vmap(lambda p: np.sum(residuals(p) ** 2))(np.column_stack([a.ravel(), b.ravel()])).reshape(a.shape)
     right.contourf(a, b, misfit, levels=[0, np.sum(residuals(p) ** 2) + 6 * spread], colors=[colour], alpha=0.25)
     right.plot(*p, "o", color=colour)

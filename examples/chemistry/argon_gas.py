@@ -2,8 +2,8 @@
 The forces between argon atoms, from the pressure of the gas
 ============================================================
 
-How far argon is from a perfect gas shows how its atoms attract and repel each other: the second virial coefficient is an
-integral over the energy of two atoms. The two constants of Lennard-Jones' energy follow by a gradient through the
+How far argon is from a perfect gas shows how its atoms attract and repel each other: the second virial coefficient is
+an integral over the energy of two atoms. The two constants of Lennard-Jones' energy follow by a gradient through the
 integral. The force between the atoms is a derivative, too.
 
 Second virial coefficients in cm³/mol are those of the CRC Handbook of Chemistry and Physics.
@@ -59,7 +59,9 @@ left.axhline(0, color="#888888", linewidth=0.8)
 left.semilogx(fine, virial(p, fine), label="Lennard-Jones")
 left.semilogx(KELVIN, VIRIAL, "o", color="C1", label="measured")
 left.plot([boyle], [0], "*", color="C3", markersize=15, zorder=3, label=f"Boyle: {boyle:.0f} K")
-left.set(xlabel="temperature, K", ylabel="second virial coefficient, cm³/mol", title="How far argon is from a perfect gas")
+left.set(
+    xlabel="temperature, K", ylabel="second virial coefficient, cm³/mol", title="How far argon is from a perfect gas"
+)
 left.legend()
 r = np.linspace(3.2, 8, 300)
 force = -fad.elementwise_grad(energy)(r, p[0], p[1])

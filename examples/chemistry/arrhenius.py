@@ -2,9 +2,9 @@
 Arrhenius' law: how temperature speeds a reaction
 =================================================
 
-Dinitrogen pentoxide decays two thousand times faster at 338 K than at 273 K. Arrhenius' law explains it by one energy.
-A straight line through logarithms finds it; a gradient does not need the logarithms, and gives the error of a forecast
-far outside the measurements, too.
+Dinitrogen pentoxide decays two thousand times faster at 338 K than at 273 K. Arrhenius' law explains it by one
+energy. A straight line through logarithms finds it; a gradient does not need the logarithms, and gives the error of a
+forecast far outside the measurements, too.
 
 Rates per second from Daniels and Johnston (Journal of the American Chemical Society 43, 1921).
 """
@@ -30,7 +30,7 @@ def rate(p, kelvin):
 # Relative errors of five per cent. The method of Gauss and Newton from a bad start.
 residuals = lambda p: np.log(rate(p, KELVIN) / RATE) / 0.05
 p = np.array([-5.0, 50.0])
-for step in range(4):
+for _ in range(4):
     jacobian = fad.jacobian(residuals)(p)
     p = p - np.linalg.lstsq(jacobian, residuals(p))[0]
 jacobian = fad.jacobian(residuals)(p)
@@ -38,7 +38,8 @@ covariance = np.linalg.inv(jacobian.T @ jacobian)
 print(f"activation energy {p[1]:.1f} +- {covariance[1, 1] ** 0.5:.1f} kJ/mol")
 
 # %%
-# How much faster per kelvin, in per cent? The logarithmic derivative of the rate by the temperature, at each temperature.
+# How much faster per kelvin, in per cent? The logarithmic derivative of the rate by the temperature, at each
+# temperature.
 faster = fad.elementwise_grad(lambda t: np.log(rate(p, t)))
 print("per kelvin:", [f"{t:.0f} K {100 * faster(t):.1f} %" for t in (273.0, 338.0)])
 

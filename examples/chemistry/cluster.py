@@ -3,8 +3,8 @@ Thirteen argon atoms, and how they tremble
 ==========================================
 
 The best shape of a cluster of atoms is the minimum of its energy. Forces are minus its gradient; the vibrations about
-the minimum are the eigenvalues of its Hessian. From random starts, the best of 13 atoms is an
-icosahedron of energy -44.3268 (Hoare and Pal, Advances in Physics 20, 1971).
+the minimum are the eigenvalues of its Hessian. From random starts, the best of 13 atoms is an icosahedron of energy
+-44.3268 (Hoare and Pal, Advances in Physics 20, 1971).
 
 The depth of the energy, 119.8 K, and the size of the atoms, 3.405 angstroms, are argon's.
 """
@@ -41,10 +41,13 @@ best = min(found, key=lambda f: f.fun)
 print(f"best of {STARTS} starts: {best.fun:.4f}")
 
 # %%
-# The Hessian of 39 coordinates. Six eigenvalues are zero, for the cluster may move and turn as a whole; the others are
-# squares of frequencies. In argon one unit is 1 / (2 pi) of the square root of depth / (mass size²): 0.46 terahertz.
+# The Hessian of 39 coordinates. Six eigenvalues are zero, for the cluster may move and turn as a whole; the others
+# are squares of frequencies. In argon one unit is 1 / (2 pi) of the square root of depth / (mass size²): 0.46
+# terahertz.
 stiffness, modes = np.linalg.eigh(fad.hessian(energy)(best.x.reshape(ATOMS, 3)).reshape(39, 39))
-frequency = np.sqrt(np.clip(stiffness, 0, None)) * np.sqrt(1.380649e-23 * 119.8 / 6.6335e-26) / 3.405e-10 / (2 * np.pi * 1e12)
+frequency = (
+    np.sqrt(np.clip(stiffness, 0, None)) * np.sqrt(1.380649e-23 * 119.8 / 6.6335e-26) / 3.405e-10 / (2 * np.pi * 1e12)
+)
 print(f"zero: {np.sum(stiffness < 1e-3)}; vibrations from {frequency[6]:.2f} to {frequency[-1]:.2f} terahertz")
 
 places, shake = best.x.reshape(ATOMS, 3), modes[:, 6].reshape(ATOMS, 3)

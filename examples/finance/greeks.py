@@ -2,9 +2,9 @@
 All Greeks of an option
 =======================
 
-Traders call the derivatives of an option's price by Greek letters. Each is one line: ``grad`` of ``grad`` of the formula
-of Black and Scholes, for a whole grid of prices and times by ``elementwise_grad``. The implied volatility is the root of
-the formula, and ``fad.custom_root`` differentiates it.
+Traders call the derivatives of an option's price by Greek letters. Each is one line: ``grad`` of ``grad`` of the
+formula of Black and Scholes, for a whole grid of prices and times by ``elementwise_grad``. The implied volatility is
+the root of the formula, and ``fad.custom_root`` differentiates it.
 """
 
 import matplotlib.pyplot as plt
@@ -70,5 +70,6 @@ def implied(price, spot, years):
 
 
 found, slope = fad.value_and_grad(implied)(8.0, 100.0, 0.5)
-print(f"implied volatility {found:.6f}; per unit of price {slope:.6f}, one over vega {1 / by('volatility', call)(100.0, 0.5, found):.6f}")
+vega = by("volatility", call)(100.0, 0.5, found)
+print(f"implied volatility {found:.6f}; per unit of price {slope:.6f}, one over vega {1 / vega:.6f}")
 plt.show()

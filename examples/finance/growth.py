@@ -2,9 +2,9 @@
 How much of it in shares?
 =========================
 
-Who puts more into shares wins more in good years and loses more in bad ones. The growth of a fortune over many years is
-the mean of the logarithm of its yearly factor, and the share that makes it largest is found by Newton's method. How sure
-is it? The same function goes through ``vmap`` for a thousand histories that might have been.
+Who puts more into shares wins more in good years and loses more in bad ones. The growth of a fortune over many years
+is the mean of the logarithm of its yearly factor, and the share that makes it largest is found by Newton's method.
+How sure is it? The same function goes through ``vmap`` for a thousand histories that might have been.
 
 Yearly returns of the S&P 500 with dividends, in per cent, 1928 to 2023, as published by A. Damodaran (New York
 University). Cash earns 3.3 per cent here, the mean of Treasury bills over these years.
@@ -59,10 +59,17 @@ print(f"nine tenths of the histories: {np.quantile(histories, 0.05):.2f} to {np.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.3), width_ratios=(1.3, 1))
 shares = np.linspace(0, 2.1, 120)
 for draw in draws[:60]:
-    left.plot(shares, 100 * np.expm1(fad.vmap(growth, (0, None))(shares, RETURNS[draw])), color="C6", alpha=0.12, linewidth=1)
+    left.plot(
+        shares, 100 * np.expm1(fad.vmap(growth, (0, None))(shares, RETURNS[draw])), color="C6", alpha=0.12, linewidth=1
+    )
 left.plot(shares, 100 * np.expm1(fad.vmap(growth, (0, None))(shares, RETURNS)), linewidth=2.5)
 left.plot([share], [100 * np.expm1(growth(share, RETURNS))], "o", color="C1", markersize=9, label=f"best: {share:.2f}")
-left.set(xlabel="share of the fortune in shares", ylabel="growth, per cent a year", ylim=(-2, 17), title="Growth, and 60 other histories")
+left.set(
+    xlabel="share of the fortune in shares",
+    ylabel="growth, per cent a year",
+    ylim=(-2, 17),
+    title="Growth, and 60 other histories",
+)
 left.legend(loc="upper left")
 right.hist(histories, bins=30, color="C0", alpha=0.6)
 right.axvline(share, color="C1")

@@ -2,9 +2,9 @@
 A yield curve and the risk of a bond
 ====================================
 
-Governments borrow for a month or for thirty years, at rates between which a smooth curve is wanted: Nelson, Siegel and
-Svensson's. The fit is a least-squares problem; the price of any bond is then a function of thirteen market rates, and
-its gradient by these rates, through the fit, is what a trader hedges.
+Governments borrow for a month or for thirty years, at rates between which a smooth curve is wanted: Nelson, Siegel
+and Svensson's. The fit is a least-squares problem; the price of any bond is then a function of thirteen market rates,
+and its gradient by these rates, through the fit, is what a trader hedges.
 
 Par yields of the United States Treasury of 30 December 2022, in per cent (treasury.gov, public domain).
 """
@@ -51,8 +51,8 @@ p = fit(RATES)
 print(f"the curve is off by {np.sqrt(np.mean((curve(p, YEARS) - RATES) ** 2)):.3f} per cent")
 
 # %%
-# How does a price follow each market rate? The gradient goes through all forty steps of the fit. Per hundredth of a per
-# cent, as traders count.
+# How does a price follow each market rate? The gradient goes through all forty steps of the fit. Per hundredth of a
+# per cent, as traders count.
 risks = {}
 for years in (2, 5, 10, 20):
     value, slope = fad.value_and_grad(lambda rates, years=years: price(fit(rates), years))(RATES)
@@ -63,12 +63,12 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1.15
 fine = np.geomspace(1 / 14, 30, 300)
 forward = fad.elementwise_grad(lambda t: t * curve(p, t))(fine)  # the rate for a moment at that time
 left.semilogx(fine, curve(p, fine), label="yield")
-left.semilogx(fine, forward, color="C2", linestyle="--", label="forward rate: the derivative of t · yield")
+left.semilogx(fine, forward, color="C2", linestyle="--", label="forward: slope of t · yield")
 left.semilogx(YEARS, RATES, "o", color="C1", label="market")
 left.set(xlabel="years", ylabel="per cent", title="United States Treasury, 30 December 2022")
 left.set_xticks([1 / 12, 0.5, 2, 5, 10, 30], ["1 month", "6 m", "2 years", "5", "10", "30"])
-left.legend()
-image = right.imshow(np.array(list(risks.values())), cmap="RdBu", vmin=-0.06, vmax=0.06, aspect="auto")
+left.legend(loc="upper right", fontsize=8)
+image = right.imshow(np.array(list(risks.values())), cmap="RdBu", vmin=-0.1, vmax=0.1, aspect="auto")
 right.set_xticks(range(13), ["1m", "2m", "3m", "4m", "6m", "1", "2", "3", "5", "7", "10", "20", "30"])
 right.set_yticks(range(4), [f"{years} years" for years in risks])
 right.grid(False)

@@ -3,8 +3,8 @@ The colours of a flower on a palace
 ===================================
 
 Optimal transport moves one cloud of colours onto another at the least cost. Sinkhorn's iteration computes a smooth
-version of it with products of matrices, and the gradient of that cost, through the iteration, says where each colour has
-to go.
+version of it with products of matrices, and the gradient of that cost, through the iteration, says where each colour
+has to go.
 
 Both photographs come with scikit-learn.
 """
@@ -40,9 +40,9 @@ def transport(x, y, smooth=0.015, steps=60):
 # Gradient descent: each colour is one of 220 equal parts, so its gradient counts 220 times. The paths are kept.
 value_and_grad = fad.jit(fad.value_and_grad(transport))
 x, paths = source, [source]
-for step in range(12):
+for step in range(13):
     value, gradient = value_and_grad(x, target)
-    x = x - 0.22 * len(x) * gradient
+    x = x - 0.15 * len(x) * gradient
     paths.append(x)
     if step % 4 == 0:
         print(f"step {step:2d}  cost {value:.4f}")
@@ -56,7 +56,9 @@ weights = np.exp(-(squares - squares.min(axis=1, keepdims=True)) / 0.004)
 moved = pixels + (weights / weights.sum(axis=1, keepdims=True)) @ (paths[-1] - source)
 
 figure = plt.figure(figsize=(11, 6.4))
-for k, (image, title) in enumerate(((CHINA, "palace"), (FLOWER, "flower"), (moved.reshape(CHINA.shape), "palace in the flower's colours"))):
+for k, (image, title) in enumerate(
+    ((CHINA, "palace"), (FLOWER, "flower"), (moved.reshape(CHINA.shape), "palace in the flower's colours"))
+):
     ax = figure.add_subplot(2, 2, k + 1)
     ax.imshow(np.clip(image, 0, 1))
     ax.set_title(title)
@@ -65,6 +67,8 @@ ax = figure.add_subplot(2, 2, 4, projection="3d")
 for i in range(0, len(source), 2):
     ax.plot(*paths[:, i].T, color=np.clip(paths[-1, i], 0, 1), linewidth=1)
 ax.scatter(*paths[-1].T, c=np.clip(paths[-1], 0, 1), s=14)
-ax.set(title="where each colour goes", xlabel="red", ylabel="green", zlabel="blue")
+ax.set(
+    title="where each colour goes", xlabel="red", ylabel="green", zlabel="blue", xlim=(0, 1), ylim=(0, 1), zlim=(0, 1)
+)
 ax.tick_params(labelsize=7)
 plt.show()

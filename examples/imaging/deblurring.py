@@ -2,8 +2,8 @@
 A photograph out of focus, mended
 =================================
 
-A lens out of focus is a convolution. What image, blurred in this way, gives the blurred photograph, and has few edges?
-The misfit goes through a Fourier transform, its gradient too, and L-BFGS finds the minimum over 24 576 pixels.
+A lens out of focus is a convolution. What image, blurred in this way, gives the blurred photograph, and has few
+edges? The misfit goes through a Fourier transform, its gradient too, and L-BFGS finds the minimum over 24 576 pixels.
 
 The photograph comes with scikit-learn (china.jpg).
 """
@@ -34,7 +34,7 @@ def blur(image):
 blurred = blur(SHARP) + 0.005 * np.random.default_rng(0).normal(size=SHARP.shape)
 
 
-def energy(flat, edges=6e-5):
+def energy(flat, edges=2e-4):
     """Squared misfit, and the total variation, rounded off where it is flat."""
     image = flat.reshape(ROWS, COLUMNS)
     down, right = np.diff(image, axis=0)[:, :-1], np.diff(image, axis=1)[:-1]
@@ -43,7 +43,7 @@ def energy(flat, edges=6e-5):
 
 scale = 1e4  # SciPy's minimiser stops early where a function is small
 f = fad.value_and_grad(lambda flat: scale * energy(flat))
-found = minimize(f, blurred.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 250})
+found = minimize(f, blurred.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 90})
 mended = found.x.reshape(ROWS, COLUMNS)
 wrong = lambda image: 255 * np.sqrt(np.mean((image - SHARP) ** 2))
 print(f"{found.nit} steps; wrong by {wrong(blurred):.1f} shades before, {wrong(mended):.1f} after")

@@ -3,8 +3,8 @@ Two photographs of one place, aligned
 =====================================
 
 Two pictures of one place, one turned, shifted and a little larger. By how much? The picture is resampled by
-``fad.scipy.ndimage.map_coordinates``, which has derivatives by the coordinates, and the method of Gauss and Newton turns
-it back, from coarse to fine.
+``fad.scipy.ndimage.map_coordinates``, which has derivatives by the coordinates, and the method of Gauss and Newton
+turns it back, from coarse to fine.
 
 The photograph comes with scikit-learn (china.jpg).
 """
@@ -53,7 +53,9 @@ print("found", p.round(4), "truth", TRUTH)
 wanted = view(PHOTO, TRUTH)
 both = lambda image: np.clip(np.stack([image, 0.5 * (image + wanted), wanted], axis=-1), 0, 1)
 figure, axes = plt.subplots(1, 3, figsize=(12.5, 3.3), width_ratios=(1, 1, 0.9))
-for ax, image, title in zip(axes, (shots[0], shots[-1]), ("before: red and blue disagree", "after: they are one"), strict=False):
+for ax, image, title in zip(
+    axes, (shots[0], shots[-1]), ("before: red and blue disagree", "after: they are one"), strict=False
+):
     ax.imshow(both(image))
     ax.set_title(title)
     ax.axis("off")

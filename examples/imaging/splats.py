@@ -2,9 +2,9 @@
 A photograph painted with 160 blobs
 ===================================
 
-Each blob has a place, a size, a slant, a colour and an opacity: nine numbers. A gradient through the painter, which is
-plain NumPy, moves all 1440 of them at once until the painting looks like the photograph. So scenes are captured in three
-dimensions, too (Gaussian splatting).
+Each blob has a place, a size, a slant, a colour and an opacity: nine numbers. A gradient through the painter, which
+is plain NumPy, moves all 1440 of them at once until the painting looks like the photograph. So scenes are captured in
+three dimensions, too (Gaussian splatting).
 
 The photograph comes with scikit-learn (flower.jpg).
 """
@@ -63,14 +63,26 @@ for i in range(STEPS):
 print(f"squared error {losses[0]:.4f} -> {losses[-1]:.5f}")
 
 figure, axes = plt.subplots(1, 4, figsize=(13, 3))
-for ax, image, title in zip(axes, (paint(start), paint(blobs), PHOTO), ("160 blobs at random", f"after {STEPS} steps", "photograph"), strict=False):
+for ax, image, title in zip(
+    axes,
+    (paint(start), paint(blobs), PHOTO),
+    ("160 blobs at random", f"after {STEPS} steps", "photograph"),
+    strict=False,
+):
     ax.imshow(np.clip(image.reshape(ROWS, COLUMNS, 3), 0, 1), interpolation="bilinear")
     ax.set_title(title)
     ax.axis("off")
 angle = np.linspace(0, 2 * np.pi, 40)
-for (x, y), (a, b), slant, colour in zip(blobs["place"], np.exp(blobs["size"]), blobs["slant"], blobs["colour"], strict=True):
+for (x, y), (a, b), slant, colour in zip(
+    blobs["place"], np.exp(blobs["size"]), blobs["slant"], blobs["colour"], strict=True
+):
     ex, ey = a * np.cos(angle), b * np.sin(angle)
-    axes[3].plot(x + np.cos(slant) * ex - np.sin(slant) * ey, y + np.sin(slant) * ex + np.cos(slant) * ey, color=np.clip(colour, 0, 1), linewidth=1)
+    axes[3].plot(
+        x + np.cos(slant) * ex - np.sin(slant) * ey,
+        y + np.sin(slant) * ex + np.cos(slant) * ey,
+        color=np.clip(colour, 0, 1),
+        linewidth=1,
+    )
 axes[3].set(title="the blobs", xlim=(0, COLUMNS), ylim=(ROWS, 0), aspect="equal")
 axes[3].axis("off")
 plt.show()

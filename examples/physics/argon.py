@@ -3,8 +3,8 @@ How Lord Rayleigh found argon
 =============================
 
 In 1893 Lord Rayleigh weighed a globe of nitrogen again and again. Nitrogen from air was always heavier than nitrogen
-from chemical compounds, by half a per cent: the difference was argon. Are the weights one cloud of points or two? Both
-models are fitted by the gradient of their likelihood, and compared.
+from chemical compounds, by half a per cent: the difference was argon. Are the weights one cloud of points or two?
+Both models are fitted by the gradient of their likelihood, and compared.
 
 The 15 weights in grams are Rayleigh's (Proceedings of the Royal Society 55, 1894).
 """
@@ -65,7 +65,12 @@ for weights, colour, name in ((WEIGHTS[:7], "C1", "from air"), (WEIGHTS[7:], "C2
     ax.plot(weights, np.full(len(weights), 0.004), "|", color=colour, markersize=22, markeredgewidth=2, label=name)
 ax.annotate("the difference is argon", (5, 0.09), ha="center")
 ax.annotate("", (p[1], 0.075), (p[0], 0.075), arrowprops={"arrowstyle": "<->", "color": "#555555"})
-ax.set(xlabel="milligrams above 2.3 g", ylabel="density", ylim=(0.003, None), title="Fifteen weights of a globe of nitrogen")
+ax.set(
+    xlabel="milligrams above 2.3 g",
+    ylabel="density",
+    ylim=(0.003, None),
+    title="Fifteen weights of a globe of nitrogen",
+)
 ax.set_yscale("log")
 ax.legend(markerscale=0.5)
 plt.show()

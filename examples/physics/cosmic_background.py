@@ -2,9 +2,9 @@
 The temperature of the universe
 ===============================
 
-The satellite COBE measured the spectrum of the cosmic microwave background in 1990, the most perfect black body that is
-known. Its temperature comes from a fit of Planck's law, and how sharply each frequency determines it from the derivative
-of Planck's law by the temperature.
+The satellite COBE measured the spectrum of the cosmic microwave background in 1990, the most perfect black body that
+is known. Its temperature comes from a fit of Planck's law, and how sharply each frequency determines it from the
+derivative of Planck's law by the temperature.
 
 The 43 intensities are those of the instrument FIRAS (Fixsen and others, Astrophysical Journal 473, 1996; NASA, public
 domain): frequency in waves per centimetre, intensity in MJy/sr, error in kJy/sr.
@@ -59,5 +59,7 @@ top.set(ylabel="intensity, MJy/sr", title="The cosmic microwave background")
 top.legend()
 _, slope = fad.jvp(lambda t: planck(t, fine), (temperature,), (1.0,))
 bottom.fill_between(fine, slope, color="C2", alpha=0.4)
-bottom.set(xlabel="waves per centimetre", ylabel="MJy/sr per K", title="Where the temperature shows: the derivative by it")
+bottom.set(
+    xlabel="waves per centimetre", ylabel="MJy/sr per K", title="Where the temperature shows: the derivative by it"
+)
 plt.show()

@@ -2,9 +2,9 @@
 Hubble's law, with outliers
 ===========================
 
-In 1929 Edwin Hubble compared distances and speeds of 24 nebulae: the farther away, the faster they leave. Least squares
-believes every point. Errors from Student's t distribution with few degrees of freedom forgive a point that lies far off,
-and the width and the slope are found together by Newton's method.
+In 1929 Edwin Hubble compared distances and speeds of 24 nebulae: the farther away, the faster they leave. Least
+squares believes every point. Errors from Student's t distribution with few degrees of freedom forgive a point that
+lies far off, and the width and the slope are found together by Newton's method.
 
 The table is Hubble's (Proceedings of the National Academy of Sciences 15, 1929, table 1).
 """
@@ -61,7 +61,9 @@ figure, ax = plt.subplots()
 ax.fill_between(x, line(p) - 2 * error, line(p) + 2 * error, color="C0", alpha=0.15, label="two standard errors")
 ax.plot(x, line(p), label=f"Student's t: {100 * p[0]:.0f} km/s per Mpc")
 ax.plot(x, least_squares(x), "--", color="C6", linewidth=1.2, label="least squares")
-points = ax.scatter(DISTANCE, SPEED, c=weight, s=30 + 60 * weight, cmap="inferno", vmin=0, vmax=1, edgecolor="white", zorder=3)
+points = ax.scatter(
+    DISTANCE, SPEED, c=weight, s=30 + 60 * weight, cmap="inferno", vmin=0, vmax=1, edgecolor="white", zorder=3
+)
 figure.colorbar(points, label="weight in the fit")
 ax.set(xlabel="distance, millions of parsecs", ylabel="speed away from us, km/s", title="24 nebulae of 1929")
 ax.legend()

@@ -2,10 +2,11 @@
 Kepler's third law from the planets
 ===================================
 
-The period of a planet grows as a power of its distance from the Sun. A fit by Newton's method finds the power, and the
-Hessian at the minimum says how well it is known: its inverse is the covariance of the parameters.
+The period of a planet grows as a power of its distance from the Sun. A fit by Newton's method finds the power, and
+the Hessian at the minimum says how well it is known: its inverse is the covariance of the parameters.
 
-Semi-major axes (astronomical units) and periods (years) are those of NASA's planetary fact sheet, in the public domain.
+Semi-major axes (astronomical units) and periods (years) are those of NASA's planetary fact sheet, in the public
+domain.
 """
 
 import matplotlib.pyplot as plt
@@ -41,10 +42,13 @@ error = np.sqrt(np.diag(np.linalg.inv(fad.hessian(misfit)(parameters))))
 print(f"T = a^({parameters[1]:.5f} +- {error[1]:.5f})")
 
 # %%
-# Newton's law of gravity explains the power. Here an orbit of each planet is drawn, on a scale on which all can be seen.
+# Newton's law of gravity explains the power. Here an orbit of each planet is drawn, on a scale on which all can be
+# seen.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=(1.2, 1))
 a = np.geomspace(0.3, 50, 100)
-left.loglog(a, np.exp(parameters[0]) * a ** parameters[1], color="C6", linewidth=1.2, label=f"$T = a^{{{parameters[1]:.4f}}}$")
+left.loglog(
+    a, np.exp(parameters[0]) * a ** parameters[1], color="C6", linewidth=1.2, label=f"$T = a^{{{parameters[1]:.4f}}}$"
+)
 colours = plt.colormaps["plasma"](np.linspace(0.1, 0.85, len(NAMES)))
 left.scatter(AXIS, PERIOD, color=colours, s=45, zorder=3)
 for name, x, y in zip(NAMES, AXIS, PERIOD, strict=True):
