@@ -39,7 +39,7 @@ _, _, directions = np.linalg.svd(X, full_matrices=False)
 start = directions[:2].T.ravel()
 found = minimize(fad.jit(fad.value_and_grad(lost)), start, jac=True, method="L-BFGS-B", options={"maxiter": 60})
 print(
-    f"neighbour from another vineyard: {100 * lost(start):.1f} % before, {100 * found.fun:.2f} % after {found.nit} steps"
+    f"from another vineyard: {100 * lost(start):.1f} % before, {100 * found.fun:.2f} % after {found.nit} steps"
 )
 
 # %%

@@ -56,7 +56,7 @@ samples = np.concatenate(samples)
 print(f"{len(samples)} samples, {100 * accepted:.0f} % accepted")
 chance = 1 / (1 + np.exp(-(samples[:, 0] + samples[:, 1] * (31 - 70) / 10)))
 print(
-    f"at 31 °F a ring is damaged with probability {chance.mean():.3f} (nine tenths: {np.quantile(chance, 0.1):.2f} and more)"
+    f"at 31 °F damage has probability {chance.mean():.3f} (nine tenths: {np.quantile(chance, 0.1):.2f} and more)"
 )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1.4, 1))
