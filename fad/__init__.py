@@ -31,7 +31,7 @@ from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import compat, data, debug, eager, nn, optim, profiler, random, sparse, testing
+    from fad import compat, data, debug, distributed, eager, nn, optim, profiler, random, sparse, testing
     from fad.files import load, save
     from fad.keeping import saved
 
@@ -40,8 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "compat", "cond", "config", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
-    "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
+    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "distributed",
+    "doctor", "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
     "jacobian", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn",
     "numpy", "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "sparse",
     "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
@@ -50,8 +50,8 @@ __all__ = [
 # The training layer, the tests' and the doors for other libraries' programs are loaded when they are first asked for,
 # so that `import fad` stays quick.
 _LATER = {
-    "compat": "compat", "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim",
-    "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
+    "compat": "compat", "data": "data", "debug": "debug", "distributed": "distributed", "eager": "eager",
+    "nn": "nn", "optim": "optim", "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
     "load": "files", "save": "files", "saved": "keeping",
 }  # fmt: skip
 

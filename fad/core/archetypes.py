@@ -86,13 +86,15 @@ def elementwise(
     samples: Callable | None = None,
     answers: tuple = (),
     kinks: Callable | None = None,
+    doc: str = "",
 ) -> Primitive:
     """Make an elementwise operation from its partial derivatives, one ``(z, *xs) -> dz/dx`` per operand.
 
     An operand or result that a partial does not read is named with a leading underscore, and is then not kept
     for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
-    `kinks` tells where samples must not lie (see `fad.testing.contract`).
+    `kinks` tells where samples must not lie (see `fad.testing.contract`); `doc` says in a sentence what is computed,
+    where no ufunc of that name does.
     """
     numpy = numpy or getattr(np, name, None)
     run: Any = forward or numpy
@@ -109,6 +111,7 @@ def elementwise(
         archetype="elementwise",
         domain=domain,
         complex=complex,
+        doc=doc,
         extra={} if kinks is None else {"kinks": kinks},
     )
     reads = tuple(_reads(p, arity) for p in partials)

@@ -109,6 +109,19 @@ class GuardFailed(Exception):
         self.found = found
 
 
+EFFECT = "effect"
+"""The archetype of operations that others see: they run once in each run of a program, in their order."""
+
+
+def has_effects(eq: Equation) -> bool:
+    """Return whether an equation, or one in the bodies of a loop or branch, is an operation with an effect."""
+    prim = eq.prim
+    if prim.archetype in ("loop", "branch"):
+        bodies = (eq.params["body"],) if prim.archetype == "loop" else eq.params["branches"]
+        return any(has_effects(e) for body in bodies for e in body.equations)
+    return prim.archetype == EFFECT
+
+
 def _no_value(*_: Any, **__: Any) -> Any:
     raise TypeError("a guard is no operation: it is checked by whoever runs the graph")
 

@@ -26,7 +26,7 @@ class Activation(Module):
 class ReLU(Activation):
     """max(x, 0)."""
 
-    function = staticmethod(F.relu)
+    function = F.relu
 
 
 class ReLU6(Activation):
@@ -44,7 +44,7 @@ class Tanh(Activation):
 class Sigmoid(Activation):
     """The logistic function."""
 
-    function = staticmethod(F.sigmoid)
+    function = F.sigmoid
 
 
 class LogSigmoid(Activation):

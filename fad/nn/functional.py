@@ -45,7 +45,10 @@ def _normal_cdf(x):
     return _slow_cdf(x).astype(x.dtype) if ndtr is None else ndtr(x)
 
 
-normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True)
+normal_cdf = elementwise(
+    "normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True,
+    doc="The distribution function of the standard normal distribution, (1 + erf(x / sqrt(2))) / 2, elementwise.",
+)
 
 
 def tanh(x: Any) -> Any:

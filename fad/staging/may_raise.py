@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.graph import GUARD, NUMBER, Equation, Graph, hashable
+from fad.core.graph import EFFECT, GUARD, NUMBER, Equation, Graph, has_effects, hashable
 from fad.core.primitive import Primitive
 
 # What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
-_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection"})
+_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
 _INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
 _ORDERS = frozenset({"order_along", "partial_order_along", "lexical_order", "position_of_max", "position_of_min"})
 _OF_NUMBERS = frozenset({
@@ -75,7 +75,14 @@ def unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], boo
     """Return values that no output or guard needs, of operations that must run all the same: they may refuse.
 
     What refuses as another operation does that runs is not among them; `which` tells of which equations there are any.
+    Operations with effects run always.
     """
+    effects = [eq.outs[0] for eq in graph.equations if has_effects(eq)]
+    found = _refusing(graph, {*outputs, *effects}, which)
+    return [*effects, *found]
+
+
+def _refusing(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
     made = {o: eq for eq in graph.equations for o in eq.outs}
     refusing = [eq for eq in graph.equations if eq.outs and (which is None or which(eq))]
     keys = [(eq, key) for eq in refusing for key in [_refusal(graph, eq, made)] if key is not None]

@@ -16,6 +16,7 @@ import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.memory import noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -39,6 +41,10 @@ _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
 _REACHED = 1 << 16  # bytes up to which an array that a function reaches is looked at before it runs
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
+
+
+recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
+"""The trace that writes down what the running function does, the innermost one."""
 
 
 class Foreign(BaseException):
@@ -261,13 +267,14 @@ def _on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "outer")
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout")
 
-    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState):
+    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
         self.outer = outer
+        self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
 
 
 def record(
@@ -314,10 +321,11 @@ def is_recording() -> bool:
 @contextlib.contextmanager
 def recording_by(trace: RecordTrace) -> Iterator[None]:
     """Say which trace records: those above it share its copies of constants."""
-    token = recording.set(trace.snapshots)
+    token, mine = recording.set(trace.snapshots), recorder.set(trace)
     try:
         yield
     finally:
+        recorder.reset(mine)
         recording.reset(token)
 
 
@@ -325,19 +333,18 @@ def _record(
     fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState
 ) -> Recording:
     trace = RecordTrace(places)
-    token = recording.set(trace.snapshots)
     try:
-        given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
-        args, kwargs = tree.unflatten(in_tree, given)
-        inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
-        outs, out_tree = tree.flatten(fun(*args, **kwargs))
-        outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
-        outputs = [_output(trace, y) for y in outs]
+        with recording_by(trace), noticing_layouts() as layouts:
+            given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+            args, kwargs = tree.unflatten(in_tree, given)
+            inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
+            outs, out_tree = tree.flatten(fun(*args, **kwargs))
+            outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
+            outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
         raise
     finally:
-        recording.reset(token)
         trace.finish()
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
@@ -345,7 +352,7 @@ def _record(
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
     outer.settle(_captured(trace, outs, outer))
-    return Recording(graph, out_tree, result, outer)
+    return Recording(graph, out_tree, result, outer, layouts.found)
 
 
 def _own(y: Any, shared: set[int]) -> Any:

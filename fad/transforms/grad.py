@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrowed
 from fad.core.memory import RUNS
+from fad.core.transformed import Transformed, transformed
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -145,9 +145,9 @@ def grad(
     array([ 3., 12.])
     """
     check_function(fun, "grad", argnums)
-    evaluate = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, argnames=argnames)
+    evaluate = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
 
-    @functools.wraps(fun, updated=())
+    @transformed("grad", fun)
     def gradient(*args, **kwargs):
         value, g = evaluate(*args, **kwargs)
         return (g, value[1]) if has_aux else g
@@ -179,8 +179,11 @@ def value_and_grad(
     (np.float64(9.0), np.float64(6.0))
     """
     check_function(fun, "value_and_grad", argnums)
+    run = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
+    return Transformed("value_and_grad", fun, run)
 
-    @functools.wraps(fun, updated=())
+
+def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames):
     def evaluate(*args, **kwargs):
         if argnums == 0 and argnames is None and args:
             chosen, single = args[:1], True

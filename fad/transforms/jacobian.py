@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_array, made_like
 from fad.core.tracer import Tracer
+from fad.core.transformed import Transformed, transformed
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
 from fad.transforms.grad import grad, refuse_integers, split_arguments
@@ -238,7 +238,7 @@ def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
 
 
 def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, argnames):
-    @functools.wraps(fun, updated=())
+    @transformed(name, fun)
     def evaluate(*args, **kwargs):
         f, xs, in_tree, single = _prepare(fun, args, kwargs, argnums, argnames, name)
         blocks, seen = compute(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
@@ -269,7 +269,8 @@ def hessian(
     """
     check_function(fun, "hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
-    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    outer = jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    return Transformed("hessian", fun, outer)
 
 
 def _as_tuple(x: Any, what: str) -> tuple:
@@ -340,7 +341,7 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     """
     check_function(fun, "elementwise_grad", argnums)
 
-    @functools.wraps(fun, updated=())
+    @transformed("elementwise_grad", fun)
     def evaluate(*args, **kwargs):
         f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "elementwise_grad")
         out, pullback = vjp(f, *chosen)

@@ -143,6 +143,11 @@ def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
 
 
+def _identity(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0]
+
+
+_IDENTITIES = ("vary", "tied", "observed")  # operations that only derivatives tell from their operand
 _REDUCTIONS = (
     "sum_over", "max_over", "min_over", "product_over", "norm_over", "variance_over", "logsumexp_over", "any_over",
     "all_over", "count_over", "fmax_over", "fmin_over",
@@ -150,5 +155,5 @@ _REDUCTIONS = (
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
     "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
-    "getitem": _take_all, **dict.fromkeys(_REDUCTIONS, _reduction),
+    "getitem": _take_all, **dict.fromkeys(_IDENTITIES, _identity), **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip

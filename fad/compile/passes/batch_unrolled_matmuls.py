@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.uses import use_counts
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type, has_effects
 from fad.core.primitive import REGISTRY
 
 FEWEST = 4  # terms below which nothing is gained
@@ -293,7 +293,7 @@ def _sliced(graph: Graph, short: Equation, long: Equation, start: int) -> list[E
     late, waiting, equations = set(short.outs), [part], []
     for eq in graph.equations:
         if waiting and not late.isdisjoint(eq.ins):
-            if eq is long or eq.prim is GUARD:
+            if eq is long or eq.prim is GUARD or has_effects(eq):
                 return None
             late.update(eq.outs)
             waiting.append(eq)

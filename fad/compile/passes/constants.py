@@ -8,7 +8,7 @@ import numpy as np
 
 from fad.backends import is_on_device
 from fad.compile.ir.rewriter import rewrite_equations
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
 _SHAPE_ONLY = ("zeros_from", "ones_from")
@@ -22,7 +22,7 @@ def fold_constants(graph: Graph) -> Graph:
         ins = eq.ins
         if ins and ins[0] not in constants and eq.prim.name not in _SHAPE_ONLY:
             return eq
-        if eq.prim is GUARD or eq.prim.multi:
+        if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
             return eq
         value = _known_value(eq, graph.types[eq.outs[0]], constants)
         if value is None:

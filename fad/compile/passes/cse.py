@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.rewriter import rewrite_equations
-from fad.core.graph import Equation, Graph, hashable
+from fad.core.graph import Equation, Graph, has_effects, hashable
 
 
 def share(graph: Graph) -> Graph:
@@ -23,6 +23,8 @@ def share(graph: Graph) -> Graph:
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
         ins = eq.ins if variable(eq.ins) else tuple([first.get(i, i) for i in eq.ins])
+        if has_effects(eq):
+            return Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
         params = hashable(eq.params) if eq.params else ()
         known = seen.setdefault((eq.prim, ins, params), eq.outs)
         if known is not eq.outs:

@@ -10,7 +10,7 @@ from typing import Any
 from fad.compile.ir.expressions import templates, working_type
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.sink import compute_where_used, weight
-from fad.core.graph import GUARD, Equation, Graph
+from fad.core.graph import GUARD, Equation, Graph, has_effects
 
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an
 # unrolled loop share kernels; for large arrays the memory that a longer kernel saves is worth more.
@@ -31,7 +31,7 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
     level: dict[int, int] = dict.fromkeys([*graph.inputs, *graph.constants], -1)
     group: dict[int, Step] = {}
     steps: list[Step] = []
-    last_guard = -1
+    last_guard = last_effect = -1
     level_of, template_of = level.__getitem__, templates(graph)
     for number, eq in enumerate(graph.equations):
         lowest = max(map(level_of, eq.ins), default=-1)
@@ -49,6 +49,8 @@ def plan_steps(graph: Graph, kind_of: Callable[[Graph, Equation], str], updates:
             at = lowest if kind == "view" else lowest + 1
             if kind in _ORDERED:
                 at = max(at, last_guard + (kind != "guard"))
+            if has_effects(eq):
+                last_effect = at = max(at, last_effect + 1)
             if over:
                 mine = [over[o] for o in eq.outs if o in over]
                 at = max([at, *[read[version.get(x, x)] + 1 for x in mine]])

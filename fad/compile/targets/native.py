@@ -22,7 +22,8 @@ from fad.compile.runtime.errstate import calm, is_strict, state
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import reused
 from fad.compile.targets.numpy_program import NumPyProgram
-from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask
+from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
+from fad.core.journal import journaled
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call
@@ -58,6 +59,8 @@ class NativeProgram:
         self.keep = program
         self.reused = reused(program, donated) if donated else {}
         self.run = _entry_point(program, graph, self.reused)
+        if any(map(has_effects, graph.equations)):
+            self.run = journaled(self.run)
 
     def __call__(self, xs: Any) -> list:
         return self.run(xs)
@@ -86,8 +89,13 @@ def _entry_point(program: Program, graph: Graph, taken: dict[int, int]) -> Calla
     """
     outside = _Outside(program)
     space: dict[str, Any] = {"drive": builtin("drive"), "at": program.memory.at, "fail": _failer(program)}
-    space.update(gate=gate(), Shut=Shut, in_turn=in_turn, let_go=outside.let_go)
-    space.update(state=state, calm=calm, strict=is_strict, in_numpy=_in_numpy(graph), Beyond=Beyond)
+    in_numpy = _in_numpy(graph)
+    if any(map(has_effects, graph.equations)):  # who is in the gate may wait for an effect of this very thread's
+        space["in_turn"] = lambda run, xs: in_numpy(xs)
+    else:
+        space["in_turn"] = in_turn
+    space.update(gate=gate(), Shut=Shut, let_go=outside.let_go)
+    space.update(state=state, calm=calm, strict=is_strict, in_numpy=in_numpy, Beyond=Beyond)
     lines = [*_taken_in(program, outside, space), *_given_memory(program, outside, space, taken)]
     lines += _running(program, space, len(lines) + _FIRST)
     lines.append(f"return [{', '.join(_output(program, space, i) for i in program.graph.outputs)}]")

@@ -14,7 +14,8 @@ import numpy as np
 from fad.compile.passes.loop_bodies import Loop, is_control
 from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.numpy_buffers import Plan, plan_memory
-from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, same_outcome
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, GuardFailed, Type, ask, has_effects, same_outcome
+from fad.core.journal import journaled
 
 _MARK = "  # "
 _VIEWS = ("reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part")
@@ -34,6 +35,8 @@ class NumPyProgram:
         space = {**writer.space, EQUATIONS: writer.equations(self.text)}
         exec(compile(self.text, FILE, "exec"), space)
         self.function = space["program"]
+        if any(map(has_effects, graph.equations)):
+            self.function = journaled(self.function)
 
     def __call__(self, xs: list) -> list:
         try:

@@ -331,12 +331,22 @@ def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
 
 
 def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix."""
+    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix.
+
+    >>> fad.scipy.sparse.csc_array(np.diag(np.array([2.0, 3.0]))).toarray()
+    array([[2., 0.],
+           [0., 3.]])
+    """
     return _made(arg1, shape, False)
 
 
 def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix."""
+    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix.
+
+    >>> fad.scipy.sparse.coo_array((np.array([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2)).toarray()
+    array([[0., 2.],
+           [3., 0.]])
+    """
     return _made(arg1, shape, None)
 
 

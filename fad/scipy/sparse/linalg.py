@@ -223,13 +223,21 @@ def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0,
 
 def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None,
              M: Any = None, callback: Any = None) -> tuple:  # fmt: skip
-    """Solve ``A x = b`` by the stabilised method of biconjugate gradients; see `cg`."""
+    """Solve ``A x = b`` by the stabilised method of biconjugate gradients; see `cg`.
+
+    >>> fad.scipy.sparse.linalg.bicgstab(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
     return _iterated("bicgstab", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
 
 
 def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, restart: Any = None,
           maxiter: Any = None, M: Any = None, callback: Any = None, callback_type: Any = None) -> tuple:  # fmt: skip
-    """Solve ``A x = b`` by the generalised method of minimal residuals; see `cg`."""
+    """Solve ``A x = b`` by the generalised method of minimal residuals; see `cg`.
+
+    >>> fad.scipy.sparse.linalg.gmres(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
     settings = {"rtol": rtol, "atol": atol, "restart": restart, "maxiter": maxiter, "callback": callback}
     if callback is not None:
         settings["callback_type"] = callback_type

@@ -197,7 +197,28 @@ def _spherical(name, lower_sign, upper_sign):
         return partial(None, n, z) if derivative else prim(n, z)
 
     public.__name__ = public.__qualname__ = name
-    public.__doc__ = f"Return scipy.special.{name} of integer order n, or its derivative in z."
+    public.__doc__ = f"""Return the spherical Bessel function {name} of integer order n, or its derivative in z.
+
+    Parameters
+    ----------
+    n : int, or array of int
+        The order, at least 0; it has no derivative.
+    z : array_like, real or complex
+        The argument.
+    derivative : bool
+        Whether to return the derivative in z instead.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.{name}(0, 1.0).round(6)
+    {forward(0, np.float64(1.0)).round(6)!r}
+    >>> fad.grad(fad.scipy.special.{name}, argnums=1)(0, 1.0).round(6)
+    {getattr(sc, name)(0, 1.0, derivative=True).round(6)!r}
+    """
     return public
 
 
@@ -220,7 +241,31 @@ def _nth(function, sign, outer):
         return (outer / 2.0) ** n * sum(terms[1:], terms[0])
 
     derivative.__name__ = derivative.__qualname__ = f"{function.__name__}p"
-    derivative.__doc__ = f"Return the n-th derivative in z of scipy.special.{function.__name__}(v, z)."
+    derivative.__doc__ = f"""Return the n-th derivative in z of scipy.special.{function.__name__}(v, z) (DLMF 10.6.7).
+
+    Parameters
+    ----------
+    v : array_like, real
+        The order of the function; it has no derivative.
+    z : array_like, real or complex
+        The argument.
+    n : int
+        The order of the derivative, at least 0.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Raises
+    ------
+    ValueError
+        if n is negative or no integer.
+
+    Examples
+    --------
+    >>> fad.scipy.special.{function.__name__}p(0, 1.0).round(6)
+    {np.asarray(derivative(0, 1.0))[()].round(6)!r}
+    """
     return derivative
 
 

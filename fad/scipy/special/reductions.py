@@ -119,5 +119,11 @@ def log_softmax(x, axis=None):
 
 
 def softplus(x, **options):
-    """Return log(1 + exp(x)), without overflow."""
+    """Return log(1 + exp(x)), without overflow.
+
+    >>> fad.scipy.special.softplus(0.0).round(6)
+    np.float64(0.693147)
+    >>> fad.grad(fad.scipy.special.softplus)(0.0)
+    np.float64(0.5)
+    """
     return np.logaddexp(0.0, x, **options)
