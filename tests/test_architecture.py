@@ -17,19 +17,18 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["introspect", "introspect.frames", "errors", "tree", "config"],
+    ["introspect", "introspect.frames", "introspect.reachable", "errors", "tree", "config"],
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.outside",
-        "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay",
-        "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
-        "introspect.reachable",
+        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.tracer", "core.buffers",
+        "core.outside", "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed",
+        "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
-        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking",
-        "ops.creation",
+        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
+        "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",

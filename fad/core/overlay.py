@@ -35,7 +35,7 @@ _MAKERS = (
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
     "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
 )  # fmt: skip
-_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite")
+_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
 _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
@@ -119,8 +119,34 @@ def _of_lists(function: Callable) -> Callable:
 def _generator_class() -> type:
     """Return the class of generators of random numbers whose arrays are handles while a transform runs."""
     methods = vars(np.random.Generator).items()
-    drawing = {n: _maker(f) for n, f in methods if callable(f) and not n.startswith("_") and n != "spawn"}
+    drawing = {n: _drawing(f) for n, f in methods if callable(f) and not n.startswith("_") and n != "spawn"}
+    drawing["shuffle"] = lambda self, x, axis=0: _shuffle(functools.partial(np.random.Generator.shuffle, self), x, axis)
     return type("Generator", (np.random.Generator,), drawing)
+
+
+def _drawing(draw: Callable) -> Callable:
+    """Return a function that draws random numbers as one that makes handles, or fills one that is given by ``out=``."""
+    make = _maker(draw)
+
+    @functools.wraps(draw)
+    def drawn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if type(out) is not Tracer:
+            return make(*args, **kwargs) if out is None else draw(*args, out=out, **kwargs)
+        size = {} if draw.__name__ == "permuted" else {"size": out.shape}
+        out[...] = draw(*args, **kwargs | size)
+        return out
+
+    return drawn
+
+
+def _shuffle(shuffle: Callable, x: Any, axis: int = 0) -> None:
+    """Shuffle an array in place, a traced one too: with the numbers that NumPy draws for an array of its rank."""
+    if type(x) is not Tracer:
+        return shuffle(x) if axis == 0 else shuffle(x, axis)
+    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
+    shuffle(places)
+    x[...] = np.take(x, places.reshape(-1), axis)
+    return None
 
 
 def _own_generator(rng: Any) -> Any:
@@ -134,6 +160,7 @@ def _random_module() -> types.ModuleType:
     vars(module).update(vars(np.random))
     drawing = {n: f for n, f in vars(np.random).items() if type(f) is type(np.random.normal)}
     vars(module).update({name: _maker(f) for name, f in drawing.items()})
+    vars(module)["shuffle"] = functools.partial(_shuffle, np.random.shuffle)
     vars(module)["default_rng"] = lambda *args, **kwargs: _own_generator(np.random.default_rng(*args, **kwargs))
     return module
 

@@ -30,8 +30,8 @@ from fad.core.graph import GuardFailed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
+from fad.core.weak import number
 from fad.errors import PathLimitWarning
-from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
@@ -53,6 +53,7 @@ from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
@@ -168,7 +169,7 @@ class Jitted(Wrapping):
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
         trace: Any = youngest(leaves)
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
-        values = [trace.lower(x) for x in leaves]
+        values = [number(trace.lower(x)) for x in leaves]
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)

@@ -14,6 +14,7 @@ from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
+from fad.ops.asking import result_type
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -117,7 +118,7 @@ def _array_samples(s):
 
 
 def _as(object, dtype):
-    x = as_array(object)
+    x = strong(as_array(object))
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
@@ -168,7 +169,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _as(a, dtype)
+    return _arranged(_as(a, dtype), order, copy)
 
 
 @public(np.asanyarray, samples=_array_samples)
@@ -178,7 +179,14 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asanyarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _as(a, dtype)
+    return _arranged(_as(a, dtype), order, copy)
+
+
+def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
+    """Return an array, or a copy of it where one is asked for or it lies in memory in another order."""
+    if copy:
+        return np.copy(x, order=order or "K")
+    return _laid_out(x, order) if order in ("C", "F") else x
 
 
 @public(np.ascontiguousarray, samples=_array_samples)
@@ -204,12 +212,16 @@ def asfortranarray(a, dtype=None, *, like=None):
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
 def require(a, dtype=None, requirements=None, *, like=None):
-    """Return the array: the layout of a traced array in memory cannot be seen.
+    """Return the array; a copy if it does not lie in memory as required, or is a view and must not be one.
 
     >>> fad.numpy.require(np.array([1.0, 2.0]), requirements="C")
     array([1., 2.])
     """
-    return _as(a, dtype)
+    required = {r.upper()[:1] for r in requirements or ()}
+    x = _as(a, dtype)
+    order = "C" if "C" in required else "F" if "F" in required else None
+    y = _arranged(x, order, None)
+    return np.copy(y, order="K") if "O" in required and y.base is not None else y
 
 
 @public(np.asarray_chkfinite, samples=_array_samples)
@@ -293,7 +305,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
     start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
-    kind = np.result_type(start, stop, float(num))
+    kind = result_type(start, stop, float(num))
     delta = stop - start
     div = num - 1 if endpoint else num
     y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))

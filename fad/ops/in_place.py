@@ -252,4 +252,3 @@ Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))
 Tracer.imag = Tracer.imag.setter(_set_part("imag"))
-Tracer.T = Tracer.T.setter(lambda self, v: write(self.T, Ellipsis, v))
