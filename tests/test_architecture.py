@@ -21,8 +21,9 @@ LAYERS = [
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.tracer", "core.buffers",
-        "core.outside", "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed",
+        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
+        "core.values",
+        "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed",
         "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
     ],
     [
@@ -37,7 +38,7 @@ LAYERS = [
     ],
     [
         "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
-        "transforms.overwrites", "transforms.vjp",
+        "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
         "transforms.handles", "transforms.checkpoint", "transforms.custom",
         "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.tracer import Tracer, depth
+from fad.core.tracer import Tracer
+from fad.core.values import depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
 from fad.distributed.ranks import RankTrace, run_typed, spmd, tie
