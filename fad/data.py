@@ -59,6 +59,9 @@ class batches:
         self.drop_last = drop_last
         self.passes = 0
 
+    def __repr__(self) -> str:
+        return f"<fad.data.batches of {self.batch_size} from {self.size}{'' if self.key is None else ', shuffled'}>"
+
     def __len__(self) -> int:
         return self.size // self.batch_size if self.drop_last else -(-self.size // self.batch_size)
 

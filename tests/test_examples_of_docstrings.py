@@ -15,7 +15,8 @@ MODULES = [
     "fad", "fad.numpy", "fad.numpy.linalg", "fad.numpy.fft", "fad.numpy.emath", "fad.scipy.special", "fad.scipy.linalg",
     "fad.scipy.stats", "fad.scipy.fft", "fad.scipy.integrate", "fad.scipy.interpolate", "fad.scipy.ndimage",
     "fad.scipy.optimize", "fad.scipy.signal", "fad.scipy.sparse", "fad.scipy.sparse.linalg",
-    "fad.scipy.spatial.distance", "fad.nn", "fad.nn.functional", "fad.nn.init", "fad.optim", "fad.sparse", "fad.random",
+    "fad.scipy.spatial.distance", "fad.nn", "fad.nn.functional", "fad.nn.init", "fad.optim",
+    "fad.optim.schedules", "fad.sparse", "fad.random",
     "fad.data", "fad.tree",
 ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from typing import Any
@@ -312,3 +313,10 @@ class LSTMCell(Cell):
     def forward(self, x: Any, state: Any = None) -> tuple:
         zeros = self._zeros(x)
         return self._step(x, (zeros, zeros) if state is None else state)
+
+
+# Their settings are LSTM's, behind which RNN has one more.
+_SETTINGS = inspect.signature(LSTM)
+_KIND = inspect.signature(RNN).parameters["nonlinearity"]
+GRU.__signature__ = _SETTINGS  # type: ignore[attr-defined]
+RNN.__signature__ = _SETTINGS.replace(parameters=[*_SETTINGS.parameters.values(), _KIND])  # type: ignore[attr-defined]

@@ -29,6 +29,7 @@ from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
+from fad.core.transformed import transformed
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
 from fad.staging.may_raise import Refused, may_refuse, refuses
@@ -460,6 +461,7 @@ def make_graph(fun: Callable) -> Callable:
     }
     """
 
+    @transformed("make_graph", fun)
     def recorded(*args: Any, **kwargs: Any) -> Graph:
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         program = effects.with_changes(fun) if state else fun

@@ -19,7 +19,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
 from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
-from fad.core.transformed import Wrapping
+from fad.core.transformed import Wrapping, name_of
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
@@ -220,8 +220,11 @@ class CustomFunction(Wrapping):
     Either may carry every rule: ``defjvp``, ``defjvps``, ``defvjp``, ``defvmap``.
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
+    def __init__(
+        self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = (), made_by: str = "custom_jvp"
+    ):
         self.adopt(fun)
+        self._made_by = made_by
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -230,6 +233,9 @@ class CustomFunction(Wrapping):
         self._fwd: Callable | None = None
         self._bwd: Callable | None = None
         self._vmap: Callable | None = None
+
+    def __repr__(self) -> str:
+        return f"<fad.{self._made_by} of {name_of(self.fun)}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -448,7 +454,7 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(f)(3.0)
     np.float64(10.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_jvp")
 
 
 def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
@@ -481,4 +487,4 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(lambda x: 5.0 * clip_gradient(x))(2.0)
     np.float64(1.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_vjp")
