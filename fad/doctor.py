@@ -27,10 +27,8 @@ def doctor() -> str:
     >>> print(doctor())  # doctest: +ELLIPSIS
     Python ..., NumPy ...
     """
-    from fad.compile.runtime import (  # they import much of the standard library, and import fad is quick
-        blas,
-        kernel_cache,
-    )
+    from fad.compile.machine import blas
+    from fad.compile.runtime import kernel_cache
 
     lines = [f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"]
     for name, use in _EXTRAS.items():

@@ -23,7 +23,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import link, refresh, rewritten, snapshot
+from fad.core.memory import RUNS, link, refresh, rewritten, snapshot
 from fad.errors import (
     FadError,
     LeakedTracerError,
@@ -415,7 +415,10 @@ class Trace:
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
         value = _stop(x.value)
-        return value.copy() if type(value) is np.ndarray else value  # what is written into it changes no traced value
+        if type(value) is not np.ndarray:
+            return value
+        value = value.copy()  # what is written into it changes no traced value
+        return tracer(value, Trace.of_plain, None) if RUNS.buffers and value.dtype.kind in "fc" else value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.distributed.errors import DistributedError
-from fad.transforms.reachable import OPAQUE
+from fad.introspect.reachable import OPAQUE
 
 TIMEOUT = 300.0
 """Seconds that a rank waits for the others in one collective, if `init` is not told otherwise."""

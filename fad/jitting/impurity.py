@@ -19,7 +19,7 @@ from typing import Any
 from fad.core.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.introspect.frames import show_place
-from fad.transforms.reachable import MOST, PLAIN, codes_of, is_of_library, reached
+from fad.introspect.reachable import MOST, PLAIN, codes_of, is_of_library, reached
 
 _CONTAINERS = (dict, list, tuple)
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)

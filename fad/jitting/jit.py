@@ -27,10 +27,11 @@ from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.memory import RUNS, copy_layout, snapshot
+from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
 from fad.errors import PathLimitWarning
+from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
@@ -45,6 +46,7 @@ from fad.jitting.programs import (
     is_of_values,
     note_operation,
     refused,
+    strides_of,
     why_so_many,
 )
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
@@ -52,7 +54,6 @@ from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.mutation import overlaps
-from fad.transforms.reachable import reached
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
@@ -106,7 +107,7 @@ class Jitted(Wrapping):
                     break
             else:
                 path = self._quick.get(tuple(key))
-                if path is not None and not (path.is_stale and path.is_stale()):
+                if path is not None and not (path.depends and path.is_unfit(args)):
                     if GONE:
                         refuse_gone(args)
                     try:
@@ -169,7 +170,7 @@ class Jitted(Wrapping):
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
         values = [trace.lower(x) for x in leaves]
         rule = RULES.get(type(trace))
-        if rule is None or not all(map(is_traceable, values)) or _closes_over_tracer(self.fun):
+        if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)
             return fun(*args, **kwargs)
 
@@ -206,7 +207,7 @@ class Jitted(Wrapping):
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, and the numbers of signatures and paths recorded."""
-        signatures = list(self._signatures.values())  # another thread may be recording
+        signatures = [s for s in list(self._signatures.values()) if not s.by_layout]  # another thread may be recording
         return CacheInfo(self._hits, self._misses, len(signatures), sum(len(s.paths) for s in signatures))
 
     def captured(self) -> list:
@@ -260,16 +261,20 @@ class _Call:
     def run(self, key: Any, quick: Any) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
+        if signature is not None and signature.by_layout:
+            signature.used = True
+            key = (*key, *strides_of(self.xs))
+            signature = jitted._signatures.get(key)
         if signature is None:
             return self.record(key, None)
         path: Path | None = signature.paths[0] if signature.paths else None
         expected: list | None = None
         last: Path | None = None  # the one that gave these answers
         while path is not None:
-            if path.is_stale and path.is_stale():
+            if path.depends and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
-                    stale = [p for p in signature.paths if p.is_stale and p.is_stale()]
+                    stale = [p for p in signature.paths if p.is_stale()]
                     signature.paths = [p for p in signature.paths if p not in stale]
                     signature.full = False
                 return self.record(key, None, arrays=[e.array for p in stale for e in p.outer.arrays])
@@ -327,7 +332,7 @@ class _Call:
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
             return self.eager()
-        if _closes_over_tracer(jitted.fun):
+        if closes_over_tracer(jitted.fun):
             return self.eager()
         outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
         hidden = None if jitted._told else Hidden(jitted.fun, outer.found)
@@ -340,7 +345,7 @@ class _Call:
             if not why.trace.dead:  # of a recording around this one
                 raise
             return again(why.error, self.eager)
-        path = Path(recording, self.donated)
+        path = Path(recording, self.xs, self.donated)
         check_pure(path, expected, replayed, self.xs)
         jitted._told = hidden is None or hidden.warn(path.graph)
         with jitted._lock:
@@ -348,6 +353,9 @@ class _Call:
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
                 self.make_room(key)
             signature = jitted._signatures.setdefault(key, Signature())
+            if path.strides and len(key) == 3:
+                signature.paths, signature.by_layout = [], True
+                signature = jitted._signatures.setdefault((*key, *path.strides), Signature())
             if expected is not None and signature.has(path):
                 pass  # but the program of that path rounds so that it takes these values for another's
             elif len(signature.paths) >= MAX_PATHS:
@@ -381,23 +389,6 @@ def _own(x: Any) -> Any:
     if type(x) is Tracer:
         return snapshot(x)
     return copy_layout(x) if type(x) is np.ndarray else x
-
-
-def _closes_over_tracer(fun: Callable) -> bool:
-    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
-        return True
-    for cell in getattr(fun, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a cell that is still empty
-            continue
-        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
-            return True
-    return False
-
-
-def _holds_tracer(value: Any) -> bool:
-    return any(type(x) is Tracer for x in tree.leaves(value))
 
 
 def jit(

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device
 from fad.compile.pipeline import optimise
 from fad.compile.runtime.failures import running
 from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.targets.select import lower
-from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
+from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, same_outcome
 from fad.errors import ImpureFunctionError, user_line
 from fad.introspect.frames import show_place
 from fad.staging.may_raise import may_refuse
@@ -22,6 +24,11 @@ from fad.staging.record import unhurried
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
+
+
+def strides_of(xs: Any) -> list:
+    """Return how arrays lie in memory."""
+    return [x.strides for x in xs if type(x) is np.ndarray]
 
 
 def _is_array(x: Any) -> bool:
@@ -37,8 +44,11 @@ class Path:
         "answers",
         "outer",
         "is_stale",
+        "depends",
         "copied",
         "handed",
+        "swapped",
+        "strides",
         "program",
         "entry",
         "numbers",
@@ -47,18 +57,22 @@ class Path:
         "donated",
     )
 
-    def __init__(self, recording: Any, donated: tuple = ()):
+    def __init__(self, recording: Any, xs: list, donated: tuple = ()):
         self.donated = donated
         self.graph: Graph = recording.graph
         self.out_tree = recording.out_tree
         self.outer = recording.outer
-        self.is_stale = self.outer.is_stale if self.outer else None  # whether what it depends on has changed
+        self.is_stale = self.outer.is_stale
         self.answers = [eq.params["outcome"] for eq in self.graph.guards()]
         self.program: Any = None
         self.entry: Any = None  # what runs the program, with one Python call less
         self.numbers: dict[int, int] = {}
         self.copied: list[int] = []  # the outputs that may lie in memory of others
         self.handed: list[int] = []  # those that are donated arguments as they were given
+        types = [(k, self.graph.types[i]) for k, i in enumerate(self.graph.outputs)]
+        self.swapped = [(k, t.dtype) for k, t in types if t.kind == ARRAY and not t.dtype.isnative]  # in byte order
+        self.strides = strides_of(xs) if recording.by_layout else []  # as the arguments must lie in memory
+        self.depends = bool(self.outer or self.strides)  # on something besides the values of its arguments
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
 
@@ -75,7 +89,7 @@ class Path:
         shared, outs = newly_shared(self.graph, graph), graph.outputs
         self.handed = [k for k in shared if outs[k] in given and outs[k] not in outs[:k]]
         self.copied = [k for k in shared if k not in self.handed]
-        self.simple = self.single and not shared
+        self.simple = self.single and not shared and not self.swapped
         self.entry = getattr(program, "run", program)
         self.program = program
 
@@ -83,6 +97,10 @@ class Path:
     def takes_over(self) -> bool:
         """Tell whether the program writes results into the memory of donated arguments."""
         return bool(getattr(self.program, "reused", None))
+
+    def is_unfit(self, xs: Any) -> bool:
+        """Whether arguments lie in memory otherwise, or something from outside them has changed."""
+        return (bool(self.strides) and self.strides != strides_of(xs)) or self.is_stale()
 
     def described(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""
@@ -106,17 +124,20 @@ class Path:
             outs[k] = outs[k].copy() if _is_array(outs[k]) else outs[k]
         for k in self.handed:
             outs[k] = outs[k][...]  # an array of its own, for the one that was given may not be passed again
+        for k, dtype in self.swapped:
+            outs[k] = outs[k].astype(dtype, copy=False)
         return outs[0] if self.single else tree.unflatten(self.out_tree, outs)
 
 
 class Signature:
     """All paths recorded for one signature; `paths[0]` is tried first."""
 
-    __slots__ = ("paths", "full", "used")
+    __slots__ = ("paths", "full", "by_layout", "used")
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
         self.full = False
+        self.by_layout = False  # whether this is empty, and there is one for each way in which arguments lie in memory
         self.used = False  # whether a program of it has run since signatures were last forgotten
 
     def matching(self, path: Path, n: int, answer: Any) -> Path | None:
@@ -157,7 +178,7 @@ def forget_unused(signatures: dict[Any, Signature]) -> None:
 
 def why_so_many(key: Any) -> str:
     """Say what probably makes one signature after another of a function, by the last one's key."""
-    _, leaves, static = key
+    _, leaves, static, *_ = key
     for x in (*leaves, *(part[-1] for parts in static for part in parts)):
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__qualname__", type(x).__name__)

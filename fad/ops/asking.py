@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import follow, layout, path_of, root_of
+from fad.core.memory import RUNS, follow, layout, path_of, root_of
 from fad.core.tracer import FUNCTIONS, Tracer
 
 
@@ -60,6 +60,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Return whether arrays are views of one array that have an element in common."""
     if type(a) is not Tracer or type(b) is not Tracer:
         return False
+    RUNS.laid_out = True
     if root_of(a) is not root_of(b):
         return False
     places = [follow(layout(root_of(x)), path_of(x)) for x in (a, b)]

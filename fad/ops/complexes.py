@@ -45,8 +45,12 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: y + 1j * np.imag(x), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: np.real(x) + 1j * y, False)
+_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, y, np.imag(x)), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, np.real(x), y), False)
+
+
+def _joined(x, real, imaginary):
+    return (real + 1j * imaginary).astype(x.dtype, copy=False)
 
 
 def _part(part, x):

@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat, linear
-from fad.core.memory import layout, snapshot
+from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
@@ -92,7 +92,8 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     array([7., 7.])
     """
     zeros = zeros_like(a, dtype=dtype, shape=shape)
-    return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    filled = np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
 
 
 @public(
@@ -155,6 +156,7 @@ def _laid_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
         return np.copy(x, order=order)
+    RUNS.asked = True
     plain = layout(x)
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
@@ -166,7 +168,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _as(a, dtype)
+    return _arranged(_as(a, dtype), order, copy)
 
 
 @public(np.asanyarray, samples=_array_samples)
@@ -176,7 +178,14 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asanyarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _as(a, dtype)
+    return _arranged(_as(a, dtype), order, copy)
+
+
+def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
+    """Return an array, or a copy of it where one is asked for or it lies in memory in another order."""
+    if copy:
+        return np.copy(x, order=order or "K")
+    return _laid_out(x, order) if order in ("C", "F") else x
 
 
 @public(np.ascontiguousarray, samples=_array_samples)
@@ -202,12 +211,16 @@ def asfortranarray(a, dtype=None, *, like=None):
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
 def require(a, dtype=None, requirements=None, *, like=None):
-    """Return the array: the layout of a traced array in memory cannot be seen.
+    """Return the array; a copy if it does not lie in memory as required, or is a view and must not be one.
 
     >>> fad.numpy.require(np.array([1.0, 2.0]), requirements="C")
     array([1., 2.])
     """
-    return _as(a, dtype)
+    required = {r.upper()[:1] for r in requirements or ()}
+    x = _as(a, dtype)
+    order = "C" if "C" in required else "F" if "F" in required else None
+    y = _arranged(x, order, None)
+    return np.copy(y, order="K") if "O" in required and y.base is not None else y
 
 
 @public(np.asarray_chkfinite, samples=_array_samples)

@@ -138,7 +138,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         if values.size:
             part = beside(out, f(values, *args, **kw) if callable(f) else f)
             out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does
-    return out
+    return out.astype(x.dtype, copy=False)
 
 
 def _conditions(condlist, ndim):

@@ -95,10 +95,11 @@ def pad(array, pad_width, mode="constant", **kwargs):
         return array
     if mode == "constant" and _is_zero(options["constant_values"]):
         return bind(pad_p, array, widths=widths)
+    dtype = array.dtype
     for axis, (before, after) in enumerate(widths):
         if before or after:
             array = _MODES[mode](array, axis, before, after, mode, **options)
-    return array
+    return array.astype(dtype, copy=False)  # in its byte order
 
 
 def _widths(pad_width: Any, ndim: int) -> tuple:

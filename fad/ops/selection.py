@@ -119,14 +119,16 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x
     if x.dtype.kind == "c":
-        return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+        z = np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+        return z.astype(x.dtype, copy=False)
     if x.dtype.kind != "f":
         return np.copy(x)
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf
     numbers = np.where(np.isnan(x), nan, x).astype(x.dtype)
-    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
+    finite = np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
+    return finite.astype(x.dtype, copy=False)
 
 
 @public(

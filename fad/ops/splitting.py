@@ -195,7 +195,7 @@ def insert(arr, obj, values, axis=None):
     rest = (*arr.shape[:axis], places.size, *arr.shape[axis + 1 :])
     joined = np.concatenate((arr, np.broadcast_to(values, rest)), axis)
     order = np.argsort(np.concatenate((np.arange(n) + 0.5, places)), kind="stable")
-    return joined[(slice(None),) * axis + (order,)]
+    return joined[(slice(None),) * axis + (order,)].astype(arr.dtype, copy=False)
 
 
 @public(np.trim_zeros, samples=lambda s: [call(s.real(4)), call(s.real(3), "f")])

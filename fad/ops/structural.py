@@ -23,6 +23,7 @@ from fad.errors import ComplexGradientError, MissingRuleError
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
     """Return whether NumPy's reshape is a view: that depends on how the array lies in memory."""
+    RUNS.asked = True
     a = layout(x)
     return type(a) is np.ndarray and shares(np.reshape(a, params["shape"]), a)
 
@@ -120,6 +121,7 @@ def _memory_order(order: str, a: Any) -> str:
     flags = _flags(a)
     if order in ("C", "F") or flags is None:
         return "F" if order == "F" else "C"
+    RUNS.laid_out = True
     if order == "K" and a.ndim > 1 and not flags.forc:
         raise MissingRuleError(
             f"order='K' takes the elements of an array of shape {a.shape} as they lie in memory, in neither C nor "

@@ -16,8 +16,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from fad import config
 from fad.core.memory import owner
+from fad.introspect.reachable import PLAIN, Place, Walk, sampled
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, is_writeable
-from fad.transforms.reachable import PLAIN, Place, Walk, sampled
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
 _LOOKED_AT = 1 << 16  # bytes up to which an array is looked at in full before and after the function runs

@@ -26,6 +26,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.memory import noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -267,13 +268,14 @@ def _on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
 
-    __slots__ = ("graph", "out_tree", "result", "outer")
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout")
 
-    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState):
+    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
         self.outer = outer
+        self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
 
 
 def record(
@@ -333,7 +335,7 @@ def _record(
 ) -> Recording:
     trace = RecordTrace(places)
     try:
-        with recording_by(trace):
+        with recording_by(trace), noticing_layouts() as layouts:
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
@@ -351,7 +353,7 @@ def _record(
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
     outer.settle(_captured(trace, outs, outer))
-    return Recording(graph, out_tree, result, outer)
+    return Recording(graph, out_tree, result, outer, layouts.found)
 
 
 def _own(y: Any, shared: set[int]) -> Any:

@@ -230,6 +230,8 @@ def settle(cts: list, primals: list, given: list) -> list:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
             ct = settled(densify(ct))
+        if not ct.dtype.isnative:
+            ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:
             if type(x) is not np.ndarray and type(x) is not Tracer and ct.ndim == 0:
                 ct = ct[()]

@@ -21,9 +21,9 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import transformed
 from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.introspect.reachable import reached
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
-from fad.transforms.reachable import reached
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 

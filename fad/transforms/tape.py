@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.buffers import flat_result
 from fad.core.cotangent import shared
 from fad.core.memory import link
 from fad.core.spec import spec_of
@@ -69,7 +70,7 @@ class Recorder(Trace):
         v = x.value
         y = prim.forward(v) if type(v) is not Tracer else prim(v)
         if prim.flat:
-            return y
+            return flat_result(prim, y, (v,))
         tape = self.tape
         out = Tracer()
         out.value = y
@@ -155,7 +156,7 @@ class Recorder(Trace):
         """Record a binary operation of which only operand `k` is traced."""
         partial = prim.partials[k]
         if partial is None:
-            return z
+            return flat_result(prim, z, (a, b)) if prim.flat else z
         constant = a if k else b
         if prim.choice is not None and _is_fraction_and_number(operand, constant):
             return self._chosen(prim, parent, operand, constant, z)
@@ -212,7 +213,7 @@ class Recorder(Trace):
     def _one_side(self, prim: Any, x: Tracer, y: Tracer, a: Any, b: Any, z: Any) -> Any:
         """Record an operation of two traced operands with no derivative in one of them, or in both."""
         if prim.flat:
-            return z
+            return flat_result(prim, z, (a, b))
         return (
             self._record_one(prim, 0, x.info, a, z, a, b)
             if prim.partials[0]
@@ -255,7 +256,7 @@ class Recorder(Trace):
                 parents.append(-1)
         y = bind(prim, *values, **params)
         if prim.flat:
-            return y
+            return flat_result(prim, y, values)
         return self.record(prim, parents, values, y, params)
 
     def record(self, prim: Any, parents: list, values: list, y: Any, params: dict) -> Any:

@@ -18,7 +18,7 @@ from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import follow, fresh, path_of, refresh, root_of, version_of
+from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
 from fad.core.tracer import Tracer, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
@@ -470,7 +470,8 @@ class Tape:
         if written and any(_may_be_kept(ct) for ct in cts):
             detach(records)
         try:
-            trace.sweep(records, slots, bytearray(len(records)), n, keep)
+            with running_rules():
+                trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 import fad
 import fad.scipy.special as fs
 from fad.compile.codegen.llvm import loop_nest, simd
+from fad.compile.codegen.llvm.math.catalogue import REAL, TYPED
+from fad.compile.ir.expressions import POLYNOMIALS, SHORT
 from fad.compile.targets.select import using
 from fad.nn.functional import normal_cdf
 
@@ -213,3 +215,8 @@ def test_derivatives_of_the_functions_run_without_numpy():
         return np.sum(np.arctan(x) * fs.erf(x) + x**x + np.arcsin(x) + np.logaddexp(x, 0.0) + np.arctan2(x, 1 - x))
 
     np.testing.assert_allclose(compiled(fad.grad(f), x), fad.grad(f)(x), rtol=1e-12)
+
+
+def test_every_function_that_a_template_may_call_can_be_emitted():
+    assert set(REAL) == POLYNOMIALS
+    assert set(TYPED) == SHORT

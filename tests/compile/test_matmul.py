@@ -9,7 +9,7 @@ import pytest
 
 import fad
 from fad.compile.codegen.matmul import _planned
-from fad.compile.runtime import blas
+from fad.compile.machine import blas
 from fad.compile.targets.select import using
 
 pytest.importorskip("llvmlite")
@@ -150,7 +150,7 @@ def test_older_kernels_than_the_cpus_are_noticed(running, flags, better):
 _COPY = """
 import os
 import numpy as np
-from fad.compile.runtime import blas
+from fad.compile.machine import blas
 blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
 if blas._of_numpy().kernels().upper() == "HASWELL":
     del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU

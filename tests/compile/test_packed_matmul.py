@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from natively import compiled
 
-from fad.compile.codegen.llvm.simd import register_bytes
+from fad.compile.machine.cpu import register_bytes
 
 pytest.importorskip("llvmlite")
 if register_bytes() != 64:

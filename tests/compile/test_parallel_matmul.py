@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from natively import compiled
 
-from fad.compile.runtime import blas
-from fad.compile.runtime.thread_pool import set_threads
+from fad.compile.machine import blas
+from fad.compile.machine.thread_pool import set_threads
 
 pytest.importorskip("llvmlite")
 if blas.chosen() is None or blas.threads() is None:

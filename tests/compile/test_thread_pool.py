@@ -16,7 +16,7 @@ import fad
 
 pytest.importorskip("llvmlite")
 from fad.compile.legalize.scatter_to_gather import gather_scatters
-from fad.compile.runtime import thread_pool as pools
+from fad.compile.machine import thread_pool as pools
 from fad.compile.schedule.parallelize import cut
 
 RNG = np.random.default_rng(0)
@@ -117,7 +117,7 @@ def test_a_guard_after_a_rewritten_scatter_still_finds_its_path():
 
 
 def test_a_cut_covers_every_element_once_and_does_not_ask_for_the_number_of_threads(threads):
-    from fad.compile.codegen.llvm.loop_nest import Kernel
+    from fad.compile.ir.kernel import Kernel
 
     for reduce, extents in (("", (10**6,)), ("inner", (10**6,)), ("axis0", (999, 1001)), ("axis1", (7, 999, 1001))):
         kernel = Kernel(len(extents), ("double",), ("c",), (), (), (0,), reduce)
@@ -131,7 +131,7 @@ def test_a_cut_covers_every_element_once_and_does_not_ask_for_the_number_of_thre
 
 
 def test_parts_that_add_up_in_memory_do_not_write_to_one_cache_line():
-    from fad.compile.codegen.llvm.loop_nest import Kernel
+    from fad.compile.ir.kernel import Kernel
 
     kernel = Kernel(3, ("double",), ("c",), (), (), (0,), "axis1")
     _, bounds = cut(kernel, (25, 1000, 10), ((80_000, 80, 8), (80, 0, 8)))
@@ -206,8 +206,8 @@ def test_with_one_thread_none_is_started():
         "f = fad.jit(lambda x: np.sum(np.sin(x)))\n"
         "x = np.ones(300_000)\n"
         "f(x); f(x)\n"
-        "from fad.compile.runtime.thread_pool import pool, _WORDS\n"
-        "print(int(pool().memory[_WORDS['started'] // 8]))\n"
+        "from fad.compile.machine.thread_pool import pool, WORDS\n"
+        "print(int(pool().memory[WORDS['started'] // 8]))\n"
     )
     for number, started in ((1, "0"), (3, "2")):
         run = subprocess.run(

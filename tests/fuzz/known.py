@@ -28,17 +28,6 @@ def _sign_of_a_sum(program, check, message):
     return "the sign of a zero" in message and any(name in program.source for name in sums)
 
 
-def _byte_order(program, check, message):
-    """What jit returns of an array in the other byte order has the machine's own."""
-    return check.startswith("jit") and "big_endian: " in message and " >" in message
-
-
-def _layout(program, check, message):
-    """jit has one program for all layouts of an argument; ravel and reshape are views in some and copies in others."""
-    views = "ravel" in program.source or "reshape" in program.source
-    return check.startswith("jit") and "layouts: " in message and views
-
-
 def _read_only(program, check, message):
     """An argument that the caller's hands may not write is a value in a transform, and may be written."""
     return "read-only" in message
@@ -55,9 +44,7 @@ def _outside(program, check, message):
 
 
 KNOWN = {
-    "the byte order of what jit returns": _byte_order,
     "arguments that may not be written": _read_only,
-    "views of arguments in several layouts under jit": _layout,
     "numbers and arrays without axes": _number_or_array,
     "arrays from outside that are changed": _outside,
     "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,

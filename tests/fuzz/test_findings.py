@@ -201,3 +201,11 @@ def test_trapezoid_counts_a_negative_axis_in_each_array_for_itself(shape, axis):
     np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[0], wanted)
     np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[1], 2 * wanted)
     np.testing.assert_array_equal(fad.vmap(f)(y[None], x[None])[0], wanted)
+
+
+def test_an_array_that_is_copied_onto_itself_takes_any_mask():
+    def f(x):
+        np.copyto(x, x, where=[True, True])
+        return x * 2
+
+    np.testing.assert_array_equal(fad.jvp(f, (X,), (X,))[0], f(X.copy()))

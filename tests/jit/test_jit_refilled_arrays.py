@@ -1,6 +1,7 @@
 """Plain arrays that a jitted program refills: each use is a constant of its own, with what the array held then."""
 
 import gc
+import importlib
 import weakref
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_an_array_too_large_to_copy_that_is_refilled_is_refused(monkeypatch):
     monkeypatch.setattr("fad.transforms.mutation._ROOM", 0)
 
     def f(x):
-        import numpy as np  # NumPy's own functions: plain arrays
+        np = importlib.import_module("numpy")  # its own functions: plain arrays
 
         t = np.zeros(5_000)
         y = x[0] * t

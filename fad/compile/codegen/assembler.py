@@ -12,12 +12,15 @@ from fad.compile.codegen.control_flow import in_numpy, native_branch, native_loo
 from fad.compile.codegen.convolution import add_convolution
 from fad.compile.codegen.gather_scatter import add_lookup
 from fad.compile.codegen.instruction_table import MOST_AXES, Table
-from fad.compile.codegen.llvm.builder import I64, LLVM_TYPE
 from fad.compile.codegen.llvm.guards_and_gathers import guard_text
-from fad.compile.codegen.llvm.loop_nest import Node
+from fad.compile.codegen.llvm.interrupt_check import glance_text
+from fad.compile.codegen.llvm.worker_pool import pool_text
 from fad.compile.codegen.matmul import add_product
 from fad.compile.codegen.special_functions import add_special
+from fad.compile.ir.kernel import Node
+from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.ir.slice_writes import left_out, outside, with_ellipsis
+from fad.compile.ir.types import I64, LLVM_TYPE
 from fad.compile.legalize.conv_layout import lay_examples_last
 from fad.compile.legalize.decompose import composed
 from fad.compile.legalize.gemm_accumulate import add_products
@@ -25,11 +28,10 @@ from fad.compile.legalize.narrow_selects import narrow_choices
 from fad.compile.legalize.pooling import expand_pools, lay_by_rows, split_sums
 from fad.compile.legalize.push_slices_up import slice_sooner
 from fad.compile.legalize.scatter_to_gather import gather_scatters
-from fad.compile.legalize.split_complex import COMPLEX, split_complex
+from fad.compile.legalize.split_complex import split_complex
+from fad.compile.machine.signals import Watch
 from fad.compile.passes.cse import share_copies
 from fad.compile.runtime import entry_point, jit_engine
-from fad.compile.runtime.signals import Watch, glance_text
-from fad.compile.runtime.thread_pool import pool_text
 from fad.compile.schedule.split_reductions import in_stages
 from fad.compile.schedule.steps import Step, node_facts, shown
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, GuardFailed, ask, same_outcome

@@ -9,23 +9,16 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm import scan
-from fad.compile.codegen.llvm.builder import F32, F64, INTEGERS, LLVM_TYPE
+from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
+from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
 from fad.compile.legalize.integer_overflow import CHECK
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
 
 _NUMBERS = (F64, F32, *INTEGERS)
 _REAL = (F64, F32)
 _ACCUMULATED = {np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum"}
 _FOLDED = {"product_over": "multiply", "max_over": "maximum", "min_over": "minimum"}
 _POSITIONS = {"position_of_max": "maximum", "position_of_min": "minimum"}
-
-
-# Zero, if no element is negative. If one is, a native program stops: `of` is the result that then has no value.
-NOT_NEGATIVE = Primitive("not_negative", lambda x, *, of: np.asarray(x).dtype.type(0))
-
-# Where along the last axis an extreme, of the same rank, is first.
-PLACE = Primitive("place_of_extreme", lambda x, m, *, keepdims: np.argmax((x == m) | (x != x), -1, keepdims=keepdims))
 
 
 def is_row(graph: Graph, eq: Equation) -> bool:

@@ -12,10 +12,9 @@ import numpy as np
 
 from fad.compile.codegen.llvm import scalar_loop
 from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_text, loop_text
-from fad.compile.ir.rewriter import copy_p
+from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.passes.loop_bodies import Loop
-from fad.compile.schedule.steps import VIEWS
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.core.graph import Equation, Graph, Type
 from fad.core.primitive import Primitive

@@ -10,72 +10,26 @@ strides.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fad.compile.codegen.llvm import conv_matmul
-from fad.compile.codegen.llvm.builder import BYTES, LLVM_TYPE
-from fad.compile.codegen.llvm.loop_nest import Kernel
-from fad.compile.codegen.llvm.simd import register_bytes
+from fad.compile.ir.kernel import Kernel
+from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
 from fad.compile.ir.slice_writes import data_address
+from fad.compile.ir.types import BYTES, LLVM_TYPE
+from fad.compile.machine.cpu import register_bytes
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
-from fad.core.graph import Equation, Graph
-from fad.core.primitive import Primitive
-from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+from fad.core.graph import Equation
 from fad.ops.windows import met
 
 MOST_PLACES = 1 << 20  # entries of a table
 MOST_WRITTEN = 1 << 22  # elements of the sums of parts
-MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are done by BLAS
-SMALL = 10**6  # multiplications that are done here even if most of each vector stays empty
 LONGEST = 2048  # vectors that a sum adds up before it begins another
-_REAL = (np.dtype(float), np.dtype(np.float32))
 _COST = 0.03  # nanoseconds of a multiplication, for the decision where one is cut
 _NANOS = 0.5  # and of reading a vector for a dot product
-
-
-def _plain(x: Any, inner: str) -> Any:
-    """Return an array as (N, C, *spatial)."""
-    return np.moveaxis(x, -1, 0) if inner == "examples" else x
-
-
-def _laid(x: Any, inner: str) -> Any:
-    return np.moveaxis(x, 0, -1) if inner == "examples" else x
-
-
-def _valid(params: dict, spatial: int, **more: Any) -> dict:
-    return {**{k: params[k] for k in ("stride", "dilation", "groups")}, "padding": ((0, 0),) * spatial, **more}
-
-
-def _forward(x, w, *, inner, **params):
-    y = conv_p.forward(_plain(x, inner), w, **_valid(params, w.ndim - 2))
-    return _laid(y, inner)
-
-
-def _input(c, w, *, inner, size, low, shift, **params):
-    """The cotangent c begins `shift` zeros before its own first place, and the input `low` places before its own.
-
-    The weights are (groups, C / groups, O / groups, *kernel).
-    """
-    c = _plain(c, inner)
-    w = w.swapaxes(1, 2).reshape(-1, w.shape[1], *w.shape[3:])
-    start = [lo + s * p for lo, s, p in zip(low, params["stride"], shift, strict=True)]
-    sizes = zip(params["stride"], c.shape[2:], params["dilation"], w.shape[2:], start, size, strict=True)
-    whole = tuple([max(s * (m - 1) + d * (k - 1) + 1, a + n) for s, m, d, k, a, n in sizes])
-    x = conv_input_p.forward(c, w, **_valid(params, w.ndim - 2, size=whole))
-    return _laid(x[(..., *[slice(a, a + n) for a, n in zip(start, size, strict=True)])], inner)
-
-
-def _kernel(x, c, *, inner, kernel, **params):
-    return conv_kernel_p.forward(_plain(x, inner), _plain(c, inner), **_valid(params, len(kernel), kernel=kernel))
-
-
-FORWARD = Primitive("convolution_of_windows", _forward)
-INPUT = Primitive("convolution_input_of_windows", _input)
-KERNEL = Primitive("convolution_kernel_of_windows", _kernel)
 
 
 def is_convolution(eq: Equation) -> bool:
@@ -288,27 +242,3 @@ def _add_up(build: Any, partial: np.ndarray, o: int, t: str) -> None:
     flat = partial.reshape(len(partial), -1)
     places = lambda k, offset, _: data_address(partial) if k == 0 else build.address(o, len(build.words))
     build._rows(total, flat.shape, (flat.strides, (0, flat.itemsize)), places)
-
-
-def is_real(graph: Graph, eq: Equation) -> bool:
-    """Tell whether all that an operation reads and computes is of one real dtype, and not empty."""
-    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
-    return types[0].dtype in _REAL and all(t.size and t.dtype == types[0].dtype for t in types)
-
-
-def can_lay(graph: Graph, eq: Equation) -> str | None:
-    """Return along which axis a convolution runs in vectors: "examples", "last", or None if NumPy does it."""
-    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
-    if not register_bytes():
-        return None
-    lanes = register_bytes() // types[-1].dtype.itemsize
-    output = types[{"convolution": 2, "convolution_input": 0, "convolution_kernel": 1}[eq.prim.name]].shape
-    n, last = output[0], output[-1]
-    filled = last / (-(-last // lanes) * lanes) if eq.params["stride"][-1] == 1 else 0.0  # of the vectors
-    kernel = types[2 if eq.prim.name == "convolution_kernel" else 1]
-    many = kernel.nbytes > MOST_WEIGHTS  # they are read once for each row of vectors
-    if 2 * n >= lanes and n / (-(-n // lanes) * lanes) >= 0.8 * filled:
-        return "examples" if n > lanes or not many else None
-    small = math.prod(output) * math.prod(kernel.shape[1:]) < SMALL
-    wide = filled >= 0.5 and (last > lanes or not many)
-    return "last" if wide or (filled and small) else None

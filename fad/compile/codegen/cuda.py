@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import is_on_device
-from fad.compile.codegen.llvm.builder import BOOL, F32, F64, I32, I64, INTEGERS, LLVM_TYPE
 from fad.compile.ir.expressions import template, working_type
+from fad.compile.ir.types import BOOL, F32, F64, I32, I64, INTEGERS, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.core.graph import NUMBER, Equation, Graph
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.cuda import C_TYPE, cast, literal, spelling
-from fad.compile.codegen.llvm.builder import LLVM_TYPE
+from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.core.graph import ARRAY, Equation, Graph, placed
 from fad.errors import NativeFallbackWarning

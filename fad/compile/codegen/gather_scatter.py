@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import BYTES, LLVM_TYPE
 from fad.compile.codegen.llvm.guards_and_gathers import lookup_text
 from fad.compile.ir.slice_writes import data_address
+from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.schedule.strides import collapse
 from fad.core.graph import Equation, Graph
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import LLVM_TYPE
-from fad.compile.codegen.llvm.loop_nest import Kernel, Node, facts, kernel_text
+from fad.compile.codegen.llvm.loop_nest import kernel_text
+from fad.compile.codegen.llvm.worker_pool import pool_text
+from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.slice_writes import data_address
-from fad.compile.runtime.thread_pool import pool, pool_text
+from fad.compile.ir.types import LLVM_TYPE
+from fad.compile.machine.thread_pool import pool
 from fad.compile.schedule.buffers import Memory
 from fad.compile.schedule.parallelize import cut, summed_axis
 from fad.compile.schedule.strides import broadcast_strides, collapse, mode

@@ -12,18 +12,13 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
-from fad.compile.codegen.llvm.builder import F32, F64, LLVM_TYPE
-from fad.compile.codegen.llvm.simd import register_bytes
-from fad.compile.runtime import blas
-from fad.compile.runtime.thread_pool import pool
+from fad.compile.ir.types import F32, F64, LLVM_TYPE
+from fad.compile.machine import blas
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
+from fad.compile.machine.thread_pool import pool
 from fad.compile.schedule.parallelize import GRAIN, MOST_PARTS, SMALLEST
 from fad.core.graph import Equation
 
-SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is done here and not by BLAS
-SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
-SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
-_THIN = 32  # length of the shortest side of what is thin
-_THINNEST, _MOST_OF_LEFT, _MOST_OF_RIGHT = 16, 1 << 22, 1 << 20  # rows or columns, and elements of the larger factor
 _ROWS = (1, 4, 8)
 # A product is done by panels if they are filled by so much, and the rows of the left factor not too far from each other
 # (those at a distance of a page have the same place in the nearest cache) and not more than this in all.
@@ -40,12 +35,6 @@ _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
 SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
 _MOST_OF_BLAS = 2**31 - 1  # rows, columns and steps between them: the integers of some BLAS have 32 bits
 _LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor anew
-
-
-def is_small(m: int, k: int, n: int) -> bool:
-    """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
-    thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
-    return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR
 
 
 class Product:

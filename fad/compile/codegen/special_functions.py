@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import F32, F64, LLVM_TYPE
 from fad.compile.codegen.llvm.simd import SCALAR
 from fad.compile.ir.slice_writes import data_address
+from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.core.graph import Equation, Graph
 
 MOST_OPERANDS = 3

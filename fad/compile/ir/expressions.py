@@ -1,6 +1,6 @@
-"""From an operation's `lower` template, ``"sin({0})"`` or ``"({0} * {1})"``, to instructions.
+"""Elementwise operations as expressions: the template of each, ``"sin({0})"`` or ``"({0} * {1})"``, and its type.
 
-The template is Python's own expression syntax, so Python parses it; the operands are names x0, x1, ...
+A template is Python's own expression syntax. It comes from the operation, or from the tables here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import BOOL, F32, F64, INTEGERS, LLVM_TYPE, Emitter, constant
-from fad.compile.codegen.llvm.math.catalogue import REAL, TYPED
+from fad.compile.ir.types import BOOL, F32, F64, INTEGERS, LLVM_TYPE
 from fad.core.graph import NUMBER, Equation, Graph
+
+# Functions that a template may call: those computed by polynomials, in double precision, and those that take few
+# instructions in the operands' own type. `codegen.llvm.math.catalogue` emits them.
+POLYNOMIALS = frozenset({
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arctan", "arctan2",
+    "arcsin", "arccos", "arcsinh", "arccosh", "arctanh", "pow", "log10", "cbrt", "hypot", "logaddexp", "erf", "erfc",
+    "normal_cdf",
+})  # fmt: skip
+SHORT = frozenset({
+    "sqrt", "fma", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "floor_divide", "remainder", "fmod",
+    "left_shift", "right_shift", "signbit", "gcd", "lcm", "integer_power", "maximum", "minimum",
+})  # fmt: skip
 
 # Templates of operations whose rooms give none.
 MORE = {
@@ -145,22 +156,17 @@ def _nonzero(constant: Any) -> bool:
 
 
 @functools.cache
-def _parsed(text: str, arity: int) -> ast.expr:
-    return ast.parse(text.format(*[f"x{k}" for k in range(arity)]), mode="eval").body
-
-
-@functools.cache
 def _known(text: str) -> bool:
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
     calls = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    return all(name in REAL or name in TYPED or name == "select" for name in calls)
+    return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in calls)
 
 
 @functools.cache
 def is_heavy(text: str) -> bool:
     """Tell whether a template holds a function that is computed by a polynomial."""
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
-    return any(isinstance(n, ast.Call) and n.func.id in REAL for n in ast.walk(tree))
+    return any(isinstance(n, ast.Call) and n.func.id in POLYNOMIALS for n in ast.walk(tree))
 
 
 @functools.cache
@@ -187,60 +193,3 @@ def working_type(graph: Graph, eq: Equation) -> str:
     if name in _LOGICAL:
         return BOOL
     return LLVM_TYPE[graph.types[eq.outs[0]].dtype]
-
-
-def emit(e: Emitter, text: str, operands: list[tuple[str, str]], work: str, selects: bool) -> str:
-    """Emit a template; `operands` are (name, type). With `selects`, operand 0 is a condition and keeps its type."""
-    named = {}
-    for k, (name, kind) in enumerate(operands):
-        named[f"x{k}"] = e.cast(name, kind, BOOL if selects and k == 0 else work)
-    return _Walk(e, named, work).value(_parsed(text, len(operands)))
-
-
-_BITWISE = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
-
-
-class _Walk:
-    def __init__(self, e: Emitter, named: dict[str, str], work: str):
-        self.e = e
-        self.named = named
-        self.work = work
-
-    def value(self, n: Any) -> str:
-        e, t = self.e, self.work
-        if isinstance(n, ast.Name):
-            return self.named[n.id]
-        if isinstance(n, ast.Constant):
-            return constant(n.value, t)
-        if isinstance(n, ast.BinOp):
-            a, b = self.value(n.left), self.value(n.right)
-            if type(n.op) in _BITWISE:
-                return e.new(f"{_BITWISE[type(n.op)]} {t} {a}, {b}")
-            how = {ast.Add: e.add, ast.Sub: e.sub, ast.Mult: e.mul, ast.Div: e.div}[type(n.op)]
-            return how(a, b, t)
-        if isinstance(n, ast.UnaryOp):
-            if isinstance(n.op, ast.Not):
-                return e.new(f"xor i1 {self.value(n.operand)}, true")
-            if isinstance(n.operand, ast.Constant):
-                return constant(-n.operand.value, t)
-            return e.neg(self.value(n.operand), t)
-        if isinstance(n, ast.Compare):
-            symbol = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-            return e.compare(symbol[type(n.ops[0])], self.value(n.left), self.value(n.comparators[0]), t)
-        if isinstance(n, ast.BoolOp):
-            a, b = map(self.value, n.values)
-            return e.new(f"{'and' if isinstance(n.op, ast.And) else 'or'} i1 {a}, {b}")
-        if isinstance(n, ast.IfExp):
-            return e.select(self.value(n.test), self.value(n.body), self.value(n.orelse), t)
-        return self._call(n.func.id, [self.value(a) for a in n.args])
-
-    def _call(self, name: str, args: list[str]) -> str:
-        e, t = self.e, self.work
-        if name == "select":
-            return e.select(*args, t)
-        if name in TYPED:
-            return TYPED[name](e, *args, t)
-        e.single = t == F32
-        wide = [e.cast(a, t, F64) for a in args]
-        y = REAL[name](e, *wide)
-        return e.cast(y, F64, t)

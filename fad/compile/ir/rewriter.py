@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
-from fad.core.primitive import REGISTRY, Primitive
-
-# A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
-copy_p = Primitive("copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise")
+from fad.core.primitive import REGISTRY
 
 
 class Rewriting:

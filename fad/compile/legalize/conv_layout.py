@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fad.compile.codegen.convolution import FORWARD, INPUT, KERNEL, can_lay, is_real
+import numpy as np
+
 from fad.compile.ir.expressions import template
+from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
 from fad.compile.ir.slice_writes import as_slices
+from fad.compile.machine.cpu import register_bytes
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 from fad.ops.windows import margins
@@ -21,6 +24,9 @@ from fad.ops.windows import margins
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
 _REDUCTIONS = ("sum_over", "max_over", "min_over")
 MOST_AXES = 4
+_REAL = (np.dtype(float), np.dtype(np.float32))
+MOST_WEIGHTS = 1 << 19  # bytes, from which on places of one vector each are done by BLAS
+SMALL = 10**6  # multiplications that are done here even if most of each vector stays empty
 
 
 def lay_examples_last(graph: Graph) -> Graph:
@@ -289,3 +295,27 @@ _RULES = {
     **dict.fromkeys(_CONVOLUTIONS, _convolution), **dict.fromkeys(_REDUCTIONS, _reduction), "getitem": _getitem,
     "scatter": _scatter, "join": _join, "permute": _permute,
 }  # fmt: skip
+
+
+def is_real(graph: Graph, eq: Equation) -> bool:
+    """Tell whether all that an operation reads and computes is of one real dtype, and not empty."""
+    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
+    return types[0].dtype in _REAL and all(t.size and t.dtype == types[0].dtype for t in types)
+
+
+def can_lay(graph: Graph, eq: Equation) -> str | None:
+    """Return along which axis a convolution runs in vectors: "examples", "last", or None if NumPy does it."""
+    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
+    if not register_bytes():
+        return None
+    lanes = register_bytes() // types[-1].dtype.itemsize
+    output = types[{"convolution": 2, "convolution_input": 0, "convolution_kernel": 1}[eq.prim.name]].shape
+    n, last = output[0], output[-1]
+    filled = last / (-(-last // lanes) * lanes) if eq.params["stride"][-1] == 1 else 0.0  # of the vectors
+    kernel = types[2 if eq.prim.name == "convolution_kernel" else 1]
+    many = kernel.nbytes > MOST_WEIGHTS  # they are read once for each row of vectors
+    if 2 * n >= lanes and n / (-(-n // lanes) * lanes) >= 0.8 * filled:
+        return "examples" if n > lanes or not many else None
+    small = math.prod(output) * math.prod(kernel.shape[1:]) < SMALL
+    wide = filled >= 0.5 and (last > lanes or not many)
+    return "last" if wide or (filled and small) else None

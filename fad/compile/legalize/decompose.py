@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.axis_ops import NOT_NEGATIVE, PLACE
+from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.legalize.pairwise_distances import sum_over_pairs
 from fad.core.graph import SCALAR, Equation, Graph, Type

@@ -9,18 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.matmul import is_small
 from fad.compile.ir.expressions import template
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.ir.uses import use_counts
+from fad.compile.machine.cpu import is_small
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, Equation, Graph
-from fad.core.primitive import Primitive
 
-# ``base + factor * (x @ y)``; an operation of lowered programs alone.
-ADDED_PRODUCT = Primitive(
-    "added_product", lambda x, y, base, factor: base + np.asarray(factor, base.dtype) * (x @ y), flat=True,
-    archetype="product",
-)  # fmt: skip
 _REAL = (np.dtype(float), np.dtype(np.float32))
 
 

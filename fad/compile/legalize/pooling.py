@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.matmul import SMALL_GATHERED, is_small
 from fad.compile.ir.rewriter import Rewriting
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small
 from fad.core.graph import ARRAY, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
 from fad.ops.windows import taps

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.ir.slice_writes import as_slices, left_out
 from fad.compile.passes.constants import as_uniform
 from fad.compile.passes.dce import drop_dead
-from fad.compile.schedule.steps import VIEWS
 from fad.core.graph import ARRAY, Equation, Graph, Type, hashable
 
 SMALLEST = 1 << 12  # elements of an array from which on it is worth while

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.ir.slice_writes import view_of
-from fad.compile.schedule.steps import VIEWS
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY

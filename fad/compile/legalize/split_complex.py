@@ -12,21 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fad.compile.ir.lowered_ops import COMPLEX
 from fad.compile.passes.dce import drop_dead
 from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
 from fad.core.primitive import REGISTRY, Primitive
 
 Pair = tuple[int, int]
 
-
-def _together(re: Any, im: Any) -> Any:
-    z = np.empty(np.shape(re), np.result_type(re, np.complex64))
-    z.real, z.imag = re, im
-    return z
-
-
-# Puts a complex array together from its parts; an operation of lowered programs alone.
-COMPLEX = Primitive("complex_of", _together, flat=True, archetype="complex")
 # A product and a sum with one rounding; native code only has it, where it has the bits of NumPy's complex products.
 _FUSED = Primitive("fused_multiply_add", lambda x, y, z: x * y + z, flat=True, lower="fma({0}, {1}, {2})")
 _REAL_OF = {np.dtype(np.complex128): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}

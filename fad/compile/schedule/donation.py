@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fad.compile.ir.expressions import is_heavy
-from fad.compile.legalize.gemm_accumulate import ADDED_PRODUCT
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT
 from fad.compile.schedule.steps import Step
 from fad.core.graph import GUARD
 from fad.staging.may_raise import may_refuse

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from fad.compile.ir.rewriter import copy_p
-from fad.compile.schedule.steps import VIEWS, kind_of
+from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.compile.schedule.steps import kind_of
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 
 UPDATES = frozenset({"index_set", "index_add"})

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import math
 
-from fad.compile.codegen.llvm.loop_nest import Kernel
 from fad.compile.ir.expressions import is_heavy
+from fad.compile.ir.kernel import Kernel
 
 SMALLEST = 30_000.0  # nanoseconds of work, as `_cost` guesses it, from which on a loop is cut at all
 GRAIN = 15_000.0  # and the least work of a part

@@ -11,19 +11,15 @@ import numpy as np
 from fad.compile.codegen.axis_ops import is_row
 from fad.compile.codegen.convolution import is_convolution
 from fad.compile.codegen.gather_scatter import is_lookup
-from fad.compile.codegen.llvm.builder import LLVM_TYPE
 from fad.compile.codegen.special_functions import is_special
 from fad.compile.ir.expressions import templates, working_type
-from fad.compile.legalize.gemm_accumulate import ADDED_PRODUCT
-from fad.compile.legalize.split_complex import COMPLEX
+from fad.compile.ir.lowered_ops import ADDED_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
+from fad.compile.ir.types import LLVM_TYPE
 from fad.compile.schedule.fusion import Step, join
 from fad.compile.schedule.sink import compute_where_used, weight
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph, has_effects
 
-PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
-REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
-VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
 _REAL = (np.dtype(float), np.dtype(np.float32))
 _COUNTED = (np.dtype(bool), np.dtype(np.int32), np.dtype(np.int64))
 # A transcendental function weighs 8. The bound keeps the time to compile a kernel short, and lets the steps of an

@@ -7,7 +7,7 @@ The words of a body's kernels that hold addresses of what differs from step to s
 
 from __future__ import annotations
 
-from fad.compile.runtime.signals import STOPPED, look
+from fad.compile.codegen.llvm.interrupt_check import STOPPED, look
 
 # The words of a loop's row; addresses of operands and results follow.
 LOOP = (

@@ -9,8 +9,10 @@ index, that of a vector's elements, arrays are contiguous. Two forms do for a co
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BYTES, F64, constant
-from fad.compile.codegen.llvm.simd import register_bytes, vector
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.simd import vector
+from fad.compile.ir.types import BYTES, F64
+from fad.compile.machine.cpu import register_bytes
 
 # Words of a row. A table holds the offsets of A, B and C, of those that its index belongs to, one after the other.
 PRODUCT = ("A", "B", "C", "Tq", "Q", "Tm", "M", "Tk", "K", "V")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BOOL, BYTES, INTEGERS
 from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.ir.types import BOOL, BYTES, INTEGERS
 
 
 def guard_text(width: int) -> str:

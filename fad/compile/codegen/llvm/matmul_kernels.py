@@ -6,9 +6,11 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BYTES, F32, F64, constant
-from fad.compile.codegen.llvm.simd import CONTROL, register_bytes, vector
-from fad.compile.runtime.thread_pool import quiet_call
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.simd import CONTROL, vector
+from fad.compile.codegen.llvm.worker_pool import quiet_call
+from fad.compile.ir.types import BYTES, F32, F64
+from fad.compile.machine.cpu import register_bytes
 
 BATCH = ("A", "B", "C", "n1", "n2", "a1", "a2", "b1", "b2", "c1", "c2")
 OWN = ("M", "N", "K", "ar", "ac", "br", "bc", "cr", "most")  # `most`: of K at a time

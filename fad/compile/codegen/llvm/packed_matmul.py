@@ -9,9 +9,10 @@ high-performance matrix multiplication", 2008, without their packing of A.)
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BYTES
 from fad.compile.codegen.llvm.matmul_kernels import BATCH, OWN, SUFFIX, column_masks, head, masked, over_batch, words
-from fad.compile.codegen.llvm.simd import register_bytes, vector
+from fad.compile.codegen.llvm.simd import vector
+from fad.compile.ir.types import BYTES
+from fad.compile.machine.cpu import register_bytes
 
 ROWS, FEW_ROWS = 12, 4  # of a block; 24 vectors of sums and what they need fill 32 registers
 DEPTH = 192  # so that a panel takes three quarters of 32 kB

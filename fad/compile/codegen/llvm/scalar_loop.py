@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.builder import BOOL, BYTES, LLVM_TYPE, Emitter, constant
+from fad.compile.codegen.llvm.builder import Emitter, constant
+from fad.compile.codegen.llvm.expressions import emit
+from fad.compile.codegen.llvm.interrupt_check import STOPPED
 from fad.compile.codegen.llvm.simd import SCALAR
-from fad.compile.ir.expressions import emit, template
+from fad.compile.ir.expressions import template
+from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
 from fad.compile.legalize.scalarize import Expanded, expanded
 from fad.compile.passes.loop_bodies import Loop
-from fad.compile.runtime.signals import STOPPED
 from fad.compile.schedule.steps import node_facts
 from fad.core.graph import Graph
 

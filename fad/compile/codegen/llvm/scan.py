@@ -6,9 +6,10 @@ register; otherwise the inner loop runs over Q, which LLVM turns into vectors.
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import BYTES, INTEGERS, Emitter
+from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math.catalogue import TYPED
 from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.ir.types import BYTES, INTEGERS
 
 _LANES = 16
 

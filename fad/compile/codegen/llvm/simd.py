@@ -13,8 +13,10 @@ import functools
 import re
 from typing import Any
 
-from fad.compile.codegen.llvm.builder import BOOL, BYTES, F32, F64, I32, I64, constant
+from fad.compile.codegen.llvm.builder import constant
 from fad.compile.ir.expressions import is_heavy
+from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
+from fad.compile.machine.cpu import register_bytes
 
 SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
 CONTROL = "; calls and little else"  # of one for which code that is there soon is worth more than code that is quick
@@ -33,17 +35,6 @@ _CALLS = {
 
 class CannotWiden(Exception):
     """An instruction that has no counterpart on vectors."""
-
-
-@functools.cache
-def register_bytes() -> int:
-    """Return the bytes of this CPU's vectors, or 0 if it cannot mask loads and stores."""
-    import llvmlite.binding as llvm
-
-    found = llvm.get_host_cpu_features()
-    if all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
-        return 64
-    return 32 if found.get("avx2") and found.get("fma") else 0
 
 
 @functools.cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fad.compile.codegen.llvm.builder import F32, F64, INTEGERS, Emitter
+from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math import division, erf, exp_log_trig, integers, inverse, powers
+from fad.compile.ir.types import F32, F64, INTEGERS
 
 
 def _extreme(how: str) -> Callable:

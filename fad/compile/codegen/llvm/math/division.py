@@ -7,7 +7,8 @@ otherwise; so it may stand in the masked lanes of a vector as well.
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import F64, I64, INTEGERS, Emitter, c, constant
+from fad.compile.codegen.llvm.builder import Emitter, c, constant
+from fad.compile.ir.types import F64, I64, INTEGERS
 
 _EXACT = 2.0**52  # quotients below which the remainder is one fused operation
 

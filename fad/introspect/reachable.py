@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fad import tree
+from fad.core.memory import RUNS
 from fad.core.tracer import Tracer
 
 MOST = 100  # objects that are looked at, from the function on
@@ -262,3 +264,21 @@ def _is_standard(root: str) -> bool:
     """Return whether a name of the standard library is not a module of the user's."""
     file = getattr(sys.modules.get(root), "__file__", None)
     return type(file) is not str or file.startswith(os.path.dirname(os.__file__))
+
+
+def closes_over_tracer(fun: Callable) -> bool:
+    """Return whether a function holds traced values, which a recording of it could not."""
+    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+        return True
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
+            return True
+    return False
+
+
+def _holds_tracer(value: Any) -> bool:
+    return any(type(x) is Tracer for x in tree.leaves(value))
