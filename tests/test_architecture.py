@@ -21,9 +21,9 @@ LAYERS = [
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.outside",
-        "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay",
-        "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
+        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.tracer", "core.buffers",
+        "core.outside", "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed",
+        "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
         "introspect.reachable",
     ],
     [

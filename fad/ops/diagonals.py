@@ -8,8 +8,7 @@ from fad.backends import like, made_like
 from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.indexing import scatter_p
+from fad.ops.indexing import At
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -111,7 +110,7 @@ def diag(v, k=0):
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     n = v.shape[0] + abs(k)
-    return bind(scatter_p, v, shape=(n, n), dtype=v.dtype, indices=(_line(n, n, k),))
+    return At(np.zeros_like(v, shape=(n, n)))[_line(n, n, k)].set(v)
 
 
 @public(np.diagflat, samples=lambda s: [call(s.real(2, 2)), call(s.real(), 1)])

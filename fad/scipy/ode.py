@@ -46,8 +46,9 @@ def solve_ivp(
     dense_output, events, vectorized
         As in SciPy, for plain values only.
     **options
-        jac, jac_sparsity, lband, uband, min_step: as in SciPy, for its stiff methods; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On traced values, where
-        `jac` would change the time alone, the method estimates the Jacobian by itself.
+        jac, jac_sparsity, lband, uband, min_step: as in SciPy, for its stiff methods; `fad.jacobian` and
+        `fad.sparse.jacobian` give `jac`. On traced values, where `jac` would change the time alone, the method
+        estimates the Jacobian by itself.
     adjoint : "discrete", "continuous" or None, keyword only
         How to differentiate, forward and reverse alike. "discrete" ("RK45", "RK23", "DOP853", "Radau") gives the
         derivative of the numbers computed: through the steps, whose sizes are chosen by the error estimate and held

@@ -248,8 +248,8 @@ def interpn(
         Values on the grid.
     xi : array (..., ndim)
         Where to interpolate.
-    method : str
-        "linear", "nearest" and others, as of `RegularGridInterpolator`.
+    method : "linear" or "nearest"
+        How values between places are found.
     bounds_error : bool
         Whether places outside the grid are an error.
     fill_value : float or None
