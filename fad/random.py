@@ -109,6 +109,7 @@ fold_p = register(
         "random_fold", _fold, flat=True, archetype="flat",
         batch=lambda size, batched, xs, params: bind(fold_p, *_spread(size, batched, xs), **params),
         samples=lambda s: [call(np.array([1, 2], np.uint32), np.asarray(7), purpose=2)],
+        doc="A random key made of another one and of numbers.",
     )
 )  # fmt: skip
 

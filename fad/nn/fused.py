@@ -113,6 +113,7 @@ softmax_p = register(
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
         extra={"mixes": "axis"},
+        doc="exp(x) / sum(exp(x)) along an axis.",
     )
 )  # fmt: skip
 
@@ -131,6 +132,7 @@ log_softmax_p = register(
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
         extra={"mixes": "axis"},
+        doc="The logarithm of the softmax along an axis.",
     )
 )  # fmt: skip
 
@@ -235,5 +237,6 @@ cross_entropy_p = register(
             call(s.real(2, 3, 4), s.ints(0, 4, (2, 3)), reduction="sum", lanes=1),
             call(s.real(4), s.ints(0, 4, (1,)).reshape(()), reduction="mean", lanes=0),
         ],
+        doc="The cross-entropy of logits (..., classes) and class numbers.",
     )
 )  # fmt: skip

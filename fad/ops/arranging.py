@@ -408,6 +408,7 @@ roll_p = linear(
     ),
     samples=lambda s: [call(s.real(3, 4), shift=(1, -2), axis=(0, 1))],
     moves=True,
+    doc="The array with its elements moved round along axes.",
 )
 
 

@@ -190,6 +190,7 @@ conv_p = register(
             call(s.real(2, 3, 6), s.real(4, 3, 3), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 3, 2), **_PLANE),
         ],
+        doc="The cross-correlation of (N, C, *space) with windows (O, C / groups, *kernel).",
     )
 )
 conv_input_p = register(
@@ -226,6 +227,7 @@ conv_kernel_p = register(
             call(s.real(2, 3, 6), s.real(2, 4, 4), kernel=(3,), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 2, 6), kernel=(3, 2), **_PLANE),
         ],
+        doc="The gradient of a convolution in its windows.",
     )
 )
 

@@ -54,6 +54,7 @@ fft_p = linear(
         call(s.real(3, 4), axes=(1,), inverse=False, norm=None),
         call(_complex(s.real(3, 5)), axes=(0, 1), inverse=True, norm="ortho"),
     ],
+    doc="The discrete Fourier transform along axes, or its inverse.",
 )
 
 
@@ -97,6 +98,7 @@ rfft_p = linear(
         call(s.real(5, 3).real, axis=0, n=5, norm="ortho"),
         call(s.real(1).real, axis=0, n=1, norm="forward"),
     ],
+    doc="The non-negative frequencies of the transform of a real array.",
 )
 irfft_p = linear(
     "fourier_to_real",
@@ -109,6 +111,7 @@ irfft_p = linear(
         call(_complex(s.real(3, 2)), axis=0, n=5, norm="forward"),
         call(_complex(s.real(1, 1)), axis=0, n=1, norm="ortho"),
     ],
+    doc="The real array with the given non-negative frequencies.",
 )
 
 # --- NumPy's names --------------------------------------------------------------------------------------------------

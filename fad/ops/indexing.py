@@ -205,6 +205,7 @@ getitem_p = register(
             lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
             lambda x, y, template: bind(set_p, x, y, template=template),
         ),
+        doc="The elements at an index: slices and integers in the template, arrays of integers as operands.",
     )
 )
 
@@ -284,6 +285,7 @@ scatter_p = register(
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
             call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),
         ],
+        doc="Zeros of a shape with values at indices, added where they meet.",
     )
 )
 
@@ -391,12 +393,14 @@ add_p = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values added at an index.",
     )
 )  # fmt: skip
 set_p = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values put at an index.",
     )
 )  # fmt: skip
 for _prim in (add_p, set_p):

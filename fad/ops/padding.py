@@ -30,6 +30,7 @@ pad_p = linear(
     lambda size, batched, xs, params: bind(pad_p, *xs, widths=((0, 0), *params["widths"])),
     samples=lambda s: [call(s.real(3, 2), widths=((1, 2), (0, 1))), call(s.real(3), widths=((0, 0),))],
     moves=True,
+    doc="The array with zeros before and after each axis.",
 )
 
 _DEFAULTS = {

@@ -121,6 +121,7 @@ max_pool_p = register(
         batch=_merged(lambda: max_pool_p),
         archetype="selection",
         samples=_max_samples,
+        doc="The maximum of windows over the last axes; ties share the derivative.",
     )
 )
 
@@ -151,6 +152,7 @@ sum_pool_p = linear(
     ),
     _merged(lambda: sum_pool_p),
     samples=_max_samples,
+    doc="The sum of windows over the last axes.",
 )
 sum_spread_p = linear(
     "sum_of_windows_spread",
@@ -161,6 +163,7 @@ sum_spread_p = linear(
         call(s.real(2, 3), size=(7,), window=(2,), stride=(3,), padding=((0, 1),), dilation=(1,)),
         call(s.real(3, 3), size=(4, 4), window=(2, 2), stride=(1, 1), padding=((0, 0),) * 2, dilation=(1, 1)),
     ],
+    doc="Each number added to all places of its window: the transpose of the sum of windows.",
 )
 
 # --- the public faces -----------------------------------------------------------------------------------------------

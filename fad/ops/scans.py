@@ -167,6 +167,7 @@ accumulate_p = register(
             call(s.real(6), ufunc=np.maximum, axis=0),
         ],
         extra={"mixes": "axis"},
+        doc="The running result of a ufunc along an axis.",
     )
 )
 accumulate_p.batch = shifted(accumulate_p)
@@ -178,6 +179,7 @@ accumulate_flat_p = register(
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_and, axis=1)],
+        doc="The running result along an axis of a ufunc that has no derivative.",
     )
 )
 accumulate_flat_p.batch = shifted(accumulate_flat_p)
@@ -193,6 +195,7 @@ reduce_flat_p = register(
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_xor, axis=1)],
+        doc="The result along an axis of a ufunc that has no derivative.",
     )
 )
 reduce_flat_p.batch = shifted(reduce_flat_p)
@@ -205,6 +208,7 @@ cumsum_p = linear(
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
     archetype="scan",
     mixes="axis",
+    doc="The running sum along an axis.",
 )
 
 

@@ -144,6 +144,7 @@ isin_p = flat(
     lambda x, among, *, invert: np.isin(x, among, invert=invert),
     batch=_isin_batch,
     samples=lambda s: [call(s.ints(0, 5, (2, 3)), s.ints(0, 5, (4,)), invert=False)],
+    doc="Which elements are among others.",
 )
 
 

@@ -20,10 +20,9 @@ from fad.ops.structural import as_array, normalize_axis
 # --- orders --------------------------------------------------------------------------------------------------------
 
 
-def _flat_along(name: str, forward: Any, samples: Any) -> Primitive:
-    prim = flat(
-        name, forward, batch=lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params)), samples=samples
-    )
+def _flat_along(name: str, forward: Any, samples: Any, doc: str = "") -> Primitive:
+    batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
+    prim = flat(name, forward, batch=batch, samples=samples, doc=doc)
     return prim
 
 
@@ -31,6 +30,7 @@ argsort_p = _flat_along(
     "order_along",
     lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind),
     lambda s: [call(s.real(3, 4), axis=1, kind=None), call(s.real(5), axis=0, kind="stable")],
+    doc="The indices that sort along an axis.",
 )
 
 
@@ -56,8 +56,12 @@ def _permute_pair() -> tuple:
         np.put_along_axis(out, order, x, axis)
         return out
 
-    permute = Primitive("permute_along", lambda x, order, *, axis: np.take_along_axis(x, order, axis))
-    back = Primitive("permute_back_along", place)
+    permute = Primitive(
+        "permute_along",
+        lambda x, order, *, axis: np.take_along_axis(x, order, axis),
+        doc="The elements along an axis in a given order.",
+    )
+    back = Primitive("permute_back_along", place, doc="The elements along an axis put back from a given order.")
     for prim, other in ((permute, back), (back, permute)):
         _fill(prim, other)
     return permute, back
@@ -184,6 +188,7 @@ lexsort_p = flat(
     _lexsort,
     batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),
     samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
+    doc="The indices that sort by several keys, the last one first.",
 )
 
 

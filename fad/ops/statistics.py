@@ -130,6 +130,7 @@ variance_p = reduction(
         call(s.real(3, 4), axis=(0, 1), keepdims=False, ddof=0),
         call(s.real(2, 3, 4), axis=(0, 2), keepdims=True, ddof=1),
     ],
+    doc="The variance over axes, with ``ddof`` less in the denominator.",
 )
 
 

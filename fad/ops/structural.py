@@ -46,6 +46,7 @@ reshape_p = linear(
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
     moves=True,
+    doc="The elements in another shape.",
 )
 
 
@@ -167,6 +168,7 @@ transpose_p = linear(
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
     moves=True,
+    doc="The array with its axes in another order.",
 )
 
 
@@ -311,6 +313,7 @@ broadcast_p = linear(
         call(s.real(4), shape=(0, 4)),
     ],
     moves=True,
+    doc="The array repeated to a larger shape.",
 )
 
 
@@ -376,6 +379,7 @@ concatenate_p = register(
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
         extra={"moves": True},
+        doc="Arrays one after another along an axis.",
     )
 )
 
@@ -488,6 +492,7 @@ astype_p = linear(
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
     moves=True,
+    doc="The array in another floating-point or complex dtype.",
 )
 
 def _python_number(x):
@@ -506,6 +511,7 @@ python_number_p = register(
         saves="none",
         archetype="linear",
         samples=lambda s: [call(s.real())],
+        doc="An array of no axes as a Python number, which widens nothing.",
     )
 )
 
@@ -526,6 +532,7 @@ astype_flat_p = register(
         batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
+        doc="The array in a dtype without derivatives.",
     )
 )
 

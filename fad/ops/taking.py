@@ -242,6 +242,7 @@ searchsorted_p = flat(
         call(np.sort(s.real(5)), s.real(), side="right"),
     ],
     complex=False,
+    doc="Where values would be put into a sorted vector.",
 )
 
 

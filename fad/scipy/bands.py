@@ -106,6 +106,7 @@ banded_p = register(
             call(_dominant(s, 3, 5, 1), s.real(5, 2), below=1, above=1, definite=False),
             call(_dominant(s, 4, 6, 1), s.real(6, 1), below=2, above=1, definite=False),
         ],
+        doc="The solution of a banded linear system.",
     )
 )
 

@@ -160,6 +160,7 @@ _trig_p = linear(
         for t in (1, 2, 3, 4)
         for axis in (0, 1)
     ],
+    doc="The discrete sine or cosine transform along an axis, without scale.",
 )
 
 

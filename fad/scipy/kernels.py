@@ -119,6 +119,7 @@ convolve_p = register(
             call(s.real(3, 4), s.real(2, 3, 2), rank=2, mode="valid", method="fft"),
             call(s.real(2, 1, 3), s.real(3, 4), rank=1, mode="full", method="direct"),
         ],
+        doc="The convolution of arrays of any rank.",
     )
 )
 

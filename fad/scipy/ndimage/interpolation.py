@@ -92,6 +92,7 @@ _coefficients_p = linear(
         call(s.real(n, 2), axis=0, order=order, boundary=how, transposed=t)
         for n, order, how, t in ((5, 3, "mirror", False), (4, 2, "reflect", True), (65, 5, "grid-wrap", False))
     ],
+    doc="The coefficients of the spline through equidistant values along an axis.",
 )
 
 

@@ -114,6 +114,7 @@ sparse_matmul_p = register(
         ),
         archetype="bilinear",
         samples=_samples,
+        doc="The product of a sparse matrix, given by its entries, and a dense array.",
     )
 )
 

@@ -125,6 +125,7 @@ sparse_solve_p = register(
         ),
         samples=_samples,
         extra={"refuses": "singular"},
+        doc="The solution of a sparse linear system, given by its entries.",
     )
 )
 

@@ -343,6 +343,7 @@ pairs_p = register(
         samples=_samples,
         complex=False,
         extra={"kinks": lambda u, v, a, b, **_: kinks(a[:, None], b)},
+        doc="Distances of all pairs of rows: a kernel summed over the components.",
     )
 )
 
