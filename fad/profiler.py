@@ -15,6 +15,7 @@ import contextlib
 import functools
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -348,8 +349,14 @@ def _timed_forwards() -> Iterator[None]:
                 _uninstall()
 
 
+def _collectives() -> list:
+    """Return the operations of `fad.distributed`, if it was imported."""
+    known = sys.modules.get("fad.distributed.primitives")
+    return [] if known is None else [*known.TYPED, *known.TYPED.values()]
+
+
 def _install() -> None:
-    for prim in REGISTRY.values():
+    for prim in (*REGISTRY.values(), *_collectives()):
         if isinstance(prim, Primitive):
             _originals.append((prim, prim.forward))
             prim.forward = _timed(prim.name, prim.forward)

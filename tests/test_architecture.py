@@ -60,10 +60,12 @@ LAYERS = [
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
-        "distributed.collectives", "distributed.derivatives",
+        "distributed.collectives", "distributed.derivatives", "distributed.checking", "distributed.solve",
+        "distributed.parts",
     ],
     [
-        "data", "nn.", "files", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.",
+        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.",
+        "testing.", "compat.",
         "distributed", "demo",
     ],
 ]  # fmt: skip

@@ -51,6 +51,7 @@ class BodyTrace(RecordTrace):
 
     __slots__ = ("captured", "_numbers", "_examples")
     kind = "the body of a loop or branch"
+    of_examples = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ from fad.core.graph import GuardFailed
 class _Journal(threading.local):
     done: list | None = None  # results, in their order; None while nobody keeps them
     next = 0  # how many of them this run has been given
-    depth = 0  # how many programs are running, one in place of the other
+    running = False
 
 
 JOURNAL = _Journal()
@@ -31,13 +31,13 @@ def once(effect: Callable, *args: Any, **params: Any) -> Any:
         return effect(*args, **params)
     if journal.next == len(journal.done):
         y = effect(*args, **params)
-        if journal.depth:
+        if journal.running:
             journal.done.append(y)
             journal.next += 1
         return y
     y = journal.done[journal.next]
     journal.next += 1
-    if journal.next == len(journal.done) and not journal.depth:
+    if journal.next == len(journal.done) and not journal.running:
         journal.done = None
     return y
 
@@ -48,24 +48,34 @@ def journaled(run: Callable) -> Callable:
     @functools.wraps(run)
     def kept(*args: Any) -> Any:
         journal = JOURNAL
+        if journal.running:  # a part of the program that is running
+            return run(*args)
         if journal.done is None:
             journal.done = []
         journal.next = 0
-        journal.depth += 1
+        journal.running = True
         try:
             out = run(*args)
         except GuardFailed:
-            if journal.depth == 1:
-                journal.next = 0
-                journal.done = journal.done or None
+            journal.next = 0
+            journal.done = journal.done or None
             raise
         except BaseException:
             journal.done = None
             raise
         finally:
-            journal.depth -= 1
-        if not journal.depth:
-            journal.done = None
+            journal.running = False
+        journal.done = None
         return out
 
     return kept
+
+
+def from_the_start(run: Callable) -> Callable:
+    """Return a program that takes the place of the one that is running, from its start on."""
+
+    def repeated(*args: Any) -> Any:
+        JOURNAL.next = 0
+        return run(*args)
+
+    return repeated

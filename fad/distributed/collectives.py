@@ -20,7 +20,10 @@ from fad.transforms.check import as_value
 
 def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
     """Run a collective on one array, on behalf of whatever traces it on any rank."""
-    if type(x) is not np.ndarray:
+    if type(x) is np.ndarray:
+        if recorder.get() is None and active(comm) is None:
+            return prim.forward(x, comm=comm, **params)
+    else:
         x = as_value(x, f"the operand of {prim.name}")
         x = up_to_date(x) if type(x) is Tracer else x
     trace = active(comm)
@@ -73,9 +76,14 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     array([1., 1.])
     """
     comm = comm or world()
-    if _op(op) == "mean":
-        return _mapped(x, lambda x: _call(p.REDUCTIONS["sum"], x, comm) / comm.size)
-    return _mapped(x, lambda x: _call(p.REDUCTIONS[op], x, comm))
+    prim = p.REDUCTIONS.get("sum" if op == "mean" else op)
+    if prim is None:
+        raise ValueError(f"op must be 'sum', 'mean', 'max', 'min' or 'prod', not {op!r}")
+    if type(x) is np.ndarray and op == "sum":  # the fast path
+        return _call(prim, x, comm)
+    if op == "mean":
+        return _mapped(x, lambda x: _call(prim, x, comm) / comm.size)
+    return _mapped(x, lambda x: _call(prim, x, comm))
 
 
 def varying(x: Any, *, comm: Communicator | None = None) -> Any:

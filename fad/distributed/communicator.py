@@ -29,6 +29,15 @@ class RankNumber(int):
     """The number of a rank: an int of which it is known that it differs from rank to rank."""
 
 
+_METHOD = {
+    name: f"_{name}"
+    for name in (
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+        "permute", "send", "recv", "barrier",
+    )
+}  # fmt: skip
+
+
 class Done:
     """A request that is complete."""
 
@@ -72,7 +81,9 @@ class Communicator:
         self.nbytes += x.nbytes
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
-        return self._found(getattr(self, f"_{name}")(_contiguous(x), **params), x)
+        if type(x) is np.ndarray and x.flags.c_contiguous:
+            return getattr(self, _METHOD[name])(x, **params)
+        return self._found(getattr(self, _METHOD[name])(_contiguous(x), **params), x)
 
     def start(self, name: str, x: Any, **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""

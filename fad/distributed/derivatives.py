@@ -8,21 +8,25 @@ first used: there it is put into a bucket, and a bucket that is full is reduced 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad import tree
+from fad.core import effects
 from fad.core.tracer import Tracer, depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
-from fad.distributed.ranks import RankTrace, run_typed, spmd, tie
+from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
-from fad.transforms.check import as_primal, check_function
+from fad.transforms.check import as_primal, check_function, settle
 from fad.transforms.grad import _check_scalar, split_arguments
 from fad.transforms.grad import grad as plain_grad
+from fad.transforms.tape import RERUN
+from fad.transforms.tape_hooks import Beginning, parents_of
 from fad.transforms.vjp import Tape
 
 BUCKET = 1 << 22
@@ -30,18 +34,19 @@ BUCKET = 1 << 22
 
 
 class Buckets:
-    """The gradients of one backward pass, on their way to all ranks."""
+    """The gradients of one backward pass, on their way to all ranks.
+
+    Which leaves share a bucket, and the order of the buckets, is the same on all ranks whatever each of them uses: from
+    the last leaf to the first, as the backward sweep mostly finds them.
+    """
 
     def __init__(self, comm: Communicator, leaves: list, nbytes: int, reduce: bool):
         self.comm = comm
         self.leaves = leaves
-        self.nbytes = nbytes
-        self.reduce = reduce
         self.sums: list = [None] * len(leaves)  # of the batches before the last
         self.found: list = [None] * len(leaves)
-        self.waiting: list = []  # (number of the leaf, gradient), which fill the next bucket
-        self.size = 0
-        self.sent: list = []  # (numbers of the leaves, what waits for their reduced gradients)
+        self.plan = _planned(leaves, nbytes) if reduce else []
+        self.sent: list = []  # what waits for each bucket
         self.last = True  # whether this is the last batch
 
     def take(self, number: int, g: Any) -> None:
@@ -52,43 +57,42 @@ class Buckets:
             self.sums[number] = g
             return
         self.found[number] = g
-        if not self.reduce:
-            return
-        self.waiting.append((number, g))
-        self.size += g.size * g.dtype.itemsize
-        if self.size >= self.nbytes:
-            self.send()
-        else:
-            self.comm.progress()
+        while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
+            flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
+            self.sent.append(start_sum(np.concatenate(flat) if len(flat) > 1 else flat[0], self.comm))
+        self.comm.progress()
 
-    def send(self) -> None:
-        """Begin to reduce what waits."""
-        kinds: dict[Any, list] = {}
-        for number, g in self.waiting:
-            kinds.setdefault(g.dtype, []).append((number, g))
-        for some in kinds.values():
-            flat = [g.reshape(-1) for _, g in some]
-            one = np.concatenate(flat) if len(flat) > 1 else flat[0]
-            self.sent.append(([number for number, _ in some], start_sum(one, self.comm)))
-        self.waiting, self.size = [], 0
+    def is_full(self, bucket: list) -> bool:
+        return all(self.found[k] is not None for k in bucket)
 
     def finish(self) -> list:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
                 self.take(number, np.zeros_like(leaf))
-        if not self.reduce:
-            return self.found
-        self.send()
-        for numbers, wait in self.sent:
+        for bucket, wait in zip(self.plan, self.sent, strict=True):
             total, at = wait(), 0
-            for number in numbers:
-                leaf = self.leaves[number]
-                size = int(np.prod(leaf.shape))
-                part = total[at : at + size].reshape(leaf.shape)
-                self.found[number] = part if leaf.shape else part[()]
-                at += size
+            for number in bucket:
+                shape = self.leaves[number].shape
+                part = total[at : at + math.prod(shape)].reshape(shape)
+                self.found[number] = part if shape else part[()]
+                at += math.prod(shape)
         return self.found
+
+
+def _planned(leaves: list, nbytes: int) -> list[list[int]]:
+    """Return the numbers of the leaves that share a bucket: neighbours of one dtype, of so many bytes together."""
+    plan: list[list[int]] = []
+    size = 0
+    for number in reversed(range(len(leaves))):
+        x = leaves[number]
+        if plan and size < nbytes and leaves[plan[-1][-1]].dtype == x.dtype:
+            plan[-1].append(number)
+        else:
+            plan.append([number])
+            size = 0
+        size += math.prod(x.shape) * x.dtype.itemsize
+    return plan
 
 
 def start_sum(x: Any, comm: Communicator) -> Callable:
@@ -142,6 +146,7 @@ def value_and_grad(
     (np.float64(20.0), np.float64(20.0))
     """
     check_function(fun, "value_and_grad", argnums)
+    typed: list = []  # whether the loss calls collectives, so that its values need types
 
     @functools.wraps(fun, updated=())
     def evaluate(*args: Any, **kwargs: Any) -> tuple:
@@ -158,20 +163,68 @@ def value_and_grad(
         for k, (some, named) in enumerate(batches):
             buckets.last = k == parts - 1
             f, _, _ = split_arguments(fun, some, named, argnums, None, "value_and_grad")
-            tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
+            tape = None if typed else _plain_tape(f, mine, in_tree, leaves, has_aux)
+            if tape is None:
+                typed.append(True)
+                tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
             (value,) = values = tape.values()
             _check_scalar(values, tape.out_tree, False)
             share = value * value.dtype.type(1.0 / (parts * mine.size))
             total = share if k == 0 else total + share
             aux.append(tape.aux)
             mean = start_sum(total, mine) if buckets.last else None
-            tape.pull([np.ones_like(value) * value.dtype.type(weight)], keep=False)
+            ct = np.ones_like(value) * value.dtype.type(weight)
+            if typed:
+                tape.pull([ct], keep=False)
+            else:
+                _pull(tape, ct, buckets)
         grads = tree.unflatten(in_tree, buckets.finish())
         value = mean()
         g = grads[0] if single else grads
         return ((value, aux[0] if parts == 1 else aux) if has_aux else value), g
 
     return evaluate
+
+
+def _plain_tape(f: Callable, comm: Communicator, in_tree: Any, leaves: list, has_aux: bool) -> Tape | None:
+    """Return the record of a loss that calls no collectives, which is most of them; None if it calls one."""
+    with effects.recording() as log:
+        try:
+            with without_collectives(comm):
+                return Tape(f, in_tree, leaves, has_aux)
+        except NeedsTypes:
+            log.restore()
+            return None
+
+
+def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
+    """Sweep a tape backwards, bucket by bucket: a parameter's gradient is known where it was first used."""
+    records, leaves = tape.records, tape.leaves
+    n, end = len(leaves), len(records)
+    if not buckets.plan or any(r is not None and r[0] >= RERUN for r in records):
+        for number, g in reversed(list(enumerate(tape.pull([ct], keep=False)))):
+            buckets.take(number, g)
+        return
+    first = [end] * n
+    for i in range(end - 1, n - 1, -1):
+        for p in parents_of(records[i]) if records[i] is not None else ():
+            if p < n:
+                first[p] = i
+    tape.watch.check(records)
+    tape.records = None
+    slots: list = [None] * end
+    own = bytearray(end)
+    (y,) = tape.outputs
+    if type(y) is Tracer and y.trace is tape.trace:
+        slots[y.info] = ct
+    for bucket in buckets.plan:
+        stop = min(first[k] for k in bucket)
+        if stop < end:
+            tape.trace.sweep(Beginning(records, end), slots, own, stop, False)
+            end = stop
+        for k, g in zip(bucket, settle([slots[k] for k in bucket], [leaves[k] for k in bucket], [ct]), strict=True):
+            slots[k] = None
+            buckets.take(k, g)
 
 
 def _typed(f: Callable, comm: Communicator, buckets: Buckets, has_aux: bool) -> Callable:
@@ -237,6 +290,7 @@ def grad(fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_
 
     Examples
     --------
+    >>> from fad.distributed import all_reduce
     >>> grad(lambda w, x: all_reduce(np.sum(w * x)))(2.0, np.array([1.0, 3.0]))
     np.float64(4.0)
     """

@@ -64,7 +64,7 @@ class MPIRank(Communicator):
 
     def run(self, name: str, x: Any, **params: Any) -> Any:
         self.since = time.monotonic()
-        y = super().run(name, x, **params)
+        y = Communicator.run(self, name, x, **params)
         self.since = 0.0
         return y
 
@@ -108,7 +108,7 @@ class MPIRank(Communicator):
     def _all_reduce(self, x: Any, op: str) -> Any:
         if self.deterministic:
             return self._reduce_in_order(x, op)
-        if x.dtype in _WIDER:
+        if x.dtype.itemsize == 2 and x.dtype in _WIDER:
             return self._all_reduce(x.astype(_WIDER[x.dtype]), op).astype(x.dtype)
         out = np.empty_like(x)
         self.mpi.Allreduce(x, out, _OPS[op])

@@ -27,6 +27,7 @@ from fad.core.journal import JOURNAL, once
 from fad.core.primitive import Primitive
 from fad.distributed.errors import RankTypeError
 from fad.errors import BatchedValueError
+from fad.staging.record import recorder
 
 
 def _zeros(y: Any) -> Any:
@@ -74,11 +75,23 @@ def collective(
     does = does or name
 
     def forward(x: Any, *, comm: Any, **params: Any) -> Any:
+        trace = recorder.get()
+        if trace is not None and trace.of_examples:
+            return _example(does, x, comm)
         if JOURNAL.done is None:
             return comm.run(does, x, **params, **fixed)
         return once(comm.run, does, x, **params, **fixed)
 
     return pair(name, forward, jvp, vjp, batch, saves, takes_same, gives_same)
+
+
+def _example(does: str, x: Any, comm: Any) -> Any:
+    """Return something like a result, for the recording of a loop's body, whose values stand for others."""
+    if does in ("all_gather", "gather"):
+        return np.repeat(np.asarray(x)[None], comm.size, axis=0)
+    if does in ("reduce_scatter", "scatter"):
+        return x[0].copy()
+    return np.zeros_like(x, shape=()) if does == "send" else x * 1
 
 
 def pair(
@@ -300,6 +313,10 @@ def new_ticket() -> tuple:
 
 
 def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
+    trace = recorder.get()
+    if trace is not None and trace.of_examples:
+        return _result_like(x, does, comm)
+
     def run() -> Any:
         request = comm.start(does, x, **dict(params))
         _under_way.setdefault((id(comm), ticket), []).append(request)
@@ -309,6 +326,10 @@ def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any
 
 
 def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
+    trace = recorder.get()
+    if trace is not None and trace.of_examples:
+        return x[0].copy() if does == "reduce_scatter" else x * 1
+
     def run() -> Any:
         waiting = _under_way[id(comm), ticket]
         y = waiting.pop(0).wait()

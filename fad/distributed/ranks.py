@@ -15,8 +15,9 @@ cotangents of all ranks. That is all that derivatives need: JAX does the same un
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -36,7 +37,11 @@ from fad.transforms.check import as_operand, as_value
 from fad.transforms.custom import _RULES, Call
 
 _NUMBERS = (bool, int, float, complex)
-_active: ContextVar[RankTrace | None] = ContextVar("ranks", default=None)
+_active: ContextVar[Any] = ContextVar("ranks", default=None)
+
+
+class NeedsTypes(BaseException):
+    """A function that was run without types, in the hope that it calls no collective, calls one."""
 
 
 class Same:
@@ -188,7 +193,29 @@ def _is_below(trace: Any, x: Any) -> bool:
 def active(comm: Communicator) -> RankTrace | None:
     """Return the trace of the `spmd` that is running on a communicator."""
     trace = _active.get()
-    return trace if trace is not None and trace.comm is comm and not trace.dead else None
+    if trace is comm:
+        raise NeedsTypes
+    return trace if type(trace) is RankTrace and trace.comm is comm and not trace.dead else None
+
+
+@contextlib.contextmanager
+def without_collectives(comm: Communicator) -> Iterator[None]:
+    """Run what calls no collectives of a communicator; the first that it does call raises `NeedsTypes` instead."""
+    token = _active.set(comm)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+@contextlib.contextmanager
+def untyped() -> Iterator[None]:
+    """Run what is not differentiated, on every rank alike: its collectives do not enter a derivative."""
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 def is_replicated(x: Any) -> bool | None:
@@ -269,6 +296,7 @@ def run_typed(
 
     ``finish(trace, y)`` is what becomes of each leaf of its output; `hows` holds what makes each leaf a rank's own.
     """
+    active(comm)
     leaves = [as_value(x, "an argument of spmd") if _is_number(x) else x for x in leaves]
     anchors = [x for x in leaves if type(x) is Tracer and depth(x)]
     trace = RankTrace(comm, anchors)

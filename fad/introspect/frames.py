@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 # known by the folder it was imported from: the user's own folders may have any name.
 _FILES = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<__array_function__", "<frozen importlib",
+    "<fad.jit>",  # programs of jit
     contextlib.__file__, functools.__file__,  # decorators of ours and of the user's pass through these
 )  # fmt: skip
 _PACKAGES = (

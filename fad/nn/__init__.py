@@ -71,6 +71,7 @@ from fad.nn.normalisation import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from fad.nn.padding import (
     CircularPad1d,
@@ -202,6 +203,7 @@ __all__ = [
     "Softshrink",
     "Softsign",
     "StateDictError",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -59,6 +59,7 @@ class RecordTrace(Trace):
 
     __slots__ = ("types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places")
     kind = "jit"
+    of_examples = False  # whether its values stand for others, so that nobody outside may see what it does
 
     def __init__(self, places: bool = False) -> None:
         # whether to note the user's line of every operation, and not of those alone that refuse some values

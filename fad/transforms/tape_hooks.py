@@ -17,7 +17,7 @@ from fad.core.cotangent import Indexed, densify
 from fad.core.tracer import Tracer
 from fad.introspect.frames import show_place, user_place
 from fad.transforms.overwrites import VIEW
-from fad.transforms.tape import BOTH, CALL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
+from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
 
 
@@ -126,14 +126,14 @@ class WatchedTrace(WritingVJPTrace):
             if record is None:
                 continue
             if record[0] in (WRITE, VIEW):
-                sweep(_Window(tape, i + 1), cts, own, i, keep)
+                sweep(Beginning(tape, i + 1), cts, own, i, keep)
                 continue
-            if not _has_cotangent(record, cts, i):
+            if record[0] != EFFECT and not _has_cotangent(record, cts, i):
                 continue
             positions = parents_of(record)
             note = self.note(i, record)
             # A checkpoint appends to the tape; the records above are spent, so going over them again does nothing.
-            window = tape if record[0] == RERUN else _Window(tape, i + 1)
+            window = tape if record[0] == RERUN else Beginning(tape, i + 1)
 
             def run(window=window, i=i, positions=positions):
                 sweep(window, cts, own, i, keep)
@@ -142,7 +142,7 @@ class WatchedTrace(WritingVJPTrace):
             watcher.backward(note, [c for c in cts[i : i + _width(record)] if c is not None], run)
 
 
-class _Window:
+class Beginning:
     """The beginning of a tape, seen as a whole one."""
 
     __slots__ = ("tape", "n")

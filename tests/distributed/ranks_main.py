@@ -2,6 +2,7 @@
 
 import sys
 
+import random_rank_programs
 import rank_programs
 
 from fad import distributed as D
@@ -18,6 +19,8 @@ def main(size):
             except Exception as error:
                 error.add_note(f"in {check} of {name} on rank {comm.rank} of {comm.size}")
                 raise
+    for seed in range(6):
+        random_rank_programs.check(random_rank_programs.drawn(100 * size + seed), comm)
     comm.barrier()
     if comm.rank == 0:
         print(f"{len(rank_programs.CHECKS) * len(rank_programs.CASES)} checks passed on {comm.size} ranks")

@@ -23,7 +23,7 @@ from fad.compile.runtime.failures import EQUATIONS, FILE
 from fad.compile.schedule.donation import reused
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
-from fad.core.journal import journaled
+from fad.core.journal import from_the_start, journaled
 
 _FEW = 16  # addresses that are written one by one sooner than all at once
 _REMEMBERED = 2  # large results kept for another call
@@ -97,6 +97,7 @@ def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callabl
     space: dict[str, Any] = {"drive": builtin("drive"), "at": build.at, "fail": _failer(build)}
     in_numpy = _in_numpy(program)
     if any(map(has_effects, program.equations)):  # who is in the gate may wait for an effect of this very thread's
+        in_numpy = from_the_start(in_numpy)
         space["in_turn"] = lambda run, xs: in_numpy(xs)
     else:
         space["in_turn"] = in_turn
