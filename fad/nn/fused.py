@@ -105,7 +105,7 @@ def _softmax_samples(s):
     return [call(s.real(3, 4), axis=1), call(s.real(2, 3, 4), axis=0), call(s.real(5), axis=0)]
 
 
-softmax_p = register(
+softmax_p: Any = register(
     Primitive(
         "softmax_over", _softmax,
         jvp=lambda tangents, y, xs, params: _softmax_push(tangents[0], y, **params),
@@ -123,7 +123,7 @@ def _log_softmax(x, *, axis):
     return y - np.log(np.exp(y).sum(axis, keepdims=True))
 
 
-log_softmax_p = register(
+log_softmax_p: Any = register(
     Primitive(
         "log_softmax_over", _log_softmax,
         jvp=lambda tangents, y, xs, params: tangents[0]
@@ -227,7 +227,7 @@ def _cross_entropy_batch(size, batched, xs, params):
     return bind(cross_entropy_p, *xs, reduction=params["reduction"], lanes=params["lanes"] + 1)
 
 
-cross_entropy_p = register(
+cross_entropy_p: Any = register(
     Primitive(
         "cross_entropy_of_logits", _cross_entropy,
         jvp=_cross_entropy_jvp, vjp=_cross_entropy_vjp, batch=_cross_entropy_batch,

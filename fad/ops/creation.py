@@ -42,8 +42,8 @@ def _like(name: str, make: Any, doc: str) -> Any:
     return prim
 
 
-zeros_p = _like("zeros_from", np.zeros_like, "Zeros of a shape, on the backend of x.")
-ones_p = _like("ones_from", np.ones_like, "Ones of a shape, on the backend of x.")
+zeros_p: Any = _like("zeros_from", np.zeros_like, "Zeros of a shape, on the backend of x.")
+ones_p: Any = _like("ones_from", np.ones_like, "Ones of a shape, on the backend of x.")
 
 
 def _shape(shape):
@@ -144,7 +144,7 @@ def _order_batch(size, batched, xs, params):
     return bind(order_p, xs[0].transpose(axes), order="C").transpose(axes)
 
 
-order_p = linear(
+order_p: Any = linear(
     "in_memory_order",
     lambda x, *, order: np.copy(x, order=order),
     lambda ct, x, *, order: ct,

@@ -44,7 +44,7 @@ def _batch(prim):
     return batch
 
 
-fft_p = linear(
+fft_p: Any = linear(
     "fourier",
     _fft_forward,
     lambda ct, x, *, axes, inverse, norm: bind(fft_p, ct, axes=axes, inverse=inverse, norm=norm),
@@ -87,7 +87,7 @@ def _irfft_transpose(ct, x, *, axis, n, norm):
     return spectrum * _weights_like(spectrum, n, axis, scale, 2.0 * scale)
 
 
-rfft_p = linear(
+rfft_p: Any = linear(
     "fourier_of_real",
     lambda x, *, axis, n, norm: np.fft.rfft(x, n, axis, norm),
     _rfft_transpose,
@@ -100,7 +100,7 @@ rfft_p = linear(
     ],
     doc="The non-negative frequencies of the transform of a real array.",
 )
-irfft_p = linear(
+irfft_p: Any = linear(
     "fourier_to_real",
     lambda x, *, axis, n, norm: np.fft.irfft(x, n, axis, norm),
     _irfft_transpose,

@@ -191,7 +191,7 @@ def _getitem_samples(s):
     ]
 
 
-getitem_p = register(
+getitem_p: Any = register(
     Primitive(
         "getitem",
         _forward,
@@ -272,7 +272,7 @@ def _lanes_behind(values, index, ndim):
     return np.moveaxis(values, 0, rank) if separated else values
 
 
-scatter_p = register(
+scatter_p: Any = register(
     Primitive(
         "scatter",
         _scatter_forward,
@@ -389,14 +389,14 @@ def _update_samples(s):
     ]
 
 
-add_p = register(
+add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
-set_p = register(
+set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},

@@ -23,7 +23,7 @@ def _inside(ct, x, *, widths):
     return ct[tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))]
 
 
-pad_p = linear(
+pad_p: Any = linear(
     "pad_zeros",
     lambda x, *, widths: np.pad(x, widths),
     _inside,

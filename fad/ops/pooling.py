@@ -110,9 +110,9 @@ def _linear_in_first(name: str, forward: Any, other: Any, first: str) -> Primiti
     return register(prim)
 
 
-max_spread_p = _linear_in_first("max_pool_spread", _max_spread, lambda: max_pick_p, "y")
-max_pick_p = _linear_in_first("max_pool_pick", _max_pick, lambda: max_spread_p, "x")
-max_pool_p = register(
+max_spread_p: Any = _linear_in_first("max_pool_spread", _max_spread, lambda: max_pick_p, "y")
+max_pick_p: Any = _linear_in_first("max_pool_pick", _max_pick, lambda: max_spread_p, "x")
+max_pool_p: Any = register(
     Primitive(
         "max_of_windows",
         _max_forward,
@@ -144,7 +144,7 @@ def _sum_spread(ct, *, size, window, stride, padding, dilation):
     return _inside(out, size, padding)
 
 
-sum_pool_p = linear(
+sum_pool_p: Any = linear(
     "sum_of_windows",
     _sum_forward,
     lambda ct, x, **params: bind(
@@ -154,7 +154,7 @@ sum_pool_p = linear(
     samples=_max_samples,
     doc="The sum of windows over the last axes.",
 )
-sum_spread_p = linear(
+sum_spread_p: Any = linear(
     "sum_of_windows_spread",
     _sum_spread,
     lambda ct, x, *, size, **params: bind(sum_pool_p, ct, **params),

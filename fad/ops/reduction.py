@@ -125,7 +125,7 @@ def sample_reduce(s):
 
 # --- sum -----------------------------------------------------------------------------------------------------------
 
-sum_p = linear(
+sum_p: Any = linear(
     "sum_over",
     lambda x, *, axis, keepdims: (
         np.add.reduce(x, axis=axis, keepdims=keepdims)  # quicker than np.sum, but GPU arrays do not answer it
@@ -178,7 +178,7 @@ def _others(x, axis):
     return (before * after).reshape(moved.shape).transpose(tuple(np.argsort(order).tolist()))
 
 
-prod_p = reduction(
+prod_p: Any = reduction(
     "product_over",
     lambda x, *, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
@@ -256,10 +256,10 @@ def _leaving_out(reduce, worst, x, axis, keepdims):
     return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, y)
 
 
-max_p = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.")
-min_p = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.")
-fmax_p = _extreme_op("fmax_over", _fmax, "The maximum over axes of what is not NaN.")
-fmin_p = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is not NaN.")
+max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.")
+min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.")
+fmax_p: Any = _extreme_op("fmax_over", _fmax, "The maximum over axes of what is not NaN.")
+fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is not NaN.")
 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
@@ -361,7 +361,7 @@ def _softmax(y, x, axis, keepdims):
     return np.where(infinite, share, weight)
 
 
-logsumexp_p = reduction(
+logsumexp_p: Any = reduction(
     "logsumexp_over",
     _logsumexp,
     lambda t, y, x, axis, keepdims: np.sum(t * _softmax(y, x, axis, keepdims), axis=axis, keepdims=keepdims),
@@ -438,23 +438,23 @@ def _sample_position(s):
     return [call(s.real(3, 4), axis=1, keepdims=False), call(s.real(3, 4), axis=0, keepdims=True)]
 
 
-argmax_p = _flat_reduction(
+argmax_p: Any = _flat_reduction(
     "position_of_max", lambda x, *, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), _sample_position,
     "The index of the maximum along an axis.",
 )
-argmin_p = _flat_reduction(
+argmin_p: Any = _flat_reduction(
     "position_of_min", lambda x, *, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), _sample_position,
     "The index of the minimum along an axis.",
 )
-all_p = _flat_reduction(
+all_p: Any = _flat_reduction(
     "all_over", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims), sample_primitive,
     "Whether all elements over axes are not zero.",
 )
-any_p = _flat_reduction(
+any_p: Any = _flat_reduction(
     "any_over", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims), sample_primitive,
     "Whether any element over axes is not zero.",
 )
-count_p = _flat_reduction(
+count_p: Any = _flat_reduction(
     "count_over", lambda x, *, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims), sample_primitive,
     "How many elements over axes are not zero.",
 )

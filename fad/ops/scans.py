@@ -109,7 +109,7 @@ def _recur_batch(size, batched, xs, params):
     return bind(recur_p, *wide, **shift_axes(params))
 
 
-recur_p = register(
+recur_p: Any = register(
     Primitive(
         "linear_recurrence",
         _recur,
@@ -155,7 +155,7 @@ def _accumulated(ufunc, x, axis):
 
 
 _LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
-accumulate_p = register(
+accumulate_p: Any = register(
     Primitive(
         "accumulation",
         lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
@@ -172,7 +172,7 @@ accumulate_p = register(
 )
 accumulate_p.batch = shifted(accumulate_p)
 
-accumulate_flat_p = register(
+accumulate_flat_p: Any = register(
     Primitive(
         "flat_accumulation",
         lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
@@ -184,7 +184,7 @@ accumulate_flat_p = register(
 )
 accumulate_flat_p.batch = shifted(accumulate_flat_p)
 
-reduce_flat_p = register(
+reduce_flat_p: Any = register(
     Primitive(
         "flat_reduction",
         lambda x, *, ufunc, axis: (
@@ -200,7 +200,7 @@ reduce_flat_p = register(
 )
 reduce_flat_p.batch = shifted(reduce_flat_p)
 
-cumsum_p = linear(
+cumsum_p: Any = linear(
     "cumsum_along",
     lambda x, *, axis: np.cumsum(x, axis=axis),
     lambda ct, x, *, axis: reversed_along(bind(cumsum_p, reversed_along(ct, axis), axis=axis), axis),

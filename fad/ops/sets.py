@@ -139,7 +139,7 @@ def _isin_batch(size, batched, xs, params):
     return np.stack(rows)
 
 
-isin_p = flat(
+isin_p: Any = flat(
     "is_among",
     lambda x, among, *, invert: np.isin(x, among, invert=invert),
     batch=_isin_batch,

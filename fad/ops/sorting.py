@@ -26,7 +26,7 @@ def _flat_along(name: str, forward: Any, samples: Any, doc: str = "") -> Primiti
     return prim
 
 
-argsort_p = _flat_along(
+argsort_p: Any = _flat_along(
     "order_along",
     lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind),
     lambda s: [call(s.real(3, 4), axis=1, kind=None), call(s.real(5), axis=0, kind="stable")],
@@ -39,7 +39,7 @@ def _partly(x, *, axis, kth):
     return np.argpartition(x, kth, axis=axis) if type(x) is np.ndarray else np.argsort(x, axis=axis)
 
 
-argpartition_p = _flat_along(
+argpartition_p: Any = _flat_along(
     "partial_order_along",
     _partly,
     lambda s: [call(s.real(3, 5), axis=1, kth=2)],
@@ -183,7 +183,7 @@ def _lexsort(*keys, axis):
     return order
 
 
-lexsort_p = flat(
+lexsort_p: Any = flat(
     "lexical_order",
     _lexsort,
     batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),

@@ -119,7 +119,7 @@ def _deviation(x, axis, ddof):
     return (np.conjugate(d) if d.dtype.kind == "c" else d) * (2.0 / n)
 
 
-variance_p = reduction(
+variance_p: Any = reduction(
     "variance_over",
     lambda x, *, axis, keepdims, ddof: np.var(x, axis=axis, keepdims=keepdims, ddof=ddof),
     lambda t, y, x, axis, keepdims, ddof: cast(

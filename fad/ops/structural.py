@@ -39,7 +39,7 @@ def inverse(axes: tuple) -> tuple:
 
 # --- reshape -----------------------------------------------------------------------------------------------------
 
-reshape_p = linear(
+reshape_p: Any = linear(
     "reshape_to",
     lambda x, *, shape: np.reshape(x, shape),
     lambda ct, x, *, shape: ct.reshape(x.shape),
@@ -161,7 +161,7 @@ Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))
 
 # --- transpose ---------------------------------------------------------------------------------------------------
 
-transpose_p = linear(
+transpose_p: Any = linear(
     "permute",
     lambda x, *, axes: np.transpose(x, axes),
     lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
@@ -302,7 +302,7 @@ def _broadcast_batch(size, batched, xs, params):
     return bind(broadcast_p, x, shape=(size, *shape))
 
 
-broadcast_p = linear(
+broadcast_p: Any = linear(
     "broadcast",
     lambda x, *, shape: np.broadcast_to(x, shape),
     lambda ct, x, *, shape: fit(ct, x.shape, ct.dtype),
@@ -365,7 +365,7 @@ def _concatenate_batch(size, batched, xs, params):
     return bind(concatenate_p, *full, axis=params["axis"] + 1)
 
 
-concatenate_p = register(
+concatenate_p: Any = register(
     Primitive(
         "join",
         lambda *xs, axis: np.concatenate(xs, axis),
@@ -485,7 +485,7 @@ def _converted(x, *, dtype):
     return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
 
 
-astype_p = linear(
+astype_p: Any = linear(
     "convert",
     _converted,
     lambda ct, x, *, dtype: cast(ct, x.dtype),
@@ -501,7 +501,7 @@ def _python_number(x):
 
 
 # Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
-python_number_p = register(
+python_number_p: Any = register(
     Primitive(
         "python_number",
         _python_number,
@@ -524,7 +524,7 @@ def _tolist(x):
 
 
 Tracer.tolist = _tolist
-astype_flat_p = register(
+astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",
         _converted,

@@ -233,7 +233,7 @@ def _search_batch(size, batched, xs, params):
     return np.stack(rows) if rows else np.zeros_like(v, shape=(0, *v.shape[batched[1] :]), dtype=np.intp)
 
 
-searchsorted_p = flat(
+searchsorted_p: Any = flat(
     "search_sorted",
     lambda a, v, *, side: np.searchsorted(a, v, side),
     batch=_search_batch,

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-Schedule = Callable[[int], float]
+Schedule = Callable[[float], float]
 
 
 class _Named:
@@ -20,7 +20,7 @@ class _Named:
         self._rate = rate
         self._text = text
 
-    def __call__(self, step: int) -> float:
+    def __call__(self, step: float) -> float:
         return self._rate(step)
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
         raise ValueError("n schedules need n - 1 boundaries in increasing order")
     starts = [0, *boundaries]
 
-    def at(step: int) -> float:
+    def at(step: float) -> float:
         i = bisect.bisect_right(boundaries, step)
         return schedules[i](step - starts[i])
 
@@ -246,7 +246,7 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     top = max(warm * steps - 1.0, 0.0)  # the step with the highest rate, which may lie between two
     low, lowest = peak / start, peak / start / end
 
-    def at(step: int) -> float:
+    def at(step: float) -> float:
         if step <= top:
             return cosine(low, top, peak)(step) if top else peak
         return cosine(peak, steps - 1.0 - top, lowest)(step - top)

@@ -94,7 +94,7 @@ def _dominant(s, rows, n, diagonal):
     return ab
 
 
-banded_p = register(
+banded_p: Any = register(
     Primitive(
         "scipy.banded_solve",
         _forward,

@@ -149,7 +149,7 @@ def _trig_transpose(ct, x, *, kind, type, axis):
     return _weigh(bind(_trig_p, before, kind=kind, type=other, axis=axis), axis, _ends(kind, type, n), 0.5)
 
 
-_trig_p = linear(
+_trig_p: Any = linear(
     "scipy.trigonometric_transform",
     _plain,
     _trig_transpose,

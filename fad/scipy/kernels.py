@@ -104,7 +104,7 @@ def _jvp(tangents, y, xs, params):
     return cast(parts[0] if len(parts) == 1 else parts[0] + parts[1], y.dtype)
 
 
-convolve_p = register(
+convolve_p: Any = register(
     Primitive(
         "scipy.convolution",
         _forward,

@@ -83,7 +83,7 @@ def _solve(x, *, axis, order, boundary, transposed):
     return np.moveaxis(y.astype(x.dtype).reshape(shape), 0, axis)
 
 
-_coefficients_p = linear(
+_coefficients_p: Any = linear(
     "scipy.spline_coefficients",
     _solve,
     lambda ct, x, *, transposed, **params: bind(_coefficients_p, ct, transposed=not transposed, **params),

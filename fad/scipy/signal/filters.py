@@ -85,7 +85,7 @@ def _batch(size, batched, xs, params):
     return bind(filter_p, *wide)
 
 
-filter_p = register(
+filter_p: Any = register(
     Primitive(
         "scipy.linear_filter",
         _forward,

@@ -98,7 +98,7 @@ def _samples(s):
     ]
 
 
-sparse_matmul_p = register(
+sparse_matmul_p: Any = register(
     Primitive(
         "scipy.sparse.product",
         _forward,

@@ -114,7 +114,7 @@ def _samples(s):
     return found
 
 
-sparse_solve_p = register(
+sparse_solve_p: Any = register(
     Primitive(
         "scipy.sparse.solution",
         _forward,
