@@ -399,7 +399,7 @@ def rot90(m, k=1, axes=(0, 1)):
     return np.swapaxes(flip(m, j), i, j) if k == 1 else flip(np.swapaxes(m, i, j), j)
 
 
-roll_p = linear(
+roll_p: Any = linear(
     "roll_round",
     lambda x, *, shift, axis: np.roll(x, shift, axis),
     lambda ct, x, *, shift, axis: bind(roll_p, ct, shift=tuple(-n for n in shift), axis=axis),
@@ -408,6 +408,7 @@ roll_p = linear(
     ),
     samples=lambda s: [call(s.real(3, 4), shift=(1, -2), axis=(0, 1))],
     moves=True,
+    doc="The array with its elements moved round along axes.",
 )
 
 

@@ -191,7 +191,7 @@ def _getitem_samples(s):
     ]
 
 
-getitem_p = register(
+getitem_p: Any = register(
     Primitive(
         "getitem",
         _forward,
@@ -205,6 +205,7 @@ getitem_p = register(
             lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
             lambda x, y, template: bind(set_p, x, y, template=template),
         ),
+        doc="The elements at an index: slices and integers in the template, arrays of integers as operands.",
     )
 )
 
@@ -271,7 +272,7 @@ def _lanes_behind(values, index, ndim):
     return np.moveaxis(values, 0, rank) if separated else values
 
 
-scatter_p = register(
+scatter_p: Any = register(
     Primitive(
         "scatter",
         _scatter_forward,
@@ -284,6 +285,7 @@ scatter_p = register(
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
             call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),
         ],
+        doc="Zeros of a shape with values at indices, added where they meet.",
     )
 )
 
@@ -387,16 +389,18 @@ def _update_samples(s):
     ]
 
 
-add_p = register(
+add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values added at an index.",
     )
 )  # fmt: skip
-set_p = register(
+set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values put at an index.",
     )
 )  # fmt: skip
 for _prim in (add_p, set_p):

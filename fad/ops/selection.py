@@ -59,6 +59,7 @@ where_p = register(
         lower="select({0}, {1}, {2})",
         # of arrays: of one truth value of Python `where` makes one where a device asks for it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],
+        doc="The elements of x where the condition holds, and of y elsewhere.",
     )
 )
 
@@ -156,6 +157,7 @@ round_p = flat(
     lambda x, *, decimals: np.round(x, decimals),
     batch=lambda size, batched, xs, params: bind(round_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), decimals=1)],
+    doc="Each element rounded to so many decimals.",
 )
 
 
@@ -248,6 +250,7 @@ exponent_p = flat(
     batch=lambda size, batched, xs, params: bind(exponent_p, *xs),
     samples=lambda s: [call(s.positive(3, 4))],
     complex=False,
+    doc="The exponent of each element: x = mantissa * 2**exponent.",
 )
 
 

@@ -30,6 +30,7 @@ from fad.core.memory import noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
+from fad.core.transformed import transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
@@ -479,6 +480,7 @@ def make_graph(fun: Callable) -> Callable:
     }
     """
 
+    @transformed("make_graph", fun)
     def recorded(*args: Any, **kwargs: Any) -> Graph:
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         program = effects.with_changes(fun) if state else fun

@@ -19,7 +19,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
 from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.core.transformed import Wrapping
+from fad.core.transformed import Wrapping, name_of
 from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
@@ -221,8 +221,11 @@ class CustomFunction(Wrapping):
     Either may carry every rule: ``defjvp``, ``defjvps``, ``defvjp``, ``defvmap``.
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
+    def __init__(
+        self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = (), made_by: str = "custom_jvp"
+    ):
         self.adopt(fun)
+        self._made_by = made_by
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -231,6 +234,9 @@ class CustomFunction(Wrapping):
         self._fwd: Callable | None = None
         self._bwd: Callable | None = None
         self._vmap: Callable | None = None
+
+    def __repr__(self) -> str:
+        return f"<fad.{self._made_by} of {name_of(self.fun)}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -449,7 +455,7 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(f)(3.0)
     np.float64(10.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_jvp")
 
 
 def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
@@ -482,4 +488,4 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(lambda x: 5.0 * clip_gradient(x))(2.0)
     np.float64(1.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_vjp")

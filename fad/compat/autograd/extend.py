@@ -38,6 +38,8 @@ class primitive:
     np.float64(12.0)
     """
 
+    __name__: str
+
     def __init__(self, fun: Callable):
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -56,7 +58,7 @@ class primitive:
 
     # The names of before 2017, which autograd still takes: each call gives the rule of one argument.
 
-    def defgrad(self, gradmaker: Callable, argnum: int = 0) -> None:
+    def defgrad(self, gradmaker: Callable | None, argnum: int = 0) -> None:
         """Give the reverse rule of one argument: ``gradmaker(ans, *args) -> (g -> cotangent)``."""
         self.makers = {**self.makers, argnum: gradmaker}
         defvjp(self, *self.makers.values(), argnums=tuple(self.makers))

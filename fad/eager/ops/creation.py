@@ -17,6 +17,7 @@ _default = [float32]
 
 
 def get_default_dtype() -> np.dtype:
+    """Return the dtype of new tensors of real numbers: float32 unless another was set."""
     return _default[0]
 
 

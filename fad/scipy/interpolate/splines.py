@@ -229,6 +229,10 @@ def make_interp_spline(
     bc_type : str or pair, optional
         "not-a-knot", "natural", "clamped", or for each end None, one of these, or ``[(order, value), ...]``.
         Periodic splines are offered by `CubicSpline` only.
+    axis : int
+        The axis of `y` along `x`.
+    check_finite : bool
+        Whether NaN and infinities are looked for.
 
     Returns
     -------

@@ -240,7 +240,7 @@ def _carlson_samples(s):
     ]
 
 
-carlson_p = register(
+carlson_p: Any = register(
     Primitive(
         "special.carlson",
         in_chunks(_carlson_forward, len(_T)),
