@@ -29,7 +29,7 @@ class RankNumber(int):
     """The number of a rank: an int of which it is known that it differs from rank to rank."""
 
 
-_METHOD = {
+METHODS = {
     name: f"_{name}"
     for name in (
         "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
@@ -82,8 +82,8 @@ class Communicator:
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
         if type(x) is np.ndarray and x.flags.c_contiguous:
-            return getattr(self, _METHOD[name])(x, **params)
-        return self._found(getattr(self, _METHOD[name])(_contiguous(x), **params), x)
+            return getattr(self, METHODS[name])(x, **params)
+        return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
     def start(self, name: str, x: Any, **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
@@ -93,7 +93,7 @@ class Communicator:
             self.sequence.compare(name, x, params)
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
-            return Done(self._found(getattr(self, f"_{name}")(_contiguous(x), **params), x))
+            return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(x, order="C"), **params)
 
     @staticmethod
@@ -123,7 +123,7 @@ class Communicator:
             self.sequence.close()
 
 
-def _contiguous(x: Any) -> Any:
+def contiguous(x: Any) -> Any:
     return np.ascontiguousarray(x).reshape(np.shape(x)) if isinstance(x, (np.ndarray, np.generic)) else x
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from fad.distributed.communicator import Communicator, reduced
+from fad.distributed.communicator import METHODS, Communicator, contiguous, reduced
 from fad.introspect.frames import is_machinery
 
 ENDED = 75
@@ -64,7 +64,14 @@ class MPIRank(Communicator):
 
     def run(self, name: str, x: Any, **params: Any) -> Any:
         self.since = time.monotonic()
-        y = Communicator.run(self, name, x, **params)
+        self.calls += 1
+        self.nbytes += x.nbytes
+        if self.sequence is not None:
+            self.sequence.compare(name, x, params)
+        if type(x) is np.ndarray and x.flags.c_contiguous:
+            y = getattr(self, METHODS[name])(x, **params)
+        else:
+            y = self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
         self.since = 0.0
         return y
 

@@ -42,6 +42,8 @@ GIVES_SAME: set[Primitive] = set()  # and those whose result is
 
 
 def _refuse(name: str) -> Callable:
+    name = "all_reduce" if name.startswith("all_reduce") else name
+
     def refuse(*args: Any, comm: Any, **params: Any) -> Any:
         raise RankTypeError(
             f"{name} was called on a value that fad.grad, vjp, jvp or another derivative traces, and it is not known "
@@ -99,9 +101,9 @@ def pair(
     takes_same: bool = False, gives_same: bool = False,
 ) -> Primitive:  # fmt: skip
     """Make both forms of an operation with an effect; return the one without types."""
-    name = f"distributed.{name}"
+    full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
     typed = Primitive(
-        name, forward, jvp=lambda ts, y, xs, params: jvp(ts[0], y, *xs, **params),
+        full, forward, jvp=lambda ts, y, xs, params: jvp(ts[0], y, *xs, **params),
         vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": _zeros, "needs_trace": True},
     )  # fmt: skip
     typed.batch = _checked(batch, typed)
@@ -110,7 +112,7 @@ def pair(
     if gives_same:
         GIVES_SAME.add(typed)
     called = Primitive(
-        name, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
+        full, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
     )
     called.batch = _checked(batch, called)
     TYPED[called] = typed

@@ -256,6 +256,6 @@ def test_gradients_are_sent_while_the_backward_pass_runs_as_a_trace_shows():
         starts = [e[2] for e in events if e[0] == "distributed.start_all_reduce"]
         waits = [e[2] for e in events if e[0] == "distributed.wait_all_reduce"]
         backward = [e[2] for e in events if e[1] == "backward"]
-        assert len(starts) == len(waits) >= 4
+        assert len(starts) == len(waits) >= 3  # the last bucket is reduced at once
         assert sum(start < max(backward) for start in starts) >= 3
         assert min(waits) > max(starts)
