@@ -106,6 +106,9 @@ class Communicator:
         """Reduce in the order of the ranks, so that the result has the same bits in every run and on every rank."""
         return reduced(self._all_gather(x), op)
 
+    def _all_gather(self, x: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define all_gather")
+
     def exchange(self, value: Any) -> list:
         """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
         raise NotImplementedError(f"{type(self).__name__} does not define exchange")
