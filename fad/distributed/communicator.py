@@ -63,6 +63,7 @@ class Communicator:
         self.size = size
         self.timeout = timeout
         self.deterministic = deterministic
+        self.debug = False  # whether values that are said to be the same on all ranks are compared
         self.sequence: Any = None  # what compares the calls of the ranks, in the debug mode
         self.calls = 0  # collectives that this rank has run or begun
         self.nbytes = 0  # and how many bytes it gave to them

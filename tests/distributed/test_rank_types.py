@@ -252,3 +252,17 @@ def _broken(comm):
     if comm.rank == 1:
         raise ValueError("broken")
     comm.barrier()
+
+
+def test_the_debug_mode_finds_what_is_said_to_be_the_same_and_is_not():
+    def run(comm):
+        n = 3 if comm.rank else 2  # a Python number that differs: only the debug mode can tell
+        return D.grad(lambda w, x: comm.all_reduce(np.sum(w * x)) / n, comm)(1.0, np.ones(n))
+
+    def right(comm):
+        n = np.float64(3 if comm.rank else 2)
+        return D.grad(lambda w, x: comm.all_reduce(np.sum(w * x) / n), comm)(1.0, np.ones(int(n)))
+
+    with pytest.raises(D.RankTypeError, match=r"what differs: .* on rank 0, .* on rank 1"):
+        D.run_ranks(run, 2, timeout=20, debug=True)
+    assert D.run_ranks(right, 2, timeout=20, debug=True) == [2.0, 2.0]

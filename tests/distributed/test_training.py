@@ -229,6 +229,29 @@ def test_the_batches_of_all_ranks_make_up_those_of_one(key, tmp_path):
         data.batches(x, 7, rank=0, size=2)
 
 
+class Stored:
+    """An array in a file, which is read by slices and by indices that grow, as h5py's are."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype = x, x.shape, x.dtype
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, where):
+        assert type(where) is slice or np.all(np.diff(where) > 0)
+        return self.x[where]
+
+
+def test_batches_of_arrays_in_files_are_read_in_their_order():
+    x = np.arange(40.0).reshape(20, 2)
+    for key in (None, 5):
+        found = list(data.batches((Stored(x), x), 8, key=key, rank=1, size=2))
+        assert len(found) == 3
+        for a, b in found:
+            assert np.array_equal(a, b)
+
+
 def test_check_says_which_argument_is_wrong():
     def run(comm):
         w, x = np.array([0.5, 2.0]), np.arange(8.0).reshape(4, 2)
