@@ -34,6 +34,10 @@ _CHOICES = ("sqrt", "binomial", "none")
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one of them is run.
 
+    Returns
+    -------
+    the result of the branch
+
     Parameters
     ----------
     pred : bool, or an array of one element
@@ -60,6 +64,21 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
 
     Raises ValueError without branches.
 
+    Parameters
+    ----------
+    index : int or integer array of shape ()
+        Which branch runs; it is brought into 0 ... len(branches) - 1.
+    branches : sequence of callables
+        Of the operands, with results of one structure.
+    *operands
+        What the branch is called with.
+
+    Returns
+    -------
+    the result of the branch
+
+    Examples
+    --------
     >>> switch(7, [lambda x: x, lambda x: 2 * x], 3.0)
     6.0
     """
@@ -154,6 +173,11 @@ def _checked(new: Any, old: Any, what: str) -> Any:
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint: str = "sqrt") -> Any:
     """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
+
+    Returns
+    -------
+    pytree
+        The state after the loop.
 
     Parameters
     ----------
@@ -337,6 +361,11 @@ def _stack(ys: list) -> Any:
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """Return ``f`` of each element along the leading axis, stacked: one after the other, or in batches.
 
+    Returns
+    -------
+    array or tree of arrays
+        The results, stacked along a leading axis.
+
     Parameters
     ----------
     f : callable
@@ -357,6 +386,11 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Return all partial combinations along an axis, in about 2 log n calls of `fn` on whole arrays.
+
+    Returns
+    -------
+    array or tree of arrays
+        Of the shape of `elems`.
 
     Parameters
     ----------

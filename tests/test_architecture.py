@@ -21,15 +21,15 @@ LAYERS = [
     ["viz."],
     ["backends."],
     [
-        "core", "core.spec", "core.conversions", "core.memory", "core.tracer", "core.buffers", "core.outside",
-        "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed", "core.overlay",
-        "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
+        "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.tracer", "core.buffers",
+        "core.outside", "core.options", "core.samples", "core.docstrings", "core.primitive", "core.transformed",
+        "core.overlay", "core.cotangent", "core.archetypes", "core.germ", "core.graph", "core.journal", "core.effects",
         "introspect.reachable",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
-        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.padding", "ops.diagonals", "ops.taking",
-        "ops.creation",
+        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
+        "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",
@@ -64,7 +64,8 @@ LAYERS = [
         "distributed.parts",
     ],
     [
-        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.", "testing.", "compat.",
+        "data", "nn.", "files", "distributed.checkpoints", "optim.", "keeping", "profiler", "debug", "eager.",
+        "testing.", "compat.",
         "distributed", "demo",
     ],
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.weak import number
 from fad.errors import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
@@ -135,7 +136,7 @@ to_number_p = Primitive(
 def example(x: Any) -> Any:
     """Return a plain value of the shape, dtype and kind of a value from outside: of one lane, if it is batched."""
     if type(x) is not Tracer:
-        return x
+        return number(x)
     trace = x.trace
     trace.check_alive()
     if isinstance(trace, RecordTrace):

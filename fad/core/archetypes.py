@@ -16,6 +16,7 @@ import numpy as np
 from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
+from fad.core.weak import ENTRIES
 
 
 def one(*_: Any) -> float:
@@ -243,8 +244,12 @@ def install_operator(prim: Primitive, symbol: str) -> None:
     def backwards(y, x):
         return y.trace.right(prim, x, y)
 
+    def alone(x):
+        return x.trace.unary(prim, x)
+
+    ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
     if symbol in _UNARY:
-        setattr(Tracer, f"__{_UNARY[symbol]}__", lambda x: x.trace.unary(prim, x))
+        setattr(Tracer, f"__{_UNARY[symbol]}__", alone)
     elif symbol in _COMPARE:
         setattr(Tracer, f"__{_COMPARE[symbol]}__", forwards)
     else:

@@ -142,6 +142,8 @@ class PlainTrace(Trace):
     def strong(self, x: Tracer) -> Any:
         return x.value.copy()
 
+    primal = strong
+
     def outcome(self, x: Tracer) -> np.ndarray:
         return x.value.copy()
 

@@ -64,6 +64,42 @@ def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
     function.__doc__ = own or None
 
 
+def complete(names: dict[str, Any], parameters: str, result: Callable[[str, Any], str]) -> None:
+    """Add sections on parameters and results to public functions and classes that lack them.
+
+    `parameters` describes each once: lines ``name, other : type`` with indented text below; ``function.name`` or
+    ``Class.name`` goes before ``name``. `result` returns the text of the section on results, or ''.
+    """
+    known = _entries(parameters)
+    for name, thing in names.items():
+        if not callable(thing) or isinstance(vars(type(thing)).get("__doc__"), PageOfInstance):
+            continue
+        own = inspect.cleandoc(vars(thing).get("__doc__") or "" if isinstance(thing, type) else thing.__doc__ or "")
+        missing = [title for title in ("Parameters", "Returns") if f"\n{title}\n---" not in own]
+        owners = [c.__name__ for c in thing.__mro__] if isinstance(thing, type) else [thing.__name__]
+        lines = [_entry(known, owners, p) for p in inspect.signature(thing).parameters.values()]
+        texts = {"Parameters": "\n".join(filter(None, lines)), "Returns": result(name, thing)}
+        thing.__doc__ = _joined(own, "\n\n".join(_section(title, texts[title]) for title in missing if texts[title]))
+
+
+def _entries(parameters: str) -> dict[str, tuple[str, str]]:
+    """Return ``{name: (type, text)}``."""
+    found = {}
+    for head, text in re.findall(r"^(\S.*)\n((?: {4}.*\n)+)", parameters, flags=re.MULTILINE):
+        names, _, kind = head.partition(" : ")
+        found.update({name.strip(): (kind, text.rstrip()) for name in names.split(",")})
+    return found
+
+
+def _entry(known: dict[str, tuple[str, str]], owners: list[str], parameter: inspect.Parameter) -> str:
+    name = parameter.name
+    key = next((k for k in (*(f"{owner}.{name}" for owner in owners), name) if k in known), None)
+    if key is None:
+        return ""
+    kind, text = known[key]
+    return f"{name} : {kind}\n{text}" if kind else f"{name}\n{text}"
+
+
 def _joined(own: str, sections: str) -> str:
     """Put sections behind the words of a docstring and before its examples."""
     if not own or not sections:

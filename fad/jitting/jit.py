@@ -30,6 +30,7 @@ from fad.core.graph import GuardFailed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
+from fad.core.weak import number
 from fad.errors import PathLimitWarning
 from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
@@ -168,7 +169,7 @@ class Jitted(Wrapping):
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
         trace: Any = youngest(leaves)
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
-        values = [trace.lower(x) for x in leaves]
+        values = [number(trace.lower(x)) for x in leaves]
         rule = RULES.get(type(trace))
         if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)

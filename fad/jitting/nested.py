@@ -14,7 +14,7 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.transforms.check import finished, kind_of, zeros_like
+from fad.transforms.check import as_primal, finished, kind_of, zeros_like
 from fad.transforms.jet import JetTrace, expanded
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
@@ -102,7 +102,7 @@ def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine
     series = [[None if c is None else kind_of(c, v) for c in cs] for cs, v in zip(series, some, strict=True)]
 
     def push(values, series):
-        some = _chosen(values, mine)
+        some = [as_primal(x) for x in _chosen(values, mine)]
         ys, known, structure, _ = expanded(_filled(flat, values, mine), some, series, tree.structure(some))
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 

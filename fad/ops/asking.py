@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, follow, layout, path_of, root_of
+from fad.core.memory import RUNS, bottom, follow, layout, path_of, root_of
 from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.weak import number
 
 
 def ndim(a: Any) -> int:
@@ -27,8 +28,8 @@ def size(a: Any, axis: Any = None) -> int:
 def example(x: Any) -> Any:
     """Return something plain that NumPy's type promotion treats as it would treat `x`."""
     if type(x) is Tracer:
-        number = x.trace.lower(x)
-        return number if type(number) in (bool, int, float, complex) else x.dtype
+        value = number(x.trace.lower(x) if type(x.value) is not Tracer else bottom(x))
+        return value if type(value) in (bool, int, float, complex) else x.dtype
     return [example(e) for e in x] if type(x) in (list, tuple) else x
 
 

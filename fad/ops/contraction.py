@@ -117,6 +117,12 @@ def _pair(x: Any, y: Any) -> tuple:
     return strong(as_array(x)), strong(as_array(y))
 
 
+def _scaled(a: Any, b: Any) -> Any:
+    """Return a product of which one factor is a number: BLAS adds it to zeros, so an array has no negative ones."""
+    y = a * b
+    return y + 0.0 if y.ndim and y.dtype.char in "fdFD" else y
+
+
 def _dot_samples(s):
     return [
         call(s.real(3, 4), s.real(4, 2)),
@@ -139,7 +145,7 @@ def dot(a, b, out=None):
     refuse_out(out)
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return a * b
+        return _scaled(a, b)
     if a.ndim <= 2 and b.ndim <= 2:
         return matmul(a, b)
     return np.tensordot(a, b, (-1, -2 if b.ndim > 1 else -1))
@@ -169,7 +175,7 @@ def inner(a, b, /):
     array([3., 4.])
     """
     a, b = _pair(a, b)
-    return a * b if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
+    return _scaled(a, b) if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
 
 
 @public(np.outer, np.linalg.outer, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(), s.real(2))])

@@ -14,6 +14,7 @@ from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
+from fad.ops.asking import result_type
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -117,7 +118,7 @@ def _array_samples(s):
 
 
 def _as(object, dtype):
-    x = as_array(object)
+    x = strong(as_array(object))
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
@@ -304,7 +305,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
     start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
-    kind = np.result_type(start, stop, float(num))
+    kind = result_type(start, stop, float(num))
     delta = stop - start
     div = num - 1 if endpoint else num
     y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))

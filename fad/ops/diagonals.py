@@ -8,8 +8,7 @@ from fad.backends import like, made_like
 from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.indexing import scatter_p
+from fad.ops.indexing import At
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -38,6 +37,20 @@ def tril(m, k=0):
 def triu(m, k=0):
     """Return the upper triangle: what lies below the k-th diagonal becomes zero.
 
+    Parameters
+    ----------
+    m : array (..., M, N)
+        Of any dtype.
+    k : int
+        Diagonal below which elements become zero; 0 is the main one.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of `m`.
+
+    Examples
+    --------
     >>> fad.numpy.triu(np.ones((2, 2)))
     array([[1., 1.],
            [0., 1.]])
@@ -97,7 +110,7 @@ def diag(v, k=0):
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     n = v.shape[0] + abs(k)
-    return bind(scatter_p, v, shape=(n, n), dtype=v.dtype, indices=(_line(n, n, k),))
+    return At(np.zeros_like(v, shape=(n, n)))[_line(n, n, k)].set(v)
 
 
 @public(np.diagflat, samples=lambda s: [call(s.real(2, 2)), call(s.real(), 1)])
@@ -144,6 +157,12 @@ def _check_matrix(arr):
 def tril_indices_from(arr, k=0):
     """Return the indices of the lower triangle of a matrix, as plain arrays.
 
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
     >>> fad.numpy.tril_indices_from(np.eye(2))
     (array([0, 1, 1]), array([0, 0, 1]))
     """
@@ -166,6 +185,12 @@ def triu_indices_from(arr, k=0):
 def diag_indices_from(arr):
     """Return the indices of the main diagonal of an array of equal axes, as plain arrays.
 
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
     >>> fad.numpy.diag_indices_from(np.eye(2))
     (array([0, 1]), array([0, 1]))
     """

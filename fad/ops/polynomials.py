@@ -101,6 +101,12 @@ def polyder(p, m=1):
 def polyint(p, m=1, k=None):
     """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration.
 
+    Returns
+    -------
+    array
+
+    Examples
+    --------
     >>> fad.numpy.polyint(np.array([2.0, 3.0]))
     array([1., 3., 0.])
     """

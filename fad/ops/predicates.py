@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import FUNCTIONS, Tracer, outcome
+from fad.core.tracer import FUNCTIONS, Tracer, outcome, strong
 from fad.ops.structural import as_array
 
 
@@ -80,7 +80,7 @@ def real_if_close(a, tol=100):
     """
     a = as_array(a)
     if a.dtype.kind != "c":
-        return a
+        return strong(a)
     tol = np.finfo(a.dtype).eps.item() * tol if tol > 1 else tol
     return a.real if outcome(np.all(np.abs(a.imag) < tol)) else a
 

@@ -305,6 +305,7 @@ def _middle(a, axis, out, keepdims, skip_nan):
     else:
         y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
         y = _poisoned(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
+    y = y + 0.0  # NumPy takes the mean, a sum, in which a zero is positive
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
     return y.reshape(shape) if keepdims else as_scalar(y)
 

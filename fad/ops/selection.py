@@ -102,9 +102,11 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
         refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
-    if low is not None:
-        a = np.maximum(low, a)  # of two zeros the second, as NumPy's clip keeps the array's
-    return a if high is None else np.minimum(high, a)
+    # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
+    if low is not None and high is not None and np.size(low) == np.size(high) == 1:
+        return np.minimum(high, np.maximum(low, a))
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
 
 
 @public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),

@@ -18,6 +18,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
+from fad.core.weak import weaken
 from fad.errors import ComplexGradientError, MissingRuleError
 
 
@@ -488,6 +489,35 @@ astype_p = linear(
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
     moves=True,
 )
+
+def _python_number(x):
+    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    return x if x.ndim else weaken(x[()])
+
+
+# Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
+python_number_p = register(
+    Primitive(
+        "python_number",
+        _python_number,
+        jvp=lambda tangents, y, xs, params: cast(tangents[0], y.dtype),
+        vjp=(lambda ct, y, x: cast(ct, x.dtype),),
+        batch=lambda size, batched, xs, params: bind(python_number_p, *xs),
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(s.real())],
+    )
+)
+
+
+def _tolist(x):
+    """Return nested lists of traced numbers: nothing is lost."""
+    if x.shape:
+        return [_tolist(row) for row in x]
+    return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
+
+
+Tracer.tolist = _tolist
 astype_flat_p = register(
     Primitive(
         "convert_to_integer",

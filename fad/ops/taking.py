@@ -27,6 +27,18 @@ def at(x: Any) -> At:
 
     Traced arrays have it as ``x.at``; this function serves plain arrays too, into which a traced value is to be put.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype; it is not changed.
+
+    Returns
+    -------
+    object
+        ``at(x)[index].set(v)``, ``add``, ``multiply``, ``min`` and others return a changed copy of `x`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> at(np.zeros(3))[1].set(2.5)
     array([0. , 2.5, 0. ])
@@ -116,6 +128,24 @@ def put_along_axis(arr, indices, values, axis):
 
     ``numpy.put_along_axis`` changes its array in place; this function returns the changed array.
 
+    Parameters
+    ----------
+    arr : array
+        Is not changed.
+    indices : array of int
+        Of the rank of `arr`; places along `axis`.
+    values : array_like
+        What is put there; broadcast to `indices`.
+    axis : int or None
+        Along which; None takes the flattened array.
+
+    Returns
+    -------
+    array
+        A changed copy of `arr`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> put_along_axis(np.zeros((2, 2)), np.array([[1], [0]]), 5.0, axis=1)
     array([[0., 5.],

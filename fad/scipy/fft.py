@@ -92,13 +92,21 @@ rfftn, rfft2 = _many("rfftn", None, complex=False), _many("rfft2", (-2, -1), com
 
 @door("fftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def fftshift(x, axes=None):
-    """Move the frequency zero to the middle of axes."""
+    """Move the frequency zero to the middle of axes.
+
+    >>> fad.scipy.fft.fftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return np.fft.fftshift(x, axes)
 
 
 @door("ifftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def ifftshift(x, axes=None):
-    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift."""
+    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift.
+
+    >>> fad.scipy.fft.ifftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return np.fft.ifftshift(x, axes)
 
 

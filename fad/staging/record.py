@@ -30,8 +30,10 @@ from fad.core.memory import noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
+from fad.core.weak import from_operator, is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
+from fad.ops.structural import python_number_p
 from fad.staging.may_raise import Refused, may_refuse, refuses
 from fad.staging.outer_state import Entered, OuterState
 from fad.transforms.check import as_operand
@@ -120,6 +122,8 @@ class RecordTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
+        if prim is python_number_p:
+            return self._python_number(*args)
         weak = self.weak
         values, ins = [], []
         numbers = True
@@ -141,7 +145,11 @@ class RecordTrace(Trace):
             numbers = numbers and type(x) in _NUMBERS
             values.append(x)
             ins.append(self.constant(x))
-        if numbers and prim.name in _ARITHMETIC and not params and _is_operator():
+        if any(map(is_weak, values)) and prim.archetype in ("elementwise", "selection"):
+            promoted = self._promoted(args, values)
+            if promoted is not None:
+                return self.process(prim, promoted, params)
+        if numbers and prim.name in _ARITHMETIC and not params and from_operator():
             prim = _on_numbers(prim)
         try:
             y = self.compute(prim, values, params)
@@ -150,6 +158,21 @@ class RecordTrace(Trace):
                 raise
             y = self.refused(prim, values, params, error)
         return self._write(prim, ins, params, y)
+
+    def _promoted(self, args: tuple, values: list) -> tuple | None:
+        """Return operands with Python numbers that a transform differentiates in the dtype that the others give."""
+        others = [v.dtype for v in values if not is_weak(v) and type(v) not in _NUMBERS]
+        dtypes = [np.result_type(*others, number(v)) if others and is_weak(v) else None for v in values]
+        if all(d is None or d == v.dtype for d, v in zip(dtypes, values, strict=True)):
+            return None
+        return tuple([x if d is None else x.astype(d) for x, d in zip(args, dtypes, strict=True)])
+
+    def _python_number(self, x: Tracer) -> Tracer:
+        """Write down a scalar, which this trace knows to stand for a Python number."""
+        x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        y = self.process(to_scalar_p, (x,), {})
+        y.value = weaken(y.value)
+        return y
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
         return prim.forward(*values, **params)
@@ -204,7 +227,14 @@ class RecordTrace(Trace):
 
     def converted(self, x: Tracer) -> Tracer:
         self.check_alive()
-        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak else x
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak or is_weak(x.value) else x
+
+    def primal(self, x: Tracer) -> Tracer:
+        if x.info not in self.weak:
+            return super().primal(x)
+        y = self.converted(x)
+        y.value = weaken(y.value)
+        return y
 
     def lower(self, x: Any) -> Any:
         if type(x) is Tracer and x.trace is self:
@@ -236,20 +266,6 @@ _ARITHMETIC: dict[str, Callable] = {
     "conjugate_part": operator.methodcaller("conjugate"),
 }  # fmt: skip
 _number_prims: dict[str, Primitive] = {}
-_FUNCTION = Tracer.__array_ufunc__.__code__
-
-
-def _is_operator() -> bool:
-    """Tell whether Python's operator is running, and not NumPy's function, which makes NumPy's numbers of Python's."""
-    operators = {getattr(Tracer, name).__code__ for name in ("__add__", "__radd__", "__neg__")}
-    frame = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code is _FUNCTION:
-            return False
-        if frame.f_code in operators:
-            break
-        frame = frame.f_back
-    return True
 
 
 def _on_numbers(prim: Primitive) -> Primitive:
@@ -410,9 +426,9 @@ def _captured(trace: RecordTrace, outs: list, outer: OuterState) -> list[Entered
         known = outer.covering(x)
         if known is None or (changed and known.mode != "full"):
             found.append(Entered.of(first, how)._replace(array=x) if changed else Entered.of(x, how))
-    for number, c in constants.items():
+    for key, c in constants.items():
         if back and id(getattr(c, "base", None)) in back:
-            constants[number] = _same_view(c, back[id(c.base)])
+            constants[key] = _same_view(c, back[id(c.base)])
     return found
 
 

@@ -456,6 +456,15 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
 
     Parameters as in :func:`custom_jvp`.
 
+    Parameters
+    ----------
+    fun : callable
+        What is computed; it is run as it stands where nothing is differentiated.
+    nondiff_argnums : int or tuple of int
+        Positional arguments that are not differentiated, which the rule gets first.
+    nondiff_argnames : str or tuple of str
+        The same by name.
+
     Returns
     -------
     CustomFunction

@@ -14,6 +14,10 @@ from fad.core.spec import ShapeDtypeStruct, spec_of
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """Return the shapes and dtypes of a function's output, as a tree of ShapeDtypeStruct.
 
+    Returns
+    -------
+    tree of ShapeDtypeStruct
+
     Parameters
     ----------
     fun : callable

@@ -168,6 +168,15 @@ def value_and_grad(
 
     Parameters, errors and conventions are those of :func:`grad`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number, or with `has_aux` a pair ``(number, aux)``.
+    argnums, argnames
+        The arguments to differentiate, by place or by name.
+    has_aux, holomorphic, allow_int : bool
+        As of :func:`grad`.
+
     Returns
     -------
     callable
@@ -251,8 +260,8 @@ def _check_complex(values: list, what: str) -> None:
 
 def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
     """Differentiate the inexact leaves; integers and booleans get zeros of their own dtype."""
-    leaves = [as_value(x) for x in leaves]
-    inexact = [x.dtype.kind in "fc" for x in leaves]
+    inexact = [as_value(x).dtype.kind in "fc" for x in leaves]
+    leaves = [as_primal(x) if ok else x for x, ok in zip(leaves, inexact, strict=True)]
     chosen = [x for x, ok in zip(leaves, inexact, strict=True) if ok]
 
     def g(*values):
@@ -262,6 +271,6 @@ def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
     xs, xs_tree = tree.flatten(tuple(chosen))
     value, found = _evaluate(g, xs_tree, xs, has_aux, holomorphic, False)
     it = iter(found)
-    grads = [next(it) if ok else zeros_like(x) for x, ok in zip(leaves, inexact, strict=True)]
+    grads = [next(it) if ok else zeros_like(as_value(x)) for x, ok in zip(leaves, inexact, strict=True)]
     out = tree.unflatten(in_tree, grads)
     return value, (out[0] if single else out)

@@ -184,6 +184,24 @@ def jacrev(
 
     The better choice where the output is smaller than the input. Parameters and result as in :func:`jacfwd`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or trees; may return any shape.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+    has_aux, holomorphic : bool
+        As of :func:`jacfwd`.
+    chunk_size : int or "auto", keyword only
+        How many cotangents are pulled at once.
+    argnames : str or tuple of str, keyword only
+        Arguments to differentiate by name.
+
+    Returns
+    -------
+    callable
+        Returns arrays of shape ``out.shape + in.shape``; for a tree, a tree of trees.
+
     Examples
     --------
     >>> import numpy as np
@@ -255,6 +273,17 @@ def hessian(
 
     Parameters as in :func:`jacfwd`; `fun` may return any shape.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or trees; may return any shape.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+    has_aux, holomorphic : bool
+        As of :func:`jacfwd`.
+    chunk_size : int or "auto", keyword only
+        How many directions are pushed at once.
+
     Returns
     -------
     callable
@@ -315,6 +344,18 @@ def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
 
     Parameters and result as in :func:`hvp`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number.
+    primals, cotangents : tuple
+        Point and vector, one entry per argument.
+
+    Returns
+    -------
+    (value, product)
+        The product has the structure of ``primals[0]`` if there is one primal, else it is a tuple.
+
     Examples
     --------
     >>> import numpy as np
@@ -332,6 +373,18 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     """Return a function that computes the sum of each column of the Jacobian, in the shape of the argument.
 
     Where every output element depends on its own input element alone, that is the elementwise derivative.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays; each element of its result depends on its own element of the argument.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+
+    Returns
+    -------
+    callable
+        With the arguments of `fun`; returns the derivative in the shape of the argument.
 
     Examples
     --------

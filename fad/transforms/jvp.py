@@ -280,7 +280,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            values.append(settled(y.value, derivative=False))
+            values.append(trace.hand_out(settled(y.value, derivative=False)))
             found.append(_like(values[-1], settled(densify(y.info))))
         else:
             values.append(y)

@@ -141,7 +141,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
-    values = [settled(trace.lower(y), derivative=False) for y in ys]
+    values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
     records = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 

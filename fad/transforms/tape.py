@@ -101,9 +101,9 @@ class Recorder(Trace):
         if a.dtype is b.dtype and a.shape == b.shape:
             to_x = to_y = None
         else:
-            shape, dtype = z.shape, z.dtype
-            to_x = None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype)
-            to_y = None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype)
+            shape, same = z.shape, a.dtype is b.dtype  # beside another dtype a scalar's partial may widen the cotangent
+            to_x = None if same and a.shape == shape and a.dtype is z.dtype else (a.shape, a.dtype)
+            to_y = None if same and b.shape == shape and b.dtype is z.dtype else (b.shape, b.dtype)
         tape.append((
             BOTH, x.info, y.info, px, py,
             z if keep_z else None, a if keep_a else None, b if keep_b else None, to_x, to_y,

@@ -19,7 +19,7 @@ from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
 from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
-from fad.core.tracer import Tracer, tracer
+from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
@@ -144,7 +144,7 @@ class WritingVJPTrace(VJPTrace):
         return out
 
     def hand_out(self, x: Any) -> Any:
-        return x.copy() if type(x) is np.ndarray else x
+        return x.copy() if type(x) is np.ndarray else strong(x)
 
 
 # --- the backward sweep -----------------------------------------------------------------------------------------

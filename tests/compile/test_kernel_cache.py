@@ -367,6 +367,53 @@ def test_a_process_stays_near_the_limit_however_much_it_writes(folder):
     assert 16000 <= sum(p.stat().st_size for p in folder.glob("??/*")) + 1000 <= 18000
 
 
+@pytest.fixture
+def scans(monkeypatch):
+    """Count how often the folder is measured."""
+    found, measure = [], kernel_cache._entries
+    monkeypatch.setattr(kernel_cache, "_entries", lambda where: (found.append(where), measure(where))[1])
+    return found
+
+
+def test_a_process_that_writes_little_does_not_measure_the_folder(folder, scans, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "_draw", lambda: 0.99)
+    assert run(first)[0] + run(second)[0] > 0
+    assert len(scans) == 0
+
+
+def test_a_process_measures_the_folder_once_in_a_sixteenth_of_the_limit(folder, scans, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "_draw", lambda: 0.0)
+    with config.use(kernel_cache_bytes=160_000):
+        for n in range(100):
+            assert kernel_cache.write(f"{n:064x}", b"x" * 964)  # 1000 bytes in all
+            kernel_cache.trim()
+    assert len(scans) == 10
+
+
+def test_processes_that_write_little_stay_near_the_limit_together(folder, scans, monkeypatch):
+    draws = np.random.default_rng(0).random(400).tolist()
+    monkeypatch.setattr(kernel_cache, "_draw", draws.pop)
+    largest = 0
+    with config.use(kernel_cache_bytes=16_000):
+        for n in range(400):
+            kernel_cache._written.clear()  # as in another process
+            assert kernel_cache.write(f"{n:064x}", b"x" * 64)  # 100 bytes in all
+            kernel_cache.trim()
+            largest = max(largest, sum(p.stat().st_size for p in folder.glob("??/*")))
+    assert 20 <= len(scans) <= 60  # 40 sixteenths were written
+    assert 16_000 <= largest <= 20_000
+
+
+@POSIX
+def test_without_a_home_no_folder_is_made(tmp_path):
+    program = "import os; os.getuid = os.geteuid = lambda: 99999\n" + PROGRAM + "print(engine.kernel_cache.folder())"
+    env = {k: v for k, v in os.environ.items() if k not in ("HOME", "FAD_CACHE_DIR", "XDG_CACHE_HOME")}
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+    run = subprocess.run([sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert run.stdout.split()[2:] == ["None"], run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_with_a_limit_of_zero_nothing_is_kept(folder):
     run(first)
     with config.use(kernel_cache_bytes=0):
@@ -383,6 +430,7 @@ def test_what_is_no_entry_is_not_removed_but_what_killed_processes_left(folder):
         path.write_text("text")
     for path in (*kept[:3], left):
         os.utime(path, (0, 0))
+    kernel_cache._written[folder] = config.kernel_cache_bytes.get()
     kernel_cache.trim()
     assert kernel_cache.read(KEY) == b"code"
     assert not left.exists()

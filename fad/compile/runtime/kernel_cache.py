@@ -32,7 +32,7 @@ _FOLDER, _KEY = re.compile("[0-9a-f]{2}"), re.compile("[0-9a-f]{64}")
 _READING = os.O_RDONLY | sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
 
 _refused: dict[Path, str] = {}  # folders that are not used, and why
-_written: dict[Path, int] = {}  # bytes that this process has written since it last measured a folder
+_written: dict[Path, int] = {}  # bytes written since a folder was measured, at first with a random part of a share
 
 
 class _Untrusted(Exception):
@@ -45,7 +45,7 @@ def folder() -> Path | None:
     if chosen is not None:
         return Path(chosen) if chosen else None
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "fad"
+    return Path(base) / "fad" if os.path.isabs(base) else None  # there may be no home, and "~" is no folder
 
 
 def read(key: str) -> bytes | None:
@@ -68,8 +68,9 @@ def write(key: str, code: bytes) -> bool:
             _check_folders(where, key)
             data = _FORMAT + _digest(key, code) + code
             _put(where / key[:2] / key, data)
-            if where in _written:
-                _written[where] += len(data)
+            if where not in _written:
+                _written[where] = int(_draw() * _share())
+            _written[where] += len(data)
             return True
     return False
 
@@ -77,11 +78,12 @@ def write(key: str, code: bytes) -> bool:
 def trim() -> None:
     """Remove the oldest entries until the cache is below its limit, and what killed processes left.
 
-    A folder is measured when a process first comes here, and whenever it has written another sixteenth of the limit.
+    To measure a folder takes long, so that is done when a process has written a sixteenth of the limit, the first time
+    after a random part of it: of many processes that write little, one in a sixteenth of the limit measures.
     """
     with _used() as where:
         limit = config.kernel_cache_bytes.get()
-        if where is None or _written.get(where, limit) < limit / 16:
+        if where is None or where not in _written or _written[where] < _share():
             return
         _written[where] = 0
         entries = sorted(_entries(where))
@@ -94,11 +96,21 @@ def trim() -> None:
                 total -= size
 
 
+def _share() -> float:
+    """Return how many bytes may be written between two measurements."""
+    return config.kernel_cache_bytes.get() / 16
+
+
+def _draw() -> float:
+    """Return a random number between 0 and 1, which no generator of the program gives."""
+    return int.from_bytes(os.urandom(4), "little") / 2**32
+
+
 def described() -> str:
     """Say in a few words where compiled kernels are kept."""
     where = folder()
     if where is None:
-        return "memory only (FAD_CACHE_DIR is empty)"
+        return "memory only (FAD_CACHE_DIR is empty, or there is no home)"
     try:
         _check_folder(where)
     except _Untrusted as why:

@@ -230,7 +230,7 @@ spherical_kn = _spherical("spherical_kn", -1.0, -1.0)
 # --- derivatives of any order, as functions -------------------------------------------------------------------------
 
 
-def _nth(function, sign, outer):
+def _nth(function, sign, outer, name=None):
     """Return the n-th derivative as a function (v, z, n): a binomial sum of neighbouring orders (DLMF 10.6.7)."""
 
     def derivative(v, z, n=1):
@@ -240,7 +240,7 @@ def _nth(function, sign, outer):
         terms = [math.comb(n, k) * sign**k * function(v - n + 2.0 * k, z) for k in range(n + 1)]
         return (outer / 2.0) ** n * sum(terms[1:], terms[0])
 
-    derivative.__name__ = derivative.__qualname__ = f"{function.__name__}p"
+    derivative.__name__ = derivative.__qualname__ = name or f"{function.__name__}p"
     derivative.__doc__ = f"""Return the n-th derivative in z of scipy.special.{function.__name__}(v, z) (DLMF 10.6.7).
 
     Parameters
@@ -263,7 +263,7 @@ def _nth(function, sign, outer):
 
     Examples
     --------
-    >>> fad.scipy.special.{function.__name__}p(0, 1.0).round(6)
+    >>> fad.scipy.special.{derivative.__name__}(0, 1.0).round(6)
     {np.asarray(derivative(0, 1.0))[()].round(6)!r}
     """
     return derivative
@@ -273,8 +273,8 @@ jvp = _nth(sc.jv, -1.0, 1.0)
 yvp = _nth(sc.yv, -1.0, 1.0)
 ivp = _nth(sc.iv, 1.0, 1.0)
 kvp = _nth(sc.kv, 1.0, -1.0)
-h1vp = _nth(sc.hankel1, -1.0, 1.0)
-h2vp = _nth(sc.hankel2, -1.0, 1.0)
+h1vp = _nth(sc.hankel1, -1.0, 1.0, "h1vp")
+h2vp = _nth(sc.hankel2, -1.0, 1.0, "h2vp")
 
 # --- Kelvin: ber + i bei = J_0(x exp(3 pi i / 4)), ker + i kei = K_0(x exp(pi i / 4)) -------------------------------
 

@@ -106,6 +106,19 @@ polygamma_p = special(
 def polygamma(n, x):
     """Return the derivative of order n + 1 of log(gamma(x)); n are integers. Complex x are allowed, unlike in SciPy.
 
+    Parameters
+    ----------
+    n : int, or array of int
+        The order, at least 0; it has no derivative.
+    x : array_like, real or complex
+        The argument.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> fad.scipy.special.polygamma(1, 1.0).round(6)
     np.float64(1.644934)
     >>> fad.grad(lambda x: fad.scipy.special.polygamma(1, x))(1.0).round(6)
@@ -121,6 +134,19 @@ psi = digamma
 def multigammaln(a, d):
     """Return the logarithm of the multivariate gamma function of dimension `d` (an integer), elementwise in `a`.
 
+    Parameters
+    ----------
+    a : array_like, real
+        Greater than (d - 1) / 2.
+    d : int
+        The dimension; it has no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> fad.scipy.special.multigammaln(2.0, 1)
     np.float64(0.0)
     """
@@ -185,6 +211,21 @@ binom = special("binom", _binom_upper, _binom_lower, domain=((3.2, 6.0), (0.2, 2
 def comb(N, k, *, exact=False, repetition=False):
     """Return the number of combinations of N things taken k at a time, continued to real numbers; 0 where k > N.
 
+    Parameters
+    ----------
+    N : array_like, real
+        Number of things.
+    k : array_like, real
+        How many are taken.
+    exact, repetition : bool
+        As of scipy.special.comb; an exact count has no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> fad.scipy.special.comb(4, 2)
     array(6.)
     """
@@ -198,6 +239,21 @@ def comb(N, k, *, exact=False, repetition=False):
 def perm(N, k, exact=False):
     """Return the number of arrangements of k of N things, continued to real numbers; 0 where k > N.
 
+    Parameters
+    ----------
+    N : array_like, real
+        Number of things.
+    k : array_like, real
+        How many are taken.
+    exact : bool
+        Whether to compute with Python's integers, which have no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> fad.scipy.special.perm(4, 2)
     array(12.)
     """
@@ -209,6 +265,19 @@ def perm(N, k, exact=False):
 def factorial(n, exact=False):
     """Return n!, continued to real numbers as gamma(n + 1); 0 for negative n.
 
+    Parameters
+    ----------
+    n : array_like, real
+        With `exact` an int.
+    exact : bool
+        Whether to compute with Python's integers, which have no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> fad.scipy.special.factorial(4)
     array(24.)
     >>> fad.grad(fad.scipy.special.factorial)(4.0).round(4)
@@ -262,6 +331,19 @@ def zeta(x, q=None, out=None):
 
     The derivative in x is that of Euler and Maclaurin's formula (DLMF 25.11.43), accurate to rounding.
 
+    Parameters
+    ----------
+    x : array_like, real
+        Greater than 1 where `q` is given.
+    q : array_like, real
+        Start of the sum; by default 1, Riemann's function.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> import fad, fad.scipy.special
     >>> fad.grad(fad.scipy.special.zeta)(2.0).round(12)
     np.float64(-0.937548254316)
