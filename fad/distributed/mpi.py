@@ -42,8 +42,10 @@ class _Request:
     def wait(self) -> Any:
         comm = self.comm
         comm.since = time.monotonic()
-        MPI.Request.Waitall(self.requests)
-        comm.since = 0.0
+        try:
+            MPI.Request.Waitall(self.requests)
+        finally:
+            comm.since = 0.0
         return self.out
 
 
@@ -68,12 +70,12 @@ class MPIRank(Communicator):
         self.nbytes += x.nbytes
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
-        if type(x) is np.ndarray and x.flags.c_contiguous:
-            y = getattr(self, METHODS[name])(x, **params)
-        else:
-            y = self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
-        self.since = 0.0
-        return y
+        try:
+            if type(x) is np.ndarray and x.flags.c_contiguous:
+                return getattr(self, METHODS[name])(x, **params)
+            return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
+        finally:
+            self.since = 0.0
 
     def progress(self) -> None:
         self.mpi.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
