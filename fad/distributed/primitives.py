@@ -90,7 +90,7 @@ def collective(
 def _example(does: str, x: Any, comm: Any) -> Any:
     """Return something like a result, for the recording of a loop's body, whose values stand for others."""
     if does in ("all_gather", "gather"):
-        return np.repeat(np.asarray(x)[None], comm.size, axis=0)
+        return np.stack([x] * comm.size)
     if does in ("reduce_scatter", "scatter"):
         return x[0].copy()
     return np.zeros_like(x, shape=()) if does == "send" else x * 1
