@@ -88,6 +88,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/eager.py
 	.venv-bench/bin/python benchmarks/passes.py
 	.venv-bench/bin/python benchmarks/sparse.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-bench/bin/mpiexec -n 2 .venv-bench/bin/python benchmarks/distributed.py
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
