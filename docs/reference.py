@@ -34,6 +34,7 @@ NAMESPACES = {
         ("fad.optim.schedules", "learning rates that change"),
         ("fad.data", "batches"),
         ("fad.random", "random numbers as functions of a key"),
+        ("fad.distributed", "training, simulation and checkpoints over several processes"),
     ],
     "Seeing what happens": [
         ("fad.debug", "NaNs, printing from compiled programs"),

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from fad import random, tree
+from fad.backends import is_on_device
 from fad.errors import ShapeMismatchError
 
 __all__ = ["batches"]
@@ -30,11 +33,18 @@ class batches:
         With a key, the entries are shuffled: the first pass by ``fold_in(key, 0)``, the next by ``fold_in(key, 1)`` ...
     drop_last : bool
         Leave out a last batch that is not full.
+    rank, size : int, keyword only
+        This rank's part of each batch, of `size` equal ones: with the same key on all ranks they make up the batch of
+        one rank alone. A last batch that cannot be cut in equal parts loses up to ``size - 1`` entries.
+
+    The arrays may be larger than memory (``np.memmap``, or arrays of h5py and zarr): a batch is read when it comes.
 
     Raises
     ------
     ShapeMismatchError
         if the arrays differ in length.
+    ValueError
+        if a batch cannot be cut in equal parts for the ranks.
 
     Examples
     --------
@@ -45,13 +55,21 @@ class batches:
     [2] [4]
     """
 
-    def __init__(self, arrays: Any, batch_size: int, *, key: Any = None, drop_last: bool = False):
+    def __init__(
+        self, arrays: Any, batch_size: int, *, key: Any = None, drop_last: bool = False, rank: int = 0, size: int = 1
+    ):  # fmt: skip
         leaves, self._structure = tree.flatten(arrays)
         lengths = {len(x) for x in leaves}
         if len(lengths) != 1:
             raise ShapeMismatchError(f"batches needs arrays of one length, but they have {sorted(lengths)}")
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size!r}")
+        if not 0 <= rank < size:
+            raise ValueError(f"rank must be one of the {size} ranks, 0 to {size - 1}, not {rank}")
+        if batch_size % size:
+            raise ValueError(f"a batch of {batch_size} cannot be cut in equal parts for {size} ranks")
+        self.rank = int(rank)
+        self.ranks = int(size)
         self._leaves = leaves
         self.size = lengths.pop()
         self.batch_size = int(batch_size)
@@ -60,17 +78,32 @@ class batches:
         self.passes = 0
 
     def __len__(self) -> int:
-        return self.size // self.batch_size if self.drop_last else -(-self.size // self.batch_size)
+        rest = self.size % self.batch_size
+        return self.size // self.batch_size + (rest >= self.ranks and not self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
-        leaves = self._leaves
+        order = None
         if self.key is not None:
             order = random.permutation(random.fold_in(self.key, self.passes), self.size)
-            leaves = [x[order] for x in leaves]
         self.passes += 1
         for i in range(len(self)):
-            a = i * self.batch_size
-            yield tree.unflatten(self._structure, [x[a : a + self.batch_size] for x in leaves])
+            start = i * self.batch_size
+            each = min(self.batch_size, self.size - start) // self.ranks
+            a = start + self.rank * each
+            where = slice(a, a + each) if order is None else order[a : a + each]
+            yield tree.unflatten(self._structure, [_taken(x, where) for x in self._leaves])
+
+
+def _taken(x: Any, where: Any) -> Any:
+    """Return some entries of an array, which may lie in a file."""
+    if type(x) is np.ndarray or is_on_device(x):
+        return x[where]
+    if type(where) is slice or isinstance(x, np.ndarray):
+        return np.asarray(x[where])
+    order = np.argsort(where)  # files are read in their order
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return np.asarray(x[where[order]])[back]
 
 
 class progress:

@@ -15,6 +15,7 @@ import contextlib
 import functools
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,8 +27,8 @@ import numpy as np
 from fad.backends import behind
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.tracer import Tracer
-from fad.places import show_place, user_place
-from fad.transforms.watched import Note, Watcher, plain, watching
+from fad.introspect.frames import show_place, user_place
+from fad.transforms.tape_hooks import Note, Watcher, plain, watching
 
 __all__ = ["Averages", "Event", "Row", "profile", "record_function"]
 
@@ -348,8 +349,14 @@ def _timed_forwards() -> Iterator[None]:
                 _uninstall()
 
 
+def _collectives() -> list:
+    """Return the operations of `fad.distributed`, if it was imported."""
+    known = sys.modules.get("fad.distributed.primitives")
+    return [] if known is None else [*known.TYPED, *known.TYPED.values()]
+
+
 def _install() -> None:
-    for prim in REGISTRY.values():
+    for prim in (*REGISTRY.values(), *_collectives()):
         if isinstance(prim, Primitive):
             _originals.append((prim, prim.forward))
             prim.forward = _timed(prim.name, prim.forward)

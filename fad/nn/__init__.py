@@ -71,6 +71,7 @@ from fad.nn.normalisation import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from fad.nn.padding import (
     CircularPad1d,
@@ -89,6 +90,7 @@ from fad.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from fad.nn.parameters import document_layers
 from fad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from fad.nn.resizing import (
     ChannelShuffle,
@@ -201,6 +203,7 @@ __all__ = [
     "Softshrink",
     "Softsign",
     "StateDictError",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -221,3 +224,5 @@ __all__ = [
     "init",
     "seed",
 ]  # fmt: skip
+
+document_layers({name: globals()[name] for name in __all__ if name not in ("functional", "init", "seed")})

@@ -55,13 +55,9 @@ class BatchNorm(Module):
         return F.batch_norm(x, mean, var, self.weight, self.bias, self.eps)
 
     def _measure(self, x: Any) -> tuple:
-        over = (0, *range(2, x.ndim))
-        n = x.size // x.shape[1]
+        n, mean, var = self._moments(x, (0, *range(2, x.ndim)))
         if n < 2:
             raise ValueError(f"BatchNorm in training mode needs more than one value per feature, not input {x.shape}")
-        mean = np.mean(x, axis=over)
-        centred = x - mean.reshape((1, -1) + (1,) * (x.ndim - 2))
-        var = np.mean(centred * centred, axis=over)
         if self.training and self.track_running_stats:
             count = self.num_batches_tracked + 1
             share = 1.0 / float(count) if self.momentum is None else self.momentum
@@ -69,6 +65,15 @@ class BatchNorm(Module):
             self.running_mean = _averaged(self.running_mean, mean, share)
             self.running_var = _averaged(self.running_var, var * (n / (n - 1)), share)
         return mean, var
+
+    def _moments(self, x: Any, over: tuple) -> tuple:
+        """Return how many values there are of each feature, their mean and their variance."""
+        n = x.size // x.shape[1]
+        if n < 2:
+            return n, None, None
+        mean = np.mean(x, axis=over)
+        centred = x - mean.reshape((1, -1) + (1,) * (x.ndim - 2))
+        return n, mean, np.mean(centred * centred, axis=over)
 
     def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
@@ -94,15 +99,46 @@ class BatchNorm1d(BatchNorm):
 
 
 class BatchNorm2d(BatchNorm):
-    """Batch normalisation of (batch, channels, height, width)."""
+    """Batch normalisation of (batch, channels, height, width).
+
+    >>> fad.nn.BatchNorm2d(3)(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(BatchNorm):
-    """Batch normalisation of (batch, channels, depth, height, width)."""
+    """Batch normalisation of (batch, channels, depth, height, width).
+
+    >>> fad.nn.BatchNorm3d(3)(np.ones((2, 3, 2, 4, 4))).shape
+    (2, 3, 2, 4, 4)
+    """
 
     ranks = (5,)
+
+
+class SyncBatchNorm(BatchNorm):
+    """Batch normalisation by the statistics of the batches of all ranks together, for inputs of 2 to 5 axes.
+
+    The ranks are those of `fad.distributed.init`. A gradient is that of `fad.distributed.value_and_grad` or `grad`.
+
+    >>> SyncBatchNorm(2)(np.array([[0.0, 1.0], [2.0, 5.0]])).round(2)
+    array([[-1., -1.],
+           [ 1.,  1.]])
+    """
+
+    ranks = (2, 3, 4, 5)
+
+    def _moments(self, x: Any, over: tuple) -> tuple:
+        from fad.distributed.collectives import all_reduce
+
+        sums = np.sum(x, axis=over)
+        count = np.full_like(sums[:1], x.size // x.shape[1])
+        sums = all_reduce(np.concatenate([sums, count]))
+        n, mean = sums[-1], sums[:-1] / sums[-1]
+        centred = x - mean.reshape((1, -1) + (1,) * (x.ndim - 2))
+        return n, mean, all_reduce(np.sum(centred * centred, axis=over)) / n
 
 
 class InstanceNorm(BatchNorm):
@@ -153,19 +189,31 @@ class InstanceNorm1d(InstanceNorm):
 
 
 class InstanceNorm2d(InstanceNorm):
-    """Instance normalisation of (batch, channels, height, width)."""
+    """Instance normalisation of (batch, channels, height, width).
+
+    >>> fad.nn.InstanceNorm2d(3)(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(InstanceNorm):
-    """Instance normalisation of (batch, channels, depth, height, width)."""
+    """Instance normalisation of (batch, channels, depth, height, width).
+
+    >>> fad.nn.InstanceNorm3d(3)(np.ones((2, 3, 2, 4, 4))).shape
+    (2, 3, 2, 4, 4)
+    """
 
     ranks = (4, 5)
 
 
 class LocalResponseNorm(Module):
-    """Each value divided by a mean of squares over `size` channels around: see `functional.local_response_norm`."""
+    """Each value divided by a mean of squares over `size` channels around: see `functional.local_response_norm`.
+
+    >>> fad.nn.LocalResponseNorm(2)(np.ones((1, 3, 2, 2))).shape
+    (1, 3, 2, 2)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         self.size = size
@@ -239,7 +287,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x divided by the root of its mean square over the last axes, times weight; see `functional.rms_norm`."""
+    """x divided by the root of its mean square over the last axes, times weight; see `functional.rms_norm`.
+
+    >>> fad.nn.RMSNorm(2)(np.array([3.0, 4.0])).round(3)
+    array([0.849, 1.131])
+    """
 
     def __init__(
         self,

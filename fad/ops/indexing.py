@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, is_array, refresh
+from fad.core.memory import ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -292,7 +292,9 @@ scatter_p = register(
 
 def _updated(x, v, arrays, template, how):
     if type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
-        out = np.array(x, dtype=_dtype(x, v), copy=True, order="C" if 0 in x.strides else "K")
+        dtype = _dtype(x, v)
+        known = dtype == x.dtype and 0 not in x.strides
+        out = copy_layout(x) if known else np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)

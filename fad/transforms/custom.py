@@ -19,6 +19,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
 from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
+from fad.core.transformed import Wrapping
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
@@ -213,14 +214,14 @@ _RULES: dict[type, Callable] = {
 }
 
 
-class CustomFunction:
+class CustomFunction(Wrapping):
     """A function whose derivative is given by hand; made by :func:`custom_jvp` or :func:`custom_vjp`.
 
     Either may carry every rule: ``defjvp``, ``defjvps``, ``defvjp``, ``defvmap``.
     """
 
     def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
-        functools.update_wrapper(self, fun, updated=())
+        self.adopt(fun)
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -454,6 +455,15 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     """Give a function a reverse derivative rule of your own; forward mode and batching are derived from it.
 
     Parameters as in :func:`custom_jvp`.
+
+    Parameters
+    ----------
+    fun : callable
+        What is computed; it is run as it stands where nothing is differentiated.
+    nondiff_argnums : int or tuple of int
+        Positional arguments that are not differentiated, which the rule gets first.
+    nondiff_argnames : str or tuple of str
+        The same by name.
 
     Returns
     -------

@@ -9,7 +9,6 @@ same way up to there and further. A function with k paths costs at most 2k - 1 r
 
 from __future__ import annotations
 
-import functools
 import operator
 import warnings
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
+from fad.core.transformed import transformed
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
 
@@ -281,7 +281,7 @@ def vmap(
     if chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a positive int or None, not {chunk_size!r}")
 
-    @functools.wraps(fun, updated=())
+    @transformed("vmap", fun)
     def mapped(*args, **kwargs):
         axes = _argument_axes(in_axes, args, kwargs)
         leaves, in_tree = tree.flatten((args, kwargs))

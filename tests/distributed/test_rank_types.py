@@ -1,0 +1,161 @@
+"""Values know whether they are the same on all ranks, and what is not known is an error that says what to write."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad import distributed as D
+
+
+def on_ranks(fun, size=2):
+    return D.run_ranks(fun, size, timeout=20)
+
+
+def test_a_derivative_of_a_collective_without_types_is_an_error_that_says_what_to_write():
+    def run(comm):
+        with pytest.raises(D.RankTypeError, match=r"fad\.distributed\.grad\(f, comm\)"):
+            fad.grad(lambda w: comm.all_reduce(w * w))(1.0)
+        with pytest.raises(D.RankTypeError, match="spmd"):
+            fad.jvp(lambda w: comm.all_gather(w), (1.0,), (1.0,))
+        with pytest.raises(D.RankTypeError):
+            fad.grad(lambda w: np.sum(fad.vmap(lambda w: comm.all_reduce(w))(w)))(np.ones(2))
+        with pytest.raises(D.RankTypeError):
+            fad.linearize(lambda w: comm.all_reduce(w), 1.0)
+        return comm.all_reduce(1.0)
+
+    assert on_ranks(run) == [2.0, 2.0]
+
+
+def test_a_plain_gradient_of_a_collective_within_spmd_is_an_error():
+    def run(comm):
+        f = D.spmd(lambda w: fad.grad(lambda w: comm.all_reduce(w * w))(w), comm, replicated=0)
+        with pytest.raises(D.RankTypeError):
+            f(1.0)
+
+    on_ranks(run)
+
+
+def test_a_plain_gradient_of_local_operations_within_spmd_is_this_ranks_own():
+    def run(comm):
+        local = lambda w, x: np.sum(np.sin(w * x))
+        f = D.spmd(lambda w, x: comm.all_reduce(fad.grad(local)(w, x)), comm, replicated=0)
+        return f(2.0, 1.0 + comm.rank), fad.grad(f)(2.0, 1.0 + comm.rank)
+
+    xs = [1.0, 2.0]
+    for value, slope in on_ranks(run):
+        np.testing.assert_allclose(value, sum(x * np.cos(2.0 * x) for x in xs))
+        np.testing.assert_allclose(slope, sum(-x * x * np.sin(2.0 * x) for x in xs))
+
+
+def test_types_follow_the_operations():
+    def run(comm):
+        seen = {}
+
+        def f(w, x):
+            seen["parameter"] = D.is_replicated(w)
+            seen["data"] = D.is_replicated(x)
+            seen["of the same"] = D.is_replicated(2.0 * w + w)
+            seen["mixed"] = D.is_replicated(w * x)
+            seen["reduced"] = D.is_replicated(comm.all_reduce(x))
+            seen["gathered"] = D.is_replicated(comm.all_gather(x))
+            seen["broadcast"] = D.is_replicated(comm.broadcast(x))
+            seen["permuted"] = D.is_replicated(comm.shift(x))
+            seen["scattered"] = D.is_replicated(comm.reduce_scatter(np.stack([x] * comm.size)))
+            seen["beside an array"] = D.is_replicated(w + np.ones(()))
+            seen["by rank"] = D.is_replicated(w * comm.rank)
+            seen["within vmap"] = fad.vmap(lambda z: z * 0.0 + float(D.is_replicated(z)))(np.stack([w, w]))[0]
+            return comm.all_reduce(w * x)
+
+        D.spmd(f, comm, replicated=0)(np.float64(1.0), np.float64(comm.rank))
+        return seen
+
+    for seen in on_ranks(run):
+        same = {"parameter", "of the same", "reduced", "gathered", "broadcast", "within vmap"}
+        assert {k for k, v in seen.items() if v} == same
+
+
+def test_what_is_returned_as_the_same_and_differs_is_an_error():
+    def run(comm):
+        with pytest.raises(D.RankTypeError, match="all_reduce"):
+            fad.grad(D.spmd(lambda w, x: np.sum(w * x), comm, replicated=0))(1.0, np.ones(2))
+        with pytest.raises(D.RankTypeError):
+            D.grad(lambda w, x: np.sum(w * x), comm)(1.0, np.ones(2))
+        with pytest.raises(D.RankTypeError):
+            D.grad(lambda w: w * comm.rank, comm)(1.0)
+
+    on_ranks(run)
+
+
+def test_a_value_of_each_rank_that_is_passed_as_the_same_to_an_inner_gradient_is_an_error():
+    def run(comm):
+        inner = lambda x: D.grad(lambda x: comm.all_reduce(x * x), comm)(x)
+        with pytest.raises(D.RankTypeError, match="said to be the same"):
+            D.spmd(lambda x: comm.all_reduce(inner(x)), comm, replicated=())(np.float64(comm.rank))
+
+    on_ranks(run, 2)
+
+
+def test_gradients_of_gradients_over_ranks_are_those_of_the_serial_program():
+    def run(comm):
+        x = np.arange(3.0) + comm.rank
+        loss = lambda w, x: comm.all_reduce(np.sum(np.sin(w * x))) + np.sum(w**3)
+        inside = lambda w, x: np.sum(np.cos(D.grad(loss, comm)(w, x)))
+        return D.grad(inside, comm)(W, x)
+
+    W = np.array([0.3, 0.5, 0.7])
+    for n in (1, 2, 3):
+        xs = [np.arange(3.0) + r for r in range(n)]
+        serial = lambda w, xs=xs: sum(np.sum(np.sin(w * x)) for x in xs) + np.sum(w**3)
+        expected = fad.grad(lambda w, f=serial: np.sum(np.cos(fad.grad(f)(w))))(W)
+        for found in on_ranks(run, n):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_traced_value_from_outside_of_the_arguments_is_an_error():
+    def run(comm):
+        with pytest.raises(D.RankTypeError, match="make it an argument"):
+            fad.grad(lambda w: D.spmd(lambda x: comm.all_reduce(w * x), comm, replicated=())(1.0))(2.0)
+
+    on_ranks(run)
+
+
+def test_ranks_of_which_some_hold_constants_still_meet_in_the_backward_pass():
+    def run(comm):
+        def loss(w, x):
+            edge = np.zeros(2) if comm.rank == 0 else w * x  # traced on some ranks only
+            left = comm.shift(edge, wrap=False)
+            used = 0.0 if comm.rank == 1 else np.sum(left**2)  # and read on some only
+            return comm.all_reduce(used + np.sum(w * x))
+
+        x = np.array([1.0, 2.0]) + comm.rank
+        f = D.spmd(loss, comm, replicated=0)
+        g = fad.grad(f)(3.0, x)
+        j = fad.jit(fad.grad(f))
+        return g, j(3.0, x), j(3.0, x)
+
+    for found in on_ranks(run, 3):
+        xs = [np.array([1.0, 2.0]) + r for r in range(3)]
+        expected = sum(np.sum(x) for x in xs) + 2 * 3.0 * np.sum(xs[1] ** 2)
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_condition_on_a_batched_value_before_a_collective_is_an_error():
+    def run(comm):
+        f = lambda x: comm.all_reduce(x if x > 0.5 else 2.0 * x)
+        with pytest.raises(fad.errors.BatchedValueError, match=r"np\.where"):
+            fad.vmap(f)(np.array([0.2, 0.9]))
+
+    on_ranks(run, 1)
+
+
+def test_one_seed_gives_each_rank_its_own_dropout_and_all_the_same_weights():
+    def run(comm):
+        with fad.nn.seed(0):
+            model = fad.nn.Sequential(fad.nn.Linear(4, 64), fad.nn.Dropout(0.5))
+        model = D.own_dropout(model, comm)
+        return model[0].weight, np.asarray(model(np.ones((1, 4)))) == 0.0, D.rank_key(3, comm)
+
+    (w0, d0, k0), (w1, d1, k1) = on_ranks(run)
+    assert np.array_equal(w0, w1)
+    assert not np.array_equal(d0, d1)
+    assert not np.array_equal(k0, k1)

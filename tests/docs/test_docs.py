@@ -1,0 +1,90 @@
+"""The pages of the documentation do what they say."""
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_example_on_a_page_runs_as_shown(page):
+    result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_the_coverage_page_has_a_row_for_every_public_operation():
+    page = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name for cell in cells for name in cell.replace("`", " ").split()}
+    peers = pytest.importorskip("oracles.peers", reason="SciPy is not installed")
+    missing = {path for path in peers.operations(peers.PARTS[:4]) if peers.shown(path) not in named}
+    missing.discard("trapz")  # an old name of trapezoid that NumPy has dropped since
+    assert not missing, "run `python benchmarks/coverage.py` with JAX, PyTorch and autograd installed"
+
+
+SOURCES = sorted((Path(__file__).parents[2] / "fad").rglob("*.py"))
+HEADING = re.compile(r"^(?:(Examples|Notes)|[A-Z]\w+)\n---+$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("folder", sorted({p.relative_to(SOURCES[0].parent).parts[0] for p in SOURCES}))
+def test_examples_below_other_sections_of_a_docstring_stand_under_a_heading_of_their_own(folder):
+    for path in SOURCES:
+        if path.relative_to(SOURCES[0].parent).parts[0] != folder:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (text := ast.get_docstring(node)):
+                headings = list(HEADING.finditer(text, 0, max(text.find(">>>"), 0)))
+                assert not headings or headings[-1][1], f"{path}:{node.lineno}: {node.name}"
+
+
+# --- the reference ------------------------------------------------------------------------------------------------
+
+
+def _reference(monkeypatch):
+    pytest.importorskip("scipy", reason="the reference has fad.scipy")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    import reference
+
+    return reference
+
+
+def test_every_public_name_has_a_page_of_its_own(monkeypatch, tmp_path):
+    reference = _reference(monkeypatch)
+    monkeypatch.setattr(reference, "OUT", tmp_path)
+    names = list(reference.everything())
+    assert reference.write() >= len(names)
+    pages = [f"{n.page.lower()}.rst" for n in names]
+    assert len(set(pages)) == len(pages), "two pages differ in the case of letters alone"
+    assert {p.name.lower() for p in tmp_path.glob("*.rst")} >= set(pages)
+
+
+def test_every_public_module_is_in_the_reference(monkeypatch):
+    import types
+
+    import fad
+
+    reference = _reference(monkeypatch)
+    spaces = {space for group in reference.NAMESPACES.values() for space, _ in group}
+    modules = {f"fad.{n}" for n in fad.__all__ if isinstance(getattr(fad, n), types.ModuleType)}
+    elsewhere = {"fad.errors", "fad.compat", "fad.ops"}  # docs/errors.md, docs/migration.md, the table of operations
+    assert {m for m in modules if not any(s == m or s.startswith(m + ".") for s in spaces)} == elsewhere
+
+
+def test_the_addresses_of_the_project_agree():
+    import tomllib
+
+    from fad.errors import SITE
+
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert project["urls"]["Documentation"] == SITE
+    assert project["urls"]["Changelog"].startswith(SITE)
+    assert f"url: {SITE}\n" in citation
+    assert f"repository-code: {project['urls']['Repository']}\n" in citation
+    assert f"version: {project['version']}\n" in citation
+    assert f'"{project["urls"]["Repository"]}"' in (root / "docs" / "conf.py").read_text(encoding="utf-8")
