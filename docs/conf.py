@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import reference
+import shorter
 
 import fad
 
@@ -33,7 +34,7 @@ extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx.ext.mathjax",
     "sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery", "sphinx_design", "sphinx_copybutton",
 ]  # fmt: skip
-exclude_patterns = ["_build", "generated/README.md", "tutorials", "*.py"]
+exclude_patterns = ["_build", "tutorials", "*.py", "learn/**.ipynb", "gallery/**.ipynb"]
 # The design notes quote shapes of code, not cross-references; a page of the reference is reached from its table.
 suppress_warnings = ["myst.xref_missing", "config.cache"]
 
@@ -82,24 +83,6 @@ if os.environ.get("DOCS_INTERSPHINX"):
 
 # --- programs that are run ----------------------------------------------------------------------------------------
 
-# The examples that train for minutes train for seconds here.
-_SHORTER = {
-    "digits": ["--epochs", "12"], "cnn": ["--epochs", "2"], "transformer": ["--steps", "60", "--letters", "60"],
-    "neural_ode": ["--steps", "500"], "hmc": ["--samples", "120"], "maml": ["--steps", "100"],
-    "matrix_factorisation": ["--steps", "100"],
-}  # fmt: skip
-
-
-class ShorterTraining:
-    """Give an example the arguments with which its page is built."""
-
-    def __call__(self, conf, script):
-        return _SHORTER.get(Path(script["src_file"]).stem, [])
-
-    def __repr__(self):
-        return f"ShorterTraining({_SHORTER})"
-
-
 sphinx_gallery_conf = {
     "examples_dirs": ["tutorials", "../examples"],
     "gallery_dirs": ["learn", "gallery"],
@@ -111,7 +94,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("fad",),
     "inspect_global_variables": False,
-    "reset_argv": ShorterTraining(),
+    "reset_argv": shorter.Arguments(),
     "abort_on_example_error": True,
     "plot_gallery": "True",
     "download_all_examples": True,

@@ -27,7 +27,7 @@ class Page(HTMLParser):
 
 def broken(root: Path) -> list[str]:
     """Return 'page: link' for every link within the pages that leads nowhere."""
-    files = [p for p in root.rglob("*.html") if "_modules" not in p.parts]
+    files = [p for p in root.rglob("*.html") if not {"_modules", "_static"} & set(p.parts)]
     pages = {p.resolve(): Page(p.read_text(encoding="utf-8")) for p in files}
     wrong = []
     for path, page in pages.items():

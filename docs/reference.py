@@ -34,7 +34,7 @@ NAMESPACES = {
         ("fad.optim.schedules", "learning rates that change"),
         ("fad.data", "batches"),
         ("fad.random", "random numbers as functions of a key"),
-        ("fad.distributed", "programs of several ranks: collectives, training, checkpoints"),
+        ("fad.distributed", "training, simulation and checkpoints over several processes"),
     ],
     "Seeing what happens": [
         ("fad.debug", "NaNs, printing from compiled programs"),
@@ -118,15 +118,15 @@ def names(space: str) -> list[Name]:
     found = []
     for name in sorted(set(listed), key=lambda n: (n.lower(), n)):
         thing = getattr(module, name)
-        if isinstance(thing, types.ModuleType) or not _is_ours(thing, space):
+        if isinstance(thing, types.ModuleType) or not _is_ours(thing, space, hasattr(module, "__all__")):
             continue
         found.append(Name(space, name, thing))
     return found
 
 
-def _is_ours(thing: Any, space: str) -> bool:
+def _is_ours(thing: Any, space: str, listed: bool) -> bool:
     where = getattr(thing, "__module__", None) or type(thing).__module__
-    if space in ("fad.config", "fad.backends", "fad.nn.init", "fad.optim.schedules"):  # these have no list of names
+    if not listed and space != "fad.eager.linalg":  # no list of names: what the module defines itself
         return where == space or (space == "fad.config" and type(thing).__name__ == "ContextVar")
     return str(where).startswith("fad") and not (isinstance(thing, type) and thing.__module__ == "fad.errors")
 

@@ -17,7 +17,7 @@ import fad
 from fad import data, nn, optim
 from fad.nn import functional as F
 
-TEXT = (Path(__file__).parent / "data" / "sonnets.txt").read_text()
+TEXT = (Path(globals().get("__file__", "transformer.py")).parent / "data" / "sonnets.txt").read_text()
 LETTERS = sorted(set(TEXT))
 CODES = np.array([LETTERS.index(c) for c in TEXT])
 

@@ -84,7 +84,7 @@ ax.legend()
 with torch.no_grad():
     guessed = model(held_out).argmax(dim=1)
 for k in range(15):
-    ax = figure.add_subplot(3, 10, 10 * (k // 5) + 6 + k % 5)
+    ax = figure.add_subplot(3, 12, 12 * (k // 5) + 8 + k % 5)
     ax.imshow(held_out[k, 0].numpy(), cmap="Greens" if guessed[k] == held_out_labels[k] else "Reds")
     ax.set_title(f"{int(guessed[k])}", fontsize=9)
     ax.axis("off")
