@@ -35,10 +35,11 @@ FLOORS = [
         "ops", "ops.__main__",
     ],
     [
-        "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
+        "transforms", "transforms.check", "transforms.mutation", "transforms.static", "transforms.hidden", "transforms.outside",
+        "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.static", "transforms.hidden", "transforms.handles",
+        "transforms.handles",
         "transforms.checkpoint", "transforms.custom", "transforms.implicit",
         "transforms.shapes", "transforms.watched",
         "transforms.refusals", "transforms.record", "transforms.bodies", "transforms.partition", "transforms.steps",

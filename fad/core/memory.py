@@ -22,7 +22,7 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
-    touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
+    touched: Any = None  # while a function runs that may run again: a `finding_writes`
 
 
 RUNS = _Runs()
@@ -147,7 +147,7 @@ def rewritten(root: Any, new: Any) -> None:
     root.memory.private = False
     root.trace.note_writes()
     if RUNS.touched is not None:
-        RUNS.touched.add(weakref.ref(root))
+        RUNS.touched.add(root)
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
@@ -155,22 +155,54 @@ def rewritten(root: Any, new: Any) -> None:
 
 
 class finding_writes:
-    """Find the arrays that code wrote into and that outlive it."""
+    """Find the arrays that code wrote into and that outlive it; with `undoable`, keep them as they were."""
 
-    __slots__ = ("around", "found")
+    __slots__ = ("around", "found", "undoable", "written")
 
-    def __enter__(self) -> list:
-        self.around, RUNS.touched = RUNS.touched, set()
+    def __init__(self, undoable: bool = False) -> None:
+        self.undoable = undoable
+
+    def __enter__(self) -> finding_writes:
+        self.around, RUNS.touched = RUNS.touched, self
+        self.undoable = self.undoable or (self.around is not None and self.around.undoable)
+        self.written: dict[int, tuple] = {}  # by id: a weak reference, and what the array stood for
         self.found: list = []
-        return self.found
+        return self
+
+    def add(self, root: Any) -> None:
+        """Note that an array is about to be written."""
+        known = self.written.get(id(root))
+        if known is None or known[0]() is not root:
+            then = (root.value, root.trace, root.info, snapshot(root)) if self.undoable else None
+            self.written[id(root)] = weakref.ref(root), then
 
     def __exit__(self, *_: Any) -> None:
-        touched: Any = RUNS.touched
         RUNS.touched = self.around
-        if touched:
-            self.found += [x for x in [reference() for reference in touched] if x is not None]
+        for key, (reference, then) in self.written.items():
+            root = reference()
+            if root is None:
+                continue
+            self.found.append((root, then))
             if self.around is not None:
-                self.around |= touched
+                known = self.around.written.get(key)
+                if known is None or known[0]() is not root:
+                    self.around.written[key] = reference, then
+
+    def undo(self, but: Any = ()) -> bool:
+        """Let the arrays be what they were; return whether there are any. Those of the results are left out."""
+        own = {id(root_of(x)) for x in but}
+        changed = [(root, then) for root, then in self.found if id(root) not in own]
+        self.found = []
+        for root, (value, trace, info, then) in changed:
+            if trace.physical:
+                root.value, root.trace, root.info = value, trace, info
+                value[...] = then.value
+                root.memory.contents += 1
+            else:
+                point(root, then)
+            root.memory.private = False
+            root.memory.version += 1
+        return bool(changed)
 
 
 def own_memory(root: Any, copy: Callable) -> Any:

@@ -39,6 +39,7 @@ _WRITERS = {
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
 }  # fmt: skip
 _MOST = 400  # functions that are looked at
+_ROOM = 1 << 26  # bytes of arrays from outside that are copied before a function runs for the first time
 
 
 def _maker(make: Callable) -> Callable:
@@ -151,11 +152,13 @@ class Running:
     It runs from the making of this on; ``with`` ends it.
     """
 
-    __slots__ = ("spaces",)
+    __slots__ = ("spaces", "before")
 
     def __init__(self, function: Callable):
         self.spaces: tuple = ()
+        looks = _looks.n
         found = spaces_of(function)
+        self.before = _arrays(function) if looks != _looks.n and not found else ()
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -173,10 +176,13 @@ class Running:
     def retry(self, error: Exception, own: Exception) -> bool:
         """Return whether a function that failed should run again with the overlay: it had not been in place.
 
-        `own` is fad's error, on which a library may have put another, `error`.
+        `own` is fad's error, on which a library may have put another, `error`. What the run wrote into arrays from
+        outside is undone.
         """
         found = _learn(error) if isinstance(own, (TracerConversionError, BatchedValueError)) else ()
         if found:
+            for x, then in self.before:
+                x[...] = then
             self._overlay(found)
         return bool(found)
 
@@ -287,7 +293,49 @@ def _parts(function: Any) -> list:
     return parts
 
 
+class _Looks(threading.local):
+    n = 0  # how often this thread has looked at a function's code for the first time
+
+
+_looks = _Looks()
+
+
+def _arrays(function: Callable) -> list:
+    """Return the arrays that a function may find, with copies: its first run may have to be undone.
+
+    Objects and containers are looked into, for the functions that a program chooses among are in tables.
+    """
+    found: dict[int, Any] = {}
+    room = _ROOM
+    waiting: list = [function]
+    seen: set[int] = set()
+    while waiting and len(seen) < _MOST:
+        x = waiting.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        kind = type(x)
+        if kind is np.ndarray:
+            if x.flags.writeable and x.nbytes <= room:
+                room -= x.nbytes
+                found[id(x)] = x, x.copy()
+        elif kind is types.FunctionType:
+            waiting += _held(x)
+            if not is_machinery(x.__code__.co_filename):
+                waiting += [x.__globals__[name] for name in _names(x.__code__) if name in x.__globals__]
+        elif kind is types.MethodType:
+            waiting += [x.__func__, x.__self__]
+        elif kind in (list, tuple, dict):
+            waiting += itertools.islice(x.values() if kind is dict else x, _MOST)
+        elif kind is functools.partial:
+            waiting += [x.func, *x.args]
+        elif kind is not types.ModuleType and kind not in _DATA:
+            waiting += list(getattr(x, "__dict__", {}).values())
+    return list(found.values())
+
+
 def _look(function: Callable) -> tuple:
+    _looks.n += 1
     spaces: dict[int, dict] = {}
     writes = False
     for f in _reached(function):
@@ -327,15 +375,21 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
             waiting.append(kind)
 
 
-def _named(f: types.FunctionType) -> list:
-    """Return what a function's code names, and what its closure holds, as far as it can be called."""
+def _held(f: types.FunctionType) -> list:
+    """Return what a function's closure holds."""
     found: list = []
-    own = not is_machinery(f.__code__.co_filename)
     for cell in f.__closure__ or ():
         try:
             found.append(cell.cell_contents)
         except ValueError:  # a cell that is still empty
             continue
+    return found
+
+
+def _named(f: types.FunctionType) -> list:
+    """Return what a function's code names, and what its closure holds, as far as it can be called."""
+    found = _held(f)
+    own = not is_machinery(f.__code__.co_filename)
     if own:
         found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
         attributes = _names(f.__code__)
@@ -373,5 +427,3 @@ def _writes(code: types.CodeType) -> bool:
         if at.opname in ("KW_NAMES", "LOAD_CONST", "CALL_KW") and type(at.argval) is tuple and "out" in at.argval:
             return True
     return any(_writes(c) for c in code.co_consts if isinstance(c, types.CodeType))
-
-

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +31,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         if type(v) is Tracer and _is_that_place(x, template, v):
             return  # what x[i] += 1 does at its end
         if RUNS.touched is not None:
-            RUNS.touched.add(weakref.ref(root_of(x)))
+            RUNS.touched.add(root_of(x))
         if x.trace.store(x, template, v):
             return
         arrays: list = []
@@ -44,7 +43,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         if not arrays:
             return write(x, template, v)
         if RUNS.touched is not None:
-            RUNS.touched.add(weakref.ref(root_of(x)))
+            RUNS.touched.add(root_of(x))
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)

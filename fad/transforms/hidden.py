@@ -65,7 +65,7 @@ def _may_draw(graph: Graph) -> bool:
 
 def _draws(source: Any, x: Any) -> bool:
     """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
-    if x is source or (type(x) in _CONTAINERS and any(held is source for held in _held(x).values())):
+    if x is source or (type(x) in _CONTAINERS and any(held is source for held in contents(x).values())):
         return True
     try:
         return x is not None and getattr(x, "__self__", None) is source
@@ -158,19 +158,19 @@ def _neighbours(x: Any) -> list:
         return [x.fun]
     if issubclass(kind, functools.partial):
         return [x.func, *x.args, *x.keywords.values()]
-    found = list(_held(x).values())
+    found = list(contents(x).values())
     if kind is types.FunctionType:
-        found += _cells(x).values()
-        if _is_users(x):
+        found += cells(x).values()
+        if is_users(x):
             known = x.__globals__
             found += x.__defaults__ or ()
-            found += [known[name] for code in _codes(x.__code__) for name in code.co_names if name in known]
+            found += [known[name] for code in codes(x.__code__) for name in code.co_names if name in known]
     elif type(call := getattr(kind, "__call__", None)) is types.FunctionType:  # noqa: B004 (the type is asked)
         found.append(call)
     return found
 
 
-def _held(x: Any) -> dict[str, Any]:
+def contents(x: Any) -> dict[str, Any]:
     """Return the attributes of an object that is no module and no class; of a container what is in it."""
     if type(x) in _CONTAINERS:
         items = list(x.items())[:_MOST] if type(x) is dict else enumerate(x[:_MOST])
@@ -184,11 +184,11 @@ def _held(x: Any) -> dict[str, Any]:
     return held if type(held) is dict else {}
 
 
-def _is_users(fun: types.FunctionType) -> bool:
+def is_users(fun: types.FunctionType) -> bool:
     return (fun.__module__ or "").partition(".")[0] not in _LIBRARIES
 
 
-def _cells(fun: types.FunctionType) -> dict[str, Any]:
+def cells(fun: types.FunctionType) -> dict[str, Any]:
     found = {}
     for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=False):
         try:
@@ -198,7 +198,7 @@ def _cells(fun: types.FunctionType) -> dict[str, Any]:
     return found
 
 
-def _codes(code: types.CodeType) -> list[types.CodeType]:
+def codes(code: types.CodeType) -> list[types.CodeType]:
     """Return the code of a function, and of the functions that it makes."""
     found = [code]
     for c in found:
@@ -212,11 +212,11 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
 def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     """Return the first line, in the user's functions, that names something that `reads`."""
     known = list(reached(fun))
-    held = {name for x in known for name, value in _held(x).items() if reads(value)}
+    held = {name for x in known for name, value in contents(x).items() if reads(value)}
     for f in known:
-        if type(f) is types.FunctionType and _is_users(f):
-            for code in _codes(f.__code__):
-                line = _line(code, {**f.__globals__, **_defaults(f), **_cells(f)}, held, reads)
+        if type(f) is types.FunctionType and is_users(f):
+            for code in codes(f.__code__):
+                line = _line(code, {**f.__globals__, **_defaults(f), **cells(f)}, held, reads)
                 if line is not None:
                     return code.co_filename, line
     return None

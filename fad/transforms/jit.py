@@ -27,12 +27,13 @@ from fad.compile.lowering import load_compiler
 from fad.compile.passes import optimise
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.memory import RUNS, copy_layout, snapshot
+from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.errors import PathLimitWarning
 from fad.transforms.donated import GONE, give_away, refuse_gone, take_back
 from fad.transforms.hidden import Hidden, reached
 from fad.transforms.mutation import overlaps
+from fad.transforms.outside import closes_over_tracer, entering, named, outside
 from fad.transforms.paths import (
     MAX_PATHS,
     MAX_SIGNATURES,
@@ -46,7 +47,7 @@ from fad.transforms.paths import (
     refused,
     why_so_many,
 )
-from fad.transforms.record import LARGEST, Foreign, entering, is_traceable, make_graph, record
+from fad.transforms.record import LARGEST, Foreign, is_traceable, make_graph, record
 from fad.transforms.refusals import Refused
 from fad.transforms.static import StaticArguments, as_tuple, hashable
 from fad.transforms.under import RULES
@@ -166,9 +167,11 @@ class Jitted:
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
         values = [trace.lower(x) for x in leaves]
         rule = RULES.get(type(trace))
-        if rule is None or not all(map(is_traceable, values)) or _closes_over_tracer(self.fun):
+        if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
             args, kwargs = tree.unflatten(in_tree, leaves)
             return fun(*args, **kwargs)
+
+        before = outside(self.fun)
 
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
@@ -183,7 +186,7 @@ class Jitted:
                 found = self._inner[key] = jit(make())
             return found
 
-        return rule(trace, flat, leaves, values, mine, cached)
+        return rule(trace, flat, leaves, values, mine, cached, before)
 
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
@@ -269,6 +272,7 @@ class _Call:
                     entered = [e.now() for p in signature.paths if p.is_stale() for e in p.captured]
                     signature.paths = [p for p in signature.paths if not p.is_stale()]
                     signature.full = False
+                    signature.note_change()
                 return self.record(key, None, entered=entered)
             if path.program is None:
                 with jitted._lock:
@@ -292,6 +296,7 @@ class _Call:
                 return again(error, self.eager)
             jitted._hits += 1
             signature.used = True
+            signature.changes = 0
             self.promote(signature, path, quick)
             return out
         return self.record(key, expected, last)
@@ -324,19 +329,22 @@ class _Call:
         signature = jitted._signatures.get(key)
         if signature is not None and signature.full:
             return self.eager()
-        if _closes_over_tracer(jitted.fun):
+        if closes_over_tracer(jitted.fun):
             return self.eager()
         found = list(reached(jitted.fun))
         hidden = None if jitted._told else Hidden(jitted.fun, found)
         entered = [*entering(found), *entered]
+        before = outside(jitted.fun, found)
         try:
             with effects.compiling():
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced, entered=entered)
         except Foreign:
+            before.undo()
             return self.eager()
         except Refused as why:
             if not why.trace.dead:  # of a recording around this one
                 raise
+            before.undo()
             return again(why.error, self.eager)
         path = Path(recording, self.donated)
         check_pure(path, expected, replayed, self.xs)
@@ -346,7 +354,9 @@ class _Call:
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
                 self.make_room(key)
             signature = jitted._signatures.setdefault(key, Signature())
-            if expected is not None and signature.has(path):
+            if before.first_written() is not None:  # what the program would not repeat
+                signature.note_change()
+            elif expected is not None and signature.has(path):
                 pass  # but the program of that path rounds so that it takes these values for another's
             elif len(signature.paths) >= MAX_PATHS:
                 signature.full = True
@@ -358,6 +368,7 @@ class _Call:
                     stacklevel=5,
                 )
             else:
+                path.watch(named(jitted.fun, found))
                 signature.paths.insert(0, path)
         return recording.result
 
@@ -379,23 +390,6 @@ def _own(x: Any) -> Any:
     if type(x) is Tracer:
         return snapshot(x)
     return copy_layout(x) if type(x) is np.ndarray else x
-
-
-def _closes_over_tracer(fun: Callable) -> bool:
-    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
-        return True
-    for cell in getattr(fun, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a cell that is still empty
-            continue
-        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
-            return True
-    return False
-
-
-def _holds_tracer(value: Any) -> bool:
-    return any(type(x) is Tracer for x in tree.leaves(value))
 
 
 def jit(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -212,6 +213,22 @@ class Earlier:
         for x, before in self.large:
             if fingerprint(x, "sample") != before:
                 raise _error(x, "the call of the function")
+
+    def first_written(self) -> np.ndarray | None:
+        """Return an array that was overwritten, if there is one."""
+        changed = itertools.chain(
+            (x for x, then in self.small if not equal(x, then)),
+            (x for x, before in self.large if fingerprint(x, "sample") != before),
+        )
+        return next(changed, None)
+
+    def undo(self) -> bool:
+        """Let the arrays hold what they held then, since the function is to run again; return whether any did not."""
+        self.check()
+        changed = [(x, then) for x, then in self.small if not equal(x, then)]
+        for x, then in changed:
+            x[...] = then
+        return bool(changed)
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:

@@ -17,11 +17,14 @@ from fad.compile.running import running
 from fad.core.graph import GUARD, Graph, GuardFailed, same_outcome
 from fad.errors import ImpureFunctionError, user_line
 from fad.places import show_place
+from fad.transforms.mutation import is_writeable
+from fad.transforms.outside import watched
 from fad.transforms.record import unhurried
 from fad.transforms.refusals import may_refuse
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
+MAX_CHANGES = 8  # recordings in turn that arrays from outside made useless
 
 
 def _is_array(x: Any) -> bool:
@@ -86,6 +89,11 @@ class Path:
         """Tell whether an array that the program holds as a constant was overwritten."""
         return config.check_mutation.get() != "off" and any(entered.is_stale() for entered in self.captured)
 
+    def watch(self, arrays: list) -> None:
+        """Watch further arrays from outside: the function may write into them, and the program does not."""
+        known = {id(entered.array) for entered in self.captured}
+        self.captured += [watched(x) for x in arrays if id(x) not in known and is_writeable(x)]
+
     def described(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""
         heads = ", ".join(str(self.graph.types[i]) for i in self.graph.inputs)
@@ -113,12 +121,18 @@ class Path:
 class Signature:
     """All paths recorded for one signature; `paths[0]` is tried first."""
 
-    __slots__ = ("paths", "full", "used")
+    __slots__ = ("paths", "full", "used", "changes")
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
         self.full = False
         self.used = False  # whether a program of it has run since signatures were last forgotten
+        self.changes = 0  # how often in turn a recording was of no use, since arrays from outside had changed
+
+    def note_change(self) -> None:
+        """Note that arrays from outside changed; after several times in turn calls are run without jit."""
+        self.changes += 1
+        self.full = self.full or self.changes > MAX_CHANGES
 
     def matching(self, path: Path, n: int, answer: Any) -> Path | None:
         """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
@@ -140,7 +154,9 @@ class Signature:
         """Give the lines of ``explain``, path by path."""
         for path in self.paths:
             yield from path.described()
-        if self.full:
+        if self.changes > MAX_CHANGES:
+            yield "  arrays from outside change in every call, so the function runs without jit"
+        elif self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
 
 

@@ -16,16 +16,16 @@ import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from fad import config, tree
 from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.memory import RUNS
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -33,11 +33,11 @@ from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.places import is_printing, user_place
 from fad.transforms.check import as_operand
 from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, fingerprint, is_writeable, recording
+from fad.transforms.outside import Entered
 from fad.transforms.refusals import Refused, may_refuse, refuses
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
-_REACHED = 1 << 16  # bytes up to which an array that a function reaches is looked at before it runs
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
 
 
@@ -270,36 +270,6 @@ class Recording:
         self.captured = captured  # arrays that somebody else could still overwrite, as `Entered`
 
 
-def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
-    return x.shape == y.shape and x.strides == y.strides and byte_bounds(x) == byte_bounds(y)
-
-
-class Entered(NamedTuple):
-    """A plain array with what it held when a function was called, as the fingerprint of a mode."""
-
-    array: np.ndarray
-    mode: str
-    before: Any
-
-    def now(self) -> Entered:
-        return Entered(self.array, self.mode, fingerprint(self.array, self.mode))
-
-    def is_stale(self) -> bool:
-        return fingerprint(self.array, self.mode) != self.before
-
-    def covers(self, x: np.ndarray) -> bool:
-        """Whether an array lies within the memory of this one."""
-        first, last = byte_bounds(x)
-        start, end = byte_bounds(self.array)
-        return start <= first and last <= end and (self.array.flags.forc or is_same_view(self.array, x))
-
-
-def entering(found: list) -> list[Entered]:
-    """Return the small arrays among what a function reaches, as they are before it runs."""
-    arrays = [x for x in found if type(x) is np.ndarray and 0 < x.nbytes <= _REACHED]
-    return [Entered(x, "full", fingerprint(x, "full")) for x in arrays]
-
-
 def record(
     fun: Callable,
     in_tree: Any,
@@ -361,7 +331,7 @@ def _record(
         args, kwargs = tree.unflatten(in_tree, given)
         inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
         outs, out_tree = tree.flatten(fun(*args, **kwargs))
-        outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
+        outs = [_made(up_to_date(y)) if type(y) is Tracer else y for y in outs]
         outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
@@ -375,6 +345,11 @@ def _record(
     result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
     trace.seen.clear()
     return Recording(graph, out_tree, result, _captured(trace, outs, list(entered)))
+
+
+def _made(y: Tracer) -> Any:
+    """Return an array that the function made and wrote no traced value into as what it is: a plain one."""
+    return PLAIN.outcome(y) if y.trace is PLAIN and RUNS.buffers < 2 else y  # none of a function around
 
 
 def _own(y: Any, shared: set[int]) -> Any:

@@ -11,7 +11,19 @@ from fad import tree
 from . import differences
 from .arguments import with_noise
 from .case import floating, weighted_sum, weights
-from .compare import Difference, Run, Skipped, observe, same_error, same_leaf, same_left, same_run, same_tree
+from .compare import (
+    Difference,
+    Run,
+    Skipped,
+    identical,
+    observe,
+    same_error,
+    same_leaf,
+    same_left,
+    same_run,
+    same_tree,
+    snapshot,
+)
 from .program import evaluate
 
 CHECKS = {}
@@ -135,8 +147,10 @@ def second_order(case):
     fixed = case.arguments()
     u = [np.cos(1.0 + np.arange(np.size(t))).reshape(np.shape(t)) for t in case.tangents]
     with case.program.world() as world, np.errstate(all="ignore"):
+        before = snapshot(world.outside())
 
         def gradient(*some):
+            world.put_back(before)
             full = list(fixed)
             for k, x in zip(case.diff, some, strict=True):
                 full[k] = x
@@ -170,9 +184,15 @@ def batch_of(case):
     return [np.stack([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
 
 
-def looped(call, world, stacked):
-    """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack."""
-    runs = [observe(call, world, [x[b].copy() for x in stacked]) for b in range(3)]
+def looped(case, transform, stacked):
+    """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack.
+
+    Each element has a world of its own, for a function under vmap runs once for all of them.
+    """
+    runs = []
+    for b in range(3):
+        with case.program.world() as world:
+            runs.append(observe(transform(world.f), world, [x[b].copy() for x in stacked]))
     for run in runs:
         if run.error is not None:
             return Run(None, run.error, tuple(stacked), run.outside)
@@ -183,15 +203,23 @@ def looped(call, world, stacked):
     if any(structure != flat[0][1] for _, structure in flat):
         raise Skipped("results of different structures")
     leaves = [np.stack([np.asarray(v) for v in column]) for column in columns]
-    return Run(tree.unflatten(flat[0][1], leaves), None, tuple(stacked), runs[-1].outside)
+    return Run(tree.unflatten(flat[0][1], leaves), None, tuple(stacked), common(runs))
+
+
+def common(runs):
+    """Return the arrays outside of the function after runs that left the same there; elsewhere NaN."""
+    found = {}
+    for name, x in runs[0].outside.items():
+        found[name] = x if all(identical(x, run.outside[name]) for run in runs) else np.full(x.shape, np.nan)
+    return found
 
 
 @check("vmap")
 def vmap(case):
     """A batch gives what a loop over it gives."""
     stacked = batch_of(case)
-    with case.program.world() as one, case.program.world() as other:
-        wanted = looped(one.f, one, stacked)
+    with case.program.world() as other:
+        wanted = looped(case, lambda f: f, stacked)
         got = observe(fad.vmap(other.f), other, [x.copy() for x in stacked])
         same_run(wanted, got, tuple(stacked))
 
@@ -202,8 +230,8 @@ def vmap_of_grad(case):
     case.needs_derivative()
     case.succeeded(case.reverse)
     stacked = batch_of(case)
-    with case.program.world() as one, case.program.world() as other:
-        wanted = looped(case.gradient_of(one.f), one, stacked)
+    with case.program.world() as other:
+        wanted = looped(case, case.gradient_of, stacked)
         if wanted.error is not None:
             raise Skipped("the gradient raises")
         got = observe(fad.vmap(case.gradient_of(other.f)), other, [x.copy() for x in stacked])
@@ -225,15 +253,18 @@ def jacobian(case):
     leaves = tree.leaves(case.plain.outputs)
     if np.iscomplexobj(case.values[k]) or any(np.iscomplexobj(y) for y in leaves):
         raise Skipped("complex numbers")
-    with case.program.world() as world, np.errstate(all="ignore"):
+    with case.program.world() as one, case.program.world() as other, np.errstate(all="ignore"):
 
-        def f(x):
-            full = case.arguments()
-            full[k] = x
-            return [y for y in tree.leaves(world.f(*full)) if floating(y)]
+        def of(world):
+            def f(x):
+                full = case.arguments()
+                full[k] = x
+                return [y for y in tree.leaves(world.f(*full)) if floating(y)]
 
-        rows = observe(fad.jacrev(f), world, [case.arguments()[k]])
-        columns = observe(fad.jacfwd(f), world, [case.arguments()[k]])
+            return f
+
+        rows = observe(fad.jacrev(of(one)), one, [case.arguments()[k]])
+        columns = observe(fad.jacfwd(of(other)), other, [case.arguments()[k]])
         case.succeeded(rows)
         case.succeeded(columns)
         loosely = dict(types=False, close=case_tolerance(case), zeros=False)

@@ -3,8 +3,6 @@
 Each entry is a reason and what it looks like. Whoever mends the cause deletes the entry.
 """
 
-import re
-
 
 def _zero_times_infinity(program, check, message):
     """A derivative is NaN where an infinite partial meets a cotangent or tangent that is exactly zero."""
@@ -39,27 +37,9 @@ def _layout(program, check, message):
     return check.startswith("jit") and "layouts: " in message and views
 
 
-def _read_only(program, check, message):
-    """An argument that the caller's hands may not write is a value in a transform, and may be written."""
-    return "read-only" in message
-
-
-def _number_or_array(program, check, message):
-    """An array without axes becomes a number where NumPy keeps an array that can be written, without a batch too."""
-    return "does not support item assignment" in message or "to change'" in message
-
-
-def _outside(program, check, message):
-    """A function that changes V or W may run more than once; every finding in such a program is set aside."""
-    return bool(re.search(r"\b[VW]\b(\[.*\]|\.\w+(\[.*\])?)? [-+*/%@|]*\*?= |\(\b[VW]\b", program.source))
-
-
 KNOWN = {
     "the byte order of what jit returns": _byte_order,
-    "arguments that may not be written": _read_only,
     "views of arguments in several layouts under jit": _layout,
-    "numbers and arrays without axes": _number_or_array,
-    "arrays from outside that are changed": _outside,
     "the sign of a zero in maximum, minimum, clip and sign": _sign_of_a_zero_at_a_limit,
     "the sign of a zero among sums": _sign_of_a_sum,
     "an infinite partial times zero": _zero_times_infinity,
