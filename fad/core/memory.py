@@ -292,6 +292,10 @@ def shares(x: Any, y: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Return whether a tracer stands for an array, and not for a NumPy scalar, which no write can change."""
-    if issubclass(type(x.value), np.generic):
-        return False
-    return x.memory is not None or bool(x.shape) or type(layout(x)) is np.ndarray
+    memory = x.memory
+    if x.shape or type(memory) is Memory:
+        return True
+    if type(memory) is tuple:
+        template = memory[2].get("template")
+        return is_array(memory[0]) if template is None else Ellipsis in template
+    return type(layout(x)) is np.ndarray

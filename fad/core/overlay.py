@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.buffers import buffer
-from fad.core.memory import RUNS
+from fad.core.memory import RUNS, Memory, is_array, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
 from fad.errors import BatchedValueError, TracerConversionError
@@ -68,6 +68,8 @@ def made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
         return buffer(y if y.base is None and y.flags.writeable else y.copy())
+    if type(y) is Tracer and not y.shape and y.memory is None:
+        y.memory = Memory()  # an array without axes, and no NumPy scalar
     return y
 
 
@@ -79,7 +81,8 @@ def _converter(convert: Callable) -> Callable:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
-            return FUNCTIONS[convert](a, *args, **kwargs)
+            y = FUNCTIONS[convert](a, *args, **kwargs)
+            return made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
         y = convert(a, *args, **kwargs)
         return made(y) if type(a) in (list, tuple) else y
 

@@ -45,8 +45,8 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: y + 1j * np.imag(x), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: np.real(x) + 1j * y, False)
+_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: y + 1j * np.imag(x), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: np.real(x) + 1j * y, False)
 
 
 def _part(part, x):

@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, is_array, refresh
+from fad.core.memory import ViewRule, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -202,7 +202,7 @@ getitem_p = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
+            lambda x, y, params: ARRAY not in params["template"] and (bool(y.shape) or Ellipsis in params["template"]),
             lambda x, y, template: bind(set_p, x, y, template=template),
         ),
     )

@@ -95,6 +95,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
         refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
+    if low is None and high is None:
+        return np.copy(a)
     if low is not None:
         a = np.maximum(low, a)  # of two zeros the second, as NumPy's clip keeps the array's
     return a if high is None else np.minimum(high, a)
@@ -106,7 +108,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the derivative there is zero."""
     if not copy and is_array(x):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
-        return x
+        return x[()]
+    if not copy and type(x) is Tracer:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")  # of a NumPy scalar
     if x.dtype.kind == "c":
         return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
     if x.dtype.kind != "f":

@@ -28,7 +28,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         refresh(x)
     template = as_basic(index)
     if template is not None:
-        if type(v) is Tracer and _is_that_place(x, template, v):
+        if type(v) is Tracer and _is_that_place(x, template, v) and is_array(x):
             return  # what x[i] += 1 does at its end
         if RUNS.touched is not None:
             RUNS.touched.add(root_of(x))
@@ -141,6 +141,7 @@ def _replaces(x: Tracer, value: Any) -> bool:
         and value.shape == x.shape
         and value.dtype == x.dtype
         and value.trace.birth >= x.trace.birth
+        and bool(x.shape)  # an array without axes stays one, and results without axes are NumPy's scalars
         and (x.ndim < 2 or layout(value).strides == layout(x).strides)
     )
 

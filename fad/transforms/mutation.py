@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
+from fad.core.memory import copy_layout
 from fad.errors import MutationError
 from fad.places import show_place, user_place
 
@@ -181,8 +182,13 @@ def is_writeable(x: Any) -> bool:
 
 
 def own(primals: list) -> list:
-    """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies."""
-    return primals if config.check_mutation.get() == "off" else list(map(copied, primals))
+    """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies.
+
+    They lie in memory as the arrays do: on that depends what is a view.
+    """
+    if config.check_mutation.get() == "off":
+        return primals
+    return [copy_layout(x) if type(x) is np.ndarray else x for x in primals]
 
 
 def check_own(owned: list, primals: list) -> None:
