@@ -22,6 +22,7 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
+    layouts = 0  # 1 once something depended on how an array lies in memory, 2 if that may be a value
     touched: Any = None  # while a function runs that may run again: a `finding_writes`
 
 
@@ -220,14 +221,21 @@ def own_memory(root: Any, copy: Callable) -> Any:
 
 
 def copy_layout(x: np.ndarray) -> np.ndarray:
-    """Return a copy that lies in memory as the array does, gaps included, for on that depends what is a view."""
+    """Return a copy in which the same axes lie side by side as in the array, for on that depends what is a view."""
     if x.flags.forc or not x.size:
         return np.array(x, order="K")
     if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
         return np.array(x, order="C")  # a value that stands for a new array, though its elements are one
-    low, high = np.lib.array_utils.byte_bounds(x)
-    start = x.__array_interface__["data"][0] - low
-    y = np.ndarray(x.shape, x.dtype, np.empty(high - low, np.uint8), start, x.strides)
+    strides = [x.itemsize] * x.ndim
+    start, wanted, step, last = 0, x.itemsize, x.itemsize, x.itemsize
+    for axis in sorted([k for k, n in enumerate(x.shape) if n > 1], key=lambda k: abs(x.strides[k])):
+        n, old = x.shape[axis], abs(x.strides[axis])
+        step = step if old == wanted else step + x.itemsize  # a gap where there is one, but a small one
+        strides[axis] = step if x.strides[axis] > 0 else -step
+        start += step * (n - 1) if x.strides[axis] < 0 else 0
+        last += step * (n - 1)
+        wanted, step = old * n, step * n
+    y = np.ndarray(x.shape, x.dtype, np.empty(last, np.uint8), start, strides)
     y[...] = x
     return y
 
@@ -269,6 +277,7 @@ def bottom(x: Any) -> Any:
 
 def layout(x: Any) -> Any:
     """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
+    RUNS.layouts = RUNS.layouts or 1
     batches = 0
     while type(x).__name__ == "Tracer":
         batches += x.trace.batched
@@ -298,4 +307,4 @@ def is_array(x: Any) -> bool:
     if type(memory) is tuple:
         template = memory[2].get("template")
         return is_array(memory[0]) if template is None else Ellipsis in template
-    return type(layout(x)) is np.ndarray
+    return issubclass(type(bottom(x)), np.ndarray) and type(layout(x)) is np.ndarray

@@ -397,8 +397,8 @@ class Trace:
         raise self.refusal(to_array(x.shape))
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
-        """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
-        self.withheld = error if error.caller else None
+        """Keep what was refused: a library may put an error of its own on top, and `clarify` looks below."""
+        self.withheld = error
         return error
 
     def clarify(self, error: Exception) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import written_into
-from fad.core.memory import is_array, layout, root_of, snapshot
+from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.primitive import answer
 from fad.core.tracer import UFUNC_METHODS, Tracer, outcome
 from fad.ops.indexing import At
@@ -241,9 +241,14 @@ def _base(self: Tracer) -> Any:
     return root_of(self) if type(self.memory) is tuple else None
 
 
+def _layout(self: Tracer) -> Any:
+    RUNS.layouts = 2  # a program of jit is right for this layout alone
+    return layout(self)
+
+
 Tracer.base = property(_base)
-Tracer.strides = property(lambda self: layout(self).strides, doc="The steps in memory along each axis, in bytes.")
-Tracer.flags = property(lambda self: layout(self).flags, doc="How the array lies in memory.")
+Tracer.strides = property(lambda self: _layout(self).strides, doc="The steps in memory along each axis, in bytes.")
+Tracer.flags = property(lambda self: _layout(self).flags, doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))

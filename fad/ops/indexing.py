@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, refresh
+from fad.core.memory import ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -202,11 +202,15 @@ getitem_p = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: ARRAY not in params["template"] and (bool(y.shape) or Ellipsis in params["template"]),
+            lambda x, y, params: _is_view(x, y, params["template"]),
             lambda x, y, template: bind(set_p, x, y, template=template),
         ),
     )
 )
+
+
+def _is_view(x: Any, y: Any, template: tuple) -> bool:
+    return ARRAY not in template and is_array(x) and (bool(y.shape) or Ellipsis in template)
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -291,8 +295,11 @@ scatter_p = register(
 
 
 def _updated(x, v, arrays, template, how):
-    if type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
-        out = np.array(x, dtype=_dtype(x, v), copy=True, order="C" if 0 in x.strides else "K")
+    dtype = _dtype(x, v)
+    if type(x) is np.ndarray and dtype is x.dtype:
+        out = copy_layout(x)
+    elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
+        out = np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)

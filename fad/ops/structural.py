@@ -116,6 +116,7 @@ def _memory_order(order: str, a: Any) -> str:
     flags = _flags(a)
     if order in ("C", "F") or flags is None:
         return "F" if order == "F" else "C"
+    RUNS.layouts = 2
     if order == "K" and a.ndim > 1 and not flags.forc:
         raise MissingRuleError(
             f"order='K' takes the elements of an array of shape {a.shape} as they lie in memory, in neither C nor "

@@ -51,7 +51,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     root, path = root_of(x), path_of(x)
     if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
-        rewritten(root, _updated(root, path, template, v, arrays))
+        rewritten(root, updated(root, path, template, v, arrays))
 
 
 def _kept(a: Any) -> Any:
@@ -59,12 +59,12 @@ def _kept(a: Any) -> Any:
     return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
 
 
-def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
+def updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     """Return an array with a value written at an index of the view of it that a path leads to."""
     if path:
         prim, params = path[0]
         part = prim(x, **params)
-        return prim.view.put_back(x, _updated(part, path[1:], template, v, arrays), **params)
+        return prim.view.put_back(x, updated(part, path[1:], template, v, arrays), **params)
     v = _full_value(x, v, arrays, template)
     return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
 

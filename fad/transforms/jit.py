@@ -73,6 +73,7 @@ class Jitted:
         self._crowded = False  # whether a warning has said that there are many signatures
         self._told = False  # whether a warning has said that the function draws random numbers of its own
         self._plain = not (self._static or self._donated)
+        self._by_layout = False  # whether programs are right only for arrays that lie in memory alike
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -96,6 +97,8 @@ class Jitted:
                 if kind is np.ndarray:
                     key.append(x.shape)
                     key.append(x.dtype)
+                    if self._by_layout:
+                        key.append(x.strides)
                 elif kind is float or kind is np.float64 or kind in _SCALARS or (kind is int and _fits(x)):
                     key.append(kind)
                 elif kind in DEVICE_ARRAYS:
@@ -131,7 +134,7 @@ class Jitted:
         for x in leaves:
             if is_traceable(x):
                 traced.append(True)
-                key.append((*_described(x),))
+                key.append((*self._described(x),))
             elif type(x) is Tracer:
                 return self._under(fun, leaves, in_tree, static)
             elif hasattr(x, "dtype"):
@@ -156,10 +159,7 @@ class Jitted:
     def _quick_key(self, leaves: list, in_tree: Any, traced: list) -> Any:
         if not self._plain or not all(traced) or in_tree != tree.structure((tuple(leaves), {})):
             return None
-        key: list = []
-        for x in leaves:
-            key += _described(x)
-        return tuple(key)
+        return tuple([part for x in leaves for part in self._described(x)])
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
         """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
@@ -202,6 +202,13 @@ class Jitted:
             xs[k] = xs[k].copy()
         return (), mine
 
+    def _described(self, x: Any) -> list:
+        """Return what the key of a signature has of an array or number."""
+        kind = type(x)
+        if kind is np.ndarray:
+            return [x.shape, x.dtype, x.strides] if self._by_layout else [x.shape, x.dtype]
+        return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
+
     # --- what users may ask -----------------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
@@ -228,14 +235,6 @@ class Jitted:
         for signature in list(self._signatures.values()):
             lines += signature.described()
         return "\n".join(lines)
-
-
-def _described(x: Any) -> list:
-    """Return what the key of a signature has of an array or number."""
-    kind = type(x)
-    if kind is np.ndarray:
-        return [x.shape, x.dtype]
-    return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
 
 
 def _fits(n: int) -> bool:
@@ -349,6 +348,14 @@ class _Call:
         path = Path(recording, self.donated)
         check_pure(path, expected, replayed, self.xs)
         jitted._told = hidden is None or hidden.warn(path.graph)
+        if recording.layouts and not jitted._by_layout:
+            with jitted._lock:
+                jitted._by_layout = True
+                jitted._signatures.clear()
+                jitted._quick.clear()
+            described = iter([(*jitted._described(x),) for x in self.xs])
+            parts = [next(described) if t else k for k, t in zip(key[1], self.traced, strict=True)]
+            key = (key[0], tuple(parts), key[2])
         with jitted._lock:
             jitted._misses += 1
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:

@@ -261,9 +261,10 @@ def _on_numbers(prim: Primitive) -> Primitive:
 class Recording:
     """What one recorded call gave: the graph, the structure of the output, the output itself, what was captured."""
 
-    __slots__ = ("graph", "out_tree", "result", "captured")
+    __slots__ = ("graph", "out_tree", "result", "captured", "layouts")
 
     def __init__(self, graph: Graph, out_tree: Any, result: Any, captured: list):
+        self.layouts = 0  # whether it depended on how arrays lie in memory: see `RUNS.layouts`
         self.graph = graph
         self.out_tree = out_tree
         self.result = result
@@ -284,13 +285,19 @@ def record(
     `entered` are arrays from outside, as they are before the call; of others it is assumed that they were as they are
     when the function first uses them.
     """
-    with unhurried(), Running(fun) as running:
-        try:
-            return _record(fun, in_tree, leaves, traced, places, entered)
-        except TracerConversionError as error:
-            if not running.retry(error, error):
-                raise
-            return _record(fun, in_tree, leaves, traced, places, entered)
+    before, RUNS.layouts = RUNS.layouts, 0
+    try:
+        with unhurried(), Running(fun) as running:
+            try:
+                recording = _record(fun, in_tree, leaves, traced, places, entered)
+            except TracerConversionError as error:
+                if not running.retry(error, error):
+                    raise
+                recording = _record(fun, in_tree, leaves, traced, places, entered)
+            recording.layouts = RUNS.layouts if running.spaces or RUNS.layouts == 2 else 0  # without writes none counts
+            return recording
+    finally:
+        RUNS.layouts = max(RUNS.layouts, before)
 
 
 @contextlib.contextmanager

@@ -114,7 +114,7 @@ def test_a_checkpoint_that_reads_an_array_which_is_written_later_unseen_is_an_er
         fad.grad(f)(X)
 
 
-# --- plain arrays from outside, into which plain numbers are written ---------------------------------------------------
+# --- plain arrays from outside, into which plain numbers are written --------------------------------------------------
 
 
 def written_once(table):
@@ -191,7 +191,7 @@ def test_a_jitted_function_that_returns_an_array_it_made_is_recorded():
 
     g = fad.jit(f)
     for _ in range(3):
-        y, b = g(X)
+        _, b = g(X)
         np.testing.assert_array_equal(b, [0, 2, 2])
         b[:] = 7
     assert g.cache_info().hits == 2
