@@ -211,8 +211,8 @@ def own_memory(root: Any, copy: Callable) -> Any:
     memory = root.memory
     if memory is None:
         memory = root.memory = Memory()
-        root.trace.note_writes()
     if not memory.private:
+        root.trace.note_writes()
         copy(root)
         memory.first = None
         memory.private = True

@@ -25,6 +25,13 @@ def refuse_out(out: Any) -> None:
     raise written_into(what)
 
 
+# What writes its result into an array of any dtype.
+_UNSAFE = frozenset(
+    "sum prod max min amax amin mean var cumsum cumprod take choose compress trace median any all nansum nanprod nanmax "
+    "nanmin nanmean nanvar nancumsum nancumprod nanmedian".split()
+)
+
+
 def with_out(function: Any) -> Any:
     """Return a function that can write its result into a traced array, ``out=``, as NumPy's does."""
     code = function.__code__
@@ -47,7 +54,7 @@ def with_out(function: Any) -> Any:
         y = function(*args, **kwargs)
         if name != "clip":
             same_size(out, y, name)
-        return out.receive(y)
+        return out.receive(y, "unsafe" if name in _UNSAFE else "same_kind")
 
     return run
 

@@ -213,7 +213,7 @@ class Tracer:
             raise written_into("a plain array, which cannot carry a derivative")
         if method != "__call__":
             same_size(outs[0], values[0], ufunc.__name__)
-        casting = kwargs.get("casting", "same_kind")
+        casting = kwargs.get("casting", "same_kind" if method in ("__call__", "outer") else "unsafe")
         written = [
             y if out is None else out.receive(y, casting, where, ufunc.__name__)
             for out, y in zip(outs, values, strict=True)

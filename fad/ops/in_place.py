@@ -221,6 +221,8 @@ def _set_part(name: str) -> Any:
     def set_part(self: Tracer, value: Any) -> None:
         if name == "imag" and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
+        if not is_array(self):
+            raise AttributeError(f"attribute '{name}' of 'numpy.generic' objects is not writable")
         write(getattr(self, name), Ellipsis, value)
 
     return set_part

@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -202,8 +202,7 @@ getitem_p = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: _is_view(x, y, params["template"]),
-            lambda x, y, template: bind(set_p, x, y, template=template),
+            lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
         ),
     )
 )
@@ -219,7 +218,10 @@ def getitem(x: Any, index: Any) -> Any:
         refresh(x)
     basic = as_basic(index)
     if basic is not None:
-        return x.trace.index(getitem_p, x, basic)
+        y = x.trace.index(getitem_p, x, basic)
+        if index is Ellipsis and type(y) is Tracer and y.memory is None:
+            y.memory = Memory()  # of a NumPy scalar: an array without axes
+        return y
     template, arrays = split_index(index)
     if not arrays:
         return x.trace.index(getitem_p, x, template)

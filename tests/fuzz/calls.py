@@ -26,7 +26,7 @@ class Twins:
         self.worlds = case.program.world(), case.program.world()
         slow, fast = (transform(w.f) for w in self.worlds)
         self.calls = slow, fad.jit(fast)
-        self.kept, self.results = None, None
+        self.kept, self.results, self.wrote = None, None, False
 
     def step(self, label, lists):
         """Call both with the arguments of their own."""
@@ -46,7 +46,7 @@ class Twins:
         changed = any(not identical(a, b) for a, b in zip(before, lists[0], strict=True))
         self.kept = None if changed else lists
         self.results = results if len(results) == 2 else None
-        self.wrote = changed
+        self.wrote = self.wrote or changed
 
 
 def fresh(texts):
