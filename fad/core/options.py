@@ -26,10 +26,11 @@ def refuse_out(out: Any) -> None:
 
 
 # What writes its result into an array of any dtype.
-_UNSAFE = frozenset(
-    "sum prod max min amax amin mean var cumsum cumprod take choose compress trace median any all nansum nanprod nanmax "
-    "nanmin nanmean nanvar nancumsum nancumprod nanmedian".split()
-)
+_UNSAFE = {
+    "sum", "prod", "max", "min", "amax", "amin", "mean", "var", "cumsum", "cumprod", "take", "choose", "compress",
+    "trace", "median", "any", "all", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nancumsum",
+    "nancumprod", "nanmedian",
+}  # fmt: skip
 
 
 def with_out(function: Any) -> Any:

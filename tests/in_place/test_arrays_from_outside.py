@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.errors import CustomRuleError, ImpureFunctionError, ItemAssignmentError
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
 INNER = {
@@ -244,3 +244,42 @@ def test_a_loop_under_jit_writes_into_a_plain_array_from_outside_in_every_step()
         np.testing.assert_allclose(g(X), wanted, 1e-13)
         np.testing.assert_array_equal(table, [5, 1, 1, 1])
         table[:] = 9
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+@pytest.mark.parametrize("where", ["function", "rule"])
+def test_a_function_with_a_custom_rule_does_not_write_into_its_argument(kind, where):
+    def double(v):
+        if where == "function":
+            v *= 2
+        return v * 1.0
+
+    def push(primals, tangents):
+        if where == "rule":
+            primals[0][0] = 7
+        return double(*primals), 2 * tangents[0]
+
+    def forward(v):
+        if where == "rule":
+            v[0] = 7
+        return double(v), None
+
+    g = fad.custom_jvp(double) if kind == "jvp" else fad.custom_vjp(double)
+    if kind == "jvp":
+        g.defjvp(push)
+    else:
+        g.defvjp(forward, lambda res, ct: (2 * ct,))
+
+    def f(x):
+        y = x * 1.0
+        return np.sum(g(y)) + y[0]
+
+    for run in (fad.grad(f), fad.jit(fad.grad(f)), fad.grad(fad.grad(f)), lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(CustomRuleError, match="wrote into its argument of shape"):
+            run(X)
+    if where == "function":
+        with pytest.raises(CustomRuleError, match="wrote into its argument of shape"):
+            fad.vmap(f)(np.stack([X, X]))
+        y = X.copy()
+        np.testing.assert_array_equal(g(y), 2 * X)  # without a transform it is NumPy's
+        np.testing.assert_array_equal(y, 2 * X)
