@@ -8,7 +8,7 @@ import numpy as np
 import fad
 from fad import tree
 
-from . import differences
+from . import differences, functional
 from .arguments import with_noise
 from .case import floating, weighted_sum, weights
 from .compare import (
@@ -276,3 +276,86 @@ def jacobian(case):
             w = weights(leaves[j], j)
             total = total + np.tensordot(w, rows_of_one, w.ndim) if n or w.ndim else total + w * rows_of_one
         same_leaf(case.reverse.outputs[1][0], total, "weighted rows beside the gradient", **loosely)
+
+
+@check("without writes")
+def without_writes_agrees(case):
+    """The gradient is that of the same program written without writes, where there is such a form."""
+    case.needs_derivative()
+    try:
+        form = functional.without_writes(case.program, case.r)
+    except functional.Unfit:
+        raise Skipped("no form without writes") from None
+    other = type(case)(form)
+    case.succeeded(case.reverse)
+    other.succeeded(other.reverse)
+    same_tree(other.reverse.outputs, case.reverse.outputs, "the gradient", close=case_tolerance(case), zeros=False)
+
+
+def nestings(loss, x, u):
+    """Return the ways to the second derivative along `u`, as functions without arguments, three transforms deep."""
+
+    def along(f):
+        return lambda *x: sum(np.sum(g * v) for g, v in zip(f(*x), u, strict=True))
+
+    every = tuple(range(len(x)))
+    both = [np.stack([a, a]) for a in x]
+
+    def grad(f):
+        return fad.grad(f, argnums=every)
+
+    def second(ys):
+        return tree.map(lambda y: y[1], ys)
+
+    def rows(f):
+        return lambda *x: np.sum(fad.vmap(f)(*[np.stack([a, a * 1]) for a in x])) / 2
+
+    return {
+        "jvp of grad of jit": lambda: fad.jvp(grad(fad.jit(loss)), x, u)[1],
+        "grad of grad of jit": lambda: grad(along(grad(fad.jit(loss))))(*x),
+        "grad of grad of vmap": lambda: grad(along(grad(rows(loss))))(*x),
+        "jvp of grad of vmap": lambda: fad.jvp(grad(rows(loss)), x, u)[1],
+        "grad of jvp of jit": lambda: grad(lambda *x: fad.jvp(fad.jit(loss), x, u)[1])(*x),
+        "vmap of jvp of grad": lambda: second(fad.vmap(lambda *x: fad.jvp(grad(loss), x, u)[1])(*both)),
+        "vmap of grad of grad": lambda: second(fad.vmap(grad(along(grad(loss))))(*both)),
+        "jit of grad of grad": lambda: fad.jit(grad(along(grad(loss))))(*x),
+        "jit of grad of jvp": lambda: fad.jit(grad(lambda *x: fad.jvp(loss, x, u)[1]))(*x),
+        "linearize of grad": lambda: fad.linearize(grad(loss), *x)[1](*u),
+        "vjp of jvp of vmap": lambda: fad.vjp(lambda *x: fad.jvp(rows(loss), x, u)[1], *x)[1](1.0),
+    }
+
+
+@check("nested")
+def nested(case):
+    """Transforms nested to depth three give the second derivative that forward over reverse gives."""
+    case.needs_derivative()
+    case.succeeded(case.reverse)
+    if any(np.asarray(case.values[k]).dtype.kind == "c" for k in case.diff) or precision(case) > 1e-5:
+        raise Skipped("complex numbers or single precision")
+    x, u = tuple(evaluate(case.program.arguments)[k] for k in case.diff), case.tangents
+    wanted = None
+    ways = list(nestings(None, x, u))
+    if any(isinstance(v, np.ndarray) and not v.shape for v in case.values):
+        ways = [name for name in ways if "vmap" not in name]  # elements of a batch are no arrays without axes
+    chosen = [ways[k] for k in case.r.permutation(len(ways))[:3]]
+    for name in ["", *chosen]:
+        with case.program.world() as world, np.errstate(all="ignore"):
+            fixed = case.arguments()
+
+            def loss(*some, fixed=fixed, f=world.f):
+                full = list(fixed)
+                for k, v in zip(case.diff, some, strict=True):
+                    full[k] = v
+                return weighted_sum(f(*full))
+
+            def first(loss=loss):
+                return fad.jvp(fad.grad(loss, argnums=tuple(range(len(x)))), x, u)[1]
+
+            run = observe(nestings(loss, x, u)[name] if name else first, world, ())
+        case.succeeded(run)
+        if not name:
+            wanted = run
+            continue
+        for w, g in zip(wanted.outputs, tree.leaves(run.outputs), strict=True):
+            same_leaf(np.asarray(w), np.asarray(g), f"{name}: the second derivative", close=1e-7, zeros=False)
+        same_left(wanted, run)
