@@ -32,7 +32,7 @@ def _byte_order(program, check, message):
 
 
 def _sums_into_another_rank(program, check, message):
-    """NumPy takes an ``out=`` of another rank for accumulations in some layouts, and says in others that it does not fit."""
+    """Accumulations take an ``out=`` of another rank in some layouts; in others NumPy says that it does not fit."""
     return "output parameter of cum" in message and "has the wrong shape" in message
 
 
