@@ -175,7 +175,9 @@ def contents(x: Any) -> dict[str, Any]:
     if type(x) in _CONTAINERS:
         items = list(x.items())[:_MOST] if type(x) is dict else enumerate(x[:_MOST])
         return {str(name): value for name, value in items if type(value) not in _PLAIN}
-    if issubclass(type(x), (type, types.ModuleType)):
+    if issubclass(type(x), type):  # of a class its arrays alone
+        return {name: value for name, value in vars(x).items() if type(value).__name__ == "ndarray"}
+    if issubclass(type(x), types.ModuleType):
         return {}
     try:
         held = object.__getattribute__(x, "__dict__")

@@ -283,3 +283,18 @@ def test_a_function_with_a_custom_rule_does_not_write_into_its_argument(kind, wh
         y = X.copy()
         np.testing.assert_array_equal(g(y), 2 * X)  # without a transform it is NumPy's
         np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_a_jitted_function_writes_into_an_array_of_a_class_in_every_call():
+    class State:
+        table = np.zeros(2)
+
+    def f(x):
+        State.table[0] = x[0]
+        return np.sum(x)
+
+    g = fad.jit(f)
+    for _ in range(4):
+        State.table[:] = 5
+        g(X)
+        np.testing.assert_array_equal(State.table, [X[0], 5])
