@@ -35,8 +35,8 @@ FLOORS = [
         "ops", "ops.__main__",
     ],
     [
-        "transforms", "transforms.check", "transforms.mutation", "transforms.static", "transforms.hidden", "transforms.outside",
-        "transforms.accumulate", "transforms.tape",
+        "transforms", "transforms.check", "transforms.mutation", "transforms.static", "transforms.hidden",
+        "transforms.outside", "transforms.accumulate", "transforms.tape",
         "transforms.overwrites", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
         "transforms.handles",
