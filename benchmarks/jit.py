@@ -201,7 +201,7 @@ def machine(options: argparse.Namespace) -> str:
 
 INTRODUCTION = """# Benchmarks of jit
 
-`make bench` writes this page, by `python benchmarks/jit.py --write`.
+`make bench` writes this page, by `python benchmarks/jit.py --write`, but for the last section.
 Each library runs each workload in a process of its own, with empty caches on disk
 (`torch.compile` keeps its compiled headers between workloads).
 The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
@@ -250,7 +250,8 @@ def main() -> None:
     if options.write:
         import jit_picture
 
-        PAGE.write_text(f"{INTRODUCTION}\n{text}\n", encoding="utf-8")
+        _, heading, npbench = PAGE.read_text(encoding="utf-8").partition("\n## NPBench")
+        PAGE.write_text(f"{INTRODUCTION}\n{text}\n{heading}{npbench}", encoding="utf-8")
         jit_picture.write()
 
 

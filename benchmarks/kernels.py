@@ -18,7 +18,7 @@ import scipy.special as sc
 
 import fad
 import fad.scipy.special as fs
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 FULL = "--all" in sys.argv
 BLOCK = 1 << 18

@@ -1,11 +1,13 @@
 """NPBench's programs, unchanged, differentiated: right or wrong, and what a gradient costs beside the plain NumPy run.
 
-    python benchmarks/npbench.py PATH [--preset S] [--only adi,lu] [--jit] [--limit SECONDS]
+    python benchmarks/npbench.py PATH [--preset S] [--only adi,lu] [--jit] [--hvp] [--jax] [--limit SECONDS] [--write]
 
 PATH is a checkout of github.com/spcl/npbench; nothing of it is copied. Every array of floating-point or complex numbers
 that a program takes is differentiated; the loss is a weighted sum of everything that the program returns or leaves in
 its arguments. The gradient (and the derivative along a direction, in forward mode) is compared with extrapolated
-central differences of the plain NumPy program.
+central differences of the plain NumPy program. `--jit` does the same under ``fad.jit``, `--hvp` compares Hessians times
+a vector, forward over reverse and reverse over reverse, with differences of the gradient, and `--jax` times the
+gradient of JAX's own version of each program. `--write` puts the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ LOOPS = {
     "trmm",
 }  # fmt: skip
 TOLERANCE = 2e-5
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+HEADING = "## NPBench"
 
 
 def load(path: Path, name: str) -> Any:
@@ -68,11 +72,13 @@ def program(root: Path, info: dict, preset: str) -> SimpleNamespace:
         values.update(zip(outputs, made if len(outputs) > 1 else (made,), strict=True))
     function = getattr(module, info["func_name"])
     args = {k: values[k] for k in info["input_args"]}
+    rewritten = folder / f"{name}_jax.py"
     active = [k for k, v in args.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
     active = ACTIVE.get(info["module_name"], active)
     return SimpleNamespace(
-        name=info["module_name"], function=function, args=args, active=active, outputs=info["output_args"]
-    )
+        name=info["module_name"], function=function, args=args, active=active, outputs=info["output_args"],
+        jax=(rewritten, info["func_name"]) if rewritten.exists() else None,
+    )  # fmt: skip
 
 
 def loss_of(p: SimpleNamespace) -> tuple[Callable, list]:
@@ -96,11 +102,11 @@ def loss_of(p: SimpleNamespace) -> tuple[Callable, list]:
     return loss, [p.args[k] for k in p.active]
 
 
-def differences(loss: Callable, point: list, direction: list) -> tuple[float, float]:
+def differences(function: Callable, point: list, direction: list) -> tuple[float, float]:
     """Return the derivative along a direction by extrapolated differences, and how far two of them are apart."""
 
     def central(h):
-        ends = [float(loss(*[x + s * h * d for x, d in zip(point, direction, strict=True)])) for s in (1, -1)]
+        ends = [float(function(*[x + s * h * d for x, d in zip(point, direction, strict=True)])) for s in (1, -1)]
         return (ends[0] - ends[1]) / (2 * h)
 
     single = any(x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) < 8 for x in point)
@@ -169,82 +175,184 @@ def _draw(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return (d + 1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else d).astype(x.dtype)
 
 
-def examine(p: SimpleNamespace, jit: bool, limit: float) -> dict:
-    """Compare and time the derivatives of one program."""
+def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
+    """Compare and time the derivatives of one program: seconds for each way, and what is right."""
     loss, point = loss_of(p)
     rng = np.random.default_rng(1)
-    direction = [_draw(rng, x) for x in point]
+    direction, other = [_draw(rng, x) for x in point], [_draw(rng, x) for x in point]
     if p.name in SYMMETRIC:
-        direction = [d + np.swapaxes(d, -1, -2) for d in direction]
+        direction, other = [[d + np.swapaxes(d, -1, -2) for d in ds] for ds in (direction, other)]
     fresh = lambda: [x.copy() for x in point]
     value = float(loss(*fresh()))
     wanted, doubt = differences(loss, point, direction)
-    row: dict = {"numpy": timed(lambda: loss(*fresh()))}
-    every = tuple(range(len(point)))
-    gradient = fad.value_and_grad(loss, argnums=every)
+    seconds = {"numpy": timed(lambda: loss(*fresh()))}
+    verdicts: dict[str, str] = {}
 
     def reverse(of):
+        found, g = of(*fresh())
+        if not np.allclose(found, value, rtol=1e-6 if doubt > 1e-6 else 1e-9):
+            return "WRONG value"
+        return judge(inner(g, direction), wanted, doubt)
+
+    def check(name: str, run: Callable) -> None:
+        verdicts[name] = attempt(run, options.limit)
+
+    gradient = fad.value_and_grad(loss, argnums=tuple(range(len(point))))
+    check("grad", lambda: reverse(gradient))
+    if verdicts["grad"] == "right":
+        seconds["fad"] = timed(lambda: gradient(*fresh()), 0.2, 3)
+    check("jvp", lambda: judge(float(fad.jvp(loss, fresh(), direction)[1]), wanted, doubt))
+    if options.jit:
+        compiled, pushed = fad.jit(gradient), fad.jit(lambda xs, ts: fad.jvp(loss, xs, ts)[1])
+        twice = lambda: [float(pushed(fresh(), direction)) for _ in range(2)][1]
+        check("jit grad", lambda: (compiled(*fresh()), reverse(compiled))[1])
+        check("jit jvp", lambda: judge(twice(), wanted, doubt))
+        if verdicts["jit grad"] == "right":
+            seconds["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
+    if options.hvp:
+        check_hessian(loss, point, direction, other, check)
+    if options.jax and p.jax:
+        seconds["jax"] = attempt(lambda: time_jax(p), options.limit)
+    return {"seconds": seconds, "verdicts": verdicts}
+
+
+def check_hessian(loss: Callable, point: list, u: list, v: list, check: Callable) -> None:
+    """Compare the Hessian between two directions with differences of the gradient, in two nestings."""
+    every = tuple(range(len(point)))
+    gradient = fad.grad(loss, argnums=every)
+    fresh = lambda: [x.copy() for x in point]
+    wanted: list = []
+
+    def over(found: Callable) -> Callable:
         def run():
-            found, g = of(*fresh())
-            if not np.allclose(found, value, rtol=1e-6 if doubt > 1e-6 else 1e-9):
-                return "WRONG value"
-            return judge(inner(g, direction), wanted, doubt)
+            if not wanted:
+                wanted.extend(differences(lambda *xs: inner(gradient(*xs), v), point, u))
+            value, doubt = wanted
+            scale = max(1.0, *[float(np.max(np.abs(x), initial=0.0)) for x in gradient(*fresh())])
+            return judge(found(), value, max(doubt, 1e-12 * scale / (abs(value) + 1e-30)))
 
         return run
 
-    row["grad"] = attempt(reverse(gradient), limit)
-    if row["grad"] == "right":
-        row["fad"] = timed(lambda: gradient(*fresh()), 0.2, 3)
-    row["jvp"] = attempt(lambda: judge(float(fad.jvp(loss, fresh(), direction)[1]), wanted, doubt), limit)
-    if jit:
-        compiled = fad.jit(gradient)
-        start = time.perf_counter()
-        row["jit grad"] = attempt(lambda: (compiled(*fresh()), reverse(compiled)())[1], limit)
-        row["first"] = time.perf_counter() - start
-        if row["jit grad"] == "right":
-            row["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
-    return row
+    def traced(*xs):
+        products = [np.sum((g * d).real) for g, d in zip(gradient(*xs), v, strict=True)]
+        return sum(products, start=0.0)
+
+    check("jvp of grad", over(lambda: inner(fad.jvp(lambda *xs: gradient(*xs), fresh(), u)[1], v)))
+    check("grad of grad", over(lambda: inner(fad.grad(traced, argnums=every)(*fresh()), u)))
+
+
+def time_jax(p: SimpleNamespace) -> float:
+    """Return the seconds that a gradient of JAX's own version of a program takes, of all that it returns."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    path, name = p.jax
+    function = getattr(load(path, path.stem), name)
+    rng = np.random.default_rng(0)
+    weights: list = []
+
+    def loss(*arrays):
+        args = dict(p.args)
+        args.update(zip(p.active, arrays, strict=True))
+        found = [y for y in jax.tree.leaves(function(*args.values())) if y.dtype.kind in "fc"]
+        if not weights:
+            weights.extend(rng.standard_normal(y.shape) for y in found)
+        return sum((w * (y.real + 0.5 * y.imag)).sum() for w, y in zip(weights, found, strict=True))
+
+    compiled = jax.jit(jax.value_and_grad(loss, argnums=tuple(range(len(p.active)))))
+    point = [jax.numpy.array(p.args[k]) for k in p.active]
+    return timed(lambda: jax.block_until_ready(compiled(*point)), 0.2, 3)
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def ratio(row: dict, key: str) -> str:
+    seconds = row["seconds"].get(key)
+    return f"{seconds / row['seconds']['numpy']:.2f}" if isinstance(seconds, float) else "–"
 
 
 def show(name: str, row: dict) -> str:
-    plain = row["numpy"]
-    ratio = lambda key: f"{row[key] / plain:8.2f}" if key in row else "       –"
-    states = f"{row['grad']:14} {row['jvp']:14} {row.get('jit grad', ''):14}"
-    return f"{name:18} {plain * 1e3:9.2f} {ratio('fad')} {ratio('jit')}   {states}"
+    ratios = " ".join(f"{ratio(row, key):>8}" for key in ("fad", "jit", "jax"))
+    wrong = [f"{k}: {v}" for k, v in row["verdicts"].items() if v != "right"]
+    if isinstance(row["seconds"].get("jax"), str):
+        wrong.append(f"(JAX: {row['seconds']['jax']})")
+    return f"{name:24} {row['seconds']['numpy'] * 1e3:9.2f} {ratios}   {'; '.join(wrong) or 'right'}"
+
+
+def summary(rows: dict) -> str:
+    """Return how many programs are right, and the mean costs of a gradient, as a list for a page."""
+    lines = []
+    for kind in next(iter(rows.values()))["verdicts"]:
+        right = [name for name, row in rows.items() if row["verdicts"][kind] == "right"]
+        left = [f"{name} ({row['verdicts'][kind]})" for name, row in rows.items() if name not in right]
+        lines.append(f"- {kind}: {len(right)} of {len(rows)} right" + (f"; not {', '.join(left)}" if left else ""))
+    for group in ("array programs", "loops over elements", "all"):
+        for key in ("fad", "jit", "jax"):
+            named = {k: r for k, r in rows.items() if group == "all" or (k in LOOPS) is (group != "array programs")}
+            found = [float(r["seconds"][key] / r["seconds"]["numpy"]) for r in named.values()
+                     if isinstance(r["seconds"].get(key), float)]  # fmt: skip
+            if found:
+                mean = statistics.geometric_mean(found)
+                lines.append(f"- {COLUMNS[key]}, {group}: {mean:.2f} times NumPy's run ({len(found)} programs)")
+    return "\n".join(lines)
+
+
+COLUMNS = {"fad": "fad", "jit": "fad jit", "jax": "JAX jit"}
+
+
+def page(rows: dict, preset: str) -> str:
+    """Return the section of the page, as Markdown."""
+    lines = [f"| {'program':24} | NumPy, ms | fad | fad jit | JAX jit | right |", "|---|---:|---:|---:|---:|---|"]
+    for name, row in rows.items():
+        right = [k for k, v in row["verdicts"].items() if v == "right"]
+        said = "all" if len(right) == len(row["verdicts"]) else ", ".join(right)
+        cells = " | ".join(ratio(row, key) for key in COLUMNS)
+        lines.append(f"| {name} | {row['seconds']['numpy'] * 1e3:.2f} | {cells} | {said} |")
+    kinds = ", ".join(next(iter(rows.values()))["verdicts"])
+    return f"""{HEADING}
+
+The programs of [NPBench](https://github.com/spcl/npbench), unchanged, at size {preset}: the time of a plain run, and
+the value and gradient as a multiple of it. *JAX jit* is the gradient of the version that NPBench has for JAX, – where
+there is none, or it has no gradient. *Right* is what equals extrapolated differences, of: {kinds}.
+`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH.
+
+{os.linesep.join(lines)}
+
+{summary(rows)}
+"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--preset", default="S")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--jit", action="store_true")
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--only", default="", help="programs, separated by commas")
+    parser.add_argument("--jit", action="store_true", help="also under fad.jit")
+    parser.add_argument("--hvp", action="store_true", help="also Hessians times a vector")
+    parser.add_argument("--jax", action="store_true", help="time JAX's own versions, too")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each comparison")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
     options = parser.parse_args()
     sys.path.insert(0, str(options.path))
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     only = set(filter(None, options.only.split(",")))
-    print(f"{'program':18} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8}   {'gradient':14} {'jvp':14} jit")
-    ratios: dict[str, float] = {}
-    right = total = 0
+    print(f"{'program':24} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8} {'JAX/np':>8}")
+    rows = {}
     for file in sorted((options.path / "bench_info").glob("*.json")):
         name = file.stem
         info = json.loads(file.read_text())["benchmark"]
         if name in NOT_DIFFERENTIABLE or (only and name not in only):
             continue
         p = program(options.path, info, options.preset)
-        row = examine(p, options.jit, options.limit)
-        print(show(name, row), flush=True)
-        total += 1
-        right += row["grad"] == "right" and row["jvp"] == "right"
-        if "fad" in row and p.active:  # else there is nothing to differentiate
-            ratios[name] = row["fad"] / row["numpy"]
-    print(f"{right} of {total} right")
-    arrays, loops = ({k: r for k, r in ratios.items() if (k in LOOPS) is want} for want in (False, True))
-    for group, found in (("array programs", arrays), ("loops over elements", loops), ("all", ratios)):
-        if found:
-            print(f"gradient over NumPy's run, {group}: {statistics.geometric_mean(found.values()):.2f}")
+        rows[name] = examine(p, options)
+        print(show(name, rows[name]), flush=True)
+    print(summary(rows))
+    if options.write:
+        before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
+        PAGE.write_text(f"{before}\n\n{page(rows, options.preset)}", encoding="utf-8")
 
 
 if __name__ == "__main__":

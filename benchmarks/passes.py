@@ -14,17 +14,15 @@ import time
 import numpy as np
 
 import fad
-from fad.compile.groups import plan_steps
-from fad.compile.numpy_program import NumPyProgram
-from fad.compile.passes import add_before_scatter, drop_dead, fold_constants, optimise, share, simplify, take_apart
-from fad.compile.plan import plan_memory
-from fad.compile.sums import leave_loops
-from fad.compile.unrolled import merge_steps
-from fad.transforms.bodies import inlined
+from fad.compile.passes.hoist_loop_matmuls import leave_loops
+from fad.compile.pipeline import OPTIMISE, optimise
+from fad.compile.schedule.numpy_buffers import plan_memory
+from fad.compile.schedule.steps import plan_steps
+from fad.compile.targets.numpy_program import NumPyProgram
 
 SIZES = (5_000, 10_000, 20_000)
 ROUNDS = 3
-PASSES = (inlined, take_apart, fold_constants, simplify, share, add_before_scatter, merge_steps, drop_dead, leave_loops)
+PASSES = (*OPTIMISE, leave_loops)
 
 
 def chain(equations):

@@ -16,22 +16,22 @@ from fad.core.conversions import OFFERED
 from fad.core.spec import ShapeDtypeStruct
 from fad.core.tracer import stop_gradient
 from fad.doctor import doctor
+from fad.jitting.jit import jit, source
+from fad.staging.record import make_graph
 from fad.transforms.checkpoint import checkpoint
 from fad.transforms.custom import custom_jvp, custom_vjp
+from fad.transforms.eval_shape import eval_shape
 from fad.transforms.grad import grad, value_and_grad
 from fad.transforms.implicit import custom_linear_solve, custom_root
 from fad.transforms.jacobian import elementwise_grad, hessian, hvp, jacfwd, jacobian, jacrev, vhp
 from fad.transforms.jet import jet
-from fad.transforms.jit import jit, source
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
-from fad.transforms.record import make_graph
-from fad.transforms.shapes import eval_shape
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 if TYPE_CHECKING:
-    from fad import compat, data, debug, eager, nn, optim, profiler, random, sparse, testing
+    from fad import compat, data, debug, distributed, eager, nn, optim, profiler, random, sparse, testing
     from fad.files import load, save
     from fad.keeping import saved
 
@@ -40,8 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ShapeDtypeStruct", "associative_scan", "backends", "checkpoint", "compat", "cond", "config", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "doctor",
-    "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
+    "custom_linear_solve", "custom_root", "custom_vjp", "data", "debug", "device_get", "device_put", "distributed",
+    "doctor", "eager", "elementwise_grad", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
     "jacobian", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "load", "make_graph", "map", "nn",
     "numpy", "ops", "optim", "profiler", "random", "remat", "save", "saved", "scan", "scipy", "source", "sparse",
     "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
@@ -50,8 +50,8 @@ __all__ = [
 # The training layer, the tests' and the doors for other libraries' programs are loaded when they are first asked for,
 # so that `import fad` stays quick.
 _LATER = {
-    "compat": "compat", "data": "data", "debug": "debug", "eager": "eager", "nn": "nn", "optim": "optim",
-    "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
+    "compat": "compat", "data": "data", "debug": "debug", "distributed": "distributed", "eager": "eager",
+    "nn": "nn", "optim": "optim", "profiler": "profiler", "random": "random", "sparse": "sparse", "testing": "testing",
     "load": "files", "save": "files", "saved": "keeping",
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ default_dtype: ContextVar[str] = ContextVar("default_dtype", default="float64")
 
 kernel_cache_bytes: ContextVar[int] = ContextVar("kernel_cache_bytes", default=256 * 2**20)
 """How many bytes of compiled kernels are kept on disk, for all programs together. Beyond that the oldest are removed,
-now and then, so that there may be a sixteenth more for each process that compiles. With 0 none are written."""
+now and then, so that there may be about a sixteenth more for each process that compiles. With 0 none are written."""
 
 # What a setting may be: one of some values, or a test and what passes it.
 _CHOICES: dict[ContextVar, Any] = {

@@ -4,8 +4,8 @@ Ordinary Python ``if`` and ``for`` work in every transform. These functions are 
 whose lanes stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
 bounded: `scan` and `fori_loop` keep only some of the states, and compute the others again.
 
-Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.transforms.repeat` and
-`fad.transforms.branches` make one operation of a loop or choice, where its body can be recorded.
+Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.control_flow.record_loop` and
+`fad.control_flow.cond` make one operation of a loop or choice, where its body can be recorded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.control_flow import cond as branches_
+from fad.control_flow import record_loop
+from fad.control_flow.subgraph import is_weak
 from fad.core.tracer import Tracer, same_structure, youngest
 from fad.errors import DtypeMismatchError, ShapeMismatchError
-from fad.transforms import branches as branches_
-from fad.transforms import repeat
-from fad.transforms.bodies import is_weak
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace, vmap
@@ -33,6 +33,10 @@ _CHOICES = ("sqrt", "binomial", "none")
 
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one of them is run.
+
+    Returns
+    -------
+    the result of the branch
 
     Parameters
     ----------
@@ -60,6 +64,21 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
 
     Raises ValueError without branches.
 
+    Parameters
+    ----------
+    index : int or integer array of shape ()
+        Which branch runs; it is brought into 0 ... len(branches) - 1.
+    branches : sequence of callables
+        Of the operands, with results of one structure.
+    *operands
+        What the branch is called with.
+
+    Returns
+    -------
+    the result of the branch
+
+    Examples
+    --------
     >>> switch(7, [lambda x: x, lambda x: 2 * x], 3.0)
     6.0
     """
@@ -101,7 +120,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     >>> round(fad.grad(newton)(4.0), 9)
     np.float64(0.25)
     """
-    recorded = repeat.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
+    recorded = record_loop.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
     if recorded is not None:
         return recorded[0]
     state = init
@@ -155,6 +174,11 @@ def _checked(new: Any, old: Any, what: str) -> Any:
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoint: str = "sqrt") -> Any:
     """Return the state after ``for i in range(lower, upper): state = body_fun(i, state)``.
 
+    Returns
+    -------
+    pytree
+        The state after the loop.
+
     Parameters
     ----------
     lower, upper : int
@@ -174,15 +198,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     def step(state, i):
         return _checked(body_fun(start + i, state), state, "the body of fori_loop"), None
 
-    bounds = repeat.steps_between(lower, upper)
+    bounds = record_loop.steps_between(lower, upper)
     if bounds is not None:
         n, start = bounds
-        recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+        recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
         if recorded is not None:
             return recorded[0]
     start, stop = operator.index(lower), operator.index(upper)
     n = max(0, stop - start)
-    recorded = repeat.scan(step, init, None, n, False, checkpoint, index=True)
+    recorded = record_loop.scan(step, init, None, n, False, checkpoint, index=True)
     return recorded[0] if recorded is not None else _scan(step, init, None, n, False, checkpoint)[0]
 
 
@@ -250,7 +274,7 @@ def scan(
     counted = xs is not None
     n = lengths.pop()
     _check_choice(checkpoint)
-    recorded = repeat.scan(step, init, xs, n, reverse, checkpoint, index=False)
+    recorded = record_loop.scan(step, init, xs, n, reverse, checkpoint, index=False)
     if recorded is not None:
         return recorded
     carry, ys = _scan(step if counted else lambda c, i: step(c, None), init, xs, n, reverse, checkpoint)
@@ -337,6 +361,11 @@ def _stack(ys: list) -> Any:
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """Return ``f`` of each element along the leading axis, stacked: one after the other, or in batches.
 
+    Returns
+    -------
+    array or tree of arrays
+        The results, stacked along a leading axis.
+
     Parameters
     ----------
     f : callable
@@ -357,6 +386,11 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Return all partial combinations along an axis, in about 2 log n calls of `fn` on whole arrays.
+
+    Returns
+    -------
+    array or tree of arrays
+        Of the shape of `elems`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from typing import Any
 from fad import tree
 from fad.core.tracer import Tracer, stop_gradient
 from fad.errors import DerivativeError
-from fad.transforms.watched import Note, Watcher, describe, has_nan, watching
+from fad.transforms.tape_hooks import Note, Watcher, describe, has_nan, watching
 
 __all__ = ["NaNGradientError", "callback", "nans", "print"]
 

@@ -8,7 +8,7 @@ import platform
 
 import numpy as np
 
-from fad.compile.lowering import has_llvm
+from fad.compile.targets.select import has_llvm
 
 _EXTRAS = {
     "scipy": "fad.scipy and the rules of SciPy's functions",
@@ -27,7 +27,8 @@ def doctor() -> str:
     >>> print(doctor())  # doctest: +ELLIPSIS
     Python ..., NumPy ...
     """
-    from fad.compile import blas, cache  # they import much of the standard library, and import fad is quick
+    from fad.compile.machine import blas
+    from fad.compile.runtime import kernel_cache
 
     lines = [f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"]
     for name, use in _EXTRAS.items():
@@ -36,7 +37,7 @@ def doctor() -> str:
     lines.append(
         f"jit compiles to {'native code' if has_llvm() else 'NumPy programs; pip install fad[jit] for native code'}"
     )
-    lines.append(f"compiled kernels are kept in {cache.described()}")
+    lines.append(f"compiled kernels are kept in {kernel_cache.described()}")
     for info in blas.libraries():
         kernels = f", kernels for {info['architecture']}" if info.get("architecture") else ""
         lines.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from fad.places import user_line
+from fad.introspect.frames import user_line
 
 
 class FadError(Exception):
@@ -170,9 +170,9 @@ class TracerConversionError(FadError, TypeError):
     Right::
 
         fad.grad(lambda x: np.sin(x))(1.0)
-        fad.grad(lambda x: np.sum(fill(np.array(table), x)))(1.0)
+        fad.grad(lambda x: np.sum(fill(table.copy(), x)))(1.0)
 
-    An array that NumPy's functions make in the function takes traced values; one from outside is a plain array.
+    An array that the function makes takes traced values; one from outside is a plain array.
 
     For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
     """

@@ -68,6 +68,10 @@ def save(path: Any, value: Any) -> None:
     removes what the killed process had written. A file that is replaced keeps its permissions; a new one has those that
     the process gives its files (its umask). A `Module` is saved as its ``state_dict(everything=True)``.
 
+    Returns
+    -------
+    None
+
     Parameters
     ----------
     path : str or path
@@ -243,6 +247,11 @@ def _join(prefix: str, key: str) -> str:
 
 def load(path: Any, like: Any = None) -> Any:
     """Read a safetensors file: the tree that was saved, or a dictionary by name if the file is not from fad.
+
+    Returns
+    -------
+    tree
+        In the structure of `like`, or a dictionary.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
+from fad.transforms.tape_hooks import WatchedTrace, Watcher, saved_in, watching
 from fad.transforms.vjp import vjp
-from fad.transforms.watched import WatchedTrace, Watcher, saved_in, watching
 
 
 class Kept(NamedTuple):

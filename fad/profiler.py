@@ -26,8 +26,8 @@ import numpy as np
 from fad.backends import behind
 from fad.core.primitive import REGISTRY, Primitive
 from fad.core.tracer import Tracer
-from fad.places import show_place, user_place
-from fad.transforms.watched import Note, Watcher, plain, watching
+from fad.introspect.frames import show_place, user_place
+from fad.transforms.tape_hooks import Note, Watcher, plain, watching
 
 __all__ = ["Averages", "Event", "Row", "profile", "record_function"]
 

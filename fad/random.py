@@ -15,6 +15,7 @@ import numpy as np
 
 from fad import backends, config
 from fad.backends import is_numpy_scalar
+from fad.core.docstrings import complete
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -41,6 +42,10 @@ def philox(key: Any, counter: tuple, rounds: int = 10) -> tuple:
     """Return four words of 32 random bits (in uint64) for each counter: four uint64 arrays that broadcast with the key.
 
     `key` has shape (..., 2); its leading axes are put in front of the counter's.
+
+    >>> counters = tuple(np.arange(2, dtype=np.uint64) for _ in range(4))
+    >>> [word.shape for word in fad.random.philox(fad.random.key(0), counters)]
+    [(2,), (2,), (2,), (2,)]
     """
     k0 = key[..., 0].astype(np.uint64)[..., None]
     k1 = key[..., 1].astype(np.uint64)[..., None]
@@ -244,7 +249,11 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers of the exponential distribution of mean 1; multiply by the mean."""
+    """Return numbers of the exponential distribution of mean 1; multiply by the mean.
+
+    >>> bool(fad.random.exponential(fad.random.key(0), (100,)).min() > 0)
+    True
+    """
     return -np.log1p(-uniform(key, shape, dtype))
 
 
@@ -255,29 +264,49 @@ def _open_unit(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers of the standard Gumbel distribution."""
+    """Return numbers of the standard Gumbel distribution.
+
+    >>> fad.random.gumbel(fad.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return -np.log(-np.log(_open_unit(key, shape, dtype)))
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers of the standard logistic distribution."""
+    """Return numbers of the standard logistic distribution.
+
+    >>> fad.random.logistic(fad.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     u = _open_unit(key, shape, dtype)
     return np.log(u) - np.log1p(-u)
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers of the standard Laplace distribution."""
+    """Return numbers of the standard Laplace distribution.
+
+    >>> fad.random.laplace(fad.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     u = _open_unit(key, shape, dtype) - 0.5
     return -np.sign(u) * np.log1p(-2.0 * np.abs(u))
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers of the standard Cauchy distribution."""
+    """Return numbers of the standard Cauchy distribution.
+
+    >>> fad.random.cauchy(fad.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return np.tan(np.pi * (_open_unit(key, shape, dtype) - 0.5))
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return -1 and 1 with equal probability."""
+    """Return -1 and 1 with equal probability.
+
+    >>> sorted(set(fad.random.rademacher(fad.random.key(0), (100,)).tolist()))
+    [-1.0, 1.0]
+    """
     return (2.0 * (bits(key, shape) & np.uint32(1)) - 1.0).astype(_dtype(dtype))
 
 
@@ -285,6 +314,9 @@ def truncated_normal(key: Any, lower: float, upper: float, shape: Any = (), dtyp
     """Return standard normal numbers that lie in [lower, upper], by the inverse distribution function; needs SciPy.
 
     Differentiable in both ends.
+
+    >>> bool(abs(fad.random.truncated_normal(fad.random.key(0), -1.0, 1.0, (100,))).max() <= 1.0)
+    True
     """
     from fad.scipy.special import ndtr, ndtri
 
@@ -425,7 +457,11 @@ def _parameter(a: Any, shape: Any, dtype: Any) -> Any:
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Return numbers of the beta distribution; differentiable in a and b (needs SciPy)."""
+    """Return numbers of the beta distribution; differentiable in a and b (needs SciPy).
+
+    >>> fad.random.beta(fad.random.key(0), 2.0, 3.0, (2, 3)).shape
+    (2, 3)
+    """
     shape = np.broadcast_shapes(np.shape(a), np.shape(b)) if shape is None else shape
     k1, k2 = split(key)
     x, y = gamma(k1, a, shape, dtype), gamma(k2, b, shape, dtype)
@@ -433,13 +469,21 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return probability vectors of the Dirichlet distribution, ``(*shape, n)``; differentiable in alpha; by SciPy."""
+    """Return probability vectors of the Dirichlet distribution, ``(*shape, n)``; differentiable in alpha; by SciPy.
+
+    >>> fad.random.dirichlet(fad.random.key(0), np.ones(3)).sum().round(6)
+    np.float64(1.0)
+    """
     x = gamma(key, alpha, (*_shape(shape), *np.shape(alpha)), dtype)
     return x / np.sum(x, axis=-1, keepdims=True)
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Return numbers of Student's t distribution of `df` degrees of freedom; differentiable in df (needs SciPy)."""
+    """Return numbers of Student's t distribution of `df` degrees of freedom; differentiable in df (needs SciPy).
+
+    >>> fad.grad(lambda df: fad.random.t(fad.random.key(0), df, (4,)).sum())(5.0).dtype
+    dtype('float64')
+    """
     shape = np.shape(df) if shape is None else _shape(shape)
     k1, k2 = split(key)
     return normal(k1, shape, dtype) * np.sqrt(0.5 * df / gamma(k2, 0.5 * df, shape, dtype))
@@ -449,6 +493,9 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
     """Return whole numbers (int64) of the Poisson distribution of mean `lam`, which has no derivative.
 
     Up to a mean of 64 by the distribution function, in pieces of the mean: a sum of Poisson numbers is Poisson.
+
+    >>> fad.random.poisson(fad.random.key(0), 3.0, (2, 3)).dtype
+    dtype('int64')
     """
     shape = np.shape(lam) if shape is None else _shape(shape)
     key = as_key(key)
@@ -467,3 +514,50 @@ def poisson(key: Any, lam: Any, shape: Any = None) -> Any:
         term = term * part / k
         total += term
     return np.sum(count, axis=0)
+
+
+_PARAMETERS = """
+key : random key
+    What is drawn with: the same key gives the same numbers. See `key` and `split`.
+shape : int or tuple of int
+    Of the result, in which parameters are broadcast; None takes their own.
+dirichlet.shape, multivariate_normal.shape : int or tuple of int
+    Of the draws, in front of the axis of their components.
+dtype : dtype
+    Of the result; by default `fad.config.default_dtype`.
+a, b, df, lam, alpha, mean, cov : array_like
+    The distribution's parameters: positive, but for `mean`.
+choice.a : array_like or int
+    What is chosen from, along `axis`; an int stands for ``np.arange(a)``.
+p : float or array
+    Probability of True; of `choice` the probability of each element.
+logits : array
+    Logarithms of probabilities along `axis`, up to a constant.
+axis : int
+    Along which is drawn or permuted.
+replace : bool
+    Whether an element may be drawn twice.
+data : int or array of int
+    What makes a new key of an old one.
+seed : int
+    Any integer; different ones give independent streams.
+x : array or int
+    What is permuted; an int stands for ``np.arange(x)``.
+counter : tuple of four arrays of uint64
+    What the bits are a function of, beside the key.
+rounds : int
+    How often the bits are mixed.
+minval, maxval : number or array
+    Ends of the interval; the upper one is not drawn.
+lower, upper : number
+    Ends of the interval, in standard deviations.
+num : int
+    How many keys.
+"""
+_RESULTS = {
+    "key": "random key\n    An array of two uint32.", "fold_in": "random key", "split": "array of keys, (num, 2)",
+    "bits": "array of uint32", "philox": "tuple of four arrays of uint64", "bernoulli": "array of bool",
+}  # fmt: skip
+
+_OWN = {name: globals()[name] for name in __all__}
+complete(_OWN, _PARAMETERS, lambda name, thing: _RESULTS.get(name, "array\n    Of that shape."))

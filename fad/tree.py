@@ -43,6 +43,19 @@ PyTree = Any
 def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     """Return ``(leaves, structure)``. ``None`` is an empty tree.
 
+    Parameters
+    ----------
+    tree : tree
+        Nested lists, tuples, dicts, named tuples, and what is registered.
+    is_leaf : callable
+        Says of a node whether it is a leaf.
+
+    Returns
+    -------
+    (leaves, structure)
+
+    Examples
+    --------
     >>> flatten({"b": 2.0, "a": (1.0, None)})[0]
     [1.0, 2.0]
     """
@@ -57,6 +70,19 @@ def flatten(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
 def unflatten(treedef: Any, leaves: Any) -> PyTree:
     """Rebuild a tree from its structure and leaves; the inverse of :func:`flatten`.
 
+    Parameters
+    ----------
+    treedef : structure
+        Of `flatten` or `structure`.
+    leaves : iterable
+        One for each leaf.
+
+    Returns
+    -------
+    tree
+
+    Examples
+    --------
     >>> unflatten(structure({"a": 0, "b": (0, 0)}), [1.0, 2.0, 3.0])
     {'a': 1.0, 'b': (2.0, 3.0)}
     """
@@ -71,6 +97,18 @@ def unflatten(treedef: Any, leaves: Any) -> PyTree:
 def leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
     """Return the leaves, left to right; dictionaries in the order of their sorted keys.
 
+    Parameters
+    ----------
+    tree : tree
+    is_leaf : callable
+        Says of a node whether it is a leaf.
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
     >>> leaves({"b": 2.0, "a": [1.0, None]})
     [1.0, 2.0]
     """
@@ -80,6 +118,18 @@ def leaves(tree: PyTree, is_leaf: Callable | None = None) -> list:
 def structure(tree: PyTree, is_leaf: Callable | None = None) -> Any:
     """Return the structure of a tree without its leaves; structures compare with ``==``.
 
+    Parameters
+    ----------
+    tree : tree
+    is_leaf : callable
+        Says of a node whether it is a leaf.
+
+    Returns
+    -------
+    structure
+
+    Examples
+    --------
     >>> structure((1.0, [2.0])) == structure((3.0, [4.0]))
     True
     """
@@ -91,6 +141,22 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
 
     Raises TreeMismatchError if the others do not have the structure of the first.
 
+    Parameters
+    ----------
+    f : callable
+        Of one leaf of each tree.
+    tree, *rest : trees
+        Of one structure.
+    is_leaf : callable, keyword only
+        Says of a node of `tree` whether it is a leaf.
+
+    Returns
+    -------
+    tree
+        Of the results.
+
+    Examples
+    --------
     >>> map(lambda x, y: x + y, {"w": 1.0}, {"w": 2.0})
     {'w': 3.0}
     """
@@ -116,6 +182,20 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
 def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
     """Fold ``f`` over the leaves, from the left.
 
+    Parameters
+    ----------
+    f : callable
+        Of two leaves, or of what it returned and the next leaf.
+    tree : tree
+    *initial
+        What to begin with; by default the first leaf.
+
+    Returns
+    -------
+    what `f` returns
+
+    Examples
+    --------
     >>> reduce(lambda a, b: a + b, [1.0, (2.0, 3.0)])
     6.0
     """
@@ -125,6 +205,19 @@ def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
 def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
     """Turn a tree of structure ``outer`` of trees of structure ``inner`` inside out.
 
+    Parameters
+    ----------
+    outer, inner : structure
+        Of the tree, and of each of its leaves' places.
+    tree : tree of trees
+
+    Returns
+    -------
+    tree
+        With the inner structure outside.
+
+    Examples
+    --------
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
 
@@ -141,6 +234,18 @@ def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
 def flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[list, Any]:
     """Return ``([(path, leaf), ...], structure)``; a path is a tuple of keys and indices.
 
+    Parameters
+    ----------
+    tree : tree
+    is_leaf : callable
+        Says of a node whether it is a leaf.
+
+    Returns
+    -------
+    (list of (path, leaf), structure)
+
+    Examples
+    --------
     >>> flatten_with_path({"w": [1.0, 2.0]})[0]
     [(('w', 0), 1.0), (('w', 1), 2.0)]
     """
@@ -155,6 +260,22 @@ def flatten_with_path(tree: PyTree, is_leaf: Callable | None = None) -> tuple[li
 def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = None) -> PyTree:
     """Like :func:`map`, with the path of each leaf as first argument of ``f``.
 
+    Parameters
+    ----------
+    f : callable
+        Of the path and one leaf of each tree.
+    tree, *rest : trees
+        Of one structure.
+    is_leaf : callable, keyword only
+        Says of a node of `tree` whether it is a leaf.
+
+    Returns
+    -------
+    tree
+        Of the results.
+
+    Examples
+    --------
     >>> map_with_path(lambda path, x: 0 * x if path[0] == "bias" else x, {"bias": 1.0, "w": 2.0})
     {'bias': 0.0, 'w': 2.0}
     """
@@ -165,6 +286,20 @@ def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | 
 def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     """Make ``cls`` a pytree: ``flatten(x) -> (children, metadata)``, ``unflatten(metadata, children) -> x``.
 
+    Parameters
+    ----------
+    cls : class
+    flatten : callable
+        Of an instance; returns children and what else is needed.
+    unflatten : callable
+        Of what else is needed and children; returns an instance.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
     >>> class Interval:
     ...     def __init__(self, low, high):
     ...         self.low, self.high = low, high
@@ -178,6 +313,17 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
 def register_dataclass(cls: type) -> type:
     """Make a dataclass a pytree whose children are its fields; usable as a decorator.
 
+    Parameters
+    ----------
+    cls : class
+        A dataclass, whose fields become the children.
+
+    Returns
+    -------
+    the class
+
+    Examples
+    --------
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Point:
@@ -203,6 +349,17 @@ def register_dataclass(cls: type) -> type:
 def ravel(tree: PyTree) -> tuple[Any, Callable]:
     """Return ``(flat, unravel)``: all leaves in one vector, and the function that puts a vector back into the tree.
 
+    Parameters
+    ----------
+    tree : tree of arrays
+
+    Returns
+    -------
+    (vector, callable)
+        All elements in one axis, and the function that makes the tree of such a vector.
+
+    Examples
+    --------
     >>> flat, unravel = ravel({"a": np.ones((2, 2)), "b": 3.0})
     >>> flat.shape, unravel(2 * flat)["b"]
     ((5,), np.float64(6.0))
@@ -230,6 +387,17 @@ def ravel(tree: PyTree) -> tuple[Any, Callable]:
 def add(a: PyTree, b: PyTree) -> PyTree:
     """Return ``a + b``, leaf by leaf.
 
+    Parameters
+    ----------
+    a, b : trees of arrays
+        Of one structure.
+
+    Returns
+    -------
+    tree
+
+    Examples
+    --------
     >>> add({"w": 1.0}, {"w": 2.0})
     {'w': 3.0}
     """
@@ -239,6 +407,17 @@ def add(a: PyTree, b: PyTree) -> PyTree:
 def sub(a: PyTree, b: PyTree) -> PyTree:
     """Return ``a - b``, leaf by leaf.
 
+    Parameters
+    ----------
+    a, b : trees of arrays
+        Of one structure.
+
+    Returns
+    -------
+    tree
+
+    Examples
+    --------
     >>> sub({"w": 1.0}, {"w": 2.0})
     {'w': -1.0}
     """
@@ -248,6 +427,17 @@ def sub(a: PyTree, b: PyTree) -> PyTree:
 def scale(factor: Any, tree: PyTree) -> PyTree:
     """Return ``factor * tree``, leaf by leaf.
 
+    Parameters
+    ----------
+    factor : number
+    tree : tree of arrays
+
+    Returns
+    -------
+    tree
+
+    Examples
+    --------
     >>> scale(0.5, [2.0, 4.0])
     [1.0, 2.0]
     """
@@ -257,6 +447,17 @@ def scale(factor: Any, tree: PyTree) -> PyTree:
 def vdot(a: PyTree, b: PyTree) -> Any:
     """Return the inner product of two trees, the first conjugated as in ``numpy.vdot``.
 
+    Parameters
+    ----------
+    a, b : trees of arrays
+        Of one structure.
+
+    Returns
+    -------
+    number
+
+    Examples
+    --------
     >>> vdot([np.ones(2), 1.0], [np.ones(2), 3.0])
     np.float64(5.0)
     """
@@ -266,6 +467,17 @@ def vdot(a: PyTree, b: PyTree) -> Any:
 def norm(tree: PyTree) -> Any:
     """Return the Euclidean norm of all leaves together; its gradient at zero is zero.
 
+    Parameters
+    ----------
+    tree : tree of arrays
+
+    Returns
+    -------
+    number
+        The root of the sum of the squares of all elements.
+
+    Examples
+    --------
     >>> norm([3.0, np.array([0.0, 4.0])])
     np.float64(5.0)
     """
@@ -276,6 +488,17 @@ def norm(tree: PyTree) -> Any:
 def zeros_like(tree: PyTree) -> PyTree:
     """Return a tree of zeros of the same structure, shapes and dtypes.
 
+    Parameters
+    ----------
+    tree : tree of arrays
+
+    Returns
+    -------
+    tree
+        Of the same structure, shapes and dtypes.
+
+    Examples
+    --------
     >>> zeros_like({"w": np.ones(2)})
     {'w': array([0., 0.])}
     """

@@ -175,6 +175,20 @@ def use(name: str) -> Any:
 def device_put(x: Any, backend: str | None = None) -> Any:
     """Copy every array of a tree to a backend (the default one if not named).
 
+    Parameters
+    ----------
+    x : array or tree of arrays
+        On any backend.
+    backend : str or backend
+        Where the arrays shall live: "numpy" or "cupy"; by default the default backend.
+
+    Returns
+    -------
+    array or tree of arrays
+        On that backend.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> device_put({"w": np.ones(2)}, "numpy")
     {'w': array([1., 1.])}
@@ -186,6 +200,17 @@ def device_put(x: Any, backend: str | None = None) -> Any:
 def device_get(x: Any) -> Any:
     """Copy every array of a tree to host memory, as NumPy arrays.
 
+    Parameters
+    ----------
+    x : array or tree of arrays
+        On any backend.
+
+    Returns
+    -------
+    array or tree of numpy.ndarray
+
+    Examples
+    --------
     >>> import numpy as np
     >>> device_get([np.ones(2), 3.0])
     [array([1., 1.]), 3.0]

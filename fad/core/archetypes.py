@@ -16,6 +16,7 @@ import numpy as np
 from fad.core.cotangent import Masked
 from fad.core.primitive import Binary, Nary, Primitive, Unary, answer, register
 from fad.core.tracer import Tracer
+from fad.core.weak import ENTRIES
 
 
 def one(*_: Any) -> float:
@@ -86,13 +87,15 @@ def elementwise(
     samples: Callable | None = None,
     answers: tuple = (),
     kinks: Callable | None = None,
+    doc: str = "",
 ) -> Primitive:
     """Make an elementwise operation from its partial derivatives, one ``(z, *xs) -> dz/dx`` per operand.
 
     An operand or result that a partial does not read is named with a leading underscore, and is then not kept
     for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
-    `kinks` tells where samples must not lie (see `fad.testing.contract`).
+    `kinks` tells where samples must not lie (see `fad.testing.contract`); `doc` says in a sentence what is computed,
+    where no ufunc of that name does.
     """
     numpy = numpy or getattr(np, name, None)
     run: Any = forward or numpy
@@ -109,6 +112,7 @@ def elementwise(
         archetype="elementwise",
         domain=domain,
         complex=complex,
+        doc=doc,
         extra={} if kinks is None else {"kinks": kinks},
     )
     reads = tuple(_reads(p, arity) for p in partials)
@@ -178,10 +182,11 @@ def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
 
 def align(batched: tuple, xs: tuple) -> list:
     """Give operands with a leading batch axis the rank at which NumPy's broadcasting does the right thing."""
-    rank = max(np.ndim(x) - b for x, b in zip(xs, batched, strict=True))
+    ranks = [np.ndim(x) - b for x, b in zip(xs, batched, strict=True)]
+    rank = max(ranks)
     out = []
-    for x, b in zip(xs, batched, strict=True):
-        missing = rank - (np.ndim(x) - 1)
+    for x, b, own in zip(xs, batched, ranks, strict=True):
+        missing = rank - own
         out.append(x.reshape(x.shape[:1] + (1,) * missing + x.shape[1:]) if b and missing else x)
     return out
 
@@ -239,8 +244,12 @@ def install_operator(prim: Primitive, symbol: str) -> None:
     def backwards(y, x):
         return y.trace.right(prim, x, y)
 
+    def alone(x):
+        return x.trace.unary(prim, x)
+
+    ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
     if symbol in _UNARY:
-        setattr(Tracer, f"__{_UNARY[symbol]}__", lambda x: x.trace.unary(prim, x))
+        setattr(Tracer, f"__{_UNARY[symbol]}__", alone)
     elif symbol in _COMPARE:
         setattr(Tracer, f"__{_COMPARE[symbol]}__", forwards)
     else:

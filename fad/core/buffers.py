@@ -105,8 +105,11 @@ class PlainTrace(Trace):
         return tracer(y, self, None) if prim.view is not None and type(y) is np.ndarray else self._own(y, values)
 
     def _own(self, y: Any, operands: Any) -> Any:
-        """Return a result behind a handle, in memory of its own."""
-        return tracer(fresh(y, operands), self, None) if type(y) is np.ndarray else y
+        """Return a result in memory of its own, behind a handle where a transform runs."""
+        if type(y) is not np.ndarray:
+            return y
+        y = fresh(y, operands)
+        return tracer(y, self, None) if RUNS.depth else y
 
     def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
         memory = root.memory
@@ -127,7 +130,7 @@ class PlainTrace(Trace):
     def freeze(self, x: Tracer) -> Any:
         """Return a read-only copy of the array as it is now: the same one until it is written."""
         memory = root_of(x).memory
-        if memory is not None and memory.borrowed:
+        if memory is not None and (memory.borrowed or memory.outside):
             return x.value
         contents = contents_of(x)
         if x.info is None or x.info[0] != contents:
@@ -138,6 +141,8 @@ class PlainTrace(Trace):
 
     def strong(self, x: Tracer) -> Any:
         return x.value.copy()
+
+    primal = strong
 
     def outcome(self, x: Tracer) -> np.ndarray:
         return x.value.copy()
@@ -153,6 +158,16 @@ class PlainTrace(Trace):
 
 
 PLAIN = Trace.of_plain = PlainTrace()
+
+
+_SEEDS = ("zeros_from", "ones_from")  # what transforms start from; the overlay makes handles of the user's own
+
+
+def flat_result(prim: Any, y: Any, operands: Any) -> Any:
+    """Return what a flat operation gives, which has no derivative; behind a handle where the user may write into it."""
+    if not RUNS.buffers or RUNS.rules or type(y) is not np.ndarray or y.dtype.kind not in "fc" or prim.name in _SEEDS:
+        return y
+    return buffer(fresh(y, operands))
 
 
 class Taken:
@@ -197,5 +212,3 @@ def borrowed(x: Any) -> Any:
 def plain(x: Any) -> Any:
     """Return the plain array behind a handle of `PLAIN`; anything else as it is."""
     return x.value if type(x) is Tracer and x.trace is PLAIN else x
-
-

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fad.errors import FadError, TracerConversionError
-from fad.places import Step, is_machinery, library_function, step
+from fad.introspect.frames import Step, is_machinery, library_function, step
 
 # Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
 OFFERED: list[Callable[[str], bool]] = []
@@ -34,6 +34,7 @@ _KIN = {
     for name in names
 }
 _OF_FLAT = "Error setting single item of array."  # what x.flat[i] = v raises, whatever was raised before
+_MAKE = "Make the array in the function, by NumPy's own functions (np.zeros(n), np.array(y)), and return it"
 _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 
@@ -74,6 +75,14 @@ def written_into(what: str) -> TracerConversionError:
     return TracerConversionError(
         f"a traced result was to be written into {what}. Make the array in the function, by NumPy's own functions "
         f"(np.zeros(n), np.empty_like(x), x.copy()), or make it an argument. {advice}"
+    )
+
+
+def written_outside() -> TracerConversionError:
+    """Return the error of a traced value that was to be written into an array from outside of the function."""
+    return TracerConversionError(
+        "a traced value was to be written into an array from outside of the function, which holds plain numbers and "
+        f"would lose the derivative. {_stored(at) if (at := step()).kind in ('store', 'update') else _MAKE}"
     )
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of, host, is_numpy, is_numpy_scalar, is_on_device
-from fad.core import drawing
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
-from fad.places import show_place
+from fad.introspect.frames import show_place
+from fad.viz import drawing
 
 ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy scalar, a Python number
 
@@ -107,6 +107,19 @@ class GuardFailed(Exception):
         self.equation = equation
         self.position = position
         self.found = found
+
+
+EFFECT = "effect"
+"""The archetype of operations that others see: they run once in each run of a program, in their order."""
+
+
+def has_effects(eq: Equation) -> bool:
+    """Return whether an equation, or one in the bodies of a loop or branch, is an operation with an effect."""
+    prim = eq.prim
+    if prim.archetype in ("loop", "branch"):
+        bodies = (eq.params["body"],) if prim.archetype == "loop" else eq.params["branches"]
+        return any(has_effects(e) for body in bodies for e in body.equations)
+    return prim.archetype == EFFECT
 
 
 def _no_value(*_: Any, **__: Any) -> Any:
@@ -263,7 +276,7 @@ def hashable(x: Any) -> Any:
 
 def is_large(c: Any) -> bool:
     """Tell whether a constant is an array that should not stand in the middle of a line."""
-    return isinstance(c, np.ndarray) and c.size > 1
+    return isinstance(c, np.ndarray) and c.size != 1
 
 
 def names(graph: Graph) -> dict[int, str]:

@@ -22,23 +22,39 @@ import numpy as np
 class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
-    layouts = 0  # 1 once something depended on how an array lies in memory, 2 if that may be a value
+    rules = False  # whether a derivative's rules are running, and no code of the user's
     touched: Any = None  # while a function runs that may run again: a `finding_writes`
+    written = False  # whether a traced array was written
+    asked = False  # whether something is a view or a copy, as arrays lie in memory
+    laid_out = False  # whether the program itself read how an array lies in memory
 
 
 RUNS = _Runs()
 
 
+class running_rules:
+    """For the length of a block a derivative's rules run, of which nobody writes into the results."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before, RUNS.rules = RUNS.rules, True
+
+    def __exit__(self, *_: Any) -> None:
+        RUNS.rules = self.before
+
+
 class Memory:
     """What a written array knows of itself: how often it was written, and whether its trace owns the memory."""
 
-    __slots__ = ("version", "contents", "private", "borrowed", "first")
+    __slots__ = ("version", "contents", "private", "borrowed", "outside", "first")
 
     def __init__(self) -> None:
         self.version = 0
         self.contents = 0  # how often plain memory was written, which its views see by themselves
         self.first: Any = None  # the tape's record of the first write since the memory is private
         self.private = False  # nobody else holds the memory: it may be overwritten
+        self.outside = False  # it is plain memory that others know, too: traced values cannot be written into it
         self.borrowed = False  # it is plain memory of the caller's: the first write goes into a copy
 
 
@@ -70,6 +86,11 @@ def contents_of(x: Any) -> tuple[int, int]:
     """Return how often the memory behind an array has been written, plain memory included."""
     memory = root_of(x).memory
     return (0, 0) if memory is None else (memory.version, memory.contents)
+
+
+def is_outside(root: Any) -> bool:
+    """Return whether the memory of a root belongs to an array from outside of the function that is transformed."""
+    return type(root.memory) is Memory and root.memory.outside
 
 
 def path_of(x: Any) -> list:
@@ -146,6 +167,7 @@ def rewritten(root: Any, new: Any) -> None:
         root.memory = Memory()
     root.memory.version += 1
     root.memory.private = False
+    RUNS.written = True
     root.trace.note_writes()
     if RUNS.touched is not None:
         RUNS.touched.add(root)
@@ -216,8 +238,25 @@ def own_memory(root: Any, copy: Callable) -> Any:
         copy(root)
         memory.first = None
         memory.private = True
+        RUNS.written = True
         memory.version += 1  # views are taken again, of the copy
     return memory
+
+
+class noticing_layouts:
+    """Notice whether what a function does depends on how its arguments lie in memory."""
+
+    __slots__ = ("around", "found")
+
+    def __enter__(self) -> noticing_layouts:
+        self.around = RUNS.written, RUNS.asked, RUNS.laid_out
+        RUNS.written = RUNS.asked = RUNS.laid_out = self.found = False
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        inside = RUNS.written, RUNS.asked, RUNS.laid_out
+        self.found = RUNS.laid_out or (RUNS.asked and (RUNS.written or RUNS.buffers > 0))
+        RUNS.written, RUNS.asked, RUNS.laid_out = (a or b for a, b in zip(self.around, inside, strict=True))
 
 
 def copy_layout(x: np.ndarray) -> np.ndarray:
@@ -268,6 +307,13 @@ def fresh(y: Any, operands: Any) -> Any:
     return y
 
 
+def pinned(x: Any) -> Any:
+    """Return an index or a mask that is looked at later as one that nobody overwrites until then."""
+    if type(x) is not np.ndarray or x.dtype.kind not in "biu":
+        return x
+    return x.copy() if x.flags.writeable or x.base is not None else x
+
+
 def bottom(x: Any) -> Any:
     """Return the plain array or number behind a tracer, batch axes included."""
     while type(x).__name__ == "Tracer":
@@ -277,7 +323,6 @@ def bottom(x: Any) -> Any:
 
 def layout(x: Any) -> Any:
     """Return a plain array that lies in memory as the array behind a tracer does; one example of a batch."""
-    RUNS.layouts = RUNS.layouts or 1
     batches = 0
     while type(x).__name__ == "Tracer":
         batches += x.trace.batched

@@ -10,6 +10,7 @@ the overlay, and knows the next time.
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import itertools
@@ -22,24 +23,25 @@ import numpy as np
 
 from fad.core.buffers import buffer
 from fad.core.memory import RUNS, Memory, is_array, snapshot
+from fad.core.outside import copies, lend, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.transformed import Transformed
 from fad.errors import BatchedValueError, TracerConversionError
-from fad.places import is_machinery
+from fad.introspect.frames import is_machinery
 
 _MAKERS = (
     "zeros", "empty", "ones", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri", "diag",
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
     "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
 )  # fmt: skip
-_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite")
+_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 _FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
 _WRITERS = {
     "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
     "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
 }  # fmt: skip
 _MOST = 400  # functions that are looked at
-_ROOM = 1 << 26  # bytes of arrays from outside that are copied before a function runs for the first time
 
 
 def _maker(make: Callable) -> Callable:
@@ -116,6 +118,64 @@ def _of_lists(function: Callable) -> Callable:
     return call
 
 
+@functools.cache
+def _generator_class() -> type:
+    """Return the class of generators of random numbers whose arrays are handles while a transform runs."""
+    methods = vars(np.random.Generator).items()
+    drawing = {n: _drawing(f) for n, f in methods if callable(f) and not n.startswith("_") and n != "spawn"}
+    drawing["shuffle"] = lambda self, x, axis=0: _shuffle(functools.partial(np.random.Generator.shuffle, self), x, axis)
+    return type("Generator", (np.random.Generator,), drawing)
+
+
+def _drawing(draw: Callable) -> Callable:
+    """Return a function that draws random numbers as one that makes handles, or fills one that is given by ``out=``."""
+    make = _maker(draw)
+
+    @functools.wraps(draw)
+    def drawn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if type(out) is not Tracer:
+            return make(*args, **kwargs) if out is None else draw(*args, out=out, **kwargs)
+        size = {} if draw.__name__ == "permuted" else {"size": out.shape}
+        out[...] = draw(*args, **kwargs | size)
+        return out
+
+    return drawn
+
+
+def _shuffle(shuffle: Callable, x: Any, axis: int = 0) -> None:
+    """Shuffle an array in place, a traced one too: with the numbers that NumPy draws for an array of its rank."""
+    if type(x) is not Tracer:
+        return shuffle(x) if axis == 0 else shuffle(x, axis)
+    places = np.arange(x.shape[axis]).reshape((-1, *[1] * (x.ndim - 1)))
+    shuffle(places)
+    x[...] = np.take(x, places.reshape(-1), axis)
+    return None
+
+
+def _own_generator(rng: Any) -> Any:
+    """Return a generator that draws from the stream of another one, and makes handles."""
+    return _generator_class()(rng.bit_generator)
+
+
+def _random_module() -> types.ModuleType:
+    """Return numpy.random as user code sees it."""
+    module = types.ModuleType("numpy.random", np.random.__doc__)
+    vars(module).update(vars(np.random))
+    drawing = {n: f for n, f in vars(np.random).items() if type(f) is type(np.random.normal)}
+    vars(module).update({name: _maker(f) for name, f in drawing.items()})
+    vars(module)["shuffle"] = functools.partial(_shuffle, np.random.shuffle)
+    vars(module)["default_rng"] = lambda *args, **kwargs: _own_generator(np.random.default_rng(*args, **kwargs))
+    return module
+
+
+def _import(name: str, globals: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Import a module, for builtins.__import__: a function of the user's that imports NumPy itself gets the overlay."""
+    module = _import_module(name, globals, *args, **kwargs)
+    entry = _swapped.get(id(globals)) if module is np and RUNS.buffers else None
+    return module if entry is None else entry[3][id(np)]
+
+
+_import_module = builtins.__import__
 REPLACED: dict[int, Any] = {}  # by the id of what it stands for
 # The same where no code says ``type(x) is np.ndarray``, which stays true of plain arrays: the class makes handles, too.
 _CONSTRUCTING: dict[int, Any] = {}
@@ -136,9 +196,10 @@ def _build() -> None:
     named |= {name: _maker(getattr(np, name)) for name in _MAKERS if hasattr(np, name)}
     named |= {name: _converter(getattr(np, name)) for name in _CONVERTERS}
     named |= _OTHERS
-    vars(module).update(named)
+    vars(module).update(named, random=_random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
-    REPLACED[id(np)] = module
+    REPLACED.update({id(np): module, id(np.random): module.random, id(_import_module): _import})
+    REPLACED.update({id(getattr(np.random, n)): vars(module.random)[n] for n in np.random.__all__})
     constructor = _Array("ndarray", (), {"__doc__": np.ndarray.__doc__})
     with_constructor = types.ModuleType("numpy", np.__doc__)
     vars(with_constructor).update(vars(module), ndarray=constructor)
@@ -146,7 +207,8 @@ def _build() -> None:
 
 
 _lock = threading.Lock()
-_swapped: dict[int, list] = {}  # id of a module's dictionary -> [dictionary, names and what they stood for, uses]
+# The id of a module's dictionary -> [dictionary, names and what they stood for, uses, what stands in for what]
+_swapped: dict[int, list] = {}
 
 
 class Running:
@@ -155,16 +217,20 @@ class Running:
     It runs from the making of this on; ``with`` ends it.
     """
 
-    __slots__ = ("spaces", "before")
+    __slots__ = ("spaces", "function", "lent", "before")
 
     def __init__(self, function: Callable):
         self.spaces: tuple = ()
+        self.lent: list = []
+        self.function = function
         looks = _looks.n
-        found = spaces_of(function)
-        self.before = _arrays(function) if looks != _looks.n and not found else ()
+        found, failed = spaces_of(function)
+        self.before = copies(function) if looks != _looks.n else ()
         RUNS.depth += 1
         if found:
             self._overlay(found)
+        if failed:
+            self.lent = lend(function)
 
     def __enter__(self) -> Running:
         return self
@@ -177,20 +243,27 @@ class Running:
         _swap_in(spaces)
 
     def retry(self, error: Exception, own: Exception) -> bool:
-        """Return whether a function that failed should run again with the overlay: it had not been in place.
+        """Return whether a function that failed should run again, with what had not been in place.
 
-        `own` is fad's error, on which a library may have put another, `error`. What the run wrote into arrays from
-        outside is undone.
+        That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
+        put another, `error`. What the run wrote into arrays from outside is undone.
         """
-        found = _learn(error) if isinstance(own, (TracerConversionError, BatchedValueError)) else ()
+        if not isinstance(own, (TracerConversionError, BatchedValueError)):
+            return False
+        found, writes = _learn(error)
         if found:
+            self._overlay(found)
+        lent = lend(self.function) if writes and not self.lent else []
+        self.lent += lent
+        if found or lent:
             for x, then in self.before:
                 x[...] = then
-            self._overlay(found)
-        return bool(found)
+        return bool(found or lent)
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
+        if self.lent:
+            take_back(self.lent)
         if self.spaces:
             RUNS.buffers -= 1
             _swap_out(self.spaces)
@@ -204,7 +277,8 @@ def _swap_in(spaces: tuple) -> None:
                 compared = any(_compares(f.__code__) for f in space.values() if type(f) is types.FunctionType)
                 put = REPLACED if compared else REPLACED | _CONSTRUCTING
                 names = [(k, v, put[id(v)]) for k, v in space.items() if id(v) in put]
-                entry = _swapped[id(space)] = [space, names, 0]
+                names += [(k, v, _own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
+                entry = _swapped[id(space)] = [space, names, 0, put]
                 for name, _, stands_in in names:
                     space[name] = stands_in
             entry[2] += 1
@@ -232,8 +306,11 @@ _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
 
 
-def _learn(error: BaseException) -> tuple:
-    """Return the module dictionaries of the functions in which an error arose, and remember them."""
+def _learn(error: BaseException) -> tuple[tuple, bool]:
+    """Return the module dictionaries of the functions in which an error arose, and whether it was in one that writes.
+
+    Both are remembered.
+    """
     spaces: dict[int, dict] = {}
     codes = []
     at = error.__traceback__
@@ -245,15 +322,21 @@ def _learn(error: BaseException) -> tuple:
         at = at.tb_next
     if not REPLACED:
         _build()
+    if any(_imports_numpy(code) for code in codes):
+        spaces[id(vars(builtins))] = vars(builtins)
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED for v in s.values())])  # NumPy's own, not ours
-    if found:
+    writes = bool(codes) and _writes(codes[-1])
+    if found or writes:
         _known.clear()
-        _learned.update((code, found) for code in codes)
-    return found
+        _learned.update((code, (found, writes)) for code in codes)
+    return found, writes
 
 
-def spaces_of(function: Callable) -> tuple:
-    """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array."""
+def spaces_of(function: Callable) -> tuple[tuple, bool]:
+    """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
+
+    And whether a write failed in it.
+    """
     if type(function) is types.FunctionType and function.__closure__ is None:
         parts = [function.__code__]
         key: Any = id(parts[0])
@@ -291,6 +374,8 @@ def _parts(function: Any) -> list:
             waiting.append(f.__func__)
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
+        elif kind is Transformed:
+            waiting.append(f.run)
         else:
             parts.append(f if issubclass(kind, (type, types.ModuleType)) else kind)
     return parts
@@ -303,52 +388,23 @@ class _Looks(threading.local):
 _looks = _Looks()
 
 
-def _arrays(function: Callable) -> list:
-    """Return the arrays that a function may find, with copies: its first run may have to be undone.
-
-    Objects and containers are looked into, for the functions that a program chooses among are in tables.
-    """
-    found: dict[int, Any] = {}
-    room = _ROOM
-    waiting: list = [function]
-    seen: set[int] = set()
-    while waiting and len(seen) < _MOST:
-        x = waiting.pop()
-        if id(x) in seen:
-            continue
-        seen.add(id(x))
-        kind = type(x)
-        if kind is np.ndarray:
-            if x.flags.writeable and x.nbytes <= room:
-                room -= x.nbytes
-                found[id(x)] = x, x.copy()
-        elif kind is types.FunctionType:
-            waiting += _held(x)
-            if not is_machinery(x.__code__.co_filename):
-                waiting += [x.__globals__[name] for name in _names(x.__code__) if name in x.__globals__]
-        elif kind is types.MethodType:
-            waiting += [x.__func__, x.__self__]
-        elif kind in (list, tuple, dict):
-            waiting += itertools.islice(x.values() if kind is dict else x, _MOST)
-        elif kind is functools.partial:
-            waiting += [x.func, *x.args]
-        elif kind is not types.ModuleType and kind not in _DATA:
-            waiting += list(getattr(x, "__dict__", {}).values())
-    return list(found.values())
-
-
-def _look(function: Callable) -> tuple:
+def _look(function: Callable) -> tuple[tuple, bool]:
     _looks.n += 1
     spaces: dict[int, dict] = {}
-    writes = False
+    writes = imports = failed = False
     for f in _reached(function):
         code = f.__code__
         if is_machinery(code.co_filename):
             continue
         spaces[id(f.__globals__)] = f.__globals__
-        spaces.update((id(s), s) for s in _learned.get(code, ()))
+        learned, also_failed = _learned.get(code, ((), False))
+        spaces.update((id(s), s) for s in learned)
+        failed = failed or also_failed
         writes = writes or code in _learned or _writes(code)
-    return tuple(spaces.values()) if writes else ()
+        imports = imports or _imports_numpy(code)
+    if imports:
+        spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
+    return tuple(spaces.values()) if writes else (), failed
 
 
 def _reached(function: Callable) -> Iterator[types.FunctionType]:
@@ -368,6 +424,8 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
             waiting += [f.__func__, type(f.__self__)]
         elif kind is functools.partial:
             waiting += [f.func, *f.args]
+        elif kind is Transformed:
+            waiting += [f.run, f.__wrapped__]
         elif kind in (staticmethod, classmethod):
             waiting.append(f.__func__)
         elif kind is property:
@@ -378,21 +436,15 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
             waiting.append(kind)
 
 
-def _held(f: types.FunctionType) -> list:
-    """Return what a function's closure holds."""
+def _named(f: types.FunctionType) -> list:
+    """Return what a function's code names, and what its closure holds, as far as it can be called."""
     found: list = []
+    own = not is_machinery(f.__code__.co_filename)
     for cell in f.__closure__ or ():
         try:
             found.append(cell.cell_contents)
         except ValueError:  # a cell that is still empty
             continue
-    return found
-
-
-def _named(f: types.FunctionType) -> list:
-    """Return what a function's code names, and what its closure holds, as far as it can be called."""
-    found = _held(f)
-    own = not is_machinery(f.__code__.co_filename)
     if own:
         found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
         attributes = _names(f.__code__)
@@ -419,14 +471,22 @@ def _compares(code: types.CodeType) -> bool:
 
 
 @functools.lru_cache(4096)
+def _imports_numpy(code: types.CodeType) -> bool:
+    """Return whether code imports NumPy itself."""
+    if any(name.partition(".")[0] == "numpy" for name in code.co_names):
+        imported = [at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME"]
+        if any(name.partition(".")[0] == "numpy" for name in imported):
+            return True
+    return any(_imports_numpy(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+@functools.lru_cache(4096)
 def _writes(code: types.CodeType) -> bool:
     """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
     names = _names(code)
-    if names & _FROM_LISTS or names & _WRITERS:
+    if names & _FROM_LISTS or names & _WRITERS or any(type(c) is tuple and "out" in c for c in code.co_consts):
         return True
     for at in dis.get_instructions(code):
         if at.opname in ("STORE_SUBSCR", "STORE_SLICE") or (at.opname == "BINARY_OP" and at.argrepr.endswith("=")):
-            return True
-        if at.opname in ("KW_NAMES", "LOAD_CONST", "CALL_KW") and type(at.argval) is tuple and "out" in at.argval:
             return True
     return any(_writes(c) for c in code.co_consts if isinstance(c, types.CodeType))

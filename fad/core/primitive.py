@@ -14,6 +14,7 @@ import numpy as np
 
 from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
+from fad.core.docstrings import PageOfInstance, SignatureOfInstance, document, page
 from fad.core.memory import ViewRule
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
@@ -94,7 +95,15 @@ class Primitive:
 
     @property
     def __name__(self) -> str:
-        return self.name
+        return self.name.rpartition(".")[2]
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = PageOfInstance(cls.__doc__, page)  # type: ignore[assignment]
+
+
+# What help() shows of an operation: its page and its signature, made when they are looked at.
+Primitive.__doc__ = PageOfInstance(Primitive.__doc__, page)  # type: ignore[assignment]
+Primitive.__signature__ = SignatureOfInstance()  # type: ignore[attr-defined]
 
 
 class Unary(Primitive):
@@ -201,17 +210,20 @@ def public(
     flat: bool = False,
     methods: tuple[str, ...] = (),
     own: bool = False,
+    doc: str = "",
     **extra: Any,
 ) -> Callable:
     """Register a Python function as the public face of an operation, in NumPy's signature.
 
     It answers for the NumPy callables given, becomes a method of traced arrays for each name in `methods`,
     and enters the registry with its samples. `own` says that it runs on plain arrays, too, instead of NumPy's: it is
-    given a function, whose closure may hold traced values. `extra` holds notes for the contract (see
+    given a function, whose closure may hold traced values. `doc` is the docstring of a function made by another one;
+    parameters and results are added to it from NumPy's page. `extra` holds notes for the contract (see
     `fad.testing.contract`).
     """
 
     def decorate(function: Callable) -> Callable:
+        document(function, name, doc, numpy_callables[0] if numpy_callables else None)
         function = with_out(function)
         door = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
         operation = Composite(name or function.__name__.rstrip("_"), door, samples, numpy_callables, flat, extra)

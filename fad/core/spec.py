@@ -10,6 +10,13 @@ import numpy as np
 class ShapeDtypeStruct:
     """The shape and dtype of an array: what `eval_shape` returns, and what a linear rule keeps of its operand.
 
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype
+
+    Examples
+    --------
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """

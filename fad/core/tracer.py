@@ -23,7 +23,8 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import link, refresh, rewritten, snapshot
+from fad.core.memory import RUNS, bottom, link, refresh, rewritten, snapshot
+from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
     FadError,
     LeakedTracerError,
@@ -31,7 +32,7 @@ from fad.errors import (
     TracerConversionError,
     TreeMismatchError,
 )
-from fad.places import user_line
+from fad.introspect.frames import user_line
 
 _births = itertools.count(1)
 
@@ -169,10 +170,6 @@ class Tracer:
         """Return the value as a Python number; refused where that would lose a derivative."""
         return up_to_date(self).trace.number(self, lambda x: x.item(*args))
 
-    def tolist(self) -> Any:
-        """Return nested lists of traced scalars: nothing is lost."""
-        return self if not self.shape else [row.tolist() for row in self]
-
     __hash__ = object.__hash__  # by identity: `==` is elementwise, as for arrays a tracer is no dictionary key
 
     def __copy__(self) -> Tracer:
@@ -232,6 +229,7 @@ class Tracer:
 
 
 tree._BARE.add(Tracer)
+ENTRIES[id(Tracer.__array_ufunc__.__code__)] = False
 
 
 def up_to_date(x: Tracer) -> Tracer:
@@ -354,8 +352,8 @@ class Trace:
         return x.value if type(x) is Tracer and x.trace is self else x
 
     def hand_out(self, x: Any) -> Any:
-        """Return a value that leaves the transform, in memory that is not overwritten any more."""
-        return x
+        """Return a value that leaves the transform: no Python number, in memory that is not overwritten any more."""
+        return strong(x)
 
     def shape(self, x: Tracer) -> tuple[int, ...]:
         return x.value.shape
@@ -414,8 +412,11 @@ class Trace:
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        value = _stop(x.value)
-        return value.copy() if type(value) is np.ndarray else value  # what is written into it changes no traced value
+        value = number(_stop(x.value))
+        if type(value) is not np.ndarray:
+            return value
+        value = value.copy()  # what is written into it changes no traced value
+        return tracer(value, Trace.of_plain, None) if RUNS.buffers and value.dtype.kind in "fc" else value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # `x.trace` is the tracer's own attribute, so ndarray's method of that name cannot be offered.
@@ -428,7 +429,13 @@ class Trace:
 
     def converted(self, x: Tracer) -> Tracer:
         """Return what NumPy's conversion to an array makes of a tracer that may stand for a Python number."""
-        return x
+        strong: Any = np.positive(x) if is_weak(bottom(x)) else x
+        return strong
+
+    def primal(self, x: Tracer) -> Tracer:
+        """Return a tracer of this trace as what a transform differentiates: a Python number, if it stands for one."""
+        self.check_alive()
+        return snapshot(x)
 
     def freeze(self, x: Tracer) -> Any:
         """Return what a younger trace keeps of a tracer of this one: what it is now, whatever is written into it."""
@@ -537,7 +544,9 @@ def innermost(x: Any) -> Any:
 
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
-    return x.trace.converted(x) if type(x) is Tracer else x
+    if type(x) is Tracer:
+        return x.trace.converted(x)
+    return x[()] if is_weak(x) else x
 
 
 def depth(x: Any) -> int:
@@ -554,6 +563,18 @@ def stop_gradient(value: Any) -> Any:
 
     The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.
 
+    Parameters
+    ----------
+    value : array, number or tree of them
+        What is to count as a constant.
+
+    Returns
+    -------
+    the same value
+        Without a derivative in any transform.
+
+    Examples
+    --------
     >>> import fad
     >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
     np.float64(3.0)

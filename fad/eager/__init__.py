@@ -16,13 +16,16 @@ set of derivatives. Dtypes are NumPy's (``torch.float32`` is ``np.dtype("float32
 import numpy as _np
 
 from fad.eager import autograd, distributions, func, nn, optim, utils
-from fad.eager import functions as _functions
-from fad.eager.chance import manual_seed, seed
-from fad.eager.choosing import *  # noqa: F403
-from fad.eager.choosing import __all__ as _choosing
-from fad.eager.composites import *  # noqa: F403
-from fad.eager.composites import __all__ as _composites
-from fad.eager.creation import (
+from fad.eager.core.inplace import *  # noqa: F403
+from fad.eager.core.inplace import __all__ as _changing
+from fad.eager.core.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from fad.eager.devices import cuda, device
+from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
+from fad.eager.func import vmap
+from fad.eager.ops import functions as _functions
+from fad.eager.ops.composites import *  # noqa: F403
+from fad.eager.ops.composites import __all__ as _composites
+from fad.eager.ops.creation import (
     arange,
     as_tensor,
     bernoulli,
@@ -50,10 +53,7 @@ from fad.eager.creation import (
     zeros,
     zeros_like,
 )  # fmt: skip
-from fad.eager.devices import cuda, device
-from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
-from fad.eager.func import vmap
-from fad.eager.functions import (  # fmt: skip
+from fad.eager.ops.functions import (
     abs,
     acos,
     add,
@@ -145,14 +145,11 @@ from fad.eager.functions import (  # fmt: skip
     var,
     where,
 )
-from fad.eager.further import *  # noqa: F403
-from fad.eager.further import __all__ as _further
-from fad.eager.inplace import *  # noqa: F403
-from fad.eager.inplace import __all__ as _changing
-from fad.eager.missing import explained as _explained
-from fad.eager.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from fad.eager.saving import load, save
-from fad.eager.shaping import (
+from fad.eager.ops.further import *  # noqa: F403
+from fad.eager.ops.further import __all__ as _further
+from fad.eager.ops.selection import *  # noqa: F403
+from fad.eager.ops.selection import __all__ as _choosing
+from fad.eager.ops.shaping import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -177,10 +174,13 @@ from fad.eager.shaping import (
     unbind,
     unsqueeze,
 )
+from fad.eager.rng import manual_seed, seed
+from fad.eager.serialization import load, save
 from fad.eager.tensor import Parameter, Size, Tensor
+from fad.eager.unsupported import explained as _explained
 
-from fad.eager.names import *  # noqa: F403  isort: skip  (these take the place of some above)
-from fad.eager.names import __all__ as _names  # isort: skip
+from fad.eager.aliases import *  # noqa: F403  isort: skip  (these take the place of some above)
+from fad.eager.aliases import __all__ as _names  # isort: skip
 
 
 def is_tensor(x: object) -> bool:

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from fad.eager import functions as f
-from fad.eager.chance import generator
-from fad.eager.composites import linalg
-from fad.eager.creation import as_tensor, bernoulli, multinomial, randn
-from fad.eager.further import digamma, lgamma
-from fad.eager.missing import explained
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
 from fad.eager.nn import functional as F
-from fad.eager.shaping import broadcast_tensors, diagonal
+from fad.eager.ops import functions as f
+from fad.eager.ops.composites import linalg
+from fad.eager.ops.creation import as_tensor, bernoulli, multinomial, randn
+from fad.eager.ops.further import digamma, lgamma
+from fad.eager.ops.shaping import broadcast_tensors, diagonal
+from fad.eager.rng import generator
 from fad.eager.tensor import Tensor
+from fad.eager.unsupported import explained
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 

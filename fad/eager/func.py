@@ -15,10 +15,10 @@ from typing import Any
 
 from fad import tree
 from fad.core.tracer import Tracer
-from fad.eager.chance import refusing
-from fad.eager.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transformed
+from fad.eager.core.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transformed
 from fad.eager.nn.module import Module
-from fad.eager.shaping import stack
+from fad.eager.ops.shaping import stack
+from fad.eager.rng import refusing
 from fad.eager.tensor import Tensor, is_tensor
 from fad.transforms import grad as gradients
 from fad.transforms import jacobian

@@ -13,12 +13,12 @@ from fad import tree
 from fad.backends import is_numpy, is_numpy_scalar
 from fad.core.primitive import Primitive
 from fad.core.tracer import UFUNCS, Tracer, bind, stop_gradient
-from fad.eager.engine import EagerTrace, lift
+from fad.eager.core.engine import EagerTrace, lift
+from fad.eager.core.mode import is_recording, visible
+from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
+from fad.eager.core.records import is_leaf, new_leaf, placed, root
 from fad.eager.errors import BackwardError, IntegerTensorError, RequiresGradError
-from fad.eager.mode import is_recording, visible
-from fad.eager.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of
-from fad.eager.records import is_leaf, new_leaf, placed, root
-from fad.eager.show import show
+from fad.eager.tensor_repr import show
 from fad.errors import NonScalarOutputError, ShapeMismatchError, TracerConversionError
 
 float32 = np.dtype("float32")
@@ -40,6 +40,7 @@ class Size(tuple):
         return n
 
 
+_CONTAINERS = (list, tuple, dict)
 _SPECIAL = frozenset((list, tuple, int, Tracer))
 
 
@@ -322,7 +323,7 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
-# Primitive -> the function on tensors that runs it, filled by `fad.eager.operators`.
+# Primitive -> the function on tensors that runs it, filled by `fad.eager.ops.operators`.
 BY_PRIMITIVE: dict[Primitive, Callable] = {}
 
 
@@ -381,10 +382,15 @@ def _lowered_all(x: Any) -> Any:
 
 def through(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
-    return unshared(
-        wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()})),
-        [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)],
-    )
+    y = wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()}))
+    return unshared(y, tensors_of(args, kwargs))
+
+
+def tensors_of(args: tuple, kwargs: dict) -> list:
+    """Return the tensors among the arguments of a call, those in lists and dictionaries as well."""
+    if not kwargs and not any(isinstance(x, _CONTAINERS) for x in args):
+        return [x for x in args if isinstance(x, Tensor)]
+    return [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)]
 
 
 def is_tensor(x: Any) -> bool:

@@ -89,6 +89,7 @@ from fad.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from fad.nn.parameters import document_layers
 from fad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from fad.nn.resizing import (
     ChannelShuffle,
@@ -221,3 +222,5 @@ __all__ = [
     "init",
     "seed",
 ]  # fmt: skip
+
+document_layers({name: globals()[name] for name in __all__ if name not in ("functional", "init", "seed")})

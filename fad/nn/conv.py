@@ -61,7 +61,11 @@ class Conv(Module):
 
 
 class Conv1d(Conv):
-    """Convolution along one axis: (batch, in, length) -> (batch, out, length')."""
+    """Convolution along one axis: (batch, in, length) -> (batch, out, length').
+
+    >>> fad.nn.Conv1d(3, 8, 3, key=0)(np.ones((2, 3, 10))).shape
+    (2, 8, 8)
+    """
 
     dims = 1
 
@@ -78,7 +82,11 @@ class Conv2d(Conv):
 
 
 class Conv3d(Conv):
-    """Convolution of volumes: (batch, in, depth, height, width)."""
+    """Convolution of volumes: (batch, in, depth, height, width).
+
+    >>> fad.nn.Conv3d(3, 8, 3, key=0)(np.ones((2, 3, 4, 4, 4))).shape
+    (2, 8, 2, 2, 2)
+    """
 
     dims = 3
 
@@ -106,19 +114,31 @@ class ConvTranspose(Conv):
 
 
 class ConvTranspose1d(ConvTranspose):
-    """Transposed convolution along one axis."""
+    """Transposed convolution along one axis.
+
+    >>> fad.nn.ConvTranspose1d(3, 8, 2, stride=2, key=0)(np.ones((2, 3, 5))).shape
+    (2, 8, 10)
+    """
 
     dims = 1
 
 
 class ConvTranspose2d(ConvTranspose):
-    """Transposed convolution of images."""
+    """Transposed convolution of images.
+
+    >>> fad.nn.ConvTranspose2d(3, 8, 2, stride=2, key=0)(np.ones((2, 3, 5, 5))).shape
+    (2, 8, 10, 10)
+    """
 
     dims = 2
 
 
 class ConvTranspose3d(ConvTranspose):
-    """Transposed convolution of volumes."""
+    """Transposed convolution of volumes.
+
+    >>> fad.nn.ConvTranspose3d(3, 8, 2, stride=2, key=0)(np.ones((2, 3, 2, 2, 2))).shape
+    (2, 8, 4, 4, 4)
+    """
 
     dims = 3
 
@@ -136,7 +156,11 @@ class Pool(Module):
 
 
 class MaxPool1d(Pool):
-    """The maximum of windows along the last axis; ties share the derivative."""
+    """The maximum of windows along the last axis; ties share the derivative.
+
+    >>> fad.nn.MaxPool1d(2)(np.arange(4.0).reshape(1, 1, 4))
+    array([[[1., 3.]]])
+    """
 
     dims = 1
 
@@ -166,13 +190,21 @@ class MaxPool2d(MaxPool1d):
 
 
 class MaxPool3d(MaxPool1d):
-    """The maximum of windows of a volume."""
+    """The maximum of windows of a volume.
+
+    >>> fad.nn.MaxPool3d(2)(np.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
+    """
 
     dims = 3
 
 
 class AvgPool1d(Pool):
-    """The mean of windows along the last axis; padding counts as zeros unless `count_include_pad` is false."""
+    """The mean of windows along the last axis; padding counts as zeros unless `count_include_pad` is false.
+
+    >>> fad.nn.AvgPool1d(2)(np.arange(4.0).reshape(1, 1, 4))
+    array([[[0.5, 2.5]]])
+    """
 
     dims = 1
 
@@ -193,19 +225,31 @@ class AvgPool1d(Pool):
 
 
 class AvgPool2d(AvgPool1d):
-    """The mean of windows of an image."""
+    """The mean of windows of an image.
+
+    >>> fad.nn.AvgPool2d(2)(np.arange(4.0).reshape(1, 1, 2, 2))
+    array([[[[1.5]]]])
+    """
 
     dims = 2
 
 
 class AvgPool3d(AvgPool1d):
-    """The mean of windows of a volume."""
+    """The mean of windows of a volume.
+
+    >>> fad.nn.AvgPool3d(2)(np.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
+    """
 
     dims = 3
 
 
 class AdaptiveAvgPool1d(Module):
-    """The mean of windows that cover the last axis, `output_size` in number."""
+    """The mean of windows that cover the last axis, `output_size` in number.
+
+    >>> fad.nn.AdaptiveAvgPool1d(2)(np.arange(4.0).reshape(1, 1, 4))
+    array([[[0.5, 2.5]]])
+    """
 
     function = staticmethod(F.adaptive_avg_pool1d)
 
@@ -220,30 +264,50 @@ class AdaptiveAvgPool1d(Module):
 
 
 class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
-    """The mean of windows that cover an image, `output_size` in number along each axis; 1 is the global mean."""
+    """The mean of windows that cover an image, `output_size` in number along each axis; 1 is the global mean.
+
+    >>> fad.nn.AdaptiveAvgPool2d(1)(np.arange(4.0).reshape(1, 1, 2, 2))
+    array([[[[1.5]]]])
+    """
 
     function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveMaxPool1d(AdaptiveAvgPool1d):
-    """The maximum of windows that cover the last axis, `output_size` in number."""
+    """The maximum of windows that cover the last axis, `output_size` in number.
+
+    >>> fad.nn.AdaptiveMaxPool1d(2)(np.arange(4.0).reshape(1, 1, 4))
+    array([[[1., 3.]]])
+    """
 
     function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(AdaptiveAvgPool1d):
-    """The maximum of windows that cover an image, `output_size` in number along each axis."""
+    """The maximum of windows that cover an image, `output_size` in number along each axis.
+
+    >>> fad.nn.AdaptiveMaxPool2d(1)(np.arange(4.0).reshape(1, 1, 2, 2))
+    array([[[[3.]]]])
+    """
 
     function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
-    """The mean of windows that cover a volume, `output_size` in number along each axis."""
+    """The mean of windows that cover a volume, `output_size` in number along each axis.
+
+    >>> fad.nn.AdaptiveAvgPool3d(1)(np.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 1, 1, 1)
+    """
 
     function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class AdaptiveMaxPool3d(AdaptiveAvgPool1d):
-    """The maximum of windows that cover a volume, `output_size` in number along each axis."""
+    """The maximum of windows that cover a volume, `output_size` in number along each axis.
+
+    >>> fad.nn.AdaptiveMaxPool3d(1)(np.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 1, 1, 1)
+    """
 
     function = staticmethod(F.adaptive_max_pool3d)

@@ -21,6 +21,7 @@ from fad.nn.losses import *  # noqa: F403
 from fad.nn.losses import __all__ as _losses
 from fad.nn.norms import *  # noqa: F403  (and what brings to a common scale)
 from fad.nn.norms import __all__ as _norms
+from fad.nn.parameters import document_functions
 from fad.nn.windows import *  # noqa: F403  (convolutions, poolings, padding and resizing, too)
 from fad.nn.windows import __all__ as _windows
 from fad.ops.activation import sigmoid
@@ -45,11 +46,18 @@ def _normal_cdf(x):
     return _slow_cdf(x).astype(x.dtype) if ndtr is None else ndtr(x)
 
 
-normal_cdf = elementwise("normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True)
+normal_cdf = elementwise(
+    "normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True,
+    doc="The distribution function of the standard normal distribution, (1 + erf(x / sqrt(2))) / 2, elementwise.",
+)
 
 
 def tanh(x: Any) -> Any:
-    """Return the hyperbolic tangent."""
+    """Return the hyperbolic tangent.
+
+    >>> fad.nn.functional.tanh(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.762,  0.   ,  0.964])
+    """
     return np.tanh(x)
 
 
@@ -63,28 +71,48 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
 
 
 def relu6(x: Any) -> Any:
-    """Return x clipped to [0, 6]."""
+    """Return x clipped to [0, 6].
+
+    >>> fad.nn.functional.relu6(np.array([-1.0, 0.0, 7.0]))
+    array([0., 0., 6.])
+    """
     return hardtanh(x, 0.0, 6.0)
 
 
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """Return x clipped to [min_val, max_val], flat outside and on the ends."""
+    """Return x clipped to [min_val, max_val], flat outside and on the ends.
+
+    >>> fad.grad(lambda x: fad.nn.functional.hardtanh(x).sum())(np.array([-4.0, 0.5, 4.0]))
+    array([0., 1., 0.])
+    """
     inside = (x > min_val) & (x < max_val)
     return np.where(inside, x, np.clip(stop_gradient(x), min_val, max_val))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:
-    """Return x where it is positive, else ``alpha (exp(x) - 1)``."""
+    """Return x where it is positive, else ``alpha (exp(x) - 1)``.
+
+    >>> fad.nn.functional.elu(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.632,  0.   ,  2.   ])
+    """
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
 
 
 def celu(x: Any, alpha: float = 1.0) -> Any:
-    """Return x where it is positive, else ``alpha (exp(x / alpha) - 1)``."""
+    """Return x where it is positive, else ``alpha (exp(x / alpha) - 1)``.
+
+    >>> fad.nn.functional.celu(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.632,  0.   ,  2.   ])
+    """
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
 
 
 def selu(x: Any) -> Any:
-    """Return the self-normalising ELU (Klambauer et al., 2017)."""
+    """Return the self-normalising ELU (Klambauer et al., 2017).
+
+    >>> fad.nn.functional.selu(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-1.111,  0.   ,  2.101])
+    """
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
@@ -98,7 +126,11 @@ def softplus(x: Any, beta: float = 1.0) -> Any:
 
 
 def log_sigmoid(x: Any) -> Any:
-    """Return the logarithm of the logistic function, without underflow."""
+    """Return the logarithm of the logistic function, without underflow.
+
+    >>> fad.nn.functional.log_sigmoid(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-1.313, -0.693, -0.127])
+    """
     return -np.logaddexp(-x, 0.0)
 
 
@@ -106,59 +138,103 @@ logsigmoid = log_sigmoid  # PyTorch's name
 
 
 def softsign(x: Any) -> Any:
-    """Return ``x / (1 + |x|)``."""
+    """Return ``x / (1 + |x|)``.
+
+    >>> fad.nn.functional.softsign(np.array([-1.0, 0.0, 3.0]))
+    array([-0.5 ,  0.  ,  0.75])
+    """
     return x / (1.0 + np.abs(x))
 
 
 def silu(x: Any) -> Any:
-    """Return x times the logistic function of x, also called swish."""
+    """Return x times the logistic function of x, also called swish.
+
+    >>> fad.grad(lambda x: fad.nn.functional.silu(x).sum())(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([0.072, 0.5  , 1.091])
+    """
     return x * sigmoid(x)
 
 
 def mish(x: Any) -> Any:
-    """Return x tanh(softplus(x))."""
+    """Return x tanh(softplus(x)).
+
+    >>> fad.nn.functional.mish(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.303,  0.   ,  1.944])
+    """
     return x * np.tanh(softplus(x))
 
 
 def hardsigmoid(x: Any) -> Any:
-    """Return ``relu6(x + 3) / 6``."""
+    """Return ``relu6(x + 3) / 6``.
+
+    >>> fad.nn.functional.hardsigmoid(np.array([-4.0, 0.0, 4.0]))
+    array([0. , 0.5, 1. ])
+    """
     return relu6(x + 3.0) / 6.0
 
 
 def hardswish(x: Any) -> Any:
-    """Return x times ``hardsigmoid`` of x."""
+    """Return x times ``hardsigmoid`` of x.
+
+    >>> fad.nn.functional.hardswish(np.array([-4.0, 0.0, 4.0]))
+    array([-0.,  0.,  4.])
+    """
     return x * hardsigmoid(x)
 
 
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
-    """Return x where its size is larger than `lambd`, else 0."""
+    """Return x where its size is larger than `lambd`, else 0.
+
+    >>> fad.nn.functional.hardshrink(np.array([-1.0, 0.2, 2.0]))
+    array([-1.,  0.,  2.])
+    """
     return np.where(np.abs(x) > lambd, x, 0.0)
 
 
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
-    """Return x brought closer to 0 by `lambd`, and 0 where it is closer than that."""
+    """Return x brought closer to 0 by `lambd`, and 0 where it is closer than that.
+
+    >>> fad.nn.functional.softshrink(np.array([-1.0, 0.2, 2.0]))
+    array([-0.5,  0. ,  1.5])
+    """
     return x - hardtanh(x, -lambd, lambd) if lambd else x
 
 
 def tanhshrink(x: Any) -> Any:
-    """Return ``x - tanh(x)``."""
+    """Return ``x - tanh(x)``.
+
+    >>> fad.nn.functional.tanhshrink(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.238,  0.   ,  1.036])
+    """
     return x - np.tanh(x)
 
 
 def threshold(x: Any, threshold: float, value: float) -> Any:
-    """Return x where it is larger than a threshold, else `value`."""
+    """Return x where it is larger than a threshold, else `value`.
+
+    >>> fad.nn.functional.threshold(np.array([-1.0, 0.0, 2.0]), 1.0, 9.0)
+    array([9., 9., 2.])
+    """
     return np.where(x > threshold, x, value)
 
 
 def prelu(x: Any, weight: Any) -> Any:
-    """Return x where it is positive, else weight times x: weight has one element, or one per channel (axis 1)."""
+    """Return x where it is positive, else weight times x: weight has one element, or one per channel (axis 1).
+
+    >>> fad.nn.functional.prelu(np.array([-1.0, 0.0, 2.0]), np.array(np.array([0.25])))
+    array([-0.25,  0.  ,  2.  ])
+    """
     if weight.size > 1:
         weight = weight.reshape((1, -1) + (1,) * (x.ndim - 2))
     return np.where(x > 0.0, x, weight * x)
 
 
 def gelu(x: Any, approximate: str = "none") -> Any:
-    """Return x times the normal distribution function of x; ``approximate="tanh"`` is the usual approximation of it."""
+    """Return x times the normal distribution function of x; ``approximate="tanh"`` is the usual approximation of it.
+
+    >>> fad.nn.functional.gelu(np.array([-1.0, 0.0, 2.0])).round(3)
+    array([-0.159,  0.   ,  1.954])
+    """
     if approximate == "none":
         return x * normal_cdf(x)
     if approximate == "tanh":
@@ -167,7 +243,11 @@ def gelu(x: Any, approximate: str = "none") -> Any:
 
 
 def glu(x: Any, axis: int = -1) -> Any:
-    """Return the first half of x along an axis, times the logistic function of the second half."""
+    """Return the first half of x along an axis, times the logistic function of the second half.
+
+    >>> fad.nn.functional.glu(np.array([3.0, 0.0]))
+    array([1.5])
+    """
     a, b = np.split(x, 2, axis=axis)
     return a * sigmoid(b)
 
@@ -187,7 +267,11 @@ def softmax(x: Any, axis: int = -1) -> Any:
 
 
 def softmin(x: Any, axis: int = -1) -> Any:
-    """Return :func:`softmax` of -x."""
+    """Return :func:`softmax` of -x.
+
+    >>> fad.nn.functional.softmin(np.array([0.0, 0.0]))
+    array([0.5, 0.5])
+    """
     return softmax(-x, axis)
 
 
@@ -223,6 +307,10 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """Return the rows of `weight` at whole numbers: shape ``(*indices.shape, width)``.
 
     The row `padding_idx` gets no gradient.
+
+    >>> fad.nn.functional.embedding(np.array([1, 0]), np.eye(2))
+    array([[0., 1.],
+           [1., 0.]])
     """
     rows = looked_up(weight, indices)
     if padding_idx is None:
@@ -289,6 +377,9 @@ def dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
     """Return x with each element set to 0 with probability p, and the others divided by 1 - p.
 
     A pure function of the random key: the same key drops the same elements.
+
+    >>> fad.nn.functional.dropout(np.ones(4), 0.5, key=fad.random.key(0)).max()
+    np.float64(2.0)
     """
     _check_probability(p)
     if not training or p == 0.0:
@@ -313,10 +404,13 @@ def _channels_dropped(dims: int) -> Any:
         return x * dropout(np.ones_like(x, shape=lead + (1,) * dims), p, key=key)
 
     drop.__name__ = drop.__qualname__ = f"dropout{dims}d"
-    drop.__doc__ = (
-        f"Return x with whole channels set to 0 with probability p, and the others divided by 1 - p; the last {dims} "
-        "axes are inside a channel."
-    )
+    drop.__doc__ = f"""Return x with whole channels set to 0 with probability p, and the others divided by 1 - p.
+
+    The last {dims} axes are inside a channel.
+
+    >>> fad.nn.functional.dropout{dims}d(np.ones((4, 3{", 2" * dims})), 0.5, key=fad.random.key(0)).max()
+    np.float64(2.0)
+    """
     return drop
 
 
@@ -325,7 +419,11 @@ dropout1d, dropout2d, dropout3d = map(_channels_dropped, (1, 2, 3))
 
 def alpha_dropout(x: Any, p: float = 0.5, *, key: Any, training: bool = True) -> Any:
     """Return x with elements set to the lower end of `selu`, and all brought back to mean 0 and variance 1
-    (Klambauer et al., 2017)."""
+    (Klambauer et al., 2017).
+
+    >>> fad.nn.functional.alpha_dropout(np.ones(2), training=False, key=fad.random.key(0))
+    array([1., 1.])
+    """
     _check_probability(p)
     if not training or p == 0.0:
         return x
@@ -341,6 +439,9 @@ def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1,
     """Return a relaxed draw of a class from logits: the softmax of x plus Gumbel's noise, over `tau`.
 
     With `hard` the result has a single one, and the derivative of the relaxed draw (E. Jang et al., ICLR 2017).
+
+    >>> fad.nn.functional.gumbel_softmax(np.zeros(3), hard=True, key=fad.random.key(0)).sum()
+    np.float64(1.0)
     """
     noise = -np.log(-np.log(random.uniform(key, x.shape, np.float64, 1e-300, 1.0)))
     y = softmax((x + noise.astype(x.dtype)) / tau, axis)
@@ -352,7 +453,11 @@ def gumbel_softmax(x: Any, tau: float = 1.0, hard: bool = False, axis: int = -1,
 
 
 def attention_weights(query: Any, key: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
-    """Return softmax(query keyᵀ / √d), the weights of :func:`scaled_dot_product_attention`: shape (..., L, S)."""
+    """Return softmax(query keyᵀ / √d), the weights of :func:`scaled_dot_product_attention`: shape (..., L, S).
+
+    >>> fad.nn.functional.attention_weights(np.ones((1, 2)), np.ones((4, 2)))
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
     scores = (query * (1.0 / math.sqrt(query.shape[-1]))) @ key.swapaxes(-1, -2)
     if is_causal:
         rows, columns = scores.shape[-2:]
@@ -371,8 +476,14 @@ def scaled_dot_product_attention(
 
     `mask` is boolean (true: may attend) or is added to the scores; `is_causal` lets position i attend to 0 ... i only.
     Each weight is dropped with the probability `dropout_p`, by a random key, as :func:`dropout` does it.
+
+    >>> fad.nn.functional.scaled_dot_product_attention(np.ones((1, 2)), np.ones((4, 2)), np.ones((4, 3)))
+    array([[1., 1., 1.]])
     """
     weights = attention_weights(query, key, mask, is_causal=is_causal)
     if dropout_p:
         weights = dropout(weights, dropout_p, key=dropout_key)
     return weights @ value
+
+
+document_functions({name: globals()[name] for name in __all__})

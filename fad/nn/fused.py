@@ -14,7 +14,8 @@ from fad.core.tracer import Tracer, bind
 from fad.nn.labels import check_labels, checked_labels_p, spoilt
 
 relu = elementwise(
-    "relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)", complex=True
+    "relu", lambda z, _x: z > 0.0, forward=lambda x: np.maximum(x, 0.0), lower="maximum({0}, 0.0)", complex=True,
+    doc="The positive part max(x, 0), elementwise; its derivative at 0 is 0.",
 )
 
 # --- x Wᵀ + b --------------------------------------------------------------------------------------------------------
@@ -71,6 +72,7 @@ def _affine_batch(size, batched, xs, params):
 affine = register(
     Primitive(
         "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands",
+        doc="A linear layer of dense rows: x @ w.T + b, for x (..., in), w (out, in) and b (out,).",
         samples=lambda s: [
             call(s.real(3, 4), s.real(2, 4), s.real(2)),
             call(s.real(4), s.real(2, 4), s.real(2)),

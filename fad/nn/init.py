@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fad import backends, config, random
+from fad.nn.parameters import document_initialisers
 
 _stream: ContextVar[Any] = ContextVar("init_stream", default=None)
 
@@ -32,7 +33,11 @@ def seed(value: int) -> Iterator[None]:
 
 
 def next_key(key: Any = None) -> Any:
-    """Return a key for a new layer: the one given (or made from a seed), the next of :func:`seed`, or a fresh one."""
+    """Return a key for a new layer: the one given (or made from a seed), the next of :func:`seed`, or a fresh one.
+
+    >>> fad.nn.init.next_key(fad.random.key(0)) is not None
+    True
+    """
     if key is not None:
         return random.as_key(key)
     stream = _stream.get()
@@ -55,39 +60,68 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None) -> Any:
-    """Return numbers uniform in [low, high)."""
+    """Return numbers uniform in [low, high).
+
+    >>> fad.nn.init.uniform(fad.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return random.uniform(key, shape, dtype, float(low), float(high))
 
 
 def normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = None) -> Any:
-    """Return normal numbers of a mean and a standard deviation."""
+    """Return normal numbers of a mean and a standard deviation.
+
+    >>> fad.nn.init.normal(fad.random.key(0), (2, 3), std=0.02).shape
+    (2, 3)
+    """
     return mean + std * random.normal(key, shape, dtype)
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
-    """Return zeros, in the default dtype of new parameters unless one is given."""
+    """Return zeros, in the default dtype of new parameters unless one is given.
+
+    >>> fad.nn.init.zeros(2)
+    array([0., 0.])
+    """
     return backends.default().from_host(np.zeros(shape, dtype or config.default_dtype.get()))
 
 
 def ones(shape: Any, dtype: Any = None) -> Any:
-    """Return ones, in the default dtype of new parameters unless one is given."""
+    """Return ones, in the default dtype of new parameters unless one is given.
+
+    >>> fad.nn.init.ones(2)
+    array([1., 1.])
+    """
     return backends.default().from_host(np.ones(shape, dtype or config.default_dtype.get()))
 
 
 def constant(value: float, shape: Any, dtype: Any = None) -> Any:
-    """Return an array filled with a number."""
+    """Return an array filled with a number.
+
+    >>> fad.nn.init.constant(3.0, 2)
+    array([3., 3.])
+    """
     return value * ones(shape, dtype)
 
 
 def trunc_normal(
     key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, low: float = -2.0, high: float = 2.0, dtype: Any = None
 ) -> Any:
-    """Return normal numbers of a mean and a standard deviation, of which those outside [low, high] do not occur."""
+    """Return normal numbers of a mean and a standard deviation, of which those outside [low, high] do not occur.
+
+    >>> bool(abs(fad.nn.init.trunc_normal(fad.random.key(0), (100,))).max() <= 2.0)
+    True
+    """
     return mean + std * random.truncated_normal(key, (low - mean) / std, (high - mean) / std, shape, dtype)
 
 
 def eye(shape: tuple[int, int], dtype: Any = None) -> Any:
-    """Return a matrix with ones on the diagonal, with which a Linear layer starts as the identity."""
+    """Return a matrix with ones on the diagonal, with which a Linear layer starts as the identity.
+
+    >>> fad.nn.init.eye((2, 3))
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
     return backends.default().from_host(np.eye(*shape, dtype=dtype or config.default_dtype.get()))
 
 
@@ -122,13 +156,21 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
-    """Return numbers uniform in ±gain √(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010)."""
+    """Return numbers uniform in ±gain √(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010).
+
+    >>> bool(abs(fad.nn.init.xavier_uniform(fad.random.key(0), (4, 2))).max() <= 1.0)
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(fans(shape)))
     return uniform(key, shape, -bound, bound, dtype)
 
 
 def xavier_normal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
-    """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out))."""
+    """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out)).
+
+    >>> fad.nn.init.xavier_normal(fad.random.key(0), (4, 2)).shape
+    (4, 2)
+    """
     return normal(key, shape, 0.0, gain * math.sqrt(2.0 / sum(fans(shape))), dtype)
 
 
@@ -143,7 +185,11 @@ def kaiming_uniform(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: st
 
 
 def kaiming_normal(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
-    """Return normal numbers of standard deviation gain / √fan; the default gain is for ReLU."""
+    """Return normal numbers of standard deviation gain / √fan; the default gain is for ReLU.
+
+    >>> fad.nn.init.kaiming_normal(fad.random.key(0), (4, 2)).shape
+    (4, 2)
+    """
     return normal(key, shape, 0.0, gain / math.sqrt(_fan(shape, mode)), dtype)
 
 
@@ -165,3 +211,7 @@ def orthogonal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> An
     q, r = np.linalg.qr(z)
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0).astype(q.dtype)  # so that all orthogonal matrices are equally likely
     return gain * (q.T if rows < columns else q).reshape(shape)
+
+
+_OWN = {name: thing for name, thing in globals().items() if getattr(thing, "__module__", "") == __name__}
+document_initialisers(_OWN)

@@ -99,7 +99,11 @@ class Dropout(Module):
 
 
 class Dropout1d(Dropout):
-    """`Dropout` of whole channels of (batch, channels, length)."""
+    """`Dropout` of whole channels of (batch, channels, length).
+
+    >>> fad.nn.Dropout1d(0.5, key=0)(np.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     function = staticmethod(F.dropout1d)
 
@@ -116,12 +120,20 @@ class Dropout2d(Dropout):
 
 
 class Dropout3d(Dropout):
-    """`Dropout` of whole channels of volumes."""
+    """`Dropout` of whole channels of volumes.
+
+    >>> fad.nn.Dropout3d(0.5, key=0)(np.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
 
     function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(Dropout):
-    """`Dropout` after `SELU`, which keeps mean and variance: see `functional.alpha_dropout`."""
+    """`Dropout` after `SELU`, which keeps mean and variance: see `functional.alpha_dropout`.
+
+    >>> fad.nn.AlphaDropout(0.5, key=0).eval()(np.ones(2))
+    array([1., 1.])
+    """
 
     function = staticmethod(F.alpha_dropout)

@@ -68,6 +68,10 @@ def cross_entropy(
         Rows with this label count for nothing.
     label_smoothing : float
         How much of each target to spread evenly over all classes.
+    reduction : "mean", "sum" or "none", keyword only
+        What is made of the losses of the rows.
+    axis : int, keyword only
+        Of the classes.
 
     Raises
     ------
@@ -163,20 +167,32 @@ def binary_cross_entropy_with_logits(
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
-    """Return -t log p - (1 - t) log(1 - p) of probabilities p; the logarithms are at least -100, as in PyTorch."""
+    """Return -t log p - (1 - t) log(1 - p) of probabilities p; the logarithms are at least -100, as in PyTorch.
+
+    >>> fad.grad(fad.nn.functional.binary_cross_entropy)(np.array([0.5, 0.25]), np.array([1.0, 0.0])).round(3)
+    array([-1.   ,  0.667])
+    """
     _same_shape("binary_cross_entropy", input, target)
     rows = -(target * np.maximum(np.log(input), -100.0) + (1.0 - target) * np.maximum(np.log1p(-input), -100.0))
     return reduced(rows if weight is None else rows * weight, reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """Return log(1 + exp(-t x)) for targets t of -1 and 1."""
+    """Return log(1 + exp(-t x)) for targets t of -1 and 1.
+
+    >>> fad.nn.functional.soft_margin_loss(np.array([0.0, 0.0]), np.array([1.0, -1.0])).round(3)
+    np.float64(0.693)
+    """
     _same_shape("soft_margin_loss", input, target)
     return reduced(np.logaddexp(-target * input, 0.0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
-    """Return the mean over classes, the last axis, of :func:`binary_cross_entropy_with_logits`."""
+    """Return the mean over classes, the last axis, of :func:`binary_cross_entropy_with_logits`.
+
+    >>> fad.nn.functional.multilabel_soft_margin_loss(np.zeros((1, 2)), np.array([[1.0, 0.0]])).round(3)
+    np.float64(0.693)
+    """
     rows = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
     return reduced(np.mean(rows, axis=-1), reduction)
 
@@ -215,20 +231,32 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
 
 
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """Return the absolute difference."""
+    """Return the absolute difference.
+
+    >>> fad.nn.functional.l1_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    np.float64(1.0)
+    """
     _same_shape("l1_loss", input, target)
     return reduced(np.abs(input - target), reduction)
 
 
 def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = "mean") -> Any:
-    """Return d²/2 where the difference d is at most `delta`, and ``delta (|d| - delta/2)`` beyond."""
+    """Return d²/2 where the difference d is at most `delta`, and ``delta (|d| - delta/2)`` beyond.
+
+    >>> fad.grad(fad.nn.functional.huber_loss)(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
+    array([0.25, 0.5 ])
+    """
     _same_shape("huber_loss", input, target)
     d = np.abs(input - target)
     return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str = "mean") -> Any:
-    """Return :func:`huber_loss` divided by its `delta`, here called `beta`; with beta 0 the absolute difference."""
+    """Return :func:`huber_loss` divided by its `delta`, here called `beta`; with beta 0 the absolute difference.
+
+    >>> fad.nn.functional.smooth_l1_loss(np.array([0.5, 3.0]), np.array([0.0, 0.0]))
+    np.float64(1.3125)
+    """
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     return huber_loss(input, target, delta=beta, reduction=reduction) / beta
@@ -237,7 +265,11 @@ def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
-    """Return minus the logarithm of a normal density of mean `input` and variance `var` at `target`."""
+    """Return minus the logarithm of a normal density of mean `input` and variance `var` at `target`.
+
+    >>> fad.nn.functional.gaussian_nll_loss(np.array([1.0, 2.0]), np.array([1.0, 4.0]), np.array([1.0, 1.0]))
+    np.float64(1.0)
+    """
     _same_shape("gaussian_nll_loss", input, target)
     var = np.maximum(var, eps)
     difference = input - target
@@ -246,7 +278,11 @@ def gaussian_nll_loss(
 
 
 def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str = "mean") -> Any:
-    """Return t (log t - x) of a target t and logarithmic probabilities x; ``"batchmean"`` divides by the first axis."""
+    """Return t (log t - x) of a target t and logarithmic probabilities x; ``"batchmean"`` divides by the first axis.
+
+    >>> fad.nn.functional.kl_div(np.log(np.array([0.5, 0.5])), np.array([0.5, 0.5]), reduction="sum")
+    np.float64(0.0)
+    """
     _same_shape("kl_div", input, target)
     if log_target:
         rows = np.exp(target) * (target - input)
@@ -257,7 +293,11 @@ def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str 
 
 
 def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
-    """Return the cosine of the angle between x and y along an axis."""
+    """Return the cosine of the angle between x and y along an axis.
+
+    >>> fad.nn.functional.cosine_similarity(np.eye(2), np.ones((2, 2))).round(3)
+    array([0.707, 0.707])
+    """
     norms = np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)
     return np.sum(x * y, axis=axis) / np.maximum(norms, eps)
 
@@ -266,23 +306,39 @@ def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
 
 
 def pairwise_distance(x: Any, y: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
-    """Return the p-norm of ``x - y + eps`` along the last axis."""
+    """Return the p-norm of ``x - y + eps`` along the last axis.
+
+    >>> fad.nn.functional.pairwise_distance(np.zeros((1, 2)), np.array([[3.0, 4.0]])).round(3)
+    array([5.])
+    """
     return np.linalg.norm(x - y + eps, ord=p, axis=-1)
 
 
 def margin_ranking_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
-    """Return max(0, margin - t (x - y)): t is 1 where x should be larger, -1 where y should."""
+    """Return max(0, margin - t (x - y)): t is 1 where x should be larger, -1 where y should.
+
+    >>> fad.nn.functional.margin_ranking_loss(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([1.0, 1.0]))
+    np.float64(0.5)
+    """
     return reduced(np.maximum(margin - target * (x - y), 0.0), reduction)
 
 
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Any:
-    """Return the input, a distance, where the target is 1, and max(0, margin - input) where it is -1."""
+    """Return the input, a distance, where the target is 1, and max(0, margin - input) where it is -1.
+
+    >>> fad.nn.functional.hinge_embedding_loss(np.array([0.5, 0.25]), np.array([1.0, -1.0]))
+    np.float64(0.625)
+    """
     _same_shape("hinge_embedding_loss", input, target)
     return reduced(np.where(target > 0, input, np.maximum(margin - input, 0.0)), reduction)
 
 
 def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
-    """Return 1 - cos(x, y) where the target is 1, and max(0, cos(x, y) - margin) where it is -1."""
+    """Return 1 - cos(x, y) where the target is 1, and max(0, cos(x, y) - margin) where it is -1.
+
+    >>> fad.nn.functional.cosine_embedding_loss(np.eye(2), np.ones((2, 2)), np.array([1.0, -1.0])).round(3)
+    np.float64(0.5)
+    """
     cosine = cosine_similarity(x, y, axis=-1, eps=1e-12)
     return reduced(np.where(target > 0, 1.0 - cosine, np.maximum(cosine - margin, 0.0)), reduction)
 
@@ -292,7 +348,12 @@ def triplet_margin_loss(
     swap: bool = False, *, reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return max(0, d(anchor, positive) - d(anchor, negative) + margin), d the :func:`pairwise_distance`; with `swap`
-    d(positive, negative) takes the place of the second where it is smaller."""
+    d(positive, negative) takes the place of the second where it is smaller.
+
+    >>> a, far = np.zeros((1, 2)), np.ones((1, 2))
+    >>> fad.nn.functional.triplet_margin_loss(a, a, far, margin=3.0).round(3)
+    np.float64(1.586)
+    """
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     far = np.minimum(far, pairwise_distance(positive, negative, p, eps)) if swap else far
     return reduced(np.maximum(near - far + margin, 0.0), reduction)
@@ -302,7 +363,12 @@ def triplet_margin_with_distance_loss(
     anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
     swap: bool = False, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Return :func:`triplet_margin_loss` with another distance than :func:`pairwise_distance`."""
+    """Return :func:`triplet_margin_loss` with another distance than :func:`pairwise_distance`.
+
+    >>> a, far = np.zeros((1, 2)), np.ones((1, 2))
+    >>> fad.nn.functional.triplet_margin_with_distance_loss(a, a, far).round(3)
+    np.float64(0.0)
+    """
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     far = np.minimum(far, distance(positive, negative)) if swap else far
@@ -313,7 +379,11 @@ def poisson_nll_loss(
     input: Any, target: Any, *, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
 ) -> Any:
     """Return minus the logarithmic probability of counts under rates, or logarithms of rates with `log_input`, without
-    the part that the input does not change; `full` adds Stirling's approximation of it."""
+    the part that the input does not change; `full` adds Stirling's approximation of it.
+
+    >>> fad.nn.functional.poisson_nll_loss(np.array([0.0, 0.0]), np.array([1.0, 3.0]))
+    np.float64(1.0)
+    """
     _same_shape("poisson_nll_loss", input, target)
     rows = np.exp(input) - target * input if log_input else input - target * np.log(input + eps)
     if full:

@@ -60,6 +60,9 @@ class Buffer:
     """Marks an attribute as a buffer: saved with the model, changed by the layer itself, never differentiated.
 
     One that is not `persistent` is left out of ``state_dict()``, as in PyTorch; ``state_dict(everything=True)`` has it.
+
+    >>> fad.nn.Buffer([0.0, 0.0]).data
+    array([0., 0.])
     """
 
     __slots__ = ("data", "persistent")

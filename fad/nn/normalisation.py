@@ -94,13 +94,21 @@ class BatchNorm1d(BatchNorm):
 
 
 class BatchNorm2d(BatchNorm):
-    """Batch normalisation of (batch, channels, height, width)."""
+    """Batch normalisation of (batch, channels, height, width).
+
+    >>> fad.nn.BatchNorm2d(3)(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(BatchNorm):
-    """Batch normalisation of (batch, channels, depth, height, width)."""
+    """Batch normalisation of (batch, channels, depth, height, width).
+
+    >>> fad.nn.BatchNorm3d(3)(np.ones((2, 3, 2, 4, 4))).shape
+    (2, 3, 2, 4, 4)
+    """
 
     ranks = (5,)
 
@@ -153,19 +161,31 @@ class InstanceNorm1d(InstanceNorm):
 
 
 class InstanceNorm2d(InstanceNorm):
-    """Instance normalisation of (batch, channels, height, width)."""
+    """Instance normalisation of (batch, channels, height, width).
+
+    >>> fad.nn.InstanceNorm2d(3)(np.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(InstanceNorm):
-    """Instance normalisation of (batch, channels, depth, height, width)."""
+    """Instance normalisation of (batch, channels, depth, height, width).
+
+    >>> fad.nn.InstanceNorm3d(3)(np.ones((2, 3, 2, 4, 4))).shape
+    (2, 3, 2, 4, 4)
+    """
 
     ranks = (4, 5)
 
 
 class LocalResponseNorm(Module):
-    """Each value divided by a mean of squares over `size` channels around: see `functional.local_response_norm`."""
+    """Each value divided by a mean of squares over `size` channels around: see `functional.local_response_norm`.
+
+    >>> fad.nn.LocalResponseNorm(2)(np.ones((1, 3, 2, 2))).shape
+    (1, 3, 2, 2)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         self.size = size
@@ -239,7 +259,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x divided by the root of its mean square over the last axes, times weight; see `functional.rms_norm`."""
+    """x divided by the root of its mean square over the last axes, times weight; see `functional.rms_norm`.
+
+    >>> fad.nn.RMSNorm(2)(np.array([3.0, 4.0])).round(3)
+    array([0.849, 1.131])
+    """
 
     def __init__(
         self,

@@ -14,12 +14,20 @@ __all__ = [
 
 
 def normalize(x: Any, axis: int = -1, eps: float = 1e-12) -> Any:
-    """Return x divided by its Euclidean norm along an axis, or by `eps` where that is larger."""
+    """Return x divided by its Euclidean norm along an axis, or by `eps` where that is larger.
+
+    >>> fad.nn.functional.normalize(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
     return x / np.maximum(np.linalg.norm(x, axis=axis, keepdims=True), eps)
 
 
 def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, axes: int = 1) -> Any:
-    """Return x with mean 0 and variance 1 over its last `axes` axes, times weight, plus bias."""
+    """Return x with mean 0 and variance 1 over its last `axes` axes, times weight, plus bias.
+
+    >>> fad.nn.functional.layer_norm(np.array([1.0, 3.0])).round(3)
+    array([-1.,  1.])
+    """
     over = tuple(range(-axes, 0))
     centred = x - np.mean(x, axis=over, keepdims=True)
     y = centred / np.sqrt(np.mean(centred * centred, axis=over, keepdims=True) + eps)
@@ -29,7 +37,11 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, 
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return (batch, channels, ...) with mean 0 and variance 1 in each group of channels of each example, times weight,
-    plus bias, both of shape (channels,)."""
+    plus bias, both of shape (channels,).
+
+    >>> fad.nn.functional.group_norm(np.array([[1.0, 3.0]]), 1).round(3)
+    array([[-1.,  1.]])
+    """
     channels = x.shape[1]
     if channels % num_groups:
         raise ValueError(
@@ -45,6 +57,9 @@ def rms_norm(x: Any, weight: Any = None, eps: float | None = None, axes: int = 1
     """Return x divided by the root of its mean square over its last `axes` axes, times weight.
 
     `eps` is by default the spacing of the dtype at 1, as in PyTorch.
+
+    >>> fad.nn.functional.rms_norm(np.array([3.0, 4.0])).round(3)
+    array([0.849, 1.131])
     """
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     y = x / np.sqrt(np.mean(x * x, axis=tuple(range(-axes, 0)), keepdims=True) + eps)
@@ -55,7 +70,12 @@ def batch_norm(
     x: Any, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     """Return (batch, channels, ...) with the mean of each channel subtracted, divided by its standard deviation, times
-    weight, plus bias: all of shape (channels,). Without `mean` and `var`, those of x are taken."""
+    weight, plus bias: all of shape (channels,). Without `mean` and `var`, those of x are taken.
+
+    >>> fad.nn.functional.batch_norm(np.array([np.array([0.0]), np.array([2.0])])).round(3)
+    array([[-1.],
+           [ 1.]])
+    """
     over, along = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
     if mean is None:
         mean = np.mean(x, axis=over)
@@ -80,7 +100,11 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-
 
 def local_response_norm(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """Return (batch, channels, ...) divided by ``(k + alpha mean)^beta``, the mean of squares over `size` channels
-    around (A. Krizhevsky et al., 2012)."""
+    around (A. Krizhevsky et al., 2012).
+
+    >>> fad.nn.functional.local_response_norm(np.ones((1, 3, 2)), 2).shape
+    (1, 3, 2)
+    """
     rows = (x * x).reshape(x.shape[0], 1, x.shape[1], -1)
     mean = avg_pool(rows, (size, 1), 1, ((size // 2, (size - 1) // 2), (0, 0)))
     return x / (k + alpha * mean.reshape(x.shape)) ** beta

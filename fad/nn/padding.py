@@ -62,19 +62,33 @@ class ConstantPad1d(ConstantPad):
 
 
 class ConstantPad2d(ConstantPad):
-    """A value around images."""
+    """A value around images.
+
+    >>> fad.nn.ConstantPad2d(1, 5.0)(np.ones((1, 1, 1)))
+    array([[[5., 5., 5.],
+            [5., 1., 5.],
+            [5., 5., 5.]]])
+    """
 
     dims = 2
 
 
 class ConstantPad3d(ConstantPad):
-    """A value around volumes."""
+    """A value around volumes.
+
+    >>> fad.nn.ConstantPad3d(1, 5.0)(np.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
 
     dims = 3
 
 
 class ZeroPad1d(ConstantPad):
-    """Zeros before and after the last axis."""
+    """Zeros before and after the last axis.
+
+    >>> fad.nn.ZeroPad1d(1)(np.array([[1.0, 2.0, 3.0]]))
+    array([[0., 1., 2., 3., 0.]])
+    """
 
     dims = 1
 
@@ -86,13 +100,23 @@ class ZeroPad1d(ConstantPad):
 
 
 class ZeroPad2d(ZeroPad1d):
-    """Zeros around images."""
+    """Zeros around images.
+
+    >>> fad.nn.ZeroPad2d(1)(np.ones((1, 1, 1)))
+    array([[[0., 0., 0.],
+            [0., 1., 0.],
+            [0., 0., 0.]]])
+    """
 
     dims = 2
 
 
 class ZeroPad3d(ZeroPad1d):
-    """Zeros around volumes."""
+    """Zeros around volumes.
+
+    >>> fad.nn.ZeroPad3d(1)(np.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
 
     dims = 3
 
@@ -110,50 +134,82 @@ class ReflectionPad1d(Pad):
 
 
 class ReflectionPad2d(ReflectionPad1d):
-    """Images go on as in a mirror."""
+    """Images go on as in a mirror.
+
+    >>> fad.nn.ReflectionPad2d(1)(np.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     dims = 2
 
 
 class ReflectionPad3d(ReflectionPad1d):
-    """Volumes go on as in a mirror."""
+    """Volumes go on as in a mirror.
+
+    >>> fad.nn.ReflectionPad3d(1)(np.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
 
     dims = 3
 
 
 class ReplicationPad1d(Pad):
-    """The outermost elements of the last axis are repeated."""
+    """The outermost elements of the last axis are repeated.
+
+    >>> fad.nn.ReplicationPad1d(1)(np.array([[1.0, 2.0, 3.0]]))
+    array([[1., 1., 2., 3., 3.]])
+    """
 
     dims = 1
     mode = "replicate"
 
 
 class ReplicationPad2d(ReplicationPad1d):
-    """The outermost pixels of images are repeated."""
+    """The outermost pixels of images are repeated.
+
+    >>> fad.nn.ReplicationPad2d(1)(np.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     dims = 2
 
 
 class ReplicationPad3d(ReplicationPad1d):
-    """The outermost elements of volumes are repeated."""
+    """The outermost elements of volumes are repeated.
+
+    >>> fad.nn.ReplicationPad3d(1)(np.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
 
     dims = 3
 
 
 class CircularPad1d(Pad):
-    """The last axis goes on from its other end."""
+    """The last axis goes on from its other end.
+
+    >>> fad.nn.CircularPad1d(1)(np.array([[1.0, 2.0, 3.0]]))
+    array([[3., 1., 2., 3., 1.]])
+    """
 
     dims = 1
     mode = "circular"
 
 
 class CircularPad2d(CircularPad1d):
-    """Images go on from their other ends."""
+    """Images go on from their other ends.
+
+    >>> fad.nn.CircularPad2d(1)(np.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     dims = 2
 
 
 class CircularPad3d(CircularPad1d):
-    """Volumes go on from their other ends."""
+    """Volumes go on from their other ends.
+
+    >>> fad.nn.CircularPad3d(1)(np.ones((1, 1, 2, 2, 2))).shape
+    (1, 1, 4, 4, 4)
+    """
 
     dims = 3

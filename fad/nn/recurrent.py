@@ -172,6 +172,10 @@ class RNN(Recurrent):
     """The plain recurrent layer: ``h' = tanh(W x + b + V h + c)``, or relu with ``nonlinearity="relu"``.
 
     Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
+
+    >>> out, h = fad.nn.RNN(3, 5, key=0)(np.ones((7, 2, 3)))
+    >>> (out.shape, h.shape)
+    ((7, 2, 5), (1, 2, 5))
     """
 
     gates = 1
@@ -203,6 +207,10 @@ class GRU(RNN):
     """Gated recurrent unit: gates r, z, n; ``n = tanh(x_n + σ(r) h_n)``, ``h' = (1 - σ(z)) n + σ(z) h``.
 
     Returns ``(output, h)``: the last layer's h at all times, and the final states of all layers and directions.
+
+    >>> out, h = fad.nn.GRU(3, 5, key=0)(np.ones((7, 2, 3)))
+    >>> (out.shape, h.shape)
+    ((7, 2, 5), (1, 2, 5))
     """
 
     gates = 3

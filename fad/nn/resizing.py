@@ -54,21 +54,34 @@ class PixelShuffle(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """:class:`Upsample` of images by repetition."""
+    """:class:`Upsample` of images by repetition.
+
+    >>> fad.nn.UpsamplingNearest2d(scale_factor=2)(np.array([[[[1.0, 2.0]]]]))
+    array([[[[1., 1., 2., 2.],
+             [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor)
 
 
 class UpsamplingBilinear2d(Upsample):
-    """:class:`Upsample` of images between their neighbours, corners on corners."""
+    """:class:`Upsample` of images between their neighbours, corners on corners.
+
+    >>> fad.nn.UpsamplingBilinear2d(scale_factor=2)(np.ones((1, 1, 2, 2))).shape
+    (1, 1, 4, 4)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class PixelUnshuffle(Module):
-    """The inverse of :class:`PixelShuffle`: places become channels."""
+    """The inverse of :class:`PixelShuffle`: places become channels.
+
+    >>> fad.nn.PixelUnshuffle(2)(np.ones((1, 1, 4, 4))).shape
+    (1, 4, 2, 2)
+    """
 
     def __init__(self, downscale_factor: int):
         self.downscale_factor = downscale_factor
@@ -81,7 +94,11 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of groups dealt in turn."""
+    """The channels of groups dealt in turn.
+
+    >>> fad.nn.ChannelShuffle(2)(np.arange(4.0).reshape(1, 4, 1)).ravel()
+    array([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int):
         self.groups = groups
@@ -115,7 +132,13 @@ class Unfold(Module):
 
 
 class Fold(Unfold):
-    """Columns added up to images: see `functional.fold`."""
+    """Columns added up to images: see `functional.fold`.
+
+    >>> fad.nn.Fold((3, 3), 2)(np.ones((1, 4, 4)))
+    array([[[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]]])
+    """
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
         super().__init__(kernel_size, dilation, padding, stride)

@@ -49,6 +49,16 @@ class TransformerEncoderLayer(Module):
         The probability with which weights of the attention, and elements of what the parts return, are dropped.
     activation : str or callable
         ``"relu"``, ``"gelu"``, or a function of arrays.
+    layer_norm_eps : float, keyword only
+        Added to variances.
+    norm_first : bool, keyword only
+        Whether normalisation comes before attention and linear layers, not behind.
+    bias : bool, keyword only
+        Whether the linear layers have one.
+    key : random key or int, keyword only
+        What the first parameters are drawn with.
+    dtype : dtype, keyword only
+        Of the parameters.
 
     Examples
     --------

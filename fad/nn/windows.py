@@ -85,12 +85,13 @@ def _named(dims: int, kind: str) -> Callable:
             return pool_avg(x, dims, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
     pool.__name__ = pool.__qualname__ = f"{kind}_pool{dims}d"
-    what = {"max": "maximum", "avg": "mean"}[kind]
-    more = "`dilation` is the step inside it" if kind == "max" else "`count_include_pad` tells whether padding counts"
-    pool.__doc__ = (
-        f"Return the {what} of windows over the last {dims} axes, `stride` (by default `kernel_size`) apart.\n\n"
-        f"    {more}; with `ceil_mode` a window that begins in the input counts even if it ends beyond.\n    "
-    )
+    what, most = {"max": ("maximum", 1.0), "avg": ("mean", 0.5**dims)}[kind]
+    x = f"np.eye(1, {2**dims}).reshape(1, 1{', 2' * dims})"
+    pool.__doc__ = f"""Return the {what} of windows over the last axes, {dims} in number.
+
+    >>> fad.nn.functional.{pool.__name__}({x}, 2).ravel()
+    {np.array([most])!r}
+    """
     return pool
 
 
@@ -118,7 +119,11 @@ def _adaptive(x: Any, sizes: Any, dims: int, reduce: Callable) -> Any:
 
 
 def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
-    """Return means over the last axis, of windows that cover it, `output_size` in number."""
+    """Return means over the last axis, of windows that cover it, `output_size` in number.
+
+    >>> fad.nn.functional.adaptive_avg_pool1d(np.arange(4.0).reshape(1, 1, 4), 2)
+    array([[[0.5, 2.5]]])
+    """
     return _adaptive(x, output_size, 1, np.mean)
 
 
@@ -132,22 +137,38 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
 
 
 def adaptive_avg_pool3d(x: Any, output_size: Any) -> Any:
-    """Return means over the last three axes, `output_size` (one number, or three; None keeps an axis) along each."""
+    """Return means over the last three axes, `output_size` (one number, or three; None keeps an axis) along each.
+
+    >>> fad.nn.functional.adaptive_avg_pool3d(np.ones((1, 2, 4, 4, 4)), 1).shape
+    (1, 2, 1, 1, 1)
+    """
     return _adaptive(x, output_size, 3, np.mean)
 
 
 def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
-    """Return maxima over the last axis, of windows that cover it, `output_size` in number."""
+    """Return maxima over the last axis, of windows that cover it, `output_size` in number.
+
+    >>> fad.nn.functional.adaptive_max_pool1d(np.arange(4.0).reshape(1, 1, 4), 2)
+    array([[[1., 3.]]])
+    """
     return _adaptive(x, output_size, 1, np.max)
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
-    """Return maxima over the last two axes, `output_size` (one number, or two; None keeps an axis) along each."""
+    """Return maxima over the last two axes, `output_size` (one number, or two; None keeps an axis) along each.
+
+    >>> fad.nn.functional.adaptive_max_pool2d(np.arange(4.0).reshape(1, 1, 2, 2), 1)
+    array([[[[3.]]]])
+    """
     return _adaptive(x, output_size, 2, np.max)
 
 
 def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
-    """Return maxima over the last three axes, `output_size` (one number, or three; None keeps an axis) along each."""
+    """Return maxima over the last three axes, `output_size` (one number, or three; None keeps an axis) along each.
+
+    >>> fad.nn.functional.adaptive_max_pool3d(np.ones((1, 2, 4, 4, 4)), 1).shape
+    (1, 2, 1, 1, 1)
+    """
     return _adaptive(x, output_size, 3, np.max)
 
 
@@ -238,7 +259,11 @@ def _between_four(x: Any, axis: int, places: Any) -> Any:
 
 
 def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
-    """Return (..., C r², H, W) as (..., C, H r, W r): channels become places, r = `upscale_factor`."""
+    """Return (..., C r², H, W) as (..., C, H r, W r): channels become places, r = `upscale_factor`.
+
+    >>> fad.nn.functional.pixel_shuffle(np.ones((1, 4, 2, 2)), 2).shape
+    (1, 1, 4, 4)
+    """
     r = upscale_factor
     *lead, channels, h, w = x.shape
     if channels % (r * r):
@@ -250,7 +275,11 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
 
 
 def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
-    """Return (..., C, H r, W r) as (..., C r², H, W): the inverse of :func:`pixel_shuffle`, r = `downscale_factor`."""
+    """Return (..., C, H r, W r) as (..., C r², H, W): the inverse of :func:`pixel_shuffle`, r = `downscale_factor`.
+
+    >>> fad.nn.functional.pixel_unshuffle(np.ones((1, 1, 4, 4)), 2).shape
+    (1, 4, 2, 2)
+    """
     r = downscale_factor
     *lead, channels, h, w = x.shape
     if h % r or w % r:

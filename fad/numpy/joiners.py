@@ -13,7 +13,13 @@ from fad.ops.structural import as_array, concatenate
 
 
 class _Joiner:
-    """Brackets that join what stands in them; plain parts are left to NumPy's own object."""
+    """Brackets that join what stands in them, as ``np.r_`` and ``np.c_`` do; plain parts are left to NumPy's own.
+
+    >>> fad.numpy.r_[0.0:2.0, np.ones(2)]
+    array([0., 1., 1., 1.])
+    >>> fad.grad(lambda x: fad.numpy.c_[x, x * x].sum())(np.array([1.0, 2.0]))
+    array([3., 5.])
+    """
 
     def __init__(self, numpys: Any, join: Any):
         self._numpys = numpys

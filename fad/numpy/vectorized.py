@@ -26,6 +26,11 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
     Where ``numpy.vectorize`` loops in Python, this runs all elements at once, under `fad.vmap`; so it can be
     differentiated, and an ``if`` on an element splits the elements by the path they take.
 
+    Returns
+    -------
+    callable
+        With the arguments of `pyfunc`; the result has the broadcast shape in front.
+
     Parameters
     ----------
     pyfunc : callable

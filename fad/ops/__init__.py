@@ -2,7 +2,8 @@
 
 # In the order of the floor: a room may import earlier rooms.
 from fad.ops import asking, elementwise, activation  # noqa: I001
-from fad.ops import complexes, selection, structural, indexing, arranging, padding, diagonals, taking, creation
+from fad.ops import complexes, selection, structural, indexing, arranging, splitting
+from fad.ops import padding, diagonals, taking, creation
 from fad.ops import reduction, contraction, norms, scans, differences, statistics, predicates, mapping, curves
 from fad.ops import linalg, polynomials, histograms
 from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, scimath
@@ -10,7 +11,7 @@ from fad.ops import writing, in_place
 from fad.ops import refused  # the last: it names the nearest of all the others
 
 __all__ = [  # noqa: RUF022  (in the order of the floor)
-    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging",
+    "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "splitting",
     "padding", "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences",
     "statistics", "einsum", "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting",
     "quantiles", "sets", "fft", "convolution", "conv", "pooling", "scimath", "writing", "in_place",

@@ -17,5 +17,5 @@ def _sigmoid(x):
 
 sigmoid = elementwise(
     "sigmoid", lambda z, _x: z * (1.0 - z), forward=_sigmoid, lower="(1 / (1 + exp(-{0})))", domain=(-4.0, 4.0),
-    complex=True,
+    complex=True, doc="The logistic function 1 / (1 + exp(-x)), elementwise.",
 )

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import follow, layout, path_of, root_of
+from fad.core.memory import RUNS, bottom, follow, layout, path_of, root_of
 from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.weak import number
 
 
 def ndim(a: Any) -> int:
@@ -27,8 +28,8 @@ def size(a: Any, axis: Any = None) -> int:
 def example(x: Any) -> Any:
     """Return something plain that NumPy's type promotion treats as it would treat `x`."""
     if type(x) is Tracer:
-        number = x.trace.lower(x)
-        return number if type(number) in (bool, int, float, complex) else x.dtype
+        value = number(x.trace.lower(x) if type(x.value) is not Tracer else bottom(x))
+        return value if type(value) in (bool, int, float, complex) else x.dtype
     return [example(e) for e in x] if type(x) in (list, tuple) else x
 
 
@@ -60,6 +61,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Return whether arrays are views of one array that have an element in common."""
     if type(a) is not Tracer or type(b) is not Tracer:
         return False
+    RUNS.laid_out = True
     if root_of(a) is not root_of(b):
         return False
     places = [follow(layout(root_of(x)), path_of(x)) for x in (a, b)]

@@ -45,8 +45,12 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: y + 1j * np.imag(x), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: np.real(x) + 1j * y, False)
+_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, y, np.imag(x)), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, np.real(x), y), False)
+
+
+def _joined(x, real, imaginary):
+    return (real + 1j * imaginary).astype(x.dtype, copy=False)
 
 
 def _part(part, x):
@@ -67,19 +71,35 @@ def _is_complex(x):
 
 @public(np.real, samples=_both)
 def real(val):
-    """Return the real part; of a real array, the array itself."""
+    """Return the real part; of a real array, the array itself.
+
+    >>> fad.numpy.real(1 + 2j)
+    1.0
+    >>> fad.grad(lambda x: fad.numpy.real(x * (1 + 2j)))(3.0)
+    np.float64(1.0)
+    """
     return _part(_real, val) if _is_complex(val) else val
 
 
 @public(np.imag, samples=_both)
 def imag(val):
-    """Return the imaginary part; of a real array, zeros."""
+    """Return the imaginary part; of a real array, zeros.
+
+    >>> fad.numpy.imag(1 + 2j)
+    2.0
+    >>> fad.grad(lambda x: fad.numpy.imag(1j * x))(3.0)
+    np.float64(1.0)
+    """
     return _part(_imag, val) if _is_complex(val) else _no_imag(val)
 
 
 @public(np.conjugate, samples=_both)
 def conjugate(x, /, **options):
-    """Return the complex conjugate; of a real array, the same numbers."""
+    """Return the complex conjugate; of a real array, the same numbers.
+
+    >>> fad.numpy.conj(1 + 2j)
+    np.complex128(1-2j)
+    """
     if options:
         refuse_options("conjugate", options)
     if _is_complex(x):
@@ -89,14 +109,24 @@ def conjugate(x, /, **options):
 
 @public(np.angle, samples=_both)
 def angle(z, deg=False):
-    """Return the angle of complex numbers in the plane, in radians, or in degrees if `deg`."""
+    """Return the angle of complex numbers in the plane, in radians, or in degrees if `deg`.
+
+    >>> fad.numpy.angle(1.0)
+    np.float64(0.0)
+    >>> fad.grad(lambda x: fad.numpy.angle(x + 1j))(1.0)
+    np.float64(-0.5)
+    """
     a = np.arctan2(np.imag(z), np.real(z)) if _is_complex(z) else _angle_of_real(z)
     return np.rad2deg(a) if deg else a
 
 
 @public(np.sign, samples=_both, name="sign", flat="real")
 def sign(x, /, **options):
-    """Return the sign: -1, 0 or 1 of a real number, z / abs(z) of a complex one. Flat for real numbers."""
+    """Return the sign: -1, 0 or 1 of a real number, z / abs(z) of a complex one. Flat for real numbers.
+
+    >>> fad.numpy.sign(np.array([-2.0, 0.0, 3.0]))
+    array([-1.,  0.,  1.])
+    """
     if not _is_complex(x):
         return _sign(x, **options)
     if options:

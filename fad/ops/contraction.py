@@ -117,6 +117,12 @@ def _pair(x: Any, y: Any) -> tuple:
     return strong(as_array(x)), strong(as_array(y))
 
 
+def _scaled(a: Any, b: Any) -> Any:
+    """Return a product of which one factor is a number: BLAS adds it to zeros, so an array has no negative ones."""
+    y = a * b
+    return y + 0.0 if y.ndim and y.dtype.char in "fdFD" else y
+
+
 def _dot_samples(s):
     return [
         call(s.real(3, 4), s.real(4, 2)),
@@ -131,11 +137,15 @@ def _dot_samples(s):
 
 @public(np.dot, methods=("dot",), samples=_dot_samples)
 def dot(a, b, out=None):
-    """Return the dot product: the last axis of `a` against the second last of `b`."""
+    """Return the dot product: the last axis of `a` against the second last of `b`.
+
+    >>> fad.grad(fad.numpy.dot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
     refuse_out(out)
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return a * b
+        return _scaled(a, b)
     if a.ndim <= 2 and b.ndim <= 2:
         return matmul(a, b)
     return np.tensordot(a, b, (-1, -2 if b.ndim > 1 else -1))
@@ -145,7 +155,11 @@ def dot(a, b, out=None):
     np.vdot, samples=lambda s: [call(s.real(4), s.real(4)), call(s.real(2, 3), s.real(2, 3)), call(s.real(), s.real())]
 )
 def vdot(a, b, /):
-    """Return the dot product of two arrays as vectors, the first conjugated."""
+    """Return the dot product of two arrays as vectors, the first conjugated.
+
+    >>> fad.grad(fad.numpy.vdot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
     a, b = _pair(a, b)
     return matmul(a.reshape((a.size,)).conj(), b.reshape((b.size,)))
 
@@ -155,14 +169,23 @@ def vdot(a, b, /):
     call(s.real(), s.real(3)),
 ])  # fmt: skip
 def inner(a, b, /):
-    """Return the product summed over the last axes of both arrays."""
+    """Return the product summed over the last axes of both arrays.
+
+    >>> fad.grad(fad.numpy.inner)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
     a, b = _pair(a, b)
-    return a * b if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
+    return _scaled(a, b) if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
 
 
 @public(np.outer, np.linalg.outer, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(), s.real(2))])
 def outer(a, b, out=None):
-    """Return the products of all elements of one vector with all of another."""
+    """Return the products of all elements of one vector with all of another.
+
+    >>> fad.numpy.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
     refuse_out(out)
     a, b = _pair(a, b)
     return a.reshape((a.size, 1)) * b.reshape((1, b.size))
@@ -173,7 +196,11 @@ def outer(a, b, out=None):
     call(s.real(2, 3, 4), s.real(4, 2), axes=([0, 2], [1, 0])), call(s.real(2, 3), s.real(2, 3), 2)
 ])  # fmt: skip
 def tensordot(a, b, axes=2):
-    """Sum products over the given axes of both arrays: the last and first `axes`, or two lists of axes."""
+    """Sum products over the given axes of both arrays: the last and first `axes`, or two lists of axes.
+
+    >>> fad.numpy.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     a, b = _pair(a, b)
     if hasattr(axes, "__index__"):
         n = int(axes)
@@ -198,7 +225,11 @@ answer(np.linalg.tensordot, lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes)
 
 
 def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
-    """Return dot products of vectors along an axis, the first conjugated; other axes broadcast."""
+    """Return dot products of vectors along an axis, the first conjugated; other axes broadcast.
+
+    >>> fad.grad(fad.numpy.vecdot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
     refuse_options("vecdot", options)
     x1, x2 = _pair(x1, x2)
     x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
@@ -206,13 +237,21 @@ def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
 
 
 def _matvec(x1, x2, /, **options):
-    """Return products of matrices and vectors; other axes broadcast."""
+    """Return products of matrices and vectors; other axes broadcast.
+
+    >>> fad.numpy.matvec(np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
+    array([6., 6.])
+    """
     refuse_options("matvec", options)
     return np.einsum("...ij,...j->...i", *_pair(x1, x2))
 
 
 def _vecmat(x1, x2, /, **options):
-    """Return products of conjugated vectors and matrices; other axes broadcast."""
+    """Return products of conjugated vectors and matrices; other axes broadcast.
+
+    >>> fad.numpy.vecmat(np.array([1.0, 2.0]), np.ones((2, 3)))
+    array([3., 3., 3.])
+    """
     refuse_options("vecmat", options)
     x1, x2 = _pair(x1, x2)
     return np.einsum("...i,...ij->...j", x1.conj(), x2)
@@ -235,7 +274,11 @@ answer(np.linalg.matmul, matmul)
     call(s.real(), s.real(3)),
 ])  # fmt: skip
 def kron(a, b):
-    """Return the Kronecker product."""
+    """Return the Kronecker product.
+
+    >>> fad.numpy.kron(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    array([ 1., 10.,  2., 20.])
+    """
     a, b = _pair(a, b)
     n = a.ndim if a.ndim > b.ndim else b.ndim
     left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
@@ -251,7 +294,12 @@ def _joined(parts: Any) -> tuple:
 @public(np.trace, samples=lambda s: [
     call(s.real(3, 4)), call(s.real(3, 4), 1), call(s.real(2, 3, 3), axis1=1, axis2=-1)])  # fmt: skip
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Return the sum of a diagonal."""
+    """Return the sum of a diagonal.
+
+    >>> fad.grad(fad.numpy.trace)(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     refuse_out(out)
     line = np.diagonal(as_array(a), offset, axis1, axis2)
     return np.sum(line, axis=-1, dtype=dtype)
@@ -271,7 +319,11 @@ def _component(x, i):
     call(s.real(3), s.real(3)), call(s.real(4, 3), s.real(3)), call(s.real(3, 4), s.real(3, 4), axis=0),
     call(s.real(3, 4), s.real(4, 3), axisa=0, axisc=0)])  # fmt: skip
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """Return the cross product of vectors of three (or two) components."""
+    """Return the cross product of vectors of three (or two) components.
+
+    >>> fad.numpy.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    array([0., 0., 1.])
+    """
     a, b = _pair(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -327,6 +327,8 @@ def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, dilat
         How much of the result's border is cut off: the padding of the convolution that this is the transpose of.
     output_padding : int, or one per spatial axis
         Added to the size of the result at the end, where the stride leaves it undetermined.
+    groups : int
+        Into how many groups the channels are divided.
 
     Returns
     -------

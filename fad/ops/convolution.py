@@ -87,7 +87,13 @@ def _vectors(*vectors):
 
 @public(np.convolve, samples=_samples)
 def convolve(a, v, mode="full"):
-    """Convolve two vectors: all of it ("full"), the length of the longer ("same"), or where both overlap ("valid")."""
+    """Convolve two vectors: all of it ("full"), the length of the longer ("same"), or where both overlap ("valid").
+
+    >>> fad.numpy.convolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0]))
+    array([1., 3., 5., 3.])
+    >>> fad.grad(lambda v: fad.numpy.convolve(np.array([1.0, 2.0, 3.0]), v)[1])(np.array([1.0, 1.0]))
+    array([2., 1.])
+    """
     a, v = _vectors(a, v)
     if not a.size or not v.size:
         raise ValueError("a cannot be empty" if not a.size else "v cannot be empty")
@@ -102,7 +108,13 @@ def convolve(a, v, mode="full"):
 
 @public(np.correlate, samples=_samples)
 def correlate(a, v, mode="valid"):
-    """Correlate two vectors: ``c[k] = sum(a[n + k] * conj(v[n]))``, in the modes of `convolve`."""
+    """Correlate two vectors: ``c[k] = sum(a[n + k] * conj(v[n]))``, in the modes of `convolve`.
+
+    >>> fad.numpy.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0]))
+    array([3., 5.])
+    >>> fad.grad(lambda v: fad.numpy.correlate(np.array([1.0, 2.0, 3.0]), v)[0])(np.array([1.0, 1.0]))
+    array([1., 2.])
+    """
     a, v = _vectors(a, v)
     if not a.size or not v.size:
         raise ValueError(

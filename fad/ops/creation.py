@@ -10,10 +10,11 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat, linear
-from fad.core.memory import layout, snapshot
+from fad.core.memory import RUNS, layout, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
+from fad.ops.asking import result_type
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
@@ -53,19 +54,31 @@ _samples = lambda s: [call(s.real(3, 4)), call(s.real(3, 4), dtype=int), call(s.
 
 @public(np.zeros_like, flat=True, samples=_samples)
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Return zeros of the shape and dtype of an array."""
+    """Return zeros of the shape and dtype of an array.
+
+    >>> fad.numpy.zeros_like(np.array([1.0, 2.0]))
+    array([0., 0.])
+    """
     return bind(zeros_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
 
 
 @public(np.ones_like, flat=True, samples=_samples)
 def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Return ones of the shape and dtype of an array."""
+    """Return ones of the shape and dtype of an array.
+
+    >>> fad.numpy.ones_like(np.array([1.0, 2.0]))
+    array([1., 1.])
+    """
     return bind(ones_p, as_array(a), shape=_shape(shape), dtype=None if dtype is None else np.dtype(dtype))
 
 
 @public(np.empty_like, flat=True, samples=lambda s: [call(s.real(0, 2)), call(s.real(3), shape=(0,))])
 def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Return an array of the shape and dtype of another; of a traced one, zeros."""
+    """Return an array of the shape and dtype of another; of a traced one, zeros.
+
+    >>> fad.numpy.empty_like(np.ones((2, 3))).shape
+    (2, 3)
+    """
     return zeros_like(a, dtype=dtype, shape=shape)
 
 
@@ -74,16 +87,25 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
     samples=lambda s: [call(s.real(3, 4), 0.5), call(s.real(3, 2), s.real(2)), call(s.real(3), s.real(), shape=(2, 2))],
 )
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced."""
+    """Return an array like another, filled with a value, which through ``fad.numpy.full_like`` may be traced.
+
+    >>> fad.numpy.full_like(np.array([1.0, 2.0]), 7.0)
+    array([7., 7.])
+    """
     zeros = zeros_like(a, dtype=dtype, shape=shape)
-    return np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    filled = np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
 
 
 @public(
     np.full, samples=lambda s: [call((2, 3), s.real()), call((2, 3), s.real(3)), call(2, s.real(), dtype="float32")]
 )
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-    """Return an array of a shape, filled with a value that may be traced."""
+    """Return an array of a shape, filled with a value that may be traced.
+
+    >>> fad.grad(lambda x: fad.numpy.full((2, 3), x).sum())(1.0)
+    np.float64(6.0)
+    """
     filled = np.broadcast_to(as_array(fill_value), as_shape(shape))
     return np.copy(filled) if dtype is None else filled.astype(dtype)
 
@@ -96,7 +118,7 @@ def _array_samples(s):
 
 
 def _as(object, dtype):
-    x = as_array(object)
+    x = strong(as_array(object))
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
@@ -105,6 +127,9 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     """Make an array of a nested list, which may hold traced values: they are stacked.
 
     ``numpy.array([x, 1.0])`` cannot be made to work for a traced x, this function can.
+
+    >>> fad.grad(lambda x: fad.numpy.array([x, 2 * x]).sum())(1.0)
+    np.float64(3.0)
     """
     x = _as(object, dtype)
     x = snapshot(x) if x is object and copy and type(x) is Tracer else x
@@ -132,43 +157,80 @@ def _laid_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
         return np.copy(x, order=order)
+    RUNS.asked = True
     plain = layout(x)
     return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
 
 @public(np.asarray, samples=_array_samples)
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
-    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is."""
-    return _as(a, dtype)
+    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is.
+
+    >>> fad.grad(lambda x: fad.numpy.asarray([x, 2 * x]).sum())(1.0)
+    np.float64(3.0)
+    """
+    return _arranged(_as(a, dtype), order, copy)
 
 
 @public(np.asanyarray, samples=_array_samples)
 def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
-    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is."""
-    return _as(a, dtype)
+    """Make an array of a nested list, which may hold traced values; a traced array is returned as it is.
+
+    >>> fad.grad(lambda x: fad.numpy.asanyarray([x, 2 * x]).sum())(1.0)
+    np.float64(3.0)
+    """
+    return _arranged(_as(a, dtype), order, copy)
+
+
+def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
+    """Return an array, or a copy of it where one is asked for or it lies in memory in another order."""
+    if copy:
+        return np.copy(x, order=order or "K")
+    return _laid_out(x, order) if order in ("C", "F") else x
 
 
 @public(np.ascontiguousarray, samples=_array_samples)
 def ascontiguousarray(a, dtype=None, *, like=None):
-    """Return the array, with at least one axis; a copy if it does not lie in C order."""
+    """Return the array, with at least one axis; a copy if it does not lie in C order.
+
+    >>> fad.numpy.ascontiguousarray(np.eye(2).T)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return np.atleast_1d(_laid_out(_as(a, dtype), "C"))
 
 
 @public(np.asfortranarray, samples=_array_samples)
 def asfortranarray(a, dtype=None, *, like=None):
-    """Return the array, with at least one axis; a copy if it does not lie in Fortran's order."""
+    """Return the array, with at least one axis; a copy if it does not lie in Fortran's order.
+
+    >>> fad.numpy.asfortranarray(np.eye(2)).flags.f_contiguous
+    True
+    """
     return np.atleast_1d(_laid_out(_as(a, dtype), "F"))
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
 def require(a, dtype=None, requirements=None, *, like=None):
-    """Return the array: the layout of a traced array in memory cannot be seen."""
-    return _as(a, dtype)
+    """Return the array; a copy if it does not lie in memory as required, or is a view and must not be one.
+
+    >>> fad.numpy.require(np.array([1.0, 2.0]), requirements="C")
+    array([1., 2.])
+    """
+    required = {r.upper()[:1] for r in requirements or ()}
+    x = _as(a, dtype)
+    order = "C" if "C" in required else "F" if "F" in required else None
+    y = _arranged(x, order, None)
+    return np.copy(y, order="K") if "O" in required and y.base is not None else y
 
 
 @public(np.asarray_chkfinite, samples=_array_samples)
 def asarray_chkfinite(a, dtype=None, order=None):
-    """Return the array, or raise ValueError if it holds NaN or infinities."""
+    """Return the array, or raise ValueError if it holds NaN or infinities.
+
+    >>> fad.numpy.asarray_chkfinite(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
     a = _as(a, dtype)
     if a.dtype.kind in "fc" and not outcome(np.all(np.isfinite(a))):
         raise ValueError("array must not contain infs or NaNs")
@@ -177,7 +239,11 @@ def asarray_chkfinite(a, dtype=None, order=None):
 
 @public(np.copy, samples=lambda s: [call(s.real(3, 4)), call([1.0, s.real()]), call(s.real(2, 3), order="F")])
 def copy(a, order="K", subok=False):
-    """Return a copy: an array that stays what it is when the other is changed."""
+    """Return a copy: an array that stays what it is when the other is changed.
+
+    >>> fad.numpy.copy(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
     a = as_array(a)
     if type(a) is not Tracer:
         return a
@@ -200,6 +266,9 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     """Return the numbers from `start` to before `stop`, in steps; start and step may be traced.
 
     How many there are is piecewise constant, so `stop` has no derivative.
+
+    >>> fad.numpy.arange(3.0)
+    array([0., 1., 2.])
     """
     start, stop, step = (0 if stop is None else start), (start if stop is None else stop), (1 if step is None else step)
     kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (start, stop, step)]
@@ -224,13 +293,19 @@ def _linear_samples(s):
 
 @public(np.linspace, samples=_linear_samples)
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """Return `num` evenly spaced numbers from `start` to `stop`, both of which may be traced."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, both of which may be traced.
+
+    >>> fad.numpy.linspace(0.0, 1.0, 3)
+    array([0. , 0.5, 1. ])
+    >>> fad.grad(lambda b: fad.numpy.linspace(0.0, b, 3).sum())(1.0)
+    np.float64(1.5)
+    """
     num = num.__index__()
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = (x if type(x) in (int, float, complex) else as_array(x) for x in (start, stop))
     start, stop = (x * 1.0 if hasattr(x, "dtype") and x.dtype.kind in "biu" else x for x in (start, stop))
-    kind = np.result_type(start, stop, float(num))
+    kind = result_type(start, stop, float(num))
     delta = stop - start
     div = num - 1 if endpoint else num
     y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))
@@ -255,7 +330,11 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     ],
 )
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    """Return `num` numbers evenly spaced in the logarithm, from base**start to base**stop; all three may be traced."""
+    """Return `num` numbers evenly spaced in the logarithm, from base**start to base**stop; all three may be traced.
+
+    >>> fad.numpy.logspace(0.0, 2.0, 3)
+    array([  1.,  10., 100.])
+    """
     if np.ndim(base):
         base = as_array(base)
         rank = max(np.ndim(start), np.ndim(stop), base.ndim)
@@ -274,7 +353,13 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     ],
 )
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """Return `num` numbers in geometric progression from `start` to `stop`, both of which may be traced."""
+    """Return `num` numbers in geometric progression from `start` to `stop`, both of which may be traced.
+
+    >>> fad.numpy.geomspace(1.0, 100.0, 3)
+    array([  1.,  10., 100.])
+    >>> fad.grad(lambda b: fad.numpy.geomspace(1.0, b, 3).sum())(100.0)
+    np.float64(1.05)
+    """
     start, stop = beside(stop, start), beside(start, stop)
     if outcome(np.any(start == 0)) or outcome(np.any(stop == 0)):
         raise ValueError("Geometric sequence cannot include zero")

@@ -31,7 +31,11 @@ def _interp_samples(s):
 
 @public(np.interp, samples=_interp_samples, complex=False)
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Interpolate linearly between points (xp, fp), all of which may be traced; at a point, the slope to its right."""
+    """Interpolate linearly between points (xp, fp), all of which may be traced; at a point, the slope to its right.
+
+    >>> fad.grad(lambda y: fad.numpy.interp(1.25, np.array([1.0, 2.0]), y))(np.array([3.0, 5.0]))
+    array([0.75, 0.25])
+    """
     x, xp, fp = (as_array(v) for v in (x, xp, fp))
     x, xp = x.astype(np.float64), xp.astype(np.float64)
     fp = fp.astype(np.result_type(fp, np.float64))
@@ -78,7 +82,11 @@ def _periodic(x, xp, fp, period):
     complex=False,
 )
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
-    """Add multiples of the period where neighbours differ by more than `discont`, half a period; the slope is 1."""
+    """Add multiples of the period where neighbours differ by more than `discont`, half a period; the slope is 1.
+
+    >>> fad.numpy.unwrap(np.array([0.0, 6.0, 12.0]))
+    array([ 0.        , -0.28318531, -0.56637061])
+    """
     p = as_array(p)
     axis = normalize_axis(axis, p.ndim)
     plain = np.moveaxis(stop_gradient(p), axis, -1)

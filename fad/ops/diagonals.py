@@ -8,8 +8,7 @@ from fad.backends import like, made_like
 from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import bind
-from fad.ops.indexing import scatter_p
+from fad.ops.indexing import At
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -25,13 +24,37 @@ def _triangle_samples(s):
 
 @public(np.tril, samples=_triangle_samples)
 def tril(m, k=0):
-    """Return the lower triangle: what lies above the k-th diagonal becomes zero."""
+    """Return the lower triangle: what lies above the k-th diagonal becomes zero.
+
+    >>> fad.numpy.tril(np.ones((2, 2)))
+    array([[1., 0.],
+           [1., 1.]])
+    """
     return _below(as_array(m), k, True)
 
 
 @public(np.triu, samples=_triangle_samples)
 def triu(m, k=0):
-    """Return the upper triangle: what lies below the k-th diagonal becomes zero."""
+    """Return the upper triangle: what lies below the k-th diagonal becomes zero.
+
+    Parameters
+    ----------
+    m : array (..., M, N)
+        Of any dtype.
+    k : int
+        Diagonal below which elements become zero; 0 is the main one.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of `m`.
+
+    Examples
+    --------
+    >>> fad.numpy.triu(np.ones((2, 2)))
+    array([[1., 1.],
+           [0., 1.]])
+    """
     return _below(as_array(m), k - 1, False)
 
 
@@ -53,7 +76,12 @@ def _line(rows, columns, offset):
     ],
 )
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """Return a diagonal of the matrices along two axes, as the last axis of the result."""
+    """Return a diagonal of the matrices along two axes, as the last axis of the result.
+
+    >>> fad.grad(lambda a: fad.numpy.diagonal(a).sum())(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     a = as_array(a)
     if a.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -70,25 +98,43 @@ _diagonal = Taken(
 
 @public(np.diag, samples=lambda s: [call(s.real(3)), call(s.real(3), -1), call(s.real(3, 4), 1), call(s.real(0))])
 def diag(v, k=0):
-    """Make a matrix with a vector on its k-th diagonal, or take that diagonal from a matrix."""
+    """Make a matrix with a vector on its k-th diagonal, or take that diagonal from a matrix.
+
+    >>> fad.grad(lambda a: fad.numpy.diag(a).sum())(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     v = as_array(v)
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     n = v.shape[0] + abs(k)
-    return bind(scatter_p, v, shape=(n, n), dtype=v.dtype, indices=(_line(n, n, k),))
+    return At(np.zeros_like(v, shape=(n, n)))[_line(n, n, k)].set(v)
 
 
 @public(np.diagflat, samples=lambda s: [call(s.real(2, 2)), call(s.real(), 1)])
 def diagflat(v, k=0):
-    """Make a matrix with the flattened elements on its k-th diagonal."""
+    """Make a matrix with the flattened elements on its k-th diagonal.
+
+    >>> fad.numpy.diagflat(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
     return diag(np.ravel(as_array(v)), k)
 
 
 @public(np.vander, samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)])
 def vander(x, N=None, increasing=False):
-    """Return the matrix of the powers of a vector's elements, falling from left to right, or rising."""
+    """Return the matrix of the powers of a vector's elements, falling from left to right, or rising.
+
+    >>> fad.numpy.vander(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 1.],
+           [2., 1.],
+           [3., 1.]])
+    >>> fad.grad(lambda x: fad.numpy.vander(x, 3)[0, 0])(np.array([2.0, 3.0]))
+    array([4., 0.])
+    """
     x = as_array(x)
     x = x.astype(np.promote_types(x.dtype, int))
     if x.ndim != 1:
@@ -109,21 +155,45 @@ def _check_matrix(arr):
 
 @public(np.tril_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
 def tril_indices_from(arr, k=0):
-    """Return the indices of the lower triangle of a matrix, as plain arrays."""
+    """Return the indices of the lower triangle of a matrix, as plain arrays.
+
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
+    >>> fad.numpy.tril_indices_from(np.eye(2))
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
     _check_matrix(arr)
     return np.tril_indices(arr.shape[-2], k=k, m=arr.shape[-1])
 
 
 @public(np.triu_indices_from, flat=True, samples=lambda s: [call(s.real(3, 4)), call(s.real(3, 3), 1)])
 def triu_indices_from(arr, k=0):
-    """Return the indices of the upper triangle of a matrix, as plain arrays."""
+    """Return the indices of the upper triangle of a matrix, as plain arrays.
+
+    >>> fad.numpy.triu_indices_from(np.eye(2))
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
     _check_matrix(arr)
     return np.triu_indices(arr.shape[-2], k=k, m=arr.shape[-1])
 
 
 @public(np.diag_indices_from, flat=True, samples=lambda s: [call(s.real(3, 3))])
 def diag_indices_from(arr):
-    """Return the indices of the main diagonal of an array of equal axes, as plain arrays."""
+    """Return the indices of the main diagonal of an array of equal axes, as plain arrays.
+
+    Returns
+    -------
+    tuple of arrays of int
+
+    Examples
+    --------
+    >>> fad.numpy.diag_indices_from(np.eye(2))
+    (array([0, 1]), array([0, 1]))
+    """
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ValueError("input array must be at least 2-d, and all its dimensions of equal length")
     return np.diag_indices(arr.shape[0], arr.ndim)

@@ -25,7 +25,12 @@ def _beside(extra, a, axis):
     call(s.real(5)), call(s.real(3, 4), axis=0), call(s.real(3, 5), 2), call(s.real(3), prepend=0.5, append=s.real(2)),
     call(s.real(3, 4), 0), call(s.real(3), 0, prepend=0.5), call(s.bools(5))])  # fmt: skip
 def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
-    """Return the n-th differences along an axis."""
+    """Return the n-th differences along an axis.
+
+    >>> fad.jacobian(fad.numpy.diff)(np.array([1.0, 4.0, 9.0]))
+    array([[-1.,  1.,  0.],
+           [ 0., -1.,  1.]])
+    """
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n!r}")
     a = as_array(a)
@@ -47,7 +52,11 @@ def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
 
 @public(np.ediff1d, samples=lambda s: [call(s.real(5)), call(s.real(2, 3), to_end=s.real(2), to_begin=1.5)])
 def ediff1d(ary, to_end=None, to_begin=None):
-    """Return the differences of the flattened array, with values put before and after."""
+    """Return the differences of the flattened array, with values put before and after.
+
+    >>> fad.numpy.ediff1d(np.array([1.0, 4.0, 9.0]))
+    array([3., 5.])
+    """
     ary = as_array(ary)
     ary = ary.reshape((ary.size,))
     parts = [ary[1:] - ary[:-1]]
@@ -123,7 +132,11 @@ def _steps(spacings, shape, axes):
     call(s.real(4), np.array([0.0, 1.0, 1.5, 3.0]), edge_order=2),
     call(s.real(4, 3), axis=0), call(s.real(4, 3), 2.0, np.array([0.0, 1.0, 1.5]))])  # fmt: skip
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """Return the derivative of samples by second-order differences, along each axis (a tuple if several)."""
+    """Return the derivative of samples by second-order differences, along each axis (a tuple if several).
+
+    >>> fad.numpy.gradient(np.array([1.0, 4.0, 9.0]))
+    array([3., 4., 5.])
+    """
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     f = as_array(f)
@@ -137,7 +150,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     call(s.real(5)), call(s.real(3, 4), dx=0.5, axis=0), call(s.real(3, 4), np.array([0.0, 1.0, 1.5, 3.0])),
     call(s.real(3, 4), s.real(3, 4))])  # fmt: skip
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """Integrate samples along an axis by the trapezoidal rule."""
+    """Integrate samples along an axis by the trapezoidal rule.
+
+    >>> fad.grad(fad.numpy.trapezoid)(np.array([1.0, 2.0, 3.0]))
+    array([0.5, 1. , 0.5])
+    """
     y, given = as_array(y), axis  # a negative axis is counted in each array for itself
     axis = normalize_axis(axis, y.ndim)
     if x is not None:

@@ -318,6 +318,10 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
 
     Operands are multiplied two at a time, as matrix products,
     in an order found by their sizes, with or without `optimize`.
+
+    >>> fad.grad(lambda a: fad.numpy.einsum("ij,j->", a, np.array([1.0, 2.0])))(np.ones((2, 2)))
+    array([[1., 2.],
+           [1., 2.]])
     """
     if len(operands) == 3 and type(operands[0]) is str and out is dtype is None:
         _, x, y = operands

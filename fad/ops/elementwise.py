@@ -107,7 +107,13 @@ Tracer.__pow__ = _power_operator
     ],
 )
 def float_power(x1, x2, /, **options):
-    """Return x1**x2 in double precision at least."""
+    """Return x1**x2 in double precision at least.
+
+    >>> fad.numpy.float_power(2, 3)
+    np.float64(8.0)
+    >>> fad.grad(fad.numpy.float_power)(2.0, 3.0)
+    np.float64(12.0)
+    """
     refuse_options("float_power", options)
     return np.power(_double(x1), _double(x2))
 

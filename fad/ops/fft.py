@@ -178,23 +178,38 @@ def _sample_many(s):
     ]
 
 
+def _text(name: str, inverse: bool, axes: str) -> str:
+    which, scale = ("inverse ", 4.0) if inverse else ("", 1.0)
+    x = [scale, 0.0] if axes == "an axis" else [[scale, 0.0], [0.0, 0.0]]
+    shown = "\n    ".join(repr(getattr(np.fft, name)(x)).splitlines())
+    return f"""Return the {which}discrete Fourier transform along {axes}: complex, and linear.
+
+    >>> fad.numpy.fft.{name}(np.array({x}))
+    {shown}
+    """
+
+
 def _define_one(function, inverse):
+    name = function.__name__
+
     def one(a, n=None, axis=-1, norm=None, out=None):
         refuse_out(out)
         a = _floating(as_array(a))
         axis = normalize_axis(axis, a.ndim)
         return _transform(a, [a.shape[axis] if n is None else int(n)], (axis,), norm, inverse)
 
-    return public(function, name=f"fft.{function.__name__}", samples=_sample_one)(one)
+    return public(function, name=f"fft.{name}", samples=_sample_one, doc=_text(name, inverse, "an axis"))(one)
 
 
 def _define_many(function, inverse, default):
+    name = function.__name__
+
     def many(a, s=None, axes=default, norm=None, out=None):
         refuse_out(out)
         a = _floating(as_array(a))
         return _transform(a, *_many(a, s, axes), norm, inverse)
 
-    return public(function, name=f"fft.{function.__name__}", samples=_sample_many)(many)
+    return public(function, name=f"fft.{name}", samples=_sample_many, doc=_text(name, inverse, "axes"))(many)
 
 
 fft, ifft = _define_one(np.fft.fft, False), _define_one(np.fft.ifft, True)
@@ -229,7 +244,11 @@ _SWAPPED = {"backward": "forward", None: "forward", "ortho": "ortho", "forward":
 
 @public(np.fft.rfft, name="fft.rfft", samples=_sample_one, complex=False)
 def rfft(a, n=None, axis=-1, norm=None, out=None):
-    """Return the non-negative frequencies of the transform of a real signal."""
+    """Return the non-negative frequencies of the transform of a real signal.
+
+    >>> fad.numpy.fft.rfft(np.array([1.0, 2.0, 3.0, 4.0]))
+    array([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     refuse_out(out)
     a = _real_only(a, "rfft")
     axis = normalize_axis(axis, a.ndim)
@@ -238,7 +257,11 @@ def rfft(a, n=None, axis=-1, norm=None, out=None):
 
 @public(np.fft.irfft, name="fft.irfft", samples=_sample_one)
 def irfft(a, n=None, axis=-1, norm=None, out=None):
-    """Return the real signal with the given non-negative frequencies."""
+    """Return the real signal with the given non-negative frequencies.
+
+    >>> fad.numpy.fft.irfft(np.array([1.0, 0.0, 0.0]))
+    array([0.25, 0.25, 0.25, 0.25])
+    """
     refuse_out(out)
     a = _floating(as_array(a))
     axis = normalize_axis(axis, a.ndim)
@@ -247,7 +270,11 @@ def irfft(a, n=None, axis=-1, norm=None, out=None):
 
 @public(np.fft.hfft, name="fft.hfft", samples=_sample_one)
 def hfft(a, n=None, axis=-1, norm=None, out=None):
-    """Return the real transform of a signal with Hermitian symmetry, of which half is given."""
+    """Return the real transform of a signal with Hermitian symmetry, of which half is given.
+
+    >>> fad.numpy.fft.hfft(np.array([1.0, 2.0, 1.0]))
+    array([ 6.,  0., -2.,  0.])
+    """
     _check_norm(norm)
     a = as_array(a)
     return irfft(a.conj(), n, axis, _SWAPPED[norm], out)
@@ -255,7 +282,11 @@ def hfft(a, n=None, axis=-1, norm=None, out=None):
 
 @public(np.fft.ihfft, name="fft.ihfft", samples=_sample_one, complex=False)
 def ihfft(a, n=None, axis=-1, norm=None, out=None):
-    """Return half of the signal with Hermitian symmetry that has a given real transform."""
+    """Return half of the signal with Hermitian symmetry that has a given real transform.
+
+    >>> fad.numpy.fft.ihfft(np.array([1.0, 2.0]))
+    array([ 1.5-0.j, -0.5-0.j])
+    """
     _check_norm(norm)
     return np.conjugate(rfft(as_array(a), n, axis, _SWAPPED[norm], out))
 
@@ -287,25 +318,45 @@ def _irfft_many(a, s, axes, norm, out):
 
 @public(np.fft.rfftn, name="fft.rfftn", samples=_sample_many, complex=False)
 def rfftn(a, s=None, axes=None, norm=None, out=None):
-    """Return the transform of a real array over axes: of the last, the non-negative frequencies."""
+    """Return the transform of a real array over axes: of the last, the non-negative frequencies.
+
+    >>> fad.numpy.fft.rfftn(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
     return _rfft_many(a, s, axes, norm, out)
 
 
 @public(np.fft.irfftn, name="fft.irfftn", samples=_sample_many)
 def irfftn(a, s=None, axes=None, norm=None, out=None):
-    """Return the real array whose transform over axes is given by half."""
+    """Return the real array whose transform over axes is given by half.
+
+    >>> fad.numpy.fft.irfftn(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 0.]])
+    """
     return _irfft_many(a, s, axes, norm, out)
 
 
 @public(np.fft.rfft2, name="fft.rfft2", samples=_sample_many, complex=False)
 def rfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Return the transform of a real array over two axes: of the last, the non-negative frequencies."""
+    """Return the transform of a real array over two axes: of the last, the non-negative frequencies.
+
+    >>> fad.numpy.fft.rfft2(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
     return _rfft_many(a, s, axes, norm, out)
 
 
 @public(np.fft.irfft2, name="fft.irfft2", samples=_sample_many)
 def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Return the real array whose transform over two axes is given by half."""
+    """Return the real array whose transform over two axes is given by half.
+
+    >>> fad.numpy.fft.irfft2(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 0.]])
+    """
     return _irfft_many(a, s, axes, norm, out)
 
 
@@ -325,11 +376,19 @@ def _sample_shift(s):
 
 @public(np.fft.fftshift, name="fft.fftshift", samples=_sample_shift)
 def fftshift(x, axes=None):
-    """Move the frequency zero to the middle of axes."""
+    """Move the frequency zero to the middle of axes.
+
+    >>> fad.numpy.fft.fftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return _rolled(x, axes, False)
 
 
 @public(np.fft.ifftshift, name="fft.ifftshift", samples=_sample_shift)
 def ifftshift(x, axes=None):
-    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift."""
+    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift.
+
+    >>> fad.numpy.fft.ifftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return _rolled(x, axes, True)

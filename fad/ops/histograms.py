@@ -28,7 +28,11 @@ from fad.ops.taking import searchsorted
     complex=False,
 )
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """Return the edges of a histogram's bins; equal bins hang on the smallest and the largest value, or on `range`."""
+    """Return the edges of a histogram's bins; equal bins hang on the smallest and the largest value, or on `range`.
+
+    >>> fad.numpy.histogram_bin_edges(np.array([0.0, 1.0, 2.0]), bins=2)
+    array([0., 1., 2.])
+    """
     a = np.ravel(as_array(a))
     if isinstance(bins, str):
         plain = outcome(a)
@@ -86,6 +90,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     """Count the values in each bin, or add up their weights; returns ``(hist, edges)``.
 
     Counts are piecewise constant. With weights the result is linear in them, and with `density` it hangs on the edges.
+
+    >>> fad.numpy.histogram([0.5, 1.5, 1.7], bins=2, range=(0, 2))
+    (array([1, 2]), array([0., 1., 2.]))
     """
     a = np.ravel(as_array(a))
     edges = histogram_bin_edges(a, bins, range, weights)
@@ -128,6 +135,9 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """Count points in the boxes of a grid, or add up their weights; returns ``(hist, edges)``.
 
     Counts are piecewise constant. With weights the result is linear in them, and with `density` it hangs on the edges.
+
+    >>> fad.numpy.histogramdd(np.array([np.array([0.5]), np.array([1.5])]), bins=2, range=[(0, 2)])[0]
+    array([1., 1.])
     """
     sample = as_array(sample) if hasattr(sample, "shape") else np.transpose(as_array(sample))
     sample = sample if sample.ndim == 2 else np.transpose(np.atleast_2d(sample))
@@ -181,7 +191,12 @@ def _axis_edges(i: int, a: Any, bins: Any, range: Any) -> Any:
     complex=False,
 )
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    """Count points in the rectangles of a grid, or add up their weights; returns ``(hist, xedges, yedges)``."""
+    """Count points in the rectangles of a grid, or add up their weights; returns ``(hist, xedges, yedges)``.
+
+    >>> fad.numpy.histogram2d([0.5, 1.5], [0.5, 1.5], bins=2, range=[(0, 2), (0, 2)])[0]
+    array([[1., 0.],
+           [0., 1.]])
+    """
     if len(x) != len(y):
         raise ValueError("x and y must have the same length.")
     if _has_length(bins) and len(bins) > 2:  # the edges of both axes; two numbers count the bins of each

@@ -26,7 +26,8 @@ def _target(x: Any, name: str) -> Tracer:
 
 def copyto(dst, src, casting="same_kind", where=True):
     """Copy values into an array, where a mask is true."""
-    _target(dst, "copyto")
+    if _target(dst, "copyto") is src:  # NumPy does not look at the mask then
+        return
     if type(src) in (int, float, complex, bool):
         given = np.asarray(src).dtype
         if not np.can_cast(given, dst.dtype, casting):
@@ -240,17 +241,18 @@ def _set_shape(self: Tracer, shape: Any) -> None:
 
 def _base(self: Tracer) -> Any:
     """The array that this one is a view of, or None."""
+    RUNS.laid_out = True
     return root_of(self) if type(self.memory) is tuple else None
 
 
-def _layout(self: Tracer) -> Any:
-    RUNS.layouts = 2  # a program of jit is right for this layout alone
+def _read_layout(self: Tracer) -> Any:
+    RUNS.laid_out = True
     return layout(self)
 
 
 Tracer.base = property(_base)
-Tracer.strides = property(lambda self: _layout(self).strides, doc="The steps in memory along each axis, in bytes.")
-Tracer.flags = property(lambda self: _layout(self).flags, doc="How the array lies in memory.")
+Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
+Tracer.flags = property(lambda self: _read_layout(self).flags, doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
@@ -258,4 +260,3 @@ Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))
 Tracer.imag = Tracer.imag.setter(_set_part("imag"))
-Tracer.T = Tracer.T.setter(lambda self, v: write(self.T, Ellipsis, v))

@@ -298,7 +298,7 @@ scatter_p = register(
 
 def _updated(x, v, arrays, template, how):
     dtype = _dtype(x, v)
-    if type(x) is np.ndarray and dtype is x.dtype:
+    if type(x) is np.ndarray and dtype == x.dtype:
         out = copy_layout(x)
     elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
         out = np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")

@@ -25,7 +25,12 @@ from fad.ops.structural import as_array, as_shape, beside, normalize_axis
     own=True,
 )
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """Call a function of vectors on each vector along an axis; ``fad.vmap`` does the same without the loop."""
+    """Call a function of vectors on each vector along an axis; ``fad.vmap`` does the same without the loop.
+
+    >>> fad.numpy.apply_along_axis(lambda row: row / row.sum(), 1, np.ones((2, 4)))
+    array([[0.25, 0.25, 0.25, 0.25],
+           [0.25, 0.25, 0.25, 0.25]])
+    """
     arr = as_array(arr)
     axis = normalize_axis(axis, arr.ndim)
     vectors = np.moveaxis(arr, axis, -1)
@@ -44,7 +49,11 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     own=True,
 )
 def apply_over_axes(func, a, axes):
-    """Call ``func(a, axis)`` for one axis after the other; an axis that is lost comes back with length 1."""
+    """Call ``func(a, axis)`` for one axis after the other; an axis that is lost comes back with length 1.
+
+    >>> fad.numpy.apply_over_axes(np.sum, np.ones((2, 3)), [0, 1])
+    array([[6.]])
+    """
     value = as_array(a)
     n = value.ndim
     for axis in np.atleast_1d(axes):
@@ -111,6 +120,10 @@ def piecewise(x, condlist, funclist, *args, **kw):
     """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere.
 
     As in NumPy, a function is given only the elements that its condition holds for.
+
+    >>> f = lambda x: fad.numpy.piecewise(x, [x < 0, x >= 0], [0.0, lambda v: v**2])
+    >>> fad.grad(lambda x: f(x).sum())(np.array([-1.0, 3.0]))
+    array([0., 6.])
     """
     x = as_array(x)
     conditions = _conditions(condlist, x.ndim)
@@ -125,7 +138,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         if values.size:
             part = beside(out, f(values, *args, **kw) if callable(f) else f)
             out = At(out)[condition].set(part.astype(out.dtype))  # as an assignment to NumPy's own result does
-    return out
+    return out.astype(x.dtype, copy=False)
 
 
 def _conditions(condlist, ndim):

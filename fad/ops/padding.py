@@ -72,6 +72,11 @@ def pad(array, pad_width, mode="constant", **kwargs):
     """Widen an array at its edges, in any of NumPy's modes but "empty" (undefined values) and functions (in place).
 
     `constant_values` and `end_values` may be traced too, through ``fad.numpy.pad``.
+
+    >>> fad.numpy.pad(np.array([1.0, 2.0]), 1)
+    array([0., 1., 2., 0.])
+    >>> fad.grad(lambda x: fad.numpy.pad(x, 1, mode="edge").sum())(np.array([1.0, 2.0]))
+    array([2., 2.])
     """
     array = as_array(array)
     widths = _widths(pad_width, array.ndim)
@@ -90,10 +95,11 @@ def pad(array, pad_width, mode="constant", **kwargs):
         return np.copy(array)
     if mode == "constant" and _is_zero(options["constant_values"]):
         return bind(pad_p, array, widths=widths)
+    dtype = array.dtype
     for axis, (before, after) in enumerate(widths):
         if before or after:
             array = _MODES[mode](array, axis, before, after, mode, **options)
-    return array
+    return array.astype(dtype, copy=False)  # in its byte order
 
 
 def _widths(pad_width: Any, ndim: int) -> tuple:

@@ -18,7 +18,11 @@ from fad.ops.structural import as_array, beside
     samples=lambda s: [call(s.real(4), s.real(3, 2)), call(s.real(1), s.real()), call([1.0, s.real()], s.real(3))],
 )
 def polyval(p, x):
-    """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule."""
+    """Evaluate a polynomial, coefficients of the highest power first, by Horner's rule.
+
+    >>> fad.grad(fad.numpy.polyval, argnums=1)(np.array([1.0, 2.0, 3.0]), 2.0)
+    np.float64(6.0)
+    """
     p, x = _pair(p, x)
     y = np.zeros_like(x)
     for i in range(p.shape[0]):
@@ -39,14 +43,22 @@ def _same_length(a, b):
 
 @public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
 def polyadd(a1, a2):
-    """Add two polynomials."""
+    """Add two polynomials.
+
+    >>> fad.numpy.polyadd(np.array([1.0, 2.0]), np.array([1.0, 0.0, 0.0]))
+    array([1., 1., 2.])
+    """
     a, b = _same_length(a1, a2)
     return a + b
 
 
 @public(np.polysub, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4))])
 def polysub(a1, a2):
-    """Subtract two polynomials."""
+    """Subtract two polynomials.
+
+    >>> fad.numpy.polysub(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([0., 2.])
+    """
     a, b = _same_length(a1, a2)
     return a - b
 
@@ -58,7 +70,11 @@ def _without_leading_zeros(a):
 
 @public(np.polymul, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 2.0)])
 def polymul(a1, a2):
-    """Multiply two polynomials, without their leading zeros; a shape that depends on the values is NumPy's own."""
+    """Multiply two polynomials, without their leading zeros; a shape that depends on the values is NumPy's own.
+
+    >>> fad.numpy.polymul(np.array([1.0, 1.0]), np.array([1.0, -1.0]))
+    array([ 1.,  0., -1.])
+    """
     a, b = (_without_leading_zeros(np.atleast_1d(x)) for x in _pair(a1, a2))
     rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
     return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
@@ -66,7 +82,11 @@ def polymul(a1, a2):
 
 @public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
 def polyder(p, m=1):
-    """Return the coefficients of the m-th derivative of a polynomial."""
+    """Return the coefficients of the m-th derivative of a polynomial.
+
+    >>> fad.numpy.polyder(np.array([1.0, 2.0, 3.0]))
+    array([2., 2.])
+    """
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
@@ -79,7 +99,17 @@ def polyder(p, m=1):
     call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 2, s.real()), call(s.real(3), 0),
 ])  # fmt: skip
 def polyint(p, m=1, k=None):
-    """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration."""
+    """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> fad.numpy.polyint(np.array([2.0, 3.0]))
+    array([1., 3., 0.])
+    """
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -101,7 +131,11 @@ def polyint(p, m=1, k=None):
     ],
 )
 def polydiv(u, v):
-    """Divide one polynomial by another; returns quotient and remainder."""
+    """Divide one polynomial by another; returns quotient and remainder.
+
+    >>> fad.numpy.polydiv(np.array([1.0, 0.0, -1.0]), np.array([1.0, -1.0]))
+    (array([1., 1.]), array([0.]))
+    """
     u, v = (np.atleast_1d(a) for a in _pair(u, v))
     dtype = np.result_type(u[:1] + v[:1], 1.0)
     r, v = u.astype(dtype), v.astype(dtype)
@@ -118,7 +152,11 @@ def polydiv(u, v):
 
 @public(np.poly, samples=lambda s: [call(s.real(3)), call(s.real(1)), call(s.real(0)), call(s.real(2, 2))])
 def poly(seq_of_zeros):
-    """Return the coefficients of the polynomial with the given roots, or the characteristic polynomial of a matrix."""
+    """Return the coefficients of the polynomial with the given roots, or the characteristic polynomial of a matrix.
+
+    >>> fad.numpy.poly(np.array([1.0, 2.0]))
+    array([ 1., -3.,  2.])
+    """
     zeros = np.atleast_1d(as_array(seq_of_zeros))
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.size:
         zeros = np.linalg.eigvals(zeros)
@@ -142,7 +180,11 @@ def poly(seq_of_zeros):
     samples=lambda s: [call(np.array([1.0, -3.0, 2.2, -0.3])), call(s.positive(2)), call([2.0, -1.0, 0.0])],
 )
 def roots(p):
-    """Return the roots of a polynomial: the eigenvalues of its companion matrix."""
+    """Return the roots of a polynomial: the eigenvalues of its companion matrix.
+
+    >>> fad.numpy.roots(np.array([1.0, -3.0, 2.0]))
+    array([2., 1.])
+    """
     p = np.atleast_1d(as_array(p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -167,7 +209,11 @@ def roots(p):
     samples=lambda s: [call(s.real(6), s.real(6), 2), call(s.real(5), s.real(5, 2), 1, w=s.positive(5))],
 )
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients."""
+    """Fit a polynomial of degree `deg` to points by least squares, weighted by `w`; returns its coefficients.
+
+    >>> fad.numpy.polyfit(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1).round(6)
+    array([2., 1.])
+    """
     if full or cov:
         raise MissingRuleError(
             "numpy.polyfit of traced values, or of a device, does not take full=True or cov=True; use np.linalg.lstsq"

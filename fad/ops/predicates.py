@@ -9,7 +9,7 @@ import numpy as np
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import FUNCTIONS, Tracer, outcome
+from fad.core.tracer import FUNCTIONS, Tracer, outcome, strong
 from fad.ops.structural import as_array
 
 
@@ -19,13 +19,21 @@ def _either(s):
 
 @public(np.isreal, flat=True, samples=_either)
 def isreal(x):
-    """Tell elementwise whether the imaginary part is zero; flat."""
+    """Tell elementwise whether the imaginary part is zero; flat.
+
+    >>> fad.numpy.isreal(np.array([1 + 1j, 2]))
+    array([False,  True])
+    """
     return np.imag(as_array(x)) == 0
 
 
 @public(np.iscomplex, flat=True, samples=_either)
 def iscomplex(x):
-    """Tell elementwise whether the imaginary part is not zero; flat."""
+    """Tell elementwise whether the imaginary part is not zero; flat.
+
+    >>> fad.numpy.iscomplex(np.array([1 + 1j, 2]))
+    array([ True, False])
+    """
     return np.imag(as_array(x)) != 0
 
 
@@ -43,13 +51,21 @@ def _infinite(x, out, sign, name):
 
 @public(np.isposinf, flat=True, samples=_infinities, complex=False)
 def isposinf(x, out=None):
-    """Tell elementwise whether a number is plus infinity; flat."""
+    """Tell elementwise whether a number is plus infinity; flat.
+
+    >>> fad.numpy.isposinf(np.array([np.inf, 1.0]))
+    array([ True, False])
+    """
     return _infinite(x, out, 1, "isposinf")
 
 
 @public(np.isneginf, flat=True, samples=_infinities, complex=False)
 def isneginf(x, out=None):
-    """Tell elementwise whether a number is minus infinity; flat."""
+    """Tell elementwise whether a number is minus infinity; flat.
+
+    >>> fad.numpy.isneginf(np.array([-np.inf, 1.0]))
+    array([ True, False])
+    """
     return _infinite(x, out, -1, "isneginf")
 
 
@@ -57,10 +73,14 @@ def isneginf(x, out=None):
     np.real_if_close, samples=lambda s: [call(s.real(3)), call(s.real(3) + 1j * s.real(3)), call(s.real(3), tol=0.5)]
 )
 def real_if_close(a, tol=100):
-    """Return the real part if all imaginary parts are within `tol` of zero (above 1: in machine epsilons)."""
+    """Return the real part if all imaginary parts are within `tol` of zero (above 1: in machine epsilons).
+
+    >>> fad.numpy.real_if_close(np.array([1 + 1e-17j]))
+    array([1.])
+    """
     a = as_array(a)
     if a.dtype.kind != "c":
-        return a
+        return strong(a)
     tol = np.finfo(a.dtype).eps.item() * tol if tol > 1 else tol
     return a.real if outcome(np.all(np.abs(a.imag) < tol)) else a
 
@@ -75,7 +95,11 @@ def real_if_close(a, tol=100):
     ],
 )
 def array_equal(a1, a2, equal_nan=False):
-    """Tell whether two arrays have one shape and the same elements."""
+    """Tell whether two arrays have one shape and the same elements.
+
+    >>> fad.numpy.array_equal(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    True
+    """
     a1, a2 = as_array(a1), as_array(a2)
     if a1.shape != a2.shape:
         return False
@@ -87,7 +111,11 @@ def array_equal(a1, a2, equal_nan=False):
 
 @public(np.array_equiv, flat=True, samples=lambda s: [call(s.real(3), s.real(3)), call(s.real(3), s.real(2))])
 def array_equiv(a1, a2):
-    """Tell whether two arrays have the same elements once broadcast against each other."""
+    """Tell whether two arrays have the same elements once broadcast against each other.
+
+    >>> fad.numpy.array_equiv(np.array([1.0, 1.0]), 1.0)
+    True
+    """
     a1, a2 = as_array(a1), as_array(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)

@@ -244,13 +244,21 @@ def _sample_nan_percentile(s):
 
 @public(np.quantile, samples=_sample_quantile, complex=False, constants=("weights",))
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """Return quantiles over axes, by any of NumPy's methods; the continuous ones are differentiable in `q` too."""
+    """Return quantiles over axes, by any of NumPy's methods; the continuous ones are differentiable in `q` too.
+
+    >>> fad.grad(lambda x: fad.numpy.quantile(x, 0.25))(np.array([1.0, 2.0, 3.0]))
+    array([0.5, 0.5, 0. ])
+    """
     return _quantile(a, q, axis, out, method, keepdims, weights, False)
 
 
 @public(np.percentile, samples=_sample_percentile, complex=False)
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """Return quantiles given in percent."""
+    """Return quantiles given in percent.
+
+    >>> fad.grad(lambda x: fad.numpy.percentile(x, 25))(np.array([1.0, 2.0, 3.0]))
+    array([0.5, 0.5, 0. ])
+    """
     return _quantile(a, q, axis, out, method, keepdims, weights, False, "Percentile", "[0, 100]", 100)
 
 
@@ -258,7 +266,11 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
 def nanquantile(
     a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None
 ):
-    """Return quantiles over axes, leaving NaN out."""
+    """Return quantiles over axes, leaving NaN out.
+
+    >>> fad.numpy.nanquantile(np.array([3.0, np.nan, 1.0]), 0.5)
+    np.float64(2.0)
+    """
     return _quantile(a, q, axis, out, method, is_true(keepdims), weights, True)
 
 
@@ -266,7 +278,11 @@ def nanquantile(
 def nanpercentile(
     a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=np._NoValue, *, weights=None
 ):
-    """Return quantiles given in percent, leaving NaN out."""
+    """Return quantiles given in percent, leaving NaN out.
+
+    >>> fad.numpy.nanpercentile(np.array([3.0, np.nan, 1.0]), 50)
+    np.float64(2.0)
+    """
     return _quantile(a, q, axis, out, method, is_true(keepdims), weights, True, "Percentile", "[0, 100]", 100)
 
 
@@ -288,7 +304,8 @@ def _middle(a, axis, out, keepdims, skip_nan):
         y = 0.5 * (pair[..., 0] + pair[..., 1])
     else:
         y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
-        y = _poisoned(y, missing[..., -1])
+        y = _poisoned(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
+    y = y + 0.0  # NumPy takes the mean, a sum, in which a zero is positive
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
     return y.reshape(shape) if keepdims else as_scalar(y)
 
@@ -302,7 +319,11 @@ def _sample_median(s):
 
 @public(np.median, samples=_sample_median)
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """Return the median over axes: the middle element, or the mean of the two in the middle."""
+    """Return the median over axes: the middle element, or the mean of the two in the middle.
+
+    >>> fad.grad(fad.numpy.median)(np.array([3.0, 1.0, 2.0]))
+    array([0., 0., 1.])
+    """
     return _middle(a, axis, out, keepdims, False)
 
 
@@ -310,5 +331,9 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     call(_holes(s, 3, 4)), call(_holes(s, 3, 4), axis=1), call(_holes(s, 3, 5), axis=1, keepdims=True)
 ])  # fmt: skip
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=np._NoValue):
-    """Return the median over axes, leaving NaN out."""
+    """Return the median over axes, leaving NaN out.
+
+    >>> fad.grad(fad.numpy.nanmedian)(np.array([3.0, np.nan, 1.0, 2.0]))
+    array([0., 0., 0., 1.])
+    """
     return _middle(a, axis, out, is_true(keepdims), True)

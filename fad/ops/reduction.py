@@ -144,7 +144,13 @@ sum_p = linear(
     *sample_axes(s), call(s.real(3, 4), axis=1, initial=2.0, where=s.bools(3, 4)), call(s.real(3), dtype="float64"),
     call(s.real(0, 3), axis=0)])  # fmt: skip
 def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Sum over axes."""
+    """Sum over axes.
+
+    >>> fad.grad(fad.numpy.sum)(np.array([1.0, 2.0]))
+    array([1., 1.])
+    >>> fad.numpy.sum(np.ones((2, 3)), axis=0)
+    array([2., 2., 2.])
+    """
     if out is not None:
         refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 0)
@@ -184,7 +190,11 @@ prod_p = reduction(
     *sample_axes(s), call(s.real(3, 4), axis=1, initial=2.0, where=s.bools(3, 4)), call(s.real(0, 3), axis=0),
 ])  # fmt: skip
 def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Multiply over axes; the derivative is exact where there are zeros, to any order."""
+    """Multiply over axes; the derivative is exact where there are zeros, to any order.
+
+    >>> fad.grad(fad.numpy.prod)(np.array([1.0, 2.0, 3.0]))
+    array([6., 3., 2.])
+    """
     refuse_out(out)
     a = selected(converted(as_array(a), dtype), where, 1)
     y = converted(bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
@@ -274,12 +284,20 @@ def _sample_extreme(s):
 
 
 def _max(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Return the maximum over axes; ties share the derivative equally."""
+    """Return the maximum over axes; ties share the derivative equally.
+
+    >>> fad.grad(fad.numpy.max)(np.array([1.0, 3.0, 2.0]))
+    array([0., 1., 0.])
+    """
     return _extreme(max_p, np.maximum, a, axis, out, keepdims, initial, where)
 
 
 def _min(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Return the minimum over axes; ties share the derivative equally."""
+    """Return the minimum over axes; ties share the derivative equally.
+
+    >>> fad.grad(fad.numpy.min)(np.array([1.0, 3.0, 2.0]))
+    array([1., 0., 0.])
+    """
     return _extreme(min_p, np.minimum, a, axis, out, keepdims, initial, where)
 
 
@@ -296,7 +314,11 @@ reducer(np.fmin, lambda a, axis, keepdims, initial=NOTHING, where=True: _extreme
 
 @public(np.ptp, methods=("ptp",), samples=sample_axes)
 def ptp(a, axis=None, out=None, keepdims=NOTHING):
-    """Return maximum minus minimum over axes."""
+    """Return maximum minus minimum over axes.
+
+    >>> fad.grad(fad.numpy.ptp)(np.array([1.0, 3.0, 2.0]))
+    array([-1.,  1.,  0.])
+    """
     refuse_out(out)
     a = as_array(a)
     return _max(a, axis, keepdims=keepdims) - _min(a, axis, keepdims=keepdims)
@@ -446,14 +468,22 @@ def _sample_arg(s):
 
 @public(np.argmax, methods=("argmax",), flat=True, samples=_sample_arg)
 def argmax(a, axis=None, out=None, *, keepdims=NOTHING):
-    """Return the position of the (first) maximum; flat."""
+    """Return the position of the (first) maximum; flat.
+
+    >>> fad.numpy.argmax(np.array([1.0, 3.0, 2.0]))
+    np.int64(1)
+    """
     refuse_out(out)
     return position(argmax_p, a, axis, keepdims)
 
 
 @public(np.argmin, methods=("argmin",), flat=True, samples=_sample_arg)
 def argmin(a, axis=None, out=None, *, keepdims=NOTHING):
-    """Return the position of the (first) minimum; flat."""
+    """Return the position of the (first) minimum; flat.
+
+    >>> fad.numpy.argmin(np.array([1.0, 3.0, 2.0]))
+    np.int64(0)
+    """
     refuse_out(out)
     return position(argmin_p, a, axis, keepdims)
 
@@ -468,13 +498,21 @@ def _truth(prim, a, axis, out, keepdims, where, neutral):
 
 @public(np.all, methods=("all",), flat=True, samples=sample_axes)
 def all(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Tell whether all elements along axes are nonzero; flat."""
+    """Tell whether all elements along axes are nonzero; flat.
+
+    >>> fad.numpy.all([True, False])
+    np.False_
+    """
     return _truth(all_p, a, axis, out, keepdims, where, True)
 
 
 @public(np.any, methods=("any",), flat=True, samples=sample_axes)
 def any(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Tell whether any element along axes is nonzero; flat."""
+    """Tell whether any element along axes is nonzero; flat.
+
+    >>> fad.numpy.any([True, False])
+    np.True_
+    """
     return _truth(any_p, a, axis, out, keepdims, where, False)
 
 
@@ -486,6 +524,10 @@ reducer(np.logical_or, lambda a, axis, keepdims=False, where=True: any(a, axis, 
 
 @public(np.count_nonzero, flat=True, samples=sample_axes)
 def count_nonzero(a, axis=None, *, keepdims=False):
-    """Count the nonzero elements along axes; flat."""
+    """Count the nonzero elements along axes; flat.
+
+    >>> fad.numpy.count_nonzero(np.array([0.0, 3.0, 2.0]))
+    np.int64(2)
+    """
     a = as_array(a)
     return bind(count_p, a, axis=reduced_axes(axis, a.ndim), keepdims=bool(keepdims))

@@ -235,7 +235,11 @@ def _summable(a):
 
 @public(np.cumsum, methods=("cumsum",), samples=_along)
 def cumsum(a, axis=None, dtype=None, out=None):
-    """Return the running sum along an axis, or of the flattened array."""
+    """Return the running sum along an axis, or of the flattened array.
+
+    >>> fad.grad(lambda x: fad.numpy.cumsum(x).sum())(np.array([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
+    """
     refuse_out(out)
     a, axis = flattened(a, axis)
     return scan_along(np.add, converted(_summable(a), dtype), axis)
@@ -243,7 +247,11 @@ def cumsum(a, axis=None, dtype=None, out=None):
 
 @public(np.cumprod, methods=("cumprod",), samples=lambda s: [*_along(s), call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]))])
 def cumprod(a, axis=None, dtype=None, out=None):
-    """Return the running product along an axis; its derivative is exact where there are zeros."""
+    """Return the running product along an axis; its derivative is exact where there are zeros.
+
+    >>> fad.grad(lambda x: fad.numpy.cumprod(x).sum())(np.array([1.0, 2.0, 3.0]))
+    array([9., 4., 2.])
+    """
     refuse_out(out)
     a, axis = flattened(a, axis)
     return scan_along(np.multiply, converted(_summable(a), dtype), axis)
@@ -272,13 +280,21 @@ def _sample_cumulative(s):
     return [call(s.real(4)), call(s.real(3, 4), axis=1, include_initial=True), call(s.real())]
 
 
+_CUMULATIVE = """Return the running {what} along an axis, with `include_initial` the empty one in front.
+
+>>> fad.numpy.{name}(np.array([1.0, 2.0, 3.0]))
+array([1., {second}., 6.])
+"""
+
 if hasattr(np, "cumulative_sum"):
-    cumulative_sum = public(np.cumulative_sum, name="cumulative_sum", samples=_sample_cumulative)(
-        _cumulative(np.add, 0)
-    )
-    cumulative_prod = public(np.cumulative_prod, name="cumulative_prod", samples=_sample_cumulative)(
-        _cumulative(np.multiply, 1)
-    )
+    cumulative_sum = public(
+        np.cumulative_sum, name="cumulative_sum", samples=_sample_cumulative,
+        doc=_CUMULATIVE.format(what="sum", name="cumulative_sum", second=3),
+    )(_cumulative(np.add, 0))  # fmt: skip
+    cumulative_prod = public(
+        np.cumulative_prod, name="cumulative_prod", samples=_sample_cumulative,
+        doc=_CUMULATIVE.format(what="product", name="cumulative_prod", second=2),
+    )(_cumulative(np.multiply, 1))  # fmt: skip
 
 # --- ufunc methods --------------------------------------------------------------------------------------------------
 

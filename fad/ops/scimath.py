@@ -36,12 +36,17 @@ def _make(name: str, leaves: Callable) -> Callable:
     def function(x):
         return getattr(np, name)(_widened(x, leaves))
 
-    function.__name__ = name
-    function.__doc__ = f"Return {name} of numbers, complex where the real function is not defined."
+    at = 2.0 if leaves is _beyond_one else -4.0
+    doc = f"""Return {name} of numbers, complex where the real function is not defined.
+
+    >>> fad.numpy.emath.{name}({at}).round(3)
+    {getattr(np.emath, name)(at).round(3)!r}
+    """
     low, high = (0.2, 0.9) if leaves is _beyond_one else (0.2, 2.0)
     return public(
         getattr(np.emath, name),
         name=f"emath.{name}",
+        doc=doc,
         samples=lambda s: [call(s.real(3, low=low, high=high)), call(s.real(4, low=-3.0, high=-1.2)), call(0.5)],
     )(function)
 
@@ -56,7 +61,11 @@ arccos, arcsin, arctanh = (_make(name, _beyond_one) for name in ("arccos", "arcs
     samples=lambda s: [call(s.positive(), s.positive(3)), call(2.0, s.real(3, low=-2.0, high=-0.5))],
 )
 def logn(n, x):
-    """Return the logarithm to base n, complex where x or n is negative."""
+    """Return the logarithm to base n, complex where x or n is negative.
+
+    >>> fad.numpy.emath.logn(2.0, 8.0)
+    np.float64(3.0)
+    """
     return np.log(_widened(x, _negative)) / np.log(_widened(n, _negative))
 
 
@@ -66,7 +75,11 @@ def logn(n, x):
     samples=lambda s: [call(s.positive(3), s.real(3)), call(s.real(3, low=-2.0, high=-0.5), s.real())],
 )
 def power(x, p):
-    """Raise x to a power, with complex results where x is negative."""
+    """Raise x to a power, with complex results where x is negative.
+
+    >>> fad.numpy.emath.power(-1.0, 0.5).round(6)
+    np.complex128(1j)
+    """
     p = as_array(p)
     p = p * 1.0 if p.dtype.kind == "i" and outcome(np.any(p < 0)) else p
     return np.power(_widened(x, _negative), p)

@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked, Selection
-from fad.core.memory import is_array
+from fad.core.memory import is_array, pinned
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
@@ -30,7 +30,7 @@ def _where_jvp(tangents, y, xs, params):
         if a is b:
             return None
         t = a if b is None else b
-        return Selection(cond if b is None else np.logical_not(cond)) * spread(t, y)
+        return Selection(pinned(cond) if b is None else np.logical_not(cond)) * spread(t, y)
     if type(a) is not Masked and type(b) is not Masked:
         return spread(np.where(cond, a, b), y)
     a, b = (t if type(t) is Masked else Masked(t, np.True_, clean=True) for t in (a, b))
@@ -68,6 +68,9 @@ def where(condition, x=None, y=None, /):
     """Choose elementwise from `x` where `condition` is true, else from `y`.
 
     The derivative of what is not chosen is zero even where the branch not taken is infinite or NaN.
+
+    >>> fad.grad(lambda x: fad.numpy.where(x > 0, x * x, 0).sum())(np.array([-1.0, 2.0]))
+    array([0., 4.])
     """
     if x is None and y is None:
         return np.nonzero(condition)
@@ -90,36 +93,48 @@ def where(condition, x=None, y=None, /):
     ],
 )
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
-    """Limit values to an interval; at a limit hit exactly, value and limit share the derivative equally."""
+    """Limit values to an interval; at a limit hit exactly, value and limit share the derivative equally.
+
+    >>> fad.grad(lambda x: fad.numpy.clip(x, 0, 1).sum())(np.array([-0.5, 0.5, 2.0]))
+    array([0., 1., 0.])
+    """
     if options or out is not None:
         refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
     if low is None and high is None:
         return np.copy(a)
-    if low is not None:
-        a = np.maximum(low, a)  # of two zeros the second, as NumPy's clip keeps the array's
-    return a if high is None else np.minimum(high, a)
+    # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
+    if low is not None and high is not None and np.size(low) == np.size(high) == 1:
+        return np.minimum(high, np.maximum(low, a))
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
 
 
 @public(np.nan_to_num, samples=lambda s: [call(s.real(3, 4)), call(np.array([1.0, np.nan, -np.inf, np.inf])),
     call(np.array([1.0, np.nan, -np.inf, np.inf]), nan=0.5, posinf=2.0, neginf=-3.0)])  # fmt: skip
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Replace NaN and infinities by numbers; the derivative there is zero."""
+    """Replace NaN and infinities by numbers; the derivative there is zero.
+
+    >>> fad.grad(lambda x: fad.numpy.nan_to_num(x).sum())(np.array([np.nan, 2.0]))
+    array([0., 1.])
+    """
     if not copy and is_array(x):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x[()]
     if not copy and type(x) is Tracer:
         raise ValueError("Unable to avoid copy while creating an array as requested.")  # of a NumPy scalar
     if x.dtype.kind == "c":
-        return np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+        z = np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
+        return z.astype(x.dtype, copy=False)
     if x.dtype.kind != "f":
         return np.copy(x)
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf
     numbers = np.where(np.isnan(x), nan, x).astype(x.dtype)
-    return np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
+    finite = np.where(np.isinf(x), np.where(x > 0, posinf, neginf).astype(x.dtype), numbers)[()]
+    return finite.astype(x.dtype, copy=False)
 
 
 @public(
@@ -127,7 +142,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     samples=lambda s: [call([s.bools(4), s.bools(4)], [s.real(4), s.real(4)], 0.5)],
 )
 def select(condlist, choicelist, default=0):
-    """Choose from the first entry of `choicelist` whose condition holds, else `default`."""
+    """Choose from the first entry of `choicelist` whose condition holds, else `default`.
+
+    >>> fad.numpy.select([np.array([True, False])], [np.array([1.0, 2.0])], default=9.0)
+    array([1., 9.])
+    """
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     out = default
@@ -146,7 +165,11 @@ round_p = flat(
 
 @public(np.round, np.around, flat=True, methods=("round",), samples=lambda s: [call(s.real(3, 4), 1), call(s.real())])
 def round(a, decimals=0, out=None):
-    """Round to a number of decimals; flat."""
+    """Round to a number of decimals; flat.
+
+    >>> fad.numpy.round([1.26, 2.71], 1)
+    array([1.3, 2.7])
+    """
     return bind(round_p, a, decimals=decimals)
 
 
@@ -193,7 +216,11 @@ if "fix" in np.__all__:
 
 @public(np.sinc, samples=lambda s: [call(s.real(3, 4)), call(np.array([0.0, 1.0, 0.5]))])
 def sinc(x):
-    """Return sin(pi x) / (pi x), which is 1 at 0, by its Taylor series near 0 so that every derivative is right."""
+    """Return sin(pi x) / (pi x), which is 1 at 0, by its Taylor series near 0 so that every derivative is right.
+
+    >>> fad.grad(fad.numpy.sinc)(0.5).round(6)
+    np.float64(-1.27324)
+    """
     y = np.pi * x
     small = np.abs(y) < 1e-1
     y = np.where(small, 1.0, y)
@@ -204,6 +231,11 @@ def sinc(x):
 
 
 def _modf(x, /, **options):
+    """Return the fractional part, with derivative 1, and the integral part, which is flat.
+
+    >>> fad.numpy.modf(2.5)
+    (np.float64(0.5), np.float64(2.0))
+    """
     refuse_options("modf", options)
     x = x.astype(np.modf(x.dtype.type(0))[0].dtype)
     sign = np.where(np.signbit(x), -1, 1).astype(x.dtype)  # that of a fraction of zero too
@@ -224,6 +256,11 @@ exponent_p = flat(
 
 
 def _frexp(x, /, **options):
+    """Return mantissa and exponent: x = mantissa * 2**exponent; the exponent is flat.
+
+    >>> fad.numpy.frexp(6.0)
+    (np.float64(0.75), np.int32(3))
+    """
     refuse_options("frexp", options)
     exponent = bind(exponent_p, x)
     return np.ldexp(x, -exponent), exponent
@@ -234,7 +271,13 @@ frexp = public(np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))])(
 
 @public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))], kinks=at_multiples)
 def divmod(x, y, /, **options):
-    """Return floor quotient (flat) and remainder."""
+    """Return floor quotient (flat) and remainder.
+
+    >>> fad.numpy.divmod(7.0, 2.0)
+    (np.float64(3.0), np.float64(1.0))
+    >>> fad.jvp(lambda x: fad.numpy.divmod(x, 2.0), (7.0,), (1.0,))[1]
+    (np.float64(0.0), np.float64(1.0))
+    """
     refuse_options("divmod", options)
     return np.floor_divide(x, y), np.remainder(x, y)
 
@@ -258,7 +301,11 @@ def _sample_close(s):
 
 @public(np.isclose, flat=True, samples=_sample_close)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Tell elementwise whether two arrays agree within tolerances; flat."""
+    """Tell elementwise whether two arrays agree within tolerances; flat.
+
+    >>> fad.numpy.isclose(np.array([1.0, 2.0]), 1.0)
+    array([ True, False])
+    """
     b = b if hasattr(b, "dtype") else np.asarray(b)
     b = b.astype(np.result_type(b.dtype, 1.0))  # no difference of integers without signs, nor of booleans
     finite = np.isfinite(b)
@@ -269,5 +316,9 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 @public(np.allclose, flat=True, samples=_sample_close)
 def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Tell whether all elements agree within tolerances; flat."""
+    """Tell whether all elements agree within tolerances; flat.
+
+    >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
+    True
+    """
     return np.all(np.isclose(a, b, rtol, atol, equal_nan))

@@ -73,7 +73,11 @@ def _tied(s):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):
-    """Return the sorted unique elements, and where asked for their first places, the inverse, and their counts."""
+    """Return the sorted unique elements, and where asked for their first places, the inverse, and their counts.
+
+    >>> fad.grad(lambda x: fad.numpy.unique(x).sum())(np.array([2.0, 1.0, 2.0]))
+    array([1., 1., 0.])
+    """
     ar = as_array(ar)
     found = _unique(ar, equal_nan) if axis is None else _unique_slices(ar, axis, equal_nan)
     wanted = [found.values]
@@ -85,27 +89,43 @@ def unique(
 
 @public(np.unique_values, numerical=False, complex=False, samples=lambda s: [call(s.real(2, 3))])
 def unique_values(x, /):
-    """Return the unique elements, sorted."""
+    """Return the unique elements, sorted.
+
+    >>> fad.numpy.sort(fad.numpy.unique_values(np.array([2.0, 1.0, 2.0])))
+    array([1., 2.])
+    """
     return _unique(as_array(x), False).values
 
 
 @public(np.unique_counts, numerical=False, samples=lambda s: [call(s.real(2, 3))])
 def unique_counts(x, /):
-    """Return the unique elements and their counts."""
+    """Return the unique elements and their counts.
+
+    >>> fad.numpy.unique_counts(np.array([2.0, 1.0, 2.0])).counts
+    array([1, 2])
+    """
     found = _unique(as_array(x), False)
     return _COUNTS(found.values, found.counts)
 
 
 @public(np.unique_inverse, numerical=False, samples=lambda s: [call(s.real(2, 3))])
 def unique_inverse(x, /):
-    """Return the unique elements and the indices that rebuild the array from them."""
+    """Return the unique elements and the indices that rebuild the array from them.
+
+    >>> fad.numpy.unique_inverse(np.array([2.0, 1.0, 2.0])).inverse_indices
+    array([1, 0, 1])
+    """
     found = _unique(as_array(x), False)
     return _INVERSE(found.values, found.inverse)
 
 
 @public(np.unique_all, numerical=False, samples=lambda s: [call(s.real(2, 3))])
 def unique_all(x, /):
-    """Return the unique elements, their first places, the inverse, and their counts."""
+    """Return the unique elements, their first places, the inverse, and their counts.
+
+    >>> fad.numpy.unique_all(np.array([2.0, 1.0, 2.0])).counts
+    array([1, 2])
+    """
     return _ALL(*_unique(as_array(x), False))
 
 
@@ -130,13 +150,21 @@ isin_p = flat(
 @public(np.isin, flat=True, samples=lambda s: [
     call(s.ints(0, 5, (2, 3)), s.ints(0, 5, (4,))), call(s.real(3), np.array([0.5]), invert=True)])  # fmt: skip
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
-    """Tell for each element whether it is among others; flat."""
+    """Tell for each element whether it is among others; flat.
+
+    >>> fad.numpy.isin(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
+    array([False,  True, False])
+    """
     return bind(isin_p, as_array(element), as_array(test_elements), invert=bool(invert))
 
 
 @public(np.union1d, numerical=False, samples=lambda s: [call(s.real(4), s.real(3))])
 def union1d(ar1, ar2):
-    """Return the sorted elements of either array, each once."""
+    """Return the sorted elements of either array, each once.
+
+    >>> fad.numpy.union1d(np.array([1.0, 3.0]), np.array([2.0, 3.0]))
+    array([1., 2., 3.])
+    """
     return np.unique(np.concatenate([_ravelled(ar1), _ravelled(ar2)]))
 
 
@@ -144,7 +172,11 @@ def union1d(ar1, ar2):
     call(_tied(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype)),
     call(_tied(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype), return_indices=True)])  # fmt: skip
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """Return the sorted elements of both arrays, each once; the first array's carry the derivative."""
+    """Return the sorted elements of both arrays, each once; the first array's carry the derivative.
+
+    >>> fad.numpy.intersect1d(np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0, 4.0]))
+    array([2., 3.])
+    """
     a, b = _unique(as_array(ar1), False), _unique(as_array(ar2), False)
     mask = np.flatnonzero(outcome(isin(a.values, b.values)))
     values = pick(a.values, (mask,)).astype(np.result_type(a.values, b.values))
@@ -156,7 +188,11 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 @public(np.setdiff1d, numerical=False, samples=lambda s: [call(_tied(s), np.array([2.0, 7.0], dtype=s.dtype))])
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """Return the elements of the first array that are not in the second; sorted, each once, unless assumed unique."""
+    """Return the elements of the first array that are not in the second; sorted, each once, unless assumed unique.
+
+    >>> fad.numpy.setdiff1d(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
+    array([1., 3.])
+    """
     a = _ravelled(ar1) if assume_unique else np.unique(as_array(ar1))
     mask = np.flatnonzero(outcome(isin(a, as_array(ar2), invert=True)))
     return pick(a, (mask,))
@@ -164,6 +200,10 @@ def setdiff1d(ar1, ar2, assume_unique=False):
 
 @public(np.setxor1d, numerical=False, samples=lambda s: [call(_tied(s), np.array([2.0, 7.0], dtype=s.dtype))])
 def setxor1d(ar1, ar2, assume_unique=False):
-    """Return the sorted elements of exactly one of the arrays."""
+    """Return the sorted elements of exactly one of the arrays.
+
+    >>> fad.numpy.setxor1d(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
+    array([1., 3., 4.])
+    """
     a, b = (_ravelled(x) if assume_unique else np.unique(as_array(x)) for x in (ar1, ar2))
     return np.sort(np.concatenate([setdiff1d(a, b, True), setdiff1d(b, a, True)]))

@@ -112,14 +112,22 @@ def _sample_sort(s):
 
 @public(np.sort, samples=_sample_sort)
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """Return a sorted copy along an axis, or of the flattened array."""
+    """Return a sorted copy along an axis, or of the flattened array.
+
+    >>> fad.grad(lambda x: fad.numpy.sort(x)[0])(np.array([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
+    """
     a, axis = _ordered(a, axis)
     return sorted_with_order(a, axis, _kind(kind, order, stable))[0]
 
 
 @public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """Return the places of the sorted elements; integers, and so flat."""
+    """Return the places of the sorted elements; integers, and so flat.
+
+    >>> fad.numpy.argsort(np.array([3.0, 1.0, 2.0]))
+    array([1, 2, 0])
+    """
     a, axis = flattened(a, axis)
     return bind(argsort_p, a, axis=axis, kind=_kind(kind, order, stable))
 
@@ -139,7 +147,11 @@ def _sample_partition(s):
 
 @public(np.partition, samples=_sample_partition)
 def partition(a, kth, axis=-1, kind="introselect", order=None):
-    """Return a copy in which the elements numbered `kth` stand where sorting would put them."""
+    """Return a copy in which the elements numbered `kth` stand where sorting would put them.
+
+    >>> fad.numpy.partition(np.array([3.0, 1.0, 2.0]), 0)[0]
+    np.float64(1.0)
+    """
     a, axis = _ordered(a, axis)
     _kind(None, order, None)
     return bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis)
@@ -147,7 +159,11 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 
 @public(np.argpartition, flat=True, methods=("argpartition",), samples=_sample_partition)
 def argpartition(a, kth, axis=-1, kind="introselect", order=None):
-    """Return the places of the partitioned elements; integers, and so flat."""
+    """Return the places of the partitioned elements; integers, and so flat.
+
+    >>> fad.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 0)[0]
+    np.int64(1)
+    """
     a, axis = flattened(a, axis)
     _kind(None, order, None)
     return bind(argpartition_p, a, axis=axis, kth=_kth(kth))
@@ -174,7 +190,11 @@ lexsort_p = flat(
 @public(np.lexsort, flat=True, samples=lambda s: [
     call((s.real(6), s.ints(0, 2, (6,)))), call([s.real(2, 3), s.real(2, 3)], axis=0)])  # fmt: skip
 def lexsort(keys, axis=-1):
-    """Return the order that sorts by the last key, ties by the one before it, and so on; flat."""
+    """Return the order that sorts by the last key, ties by the one before it, and so on; flat.
+
+    >>> fad.numpy.lexsort((np.array([3.0, 1.0, 2.0]),))
+    array([1, 2, 0])
+    """
     keys = [as_array(k) for k in keys]
     return bind(lexsort_p, *keys, axis=normalize_axis(axis, keys[0].ndim))
 

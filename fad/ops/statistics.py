@@ -98,7 +98,11 @@ def _sample_mean(s):
 
 @public(np.mean, methods=("mean",), samples=_sample_mean)
 def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Return the mean over axes."""
+    """Return the mean over axes.
+
+    >>> fad.grad(fad.numpy.mean)(np.array([1.0, 2.0]))
+    array([0.5, 0.5])
+    """
     if out is not None:
         refuse_out(out)
     a, narrow = _wide(as_array(a), dtype)
@@ -174,7 +178,11 @@ def _sample_var(s):
 def var(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):
-    """Return the variance over axes: the mean squared distance from the mean, over ``n - ddof``."""
+    """Return the variance over axes: the mean squared distance from the mean, over ``n - ddof``.
+
+    >>> fad.grad(fad.numpy.var)(np.array([1.0, 3.0]))
+    array([-1.,  1.])
+    """
     return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -182,7 +190,11 @@ def var(
 def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):
-    """Return the standard deviation over axes; where it is 0 its derivative is 0, as a norm's."""
+    """Return the standard deviation over axes; where it is 0 its derivative is 0, as a norm's.
+
+    >>> fad.grad(fad.numpy.std)(np.array([1.0, 3.0]))
+    array([-0.5,  0.5])
+    """
     return root(_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
 
 
@@ -205,7 +217,11 @@ def _weights_for(a, axes, weights):
     call(s.real(3, 4)), call(s.real(3, 4), axis=1, weights=s.positive(4)), call(s.real(3, 4), weights=s.positive(3, 4)),
     call(s.real(3, 4), axis=0, weights=s.positive(3), returned=True, keepdims=True)])  # fmt: skip
 def average(a, axis=None, weights=None, returned=False, *, keepdims=NOTHING):
-    """Return the weighted average over axes, differentiable in the weights too; with `returned`, and their sum."""
+    """Return the weighted average over axes, differentiable in the weights too; with `returned`, and their sum.
+
+    >>> fad.grad(lambda w: fad.numpy.average(np.array([1.0, 3.0]), weights=w))(np.array([1.0, 1.0]))
+    array([-0.5,  0.5])
+    """
     a = as_array(a)
     axes = None if axis is None else normalize_axes(axis, a.ndim)
     every = tuple(range(a.ndim)) if axes is None else axes
@@ -268,7 +284,13 @@ def _weights_of_observations(weights: Any, n: int, name: str) -> Any:
     call(s.real(2, 4), fweights=np.array([1, 2, 0, 3]), aweights=s.positive(4)),
 ])  # fmt: skip
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
-    """Return the covariance matrix of variables in rows (columns if not `rowvar`)."""
+    """Return the covariance matrix of variables in rows (columns if not `rowvar`).
+
+    >>> fad.numpy.cov(np.array([1.0, 2.0, 4.0]))
+    array(2.33333333)
+    >>> fad.grad(fad.numpy.cov)(np.array([1.0, 2.0, 3.0]))
+    array([-1.,  0.,  1.])
+    """
     x = _rows(m, y, rowvar)
     if not x.shape[0]:
         return np.zeros_like(x, shape=(0, 0), dtype=float)
@@ -303,7 +325,11 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 @public(np.corrcoef, samples=lambda s: [call(s.real(3, 5)), call(s.real(5), s.real(5))])
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
-    """Return the matrix of correlation coefficients."""
+    """Return the matrix of correlation coefficients.
+
+    >>> fad.numpy.corrcoef(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))[0, 1].round(6)
+    np.float64(0.981981)
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
@@ -351,14 +377,22 @@ def _sample_nan_scan(s):
 
 @public(np.nansum, samples=_sample_nan_total)
 def nansum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Sum over axes, NaN counting as 0."""
+    """Sum over axes, NaN counting as 0.
+
+    >>> fad.grad(fad.numpy.nansum)(np.array([2.0, np.nan, 3.0]))
+    array([1., 0., 1.])
+    """
     refuse_out(out)
     return total(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
 
 
 @public(np.nanprod, samples=_sample_nan_total)
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Multiply over axes, NaN counting as 1."""
+    """Multiply over axes, NaN counting as 1.
+
+    >>> fad.grad(fad.numpy.nanprod)(np.array([2.0, np.nan, 3.0]))
+    array([3., 0., 2.])
+    """
     refuse_out(out)
     return product(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
 
@@ -369,13 +403,21 @@ def _given(initial, where):
 
 @public(np.nancumsum, samples=_sample_nan_scan)
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """Return the running sum, NaN counting as 0."""
+    """Return the running sum, NaN counting as 0.
+
+    >>> fad.numpy.nancumsum(np.array([2.0, np.nan, 3.0]))
+    array([2., 2., 5.])
+    """
     return np.cumsum(_without(a, 0.0), axis, dtype, out)
 
 
 @public(np.nancumprod, samples=_sample_nan_scan)
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """Return the running product, NaN counting as 1."""
+    """Return the running product, NaN counting as 1.
+
+    >>> fad.numpy.nancumprod(np.array([2.0, np.nan, 3.0]))
+    array([2., 2., 6.])
+    """
     return np.cumprod(_without(a, 1.0), axis, dtype, out)
 
 
@@ -407,13 +449,21 @@ def _sample_nan_extreme(s):
 
 @public(np.nanmax, samples=_sample_nan_extreme)
 def nanmax(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Return the maximum over axes, leaving NaN out; ties share the derivative."""
+    """Return the maximum over axes, leaving NaN out; ties share the derivative.
+
+    >>> fad.grad(fad.numpy.nanmax)(np.array([2.0, np.nan, 3.0]))
+    array([0., 0., 1.])
+    """
     return _nan_extreme(largest, -np.inf, a, axis, out, keepdims, initial, where)
 
 
 @public(np.nanmin, samples=_sample_nan_extreme)
 def nanmin(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTHING):
-    """Return the minimum over axes, leaving NaN out; ties share the derivative."""
+    """Return the minimum over axes, leaving NaN out; ties share the derivative.
+
+    >>> fad.grad(fad.numpy.nanmin)(np.array([2.0, np.nan, 3.0]))
+    array([1., 0., 0.])
+    """
     return _nan_extreme(smallest, np.inf, a, axis, out, keepdims, initial, where)
 
 
@@ -425,7 +475,11 @@ def _present(a, where):
 
 @public(np.nanmean, samples=_sample_nan_where)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Return the mean over axes, leaving NaN out."""
+    """Return the mean over axes, leaving NaN out.
+
+    >>> fad.grad(fad.numpy.nanmean)(np.array([2.0, np.nan, 3.0]))
+    array([0.5, 0. , 0.5])
+    """
     refuse_out(out)
     a = as_array(a)
     if a.dtype.kind not in "fc":
@@ -459,7 +513,11 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):
-    """Return the variance over axes, leaving NaN out."""
+    """Return the variance over axes, leaving NaN out.
+
+    >>> fad.grad(fad.numpy.nanvar)(np.array([2.0, np.nan, 3.0]))
+    array([-0.5,  0. ,  0.5])
+    """
     return _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
@@ -467,7 +525,11 @@ def nanvar(
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=NOTHING, *, where=NOTHING, mean=NOTHING, correction=NOTHING
 ):
-    """Return the standard deviation over axes, leaving NaN out; where it is 0 its derivative is 0."""
+    """Return the standard deviation over axes, leaving NaN out; where it is 0 its derivative is 0.
+
+    >>> fad.grad(fad.numpy.nanstd)(np.array([2.0, np.nan, 3.0]))
+    array([-0.5,  0. ,  0.5])
+    """
     return root(_nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction))
 
 
@@ -489,11 +551,19 @@ def _sample_nan_arg(s):
 
 @public(np.nanargmax, flat=True, samples=_sample_nan_arg)
 def nanargmax(a, axis=None, out=None, *, keepdims=NOTHING):
-    """Return the position of the maximum, leaving NaN out; flat."""
+    """Return the position of the maximum, leaving NaN out; flat.
+
+    >>> fad.numpy.nanargmax(np.array([np.nan, 1.0, 3.0]))
+    np.int64(2)
+    """
     return _nan_position(argmax_p, -np.inf, a, axis, out, keepdims)
 
 
 @public(np.nanargmin, flat=True, samples=_sample_nan_arg)
 def nanargmin(a, axis=None, out=None, *, keepdims=NOTHING):
-    """Return the position of the minimum, leaving NaN out; flat."""
+    """Return the position of the minimum, leaving NaN out; flat.
+
+    >>> fad.numpy.nanargmin(np.array([np.nan, 1.0, 3.0]))
+    np.int64(1)
+    """
     return _nan_position(argmin_p, np.inf, a, axis, out, keepdims)

@@ -18,11 +18,13 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, has_tracer, on_device, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
+from fad.core.weak import weaken
 from fad.errors import ComplexGradientError, MissingRuleError
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
     """Return whether NumPy's reshape is a view: that depends on how the array lies in memory."""
+    RUNS.asked = True
     a = layout(x)
     return type(a) is np.ndarray and shares(np.reshape(a, params["shape"]), a)
 
@@ -93,7 +95,11 @@ def as_shape(shape: Any) -> tuple:
     samples=lambda s: [call(s.real(3, 4), (2, -1)), call(s.real(3, 4), (4, 3), order="F"), call(s.real(), (1,))],
 )
 def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
-    """Give an array a new shape; `order` "C" or "F" as in NumPy."""
+    """Give an array a new shape; `order` "C" or "F" as in NumPy.
+
+    >>> fad.grad(lambda x: fad.numpy.reshape(x, (2, 2))[0].sum())(np.array([1.0, 2.0, 3.0, 4.0]))
+    array([1., 1., 0., 0.])
+    """
     a = as_array(a)
     shape = _shape(a, as_shape(newshape if shape is None else shape))
     if order == "K":
@@ -116,7 +122,7 @@ def _memory_order(order: str, a: Any) -> str:
     flags = _flags(a)
     if order in ("C", "F") or flags is None:
         return "F" if order == "F" else "C"
-    RUNS.layouts = 2
+    RUNS.laid_out = True
     if order == "K" and a.ndim > 1 and not flags.forc:
         raise MissingRuleError(
             f"order='K' takes the elements of an array of shape {a.shape} as they lie in memory, in neither C nor "
@@ -135,7 +141,11 @@ Tracer.reshape = _reshape_method
 
 @public(np.ravel, methods=("ravel",), samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3), order="F")])
 def ravel(a, order="C"):
-    """Return the elements as a vector."""
+    """Return the elements as a vector.
+
+    >>> fad.numpy.ravel(np.eye(2))
+    array([1., 0., 0., 1.])
+    """
     a = as_array(a)
     order = _memory_order(order, a)
     flags = _flags(a) if type(a) is Tracer and is_array(a) else None
@@ -209,7 +219,11 @@ def reduced_axes(axis: Any, ndim: int) -> tuple:
     samples=lambda s: [call(s.real(3, 4)), call(s.real(2, 3, 4), (2, 0, 1)), call(s.real(2, 3, 4), (-1, 0, 1))],
 )  # fmt: skip
 def transpose(a, axes=None):
-    """Permute the axes; without `axes` reverse them."""
+    """Permute the axes; without `axes` reverse them.
+
+    >>> fad.numpy.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     a = as_array(a)
     n = a.ndim
     if not n:
@@ -229,7 +243,11 @@ Tracer.T = property(transpose)
 
 
 def matrix_transpose(x):
-    """Swap the last two axes."""
+    """Swap the last two axes.
+
+    >>> fad.numpy.matrix_transpose(np.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
     if x.ndim < 2:
         raise ValueError(f"matrix transpose needs at least 2 dimensions, but the array has {x.ndim}")
     return bind(transpose_p, x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
@@ -243,7 +261,11 @@ matrix_transpose = public(
 
 @public(np.swapaxes, methods=("swapaxes",), samples=lambda s: [call(s.real(2, 3, 4), 0, -1)])
 def swapaxes(a, axis1, axis2):
-    """Exchange two axes."""
+    """Exchange two axes.
+
+    >>> fad.numpy.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     a = as_array(a)
     axes = list(range(a.ndim))
     i, j = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
@@ -253,7 +275,11 @@ def swapaxes(a, axis1, axis2):
 
 @public(np.moveaxis, samples=lambda s: [call(s.real(2, 3, 4), 0, -1), call(s.real(2, 3, 4), (0, 1), (2, 0))])
 def moveaxis(a, source, destination):
-    """Move axes to other positions; the rest keep their order."""
+    """Move axes to other positions; the rest keep their order.
+
+    >>> fad.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     a = as_array(a)
     source, destination = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
     if len(source) != len(destination):
@@ -293,7 +319,11 @@ broadcast_p.view = ViewRule(lambda x, y, params: is_array(x), None)
 
 @public(np.broadcast_to, samples=lambda s: [call(s.real(3, 1), (2, 3, 4)), call(s.real(), 3)])
 def broadcast_to(array, shape, subok=False):
-    """Repeat an array along new or unit axes, to a shape."""
+    """Repeat an array along new or unit axes, to a shape.
+
+    >>> fad.grad(lambda x: fad.numpy.broadcast_to(x, (3, 2)).sum())(np.array([1.0, 2.0]))
+    array([3., 3.])
+    """
     array = as_array(array)
     shape = as_shape(shape)
     np.broadcast_shapes(array.shape, shape)
@@ -366,7 +396,11 @@ def _together(xs: Any) -> list:
     ],
 )  # fmt: skip
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Join arrays along an existing axis; with ``axis=None``, flattened."""
+    """Join arrays along an existing axis; with ``axis=None``, flattened.
+
+    >>> fad.grad(lambda x: fad.numpy.concatenate([x, x]).sum())(np.array([1.0, 2.0]))
+    array([2., 2.])
+    """
     refuse_out(out)
     arrays = _together(arrays)
     if axis is None:
@@ -389,7 +423,12 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     ],
 )
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Join arrays of one shape along a new axis."""
+    """Join arrays of one shape along a new axis.
+
+    >>> fad.numpy.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     refuse_out(out)
     arrays = _together(arrays)
     if not arrays:
@@ -405,7 +444,11 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 
 @public(np.expand_dims, samples=lambda s: [call(s.real(3, 4), 1), call(s.real(3), (0, -1))])
 def expand_dims(a, axis):
-    """Insert unit axes."""
+    """Insert unit axes.
+
+    >>> fad.numpy.expand_dims(np.array([1.0, 2.0]), 0)
+    array([[1., 2.]])
+    """
     a = as_array(a)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     n = a.ndim + len(axes)
@@ -416,7 +459,11 @@ def expand_dims(a, axis):
 
 @public(np.squeeze, methods=("squeeze",), samples=lambda s: [call(s.real(1, 3, 1)), call(s.real(1, 3, 1), -1)])
 def squeeze(a, axis=None):
-    """Remove unit axes."""
+    """Remove unit axes.
+
+    >>> fad.numpy.squeeze(np.ones((1, 3, 1))).shape
+    (3,)
+    """
     a = as_array(a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
@@ -442,6 +489,35 @@ astype_p = linear(
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
     moves=True,
 )
+
+def _python_number(x):
+    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    return x if x.ndim else weaken(x[()])
+
+
+# Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
+python_number_p = register(
+    Primitive(
+        "python_number",
+        _python_number,
+        jvp=lambda tangents, y, xs, params: cast(tangents[0], y.dtype),
+        vjp=(lambda ct, y, x: cast(ct, x.dtype),),
+        batch=lambda size, batched, xs, params: bind(python_number_p, *xs),
+        saves="none",
+        archetype="linear",
+        samples=lambda s: [call(s.real())],
+    )
+)
+
+
+def _tolist(x):
+    """Return nested lists of traced numbers: nothing is lost."""
+    if x.shape:
+        return [_tolist(row) for row in x]
+    return bind(python_number_p, x) if x.dtype.kind in "fc" and x.dtype.itemsize <= 16 else x
+
+
+Tracer.tolist = _tolist
 astype_flat_p = register(
     Primitive(
         "convert_to_integer",
@@ -460,7 +536,11 @@ astype_flat_p = register(
     samples=lambda s: [call(s.real(3, 4), "float32"), call(s.real(3), complex)],
 )
 def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
-    """Convert to a dtype; to integers and booleans the derivative is zero."""
+    """Convert to a dtype; to integers and booleans the derivative is zero.
+
+    >>> fad.grad(lambda x: fad.numpy.astype(x, np.float32).sum())(np.array([1.0, 2.0]))
+    array([1., 1.])
+    """
     dtype = np.dtype(dtype)
     if x.dtype.kind == "c" and dtype.kind == "f":
         raise ComplexGradientError(

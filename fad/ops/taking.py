@@ -27,6 +27,18 @@ def at(x: Any) -> At:
 
     Traced arrays have it as ``x.at``; this function serves plain arrays too, into which a traced value is to be put.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape and dtype; it is not changed.
+
+    Returns
+    -------
+    object
+        ``at(x)[index].set(v)``, ``add``, ``multiply``, ``min`` and others return a changed copy of `x`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> at(np.zeros(3))[1].set(2.5)
     array([0. , 2.5, 0. ])
@@ -59,7 +71,11 @@ def _bounded(indices: Any, n: int, mode: str) -> Any:
     ],
 )
 def take(a, indices, axis=None, out=None, mode="raise"):
-    """Take elements at places along an axis, or of the flattened array."""
+    """Take elements at places along an axis, or of the flattened array.
+
+    >>> fad.grad(lambda x: fad.numpy.take(x, [0, 0, 1]).sum())(np.array([1.0, 2.0, 3.0]))
+    array([2., 1., 0.])
+    """
     refuse_out(out)
     a, axis = along(a, axis)
     return pick(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
@@ -91,7 +107,11 @@ def _along(arr: Any, indices: Any, axis: Any) -> tuple:
     ],
 )
 def take_along_axis(arr, indices, axis=-1):
-    """Take elements along an axis, at places given for each position along the others."""
+    """Take elements along an axis, at places given for each position along the others.
+
+    >>> fad.numpy.take_along_axis(np.array([3.0, 1.0, 2.0]), np.array([1, 2, 0]), axis=0)
+    array([1., 2., 3.])
+    """
     arr, indices, axis = _along(arr, indices, axis)
     return pick(arr, _grid(arr.shape, indices, axis))
 
@@ -108,6 +128,24 @@ def put_along_axis(arr, indices, values, axis):
 
     ``numpy.put_along_axis`` changes its array in place; this function returns the changed array.
 
+    Parameters
+    ----------
+    arr : array
+        Is not changed.
+    indices : array of int
+        Of the rank of `arr`; places along `axis`.
+    values : array_like
+        What is put there; broadcast to `indices`.
+    axis : int or None
+        Along which; None takes the flattened array.
+
+    Returns
+    -------
+    array
+        A changed copy of `arr`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> put_along_axis(np.zeros((2, 2)), np.array([[1], [0]]), 5.0, axis=1)
     array([[0., 5.],
@@ -128,7 +166,11 @@ def put_along_axis(arr, indices, values, axis):
     ],
 )
 def compress(condition, a, axis=None, out=None):
-    """Take the slices along an axis for which a condition holds."""
+    """Take the slices along an axis for which a condition holds.
+
+    >>> fad.grad(lambda x: fad.numpy.compress([True, False], x).sum())(np.array([1.0, 2.0]))
+    array([1., 0.])
+    """
     refuse_out(out)
     condition = outcome(as_array(condition))
     if condition.ndim != 1:
@@ -143,7 +185,11 @@ Tracer.compress = lambda self, condition, axis=None, out=None: compress(conditio
     np.extract, samples=lambda s: [call(np.array([[True, False], [True, True]]), s.real(2, 2)), call([1, 0], s.real(2))]
 )
 def extract(condition, arr):
-    """Take the elements of the flattened array where a condition holds."""
+    """Take the elements of the flattened array where a condition holds.
+
+    >>> fad.grad(lambda x: fad.numpy.extract(x > 1, x).sum())(np.array([1.0, 2.0]))
+    array([0., 1.])
+    """
     return take(arr, np.flatnonzero(outcome(np.ravel(as_array(condition)) != 0)))
 
 
@@ -158,7 +204,11 @@ def extract(condition, arr):
     ],
 )
 def choose(a, choices, out=None, mode="raise"):
-    """Choose each element from the array in `choices` that the integer in `a` names."""
+    """Choose each element from the array in `choices` that the integer in `a` names.
+
+    >>> fad.numpy.choose([0, 1], [np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+    array([1., 4.])
+    """
     refuse_out(out)
     choices = [x if type(x) in (int, float, complex) else as_array(x) for x in choices]
     dtype = np.result_type(*choices)
@@ -210,7 +260,11 @@ def _sorted(s):
     ],
 )
 def searchsorted(a, v, side="left", sorter=None):
-    """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat."""
+    """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat.
+
+    >>> fad.numpy.searchsorted(np.array([1.0, 2.0, 3.0]), 2.5)
+    np.int64(2)
+    """
     a = as_array(a)
     a = a if sorter is None else pick(a, (beside(a, sorter),))
     return bind(searchsorted_p, a, beside(a, v), side=side)
@@ -223,7 +277,11 @@ def searchsorted(a, v, side="left", sorter=None):
     complex=False,
 )
 def digitize(x, bins, right=False):
-    """Find the number of the bin that each value falls into; integers, and so flat."""
+    """Find the number of the bin that each value falls into; integers, and so flat.
+
+    >>> fad.numpy.digitize([0.5, 1.5], np.array([0.0, 1.0, 2.0]))
+    array([1, 2])
+    """
     bins, x = as_array(bins), as_array(x)
     if x.dtype.kind == "c":
         raise TypeError("x may not be complex")
@@ -237,25 +295,42 @@ def digitize(x, bins, right=False):
 
 @public(np.nonzero, flat=True, methods=("nonzero",), samples=lambda s: [call(s.bools(3, 4)), call(s.real(4))])
 def nonzero(a):
-    """Return the places of the elements that are not zero, one plain index array per axis."""
+    """Return the places of the elements that are not zero, one plain index array per axis.
+
+    >>> fad.numpy.nonzero(np.array([0.0, 3.0, 2.0]))
+    (array([1, 2]),)
+    """
     return np.nonzero(outcome(as_array(a) != 0))
 
 
 @public(np.flatnonzero, flat=True, samples=lambda s: [call(s.bools(3, 4)), call(s.real(4))])
 def flatnonzero(a):
-    """Return the places in the flattened array of the elements that are not zero, as a plain array."""
+    """Return the places in the flattened array of the elements that are not zero, as a plain array.
+
+    >>> fad.numpy.flatnonzero(np.array([0.0, 3.0, 2.0]))
+    array([1, 2])
+    """
     return np.flatnonzero(outcome(as_array(a) != 0))
 
 
 @public(np.argwhere, flat=True, samples=lambda s: [call(s.bools(3, 4)), call(s.real(4))])
 def argwhere(a):
-    """Return the places of the elements that are not zero, one row each, as a plain array."""
+    """Return the places of the elements that are not zero, one row each, as a plain array.
+
+    >>> fad.numpy.argwhere(np.array([0.0, 1.0, 1.0]))
+    array([[1],
+           [2]])
+    """
     return np.argwhere(outcome(as_array(a) != 0))
 
 
 @public(np.unravel_index, flat=True, samples=lambda s: [call(s.ints(0, 12, (5,)), (3, 4)), call(7, (3, 4), order="F")])
 def unravel_index(indices, shape, order="C"):
-    """Return the places along each axis of flat places in an array of a shape."""
+    """Return the places along each axis of flat places in an array of a shape.
+
+    >>> fad.numpy.unravel_index(6, (3, 4))
+    (np.int64(1), np.int64(2))
+    """
     indices = as_array(indices)
     shape = shape if isinstance(shape, tuple) else (int(shape),)
     size = int(np.prod(shape))
@@ -277,7 +352,11 @@ def unravel_index(indices, shape, order="C"):
     ],
 )
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """Return the flat places of places along each axis in an array of a shape."""
+    """Return the flat places of places along each axis in an array of a shape.
+
+    >>> fad.numpy.ravel_multi_index((1, 2), (3, 4))
+    np.int64(6)
+    """
     modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
     total, step = 0, 1
     parts = list(zip(multi_index, dims, modes, strict=True))
@@ -295,7 +374,12 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     samples=lambda s: [call(s.ints(0, 3, (2,)), s.ints(0, 3, (3,))), call([0, 1], np.array([True, False, True]))],
 )
 def ix_(*args):
-    """Return index arrays that select the grid of all combinations of their elements."""
+    """Return index arrays that select the grid of all combinations of their elements.
+
+    >>> fad.numpy.ix_([0, 1], np.array([2.0]))
+    (array([[0],
+           [1]]), array([[2.]]))
+    """
     found = []
     for i, x in enumerate(args):
         x = as_array(x)
@@ -316,7 +400,11 @@ def ix_(*args):
     complex=False,
 )
 def bincount(x, /, weights=None, minlength=0):
-    """Count how often each non-negative integer occurs, or add up the weights of each; linear in the weights."""
+    """Count how often each non-negative integer occurs, or add up the weights of each; linear in the weights.
+
+    >>> fad.grad(lambda w: fad.numpy.bincount([0, 1, 1], w)[1])(np.array([1.0, 2.0, 3.0]))
+    array([0., 1., 1.])
+    """
     x = as_array(x)
     if x.ndim != 1 or (x.size and outcome(np.min(x)) < 0):
         raise ValueError("bincount takes a vector of non-negative integers")

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.memory import RUNS, is_array, layout, path_of, refresh, rewritten, root_of, snapshot
+from fad.core.conversions import written_outside
+from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
 from fad.errors import ItemAssignmentError
@@ -49,7 +50,10 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     v = _as_written(v, x)
     arrays = [_kept(a) for a in arrays]
     root, path = root_of(x), path_of(x)
-    if not youngest((root, v, *arrays)).overwrite(root, path, template, v, tuple(arrays)):
+    trace = youngest((root, v, *arrays))
+    if trace is not root.trace and is_outside(root):
+        raise written_outside()
+    if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, updated(root, path, template, v, arrays))
 
@@ -136,13 +140,14 @@ def _replaces(x: Tracer, value: Any) -> bool:
     """Return whether a new value can simply take the place of a whole array that is no view."""
     return (
         type(x.memory) is not tuple
+        and not is_outside(x)
         and type(value) is Tracer
         and type(value.memory) is not tuple
         and value.shape == x.shape
         and value.dtype == x.dtype
         and value.trace.birth >= x.trace.birth
         and bool(x.shape)  # an array without axes stays one, and results without axes are NumPy's scalars
-        and (x.ndim < 2 or layout(value).strides == layout(x).strides)
+        and layout(value).strides == layout(x).strides
     )
 
 

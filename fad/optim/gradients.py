@@ -39,7 +39,11 @@ def clip_by_global_norm(grads: Any, max_norm: float) -> tuple[Any, Any]:
 
 
 def clip_by_value(grads: Any, limit: float) -> Any:
-    """Return the gradients with each element brought into [-limit, limit]."""
+    """Return the gradients with each element brought into [-limit, limit].
+
+    >>> fad.optim.clip_by_value([np.array([3.0, -0.5])], 1.0)
+    [array([ 1. , -0.5])]
+    """
     return tree.map(lambda g: np.clip(g, -limit, limit), grads)
 
 

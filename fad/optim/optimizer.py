@@ -31,6 +31,11 @@ class Optimizer:
     Complex parameters are moved along the conjugate of fad's gradient, which is the direction of descent,
     real and imaginary parts each by the rule. All take `weight_decay`, which adds ``weight_decay p`` to the gradient,
     or to the step where the class says `decoupled`; and `maximize`, which goes up the gradient instead of down.
+
+    >>> w = np.array(np.array([1.0]))
+    >>> optimizer = fad.optim.SGD(w, lr=0.5)
+    >>> optimizer.step(np.array(np.array([2.0]))); w
+    array([0.])
     """
 
     slots = 0

@@ -73,7 +73,12 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay, ``p -= lr weight_decay p`` (I. Loshchilov and F. Hutter, ICLR 2019)."""
+    """Adam with decoupled weight decay, ``p -= lr weight_decay p`` (I. Loshchilov and F. Hutter, ICLR 2019).
+
+    >>> w = np.array(np.array([1.0]))
+    >>> fad.optim.AdamW(w, lr=0.1, weight_decay=0.0).step(np.array(np.array([2.0]))); w
+    array([0.9])
+    """
 
     decoupled = True
 
@@ -119,7 +124,12 @@ class RMSProp(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """The gradient divided by the root of the sum of all g² so far (J. Duchi et al., JMLR 2011)."""
+    """The gradient divided by the root of the sum of all g² so far (J. Duchi et al., JMLR 2011).
+
+    >>> w = np.array(np.array([1.0]))
+    >>> fad.optim.Adagrad(w, lr=0.1).step(np.array(np.array([2.0]))); w
+    array([0.9])
+    """
 
     slots = 1
 

@@ -87,7 +87,10 @@ class History:
 
 
 def check_finite(loss: Any, step: int) -> None:
-    """Raise NonFiniteLossError, naming the step, if a loss is NaN or infinite."""
+    """Raise NonFiniteLossError, naming the step, if a loss is NaN or infinite.
+
+    >>> fad.optim.check_finite(0.5, 3)
+    """
     if not math.isfinite(loss):
         raise NonFiniteLossError(
             f"the loss is {float(loss)} at step {step}, and the model was left as it was before that step. "
@@ -116,10 +119,14 @@ def fit(
         The optimiser was made for this model.
     data : iterable of batches
         Such as ``fad.data.batches((x, y), 64, key=0)``; gone through once per epoch.
+    epochs : int, keyword only
+        How often the data are gone through.
     clip : float, keyword only
         The largest norm of the gradient; longer ones are shortened.
     after_step : callable, keyword only
         Called as ``after_step(history)`` after each step; numbers can be recorded, an average of weights updated.
+    description : str, keyword only
+        Shown beside the progress bar.
 
     Returns
     -------
@@ -130,6 +137,11 @@ def fit(
     ------
     NonFiniteLossError
         at the first step whose loss is NaN or infinite, before the model is changed.
+
+    >>> w, data = np.array(np.array([1.0])), fad.data.batches(np.array([4.0, 4.0]), 1)
+    >>> history = fad.optim.fit(lambda w, x: ((w - x) ** 2).sum(), w, fad.optim.SGD(w, lr=0.1), data, epochs=50)
+    >>> w.round(3)
+    array([4.])
     """
     history = History()
     evaluate = value_and_grad(loss)

@@ -77,6 +77,25 @@ def dblquad(
 
     Parameters and result as in ``scipy.integrate.dblquad``; differentiable as :func:`nquad` is.
 
+    Parameters
+    ----------
+    func : callable
+        ``func(y, x, *args)`` of numbers.
+    a, b : float
+        Ends of the outer interval.
+    gfun, hfun : callable or float
+        Ends of the inner interval, functions of x.
+    args : tuple
+        Further arguments of `func`, with derivatives.
+    epsabs, epsrel : float
+        Tolerances.
+
+    Returns
+    -------
+    (value, error estimate)
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.integrate import dblquad
     >>> fad.grad(lambda c: dblquad(lambda y, x: c * x * y, 0.0, 1.0, 0.0, lambda x: c * x)[0])(2.0).round(9)
@@ -92,6 +111,27 @@ def tplquad(
 ) -> tuple:  # fmt: skip
     """Integrate ``func(z, y, x, *args)``, with z from ``qfun(x, y)`` to ``rfun(x, y)`` and the rest as in `dblquad`.
 
+    Parameters
+    ----------
+    func : callable
+        ``func(z, y, x, *args)`` of numbers.
+    a, b : float
+        Ends of the outer interval.
+    gfun, hfun : callable or float
+        Ends of the middle interval, functions of x.
+    qfun, rfun : callable or float
+        Ends of the inner interval, functions of x and y.
+    args : tuple
+        Further arguments of `func`, with derivatives.
+    epsabs, epsrel : float
+        Tolerances.
+
+    Returns
+    -------
+    (value, error estimate)
+
+    Examples
+    --------
     >>> from fad.scipy.integrate import tplquad
     >>> tplquad(lambda z, y, x: x * y * z, 0.0, 1.0, 0.0, 2.0, 0.0, lambda x, y: 3.0)[0].round(9)
     np.float64(4.5)

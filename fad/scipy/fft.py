@@ -36,6 +36,16 @@ def _double(a: Any) -> Any:
     return a.astype(np.float32) if a.dtype == np.float16 else a
 
 
+def _text(name: str, x: list, what: str = "") -> str:
+    what = what or f"The transform numpy.fft.{name} with SciPy's arguments"
+    shown = "\n    ".join(repr(getattr(sf, name)(np.array(x)).round(6) + 0.0).splitlines())
+    return f"""{what}; `overwrite_x` and `workers` change no values.
+
+    >>> fad.scipy.fft.{name}(np.array({x})).round(6) + 0.0
+    {shown}
+    """
+
+
 def _one(name: str, **notes: Any) -> Callable:
     numpy_function = getattr(np.fft, name)
 
@@ -46,9 +56,7 @@ def _one(name: str, **notes: Any) -> Callable:
         _no_plan(plan)
         return numpy_function(_double(as_array(x)), n, axis, norm)
 
-    one.__name__ = name
-    one.__doc__ = f"numpy.fft.{name} with SciPy's arguments; `overwrite_x` and `workers` change no values."
-    return door(name, samples=samples, **notes)(one)
+    return door(name, samples=samples, doc=_text(name, [1.0, 1.0]), **notes)(one)
 
 
 def _many(name: str, default: Any, **notes: Any) -> Callable:
@@ -67,9 +75,7 @@ def _many(name: str, default: Any, **notes: Any) -> Callable:
         axes = tuple(range(x.ndim - len(s), x.ndim)) if axes is None and s is not None else axes
         return numpy_function(x, s, axes, norm)
 
-    many.__name__ = name
-    many.__doc__ = f"numpy.fft.{name} with SciPy's arguments; `overwrite_x` and `workers` change no values."
-    return door(name, samples=samples, **notes)(many)
+    return door(name, samples=samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]]), **notes)(many)
 
 
 def _no_plan(plan: Any) -> None:
@@ -86,13 +92,21 @@ rfftn, rfft2 = _many("rfftn", None, complex=False), _many("rfft2", (-2, -1), com
 
 @door("fftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def fftshift(x, axes=None):
-    """Move the frequency zero to the middle of axes."""
+    """Move the frequency zero to the middle of axes.
+
+    >>> fad.scipy.fft.fftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return np.fft.fftshift(x, axes)
 
 
 @door("ifftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def ifftshift(x, axes=None):
-    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift."""
+    """Move the frequency zero from the middle of axes to their start: the inverse of fftshift.
+
+    >>> fad.scipy.fft.ifftshift(np.array([0.0, 1.0, 2.0, 3.0]))
+    array([2., 3., 0., 1.])
+    """
     return np.fft.ifftshift(x, axes)
 
 
@@ -214,6 +228,9 @@ def _trig_samples(s):
         call(s.real(3, 5), n=3, orthogonalize=True)]  # fmt: skip
 
 
+_WAVES = {"dct": "cosine", "dst": "sine"}
+
+
 def _define_one(name: str) -> Callable:
     kind, inverse = name[-3:], name[0] == "i"
 
@@ -222,10 +239,8 @@ def _define_one(name: str) -> Callable:
         axis = normalize_axis(axis, x.ndim)
         return _scaled(_sized(x, n, axis), kind, type, axis, norm, inverse, orthogonalize)
 
-    one.__name__ = name
-    what = "cosine" if kind == "dct" else "sine"
-    one.__doc__ = f"Return the {'inverse ' * inverse}discrete {what} transform of type 1 to 4 along an axis."
-    return door(name, samples=_trig_samples)(one)
+    what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along an axis"
+    return door(name, samples=_trig_samples, doc=_text(name, [1.0, 1.0], what))(one)
 
 
 def _trig_many_samples(s):
@@ -251,10 +266,8 @@ def _define_many(name: str) -> Callable:
             x = _scaled(x, kind, type, axis, norm, inverse, orthogonalize)
         return x
 
-    many.__name__ = name
-    what = "cosine" if kind == "dct" else "sine"
-    many.__doc__ = f"Return the {'inverse ' * inverse}discrete {what} transform of type 1 to 4 along several axes."
-    return door(name, samples=_trig_many_samples)(many)
+    what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along several axes"
+    return door(name, samples=_trig_many_samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]], what))(many)
 
 
 dct, idct, dst, idst = (_define_one(name) for name in ("dct", "idct", "dst", "idst"))
@@ -298,13 +311,21 @@ def _hankel_samples(s):
 
 @door("fht", samples=_hankel_samples, constants=_HANKEL, complex=False)
 def fht(a, dln, mu, offset=0.0, bias=0.0):
-    """Return the fast Hankel transform of samples spaced by `dln` in the logarithm; the parameters are constants."""
+    """Return the fast Hankel transform of samples spaced by `dln` in the logarithm; the parameters are constants.
+
+    >>> fad.scipy.fft.fht(np.array([1.0, 1.0, 1.0, 1.0]), dln=0.1, mu=0.5).shape
+    (4,)
+    """
     return _hankel(a, dln, mu, offset, bias, False)
 
 
 @door("ifht", samples=_hankel_samples, constants=_HANKEL, complex=False)
 def ifht(A, dln, mu, offset=0.0, bias=0.0):
-    """Return the inverse of `fht`; the parameters are constants."""
+    """Return the inverse of `fht`; the parameters are constants.
+
+    >>> fad.scipy.fft.ifht(np.array([1.0, 1.0, 1.0, 1.0]), dln=0.1, mu=0.5).shape
+    (4,)
+    """
     return _hankel(A, dln, mu, offset, bias, True)
 
 

@@ -12,9 +12,9 @@ from fad.core import buffers
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, stop_gradient, youngest
 from fad.errors import CustomRuleError
+from fad.staging.record import RecordTrace
 from fad.transforms.custom import Call
 from fad.transforms.jvp import jvp
-from fad.transforms.record import RecordTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
 

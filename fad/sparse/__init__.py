@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from fad.core.transformed import transformed
 from fad.sparse.colouring import planned, planned_symmetric
 from fad.sparse.derivatives import Point, Sparse
 from fad.transforms.check import check_function
@@ -53,7 +54,7 @@ def pattern(fun: Callable, argnums: Any = 0) -> Callable:
 
     check_function(fun, "sparse.pattern", argnums)
 
-    @functools.wraps(fun, updated=())
+    @transformed("sparse.pattern", fun)
     def find(*args, **kwargs):
         return Point(fun, args, kwargs, argnums, "fad.sparse.pattern").pattern()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import scipy.sparse
 from fad import tree
 from fad.backends import like
 from fad.core.tracer import Tracer, stop_gradient
+from fad.core.transformed import Wrapping
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import Pattern, SparseArray
@@ -147,13 +147,13 @@ def matrix(plan: Plan, data: Any) -> Any:
     return SparseArray(data, Pattern(*plan.places, pattern.shape, pattern.indptr))
 
 
-class Sparse:
+class Sparse(Wrapping):
     """A function that computes a sparse derivative; it keeps the plans that it found for arguments of their shapes."""
 
     def __init__(
         self, fun: Callable, argnums: Any, name: str, given: Any, plan: Callable, check: bool, chunk_size: Any
     ):
-        functools.update_wrapper(self, fun, updated=())
+        self.adopt(fun)
         self._fun, self._argnums, self._name = fun, argnums, name
         self._given = None if given is None else plan(_truth(given, name))
         self._plan, self._check, self._chunk_size = plan, check, chunk_size

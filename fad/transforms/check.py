@@ -17,6 +17,7 @@ from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, same_structure, up_to_date
+from fad.core.weak import weaken
 from fad.errors import (
     ArgnumsError,
     DtypeMismatchError,
@@ -73,11 +74,14 @@ def _innermost(x: Any) -> Any:
 
 
 def as_primal(x: Any, what: str = "the argument") -> Any:
-    """Return a differentiable input as an array, NumPy scalar or tracer.
+    """Return a differentiable input as an array, scalar or tracer; a Python number stays one where it meets arrays.
 
     Raises IntegerInputError for integers and booleans, UnsupportedInputError for anything that is no number.
     """
-    x = as_value(x, what)
+    kind = type(x)
+    if kind is float or kind is complex:
+        return weaken(x)
+    x = up_to_date(x).trace.primal(x) if kind is Tracer else as_value(x, what)
     if x.dtype.kind not in "fc":
         raise IntegerInputError(
             f"{what} has dtype {x.dtype}, and a derivative needs floating-point or complex numbers. "
@@ -230,6 +234,8 @@ def settle(cts: list, primals: list, given: list) -> list:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
             ct = settled(densify(ct))
+        if not ct.dtype.isnative:
+            ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:
             if type(x) is not np.ndarray and type(x) is not Tracer and ct.ndim == 0:
                 ct = ct[()]

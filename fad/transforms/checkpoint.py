@@ -19,9 +19,10 @@ from fad.core import effects
 from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
+from fad.core.transformed import transformed
 from fad.errors import ImpureFunctionError, ItemAssignmentError
+from fad.introspect.reachable import reached
 from fad.transforms.handles import Handles
-from fad.transforms.hidden import reached
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
@@ -64,7 +65,7 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
     if policy == "everything":
         return fun
 
-    @functools.wraps(fun, updated=())
+    @transformed("checkpoint", fun)
     def wrapped(*args, **kwargs):
         leaves, in_tree = tree.flatten((args, kwargs))
 

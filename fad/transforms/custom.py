@@ -21,6 +21,7 @@ from fad.core.germ import germs_kept
 from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
+from fad.core.transformed import Wrapping
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
@@ -216,14 +217,14 @@ _RULES: dict[type, Callable] = {
 }
 
 
-class CustomFunction:
+class CustomFunction(Wrapping):
     """A function whose derivative is given by hand; made by :func:`custom_jvp` or :func:`custom_vjp`.
 
     Either may carry every rule: ``defjvp``, ``defjvps``, ``defvjp``, ``defvmap``.
     """
 
     def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
-        functools.update_wrapper(self, fun, updated=())
+        self.adopt(fun)
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -339,7 +340,7 @@ class _Adapter:
 
     def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
         """Call a function of the user's on ``given(xs)``, as values that it does not write into."""
-        if not self.guarded or not spaces_of(function):
+        if not self.guarded or not spaces_of(function)[0]:
             return function(*given(xs))
         own = [copy_layout(x) if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x for x in xs]
         out = function(*given(own))
@@ -369,9 +370,7 @@ class _Adapter:
         return self._outputs(self._run(self.custom.fun, xs, self._merged))
 
     def jvp(self, xs, ts):
-        got = self._run(
-            self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts))
-        )
+        got = self._run(self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts)))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -479,6 +478,15 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     """Give a function a reverse derivative rule of your own; forward mode and batching are derived from it.
 
     Parameters as in :func:`custom_jvp`.
+
+    Parameters
+    ----------
+    fun : callable
+        What is computed; it is run as it stands where nothing is differentiated.
+    nondiff_argnums : int or tuple of int
+        Positional arguments that are not differentiated, which the rule gets first.
+    nondiff_argnames : str or tuple of str
+        The same by name.
 
     Returns
     -------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrowed
 from fad.core.memory import RUNS
+from fad.core.transformed import Transformed, transformed
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -145,9 +145,9 @@ def grad(
     array([ 3., 12.])
     """
     check_function(fun, "grad", argnums)
-    evaluate = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, argnames=argnames)
+    evaluate = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
 
-    @functools.wraps(fun, updated=())
+    @transformed("grad", fun)
     def gradient(*args, **kwargs):
         value, g = evaluate(*args, **kwargs)
         return (g, value[1]) if has_aux else g
@@ -168,6 +168,15 @@ def value_and_grad(
 
     Parameters, errors and conventions are those of :func:`grad`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number, or with `has_aux` a pair ``(number, aux)``.
+    argnums, argnames
+        The arguments to differentiate, by place or by name.
+    has_aux, holomorphic, allow_int : bool
+        As of :func:`grad`.
+
     Returns
     -------
     callable
@@ -179,8 +188,11 @@ def value_and_grad(
     (np.float64(9.0), np.float64(6.0))
     """
     check_function(fun, "value_and_grad", argnums)
+    run = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
+    return Transformed("value_and_grad", fun, run)
 
-    @functools.wraps(fun, updated=())
+
+def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames):
     def evaluate(*args, **kwargs):
         if argnums == 0 and argnames is None and args:
             chosen, single = args[:1], True
@@ -248,8 +260,8 @@ def _check_complex(values: list, what: str) -> None:
 
 def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
     """Differentiate the inexact leaves; integers and booleans get zeros of their own dtype."""
-    leaves = [as_value(x) for x in leaves]
-    inexact = [x.dtype.kind in "fc" for x in leaves]
+    inexact = [as_value(x).dtype.kind in "fc" for x in leaves]
+    leaves = [as_primal(x) if ok else x for x, ok in zip(leaves, inexact, strict=True)]
     chosen = [x for x, ok in zip(leaves, inexact, strict=True) if ok]
 
     def g(*values):
@@ -259,6 +271,6 @@ def _with_integers(f, in_tree, leaves, has_aux, holomorphic, single):
     xs, xs_tree = tree.flatten(tuple(chosen))
     value, found = _evaluate(g, xs_tree, xs, has_aux, holomorphic, False)
     it = iter(found)
-    grads = [next(it) if ok else zeros_like(x) for x, ok in zip(leaves, inexact, strict=True)]
+    grads = [next(it) if ok else zeros_like(as_value(x)) for x, ok in zip(leaves, inexact, strict=True)]
     out = tree.unflatten(in_tree, grads)
     return value, (out[0] if single else out)

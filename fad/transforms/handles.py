@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from fad.core.memory import contents_of, point, snapshot
 from fad.core.tracer import Tracer
-from fad.transforms.hidden import reached
+from fad.introspect.reachable import reached
 
 
 class Handles:

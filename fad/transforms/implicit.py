@@ -17,6 +17,7 @@ from typing import Any
 
 from fad import tree
 from fad.core.tracer import Trace, Tracer, depth, stop_gradient, stop_older
+from fad.core.transformed import Transformed
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import Call
@@ -276,6 +277,9 @@ def _opened(x: Any, held: list, seen: dict) -> Callable | None:
         return seen[id(x)]
     if isinstance(x, types.FunctionType):
         return _opened_function(x, held, seen)
+    if isinstance(x, Transformed):
+        run = _opened(x.run, held, seen)
+        return run and (lambda values: x.replaced(run(values)))
     if isinstance(x, types.MethodType):
         owner, plain = _opened(x.__self__, held, seen), x.__func__
         return owner and (lambda values: types.MethodType(plain, owner(values)))

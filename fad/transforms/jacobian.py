@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_array, made_like
 from fad.core.tracer import Tracer
+from fad.core.transformed import Transformed, transformed
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
 from fad.transforms.grad import grad, refuse_integers, split_arguments
@@ -184,6 +184,24 @@ def jacrev(
 
     The better choice where the output is smaller than the input. Parameters and result as in :func:`jacfwd`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or trees; may return any shape.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+    has_aux, holomorphic : bool
+        As of :func:`jacfwd`.
+    chunk_size : int or "auto", keyword only
+        How many cotangents are pulled at once.
+    argnames : str or tuple of str, keyword only
+        Arguments to differentiate by name.
+
+    Returns
+    -------
+    callable
+        Returns arrays of shape ``out.shape + in.shape``; for a tree, a tree of trees.
+
     Examples
     --------
     >>> import numpy as np
@@ -238,7 +256,7 @@ def _cheaper(f, xs, in_tree, has_aux, holomorphic, chunk_size, name):
 
 
 def _jacobian(compute, name, fun, argnums, has_aux, holomorphic, chunk_size, argnames):
-    @functools.wraps(fun, updated=())
+    @transformed(name, fun)
     def evaluate(*args, **kwargs):
         f, xs, in_tree, single = _prepare(fun, args, kwargs, argnums, argnames, name)
         blocks, seen = compute(f, xs, in_tree, has_aux, holomorphic, chunk_size, name)
@@ -255,6 +273,17 @@ def hessian(
 
     Parameters as in :func:`jacfwd`; `fun` may return any shape.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays or trees; may return any shape.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+    has_aux, holomorphic : bool
+        As of :func:`jacfwd`.
+    chunk_size : int or "auto", keyword only
+        How many directions are pushed at once.
+
     Returns
     -------
     callable
@@ -269,7 +298,8 @@ def hessian(
     """
     check_function(fun, "hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
-    return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    outer = jacfwd(inner, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    return Transformed("hessian", fun, outer)
 
 
 def _as_tuple(x: Any, what: str) -> tuple:
@@ -314,6 +344,18 @@ def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
 
     Parameters and result as in :func:`hvp`.
 
+    Parameters
+    ----------
+    fun : callable
+        Function that returns one real number.
+    primals, cotangents : tuple
+        Point and vector, one entry per argument.
+
+    Returns
+    -------
+    (value, product)
+        The product has the structure of ``primals[0]`` if there is one primal, else it is a tuple.
+
     Examples
     --------
     >>> import numpy as np
@@ -332,6 +374,18 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
 
     Where every output element depends on its own input element alone, that is the elementwise derivative.
 
+    Parameters
+    ----------
+    fun : callable
+        Function of arrays; each element of its result depends on its own element of the argument.
+    argnums : int or tuple of int
+        The arguments to differentiate.
+
+    Returns
+    -------
+    callable
+        With the arguments of `fun`; returns the derivative in the shape of the argument.
+
     Examples
     --------
     >>> import numpy as np
@@ -340,7 +394,7 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     """
     check_function(fun, "elementwise_grad", argnums)
 
-    @functools.wraps(fun, updated=())
+    @transformed("elementwise_grad", fun)
     def evaluate(*args, **kwargs):
         f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "elementwise_grad")
         out, pullback = vjp(f, *chosen)

@@ -447,7 +447,7 @@ def expanded(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = F
         )
 
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
-    values = [settled(trace.lower(y), derivative=False) for y in ys]
+    values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
     known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
     return values, [[None if c is None else settled(c) for c in cs] for cs in known], out_tree, aux
 

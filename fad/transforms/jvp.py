@@ -12,13 +12,28 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_scalar
+from fad.core.archetypes import one, spread
+from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import RUNS, Memory, copy_layout, follow, fresh, own_memory, refresh, version_of
+from fad.core.memory import (
+    RUNS,
+    Memory,
+    copy_layout,
+    follow,
+    fresh,
+    own_memory,
+    pinned,
+    refresh,
+    running_rules,
+    version_of,
+)
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
 from fad.transforms.vjp import operand_cotangents, vjp
+
+_CONSTANTS = frozenset({float, int, np.ndarray})  # operands that need no look at what they are
 
 
 class JVPTrace(Trace):
@@ -33,6 +48,63 @@ class JVPTrace(Trace):
 
     def note_writes(self) -> None:
         self.writes = True
+
+    # --- the hot path: elementwise operations of one and two operands -------------------------------------------
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        t = x.info
+        if type(t) is Masked or self._is_slow(prim):
+            return bind(prim, x)
+        v = x.value
+        y = prim.forward(v) if type(v) is not Tracer else prim(v)
+        partial = prim.partials[0]
+        return self._push(y, t if partial is one else t * partial(y, v))
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        t, u = x.info, y.info
+        if type(t) is Masked or type(u) is Masked or self._is_slow(prim):
+            return bind(prim, x, y)
+        px, py = prim.partials
+        a, b = x.value, y.value
+        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        if px is None or py is None:
+            return self._attach(z, prim.jvp([t, u], z, [a, b], {}))
+        t = t if px is one else t * px(z, a, b)
+        u = u if py is one else u * py(z, a, b)
+        return self._push(z, t + u)
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        if type(b) not in _CONSTANTS or type(x.info) is Masked or self._is_slow(prim):
+            return super().left(prim, x, b)
+        a = x.value
+        z = prim.forward(a, b) if type(a) is not Tracer else prim(a, b)
+        partial = prim.partials[0]
+        return z if partial is None else self._push(z, x.info if partial is one else x.info * partial(z, a, b))
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        if type(a) not in _CONSTANTS or type(y.info) is Masked or self._is_slow(prim):
+            return super().right(prim, a, y)
+        b = y.value
+        z = prim.forward(a, b) if type(b) is not Tracer else prim(a, b)
+        partial = prim.partials[1]
+        return z if partial is None else self._push(z, y.info if partial is one else y.info * partial(z, a, b))
+
+    def _is_slow(self, prim: Any) -> bool:
+        """Return whether an operation takes `process`: what is written must be looked after, or it has a rule apart."""
+        return self.writes or self.dead or prim.partials is None or prim.flat or bool(prim.extra) or RUNS.buffers > 0
+
+    def _push(self, y: Any, t: Any) -> Any:
+        """Return a result as a tracer with its tangent, which broadcasting may not have reached yet."""
+        if type(t) is Masked or t.dtype is not y.dtype or t.shape != y.shape:
+            if y.dtype.kind not in "fc":
+                return y
+            t = spread(t, y)
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = t
+        out.memory = None
+        return out
 
     def index(self, prim: Any, x: Tracer, index: tuple) -> Any:
         if type(x.value) is not np.ndarray or type(x.info) is not np.ndarray or self.dead:
@@ -107,12 +179,17 @@ class JVPTrace(Trace):
                 tangents.append(None)
         y = bind(prim, *values, **params)
         if prim.flat:
-            return y
-        found = pushed(prim, tangents, y, values, params)
+            return flat_result(prim, y, values)
+        with running_rules():
+            found = pushed(prim, tangents, y, values, params)
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))
         if self.writes and prim.view is None:
-            y, found = fresh(y, values), fresh(found, tangents)
+            y = fresh(y, values)
+            if type(found) is Masked:
+                found.value = fresh(found.value, tangents)
+            else:
+                found = fresh(found, tangents)
         return self._attach(y, found)
 
     def _attach(self, y: Any, t: Any) -> Any:
@@ -133,6 +210,7 @@ def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
     if prim.partials is None and "selects" not in prim.extra and any(type(t) is Masked for t in tangents):
         masked, tangents = tangents, [densify(t) for t in tangents]
         if "moves" in prim.extra:
+            xs = [pinned(x) for x in xs]
             live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)
     if prim.jvp is None:
@@ -202,7 +280,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            values.append(settled(y.value, derivative=False))
+            values.append(trace.hand_out(settled(y.value, derivative=False)))
             found.append(_like(values[-1], settled(densify(y.info))))
         else:
             values.append(y)

@@ -9,8 +9,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import like
+from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.germ import settled
+from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
@@ -46,7 +48,7 @@ class LinearTrace(Trace):
             parents.append(args[len(parents)].info if mine else None)
         y = bind(prim, *values, **params)
         if prim.flat:
-            return y
+            return flat_result(prim, y, values)
         values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
 
@@ -90,14 +92,15 @@ def _needed(records: list, outputs: list) -> list:
 def _push(records: list, tangents: list) -> list:
     slots: list = [None] * len(records)
     slots[: len(tangents)] = tangents
-    for i in range(len(tangents), len(records)):
-        if records[i] is None:
-            continue
-        push, parents = records[i]
-        ts = [None if p is None else slots[p] for p in parents]
-        if any(t is not None for t in ts):
-            found = push(ts)
-            slots[i : i + len(found)] = found
+    with running_rules():
+        for i in range(len(tangents), len(records)):
+            if records[i] is None:
+                continue
+            push, parents = records[i]
+            ts = [None if p is None else slots[p] for p in parents]
+            if any(t is not None for t in ts):
+                found = push(ts)
+                slots[i : i + len(found)] = found
     return slots
 
 
@@ -135,7 +138,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
-    values = [settled(trace.lower(y), derivative=False) for y in ys]
+    values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
     records = _needed(trace.records, [y.info for y in ys if _mine(y, trace)])
     trace.records = []
 

@@ -21,7 +21,7 @@ import numpy as np
 from fad import config
 from fad.core.memory import copy_layout
 from fad.errors import MutationError
-from fad.places import show_place, user_place
+from fad.introspect.frames import show_place, user_place
 
 FEW_BYTES = 4096  # bytes up to which an array is copied whole: quicker than to sample it, and it notices everything
 _SAMPLES = 32

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.buffers import flat_result
 from fad.core.cotangent import shared
 from fad.core.memory import link
 from fad.core.spec import spec_of
@@ -29,6 +30,7 @@ MULTI = 7  # (kind, parents, prim, ys, xs, params)          several results, at 
 CALL = 8  # (kind, parents, pullback, n)                    a custom rule or a checkpoint: pullback(cts) -> cts
 RERUN = 9  # (kind, trace, run, n)                          a checkpoint: run() -> tracers, again
 WRITE = 10  # [kind, i, j, place, index, old, path, whole, undone, shape, dtype]    place[index] = value j, in array i
+EFFECT = 12  # (kind, parents, prim, y, xs, params)         swept without a cotangent too, as zeros: other ranks do
 
 
 def _is_fraction_and_number(x: Any, constant: Any) -> bool:
@@ -68,7 +70,7 @@ class Recorder(Trace):
         v = x.value
         y = prim.forward(v) if type(v) is not Tracer else prim(v)
         if prim.flat:
-            return y
+            return flat_result(prim, y, (v,))
         tape = self.tape
         out = Tracer()
         out.value = y
@@ -99,9 +101,9 @@ class Recorder(Trace):
         if a.dtype is b.dtype and a.shape == b.shape:
             to_x = to_y = None
         else:
-            shape, dtype = z.shape, z.dtype
-            to_x = None if a.shape == shape and a.dtype is dtype else (a.shape, a.dtype)
-            to_y = None if b.shape == shape and b.dtype is dtype else (b.shape, b.dtype)
+            shape, same = z.shape, a.dtype is b.dtype  # beside another dtype a scalar's partial may widen the cotangent
+            to_x = None if same and a.shape == shape and a.dtype is z.dtype else (a.shape, a.dtype)
+            to_y = None if same and b.shape == shape and b.dtype is z.dtype else (b.shape, b.dtype)
         tape.append((
             BOTH, x.info, y.info, px, py,
             z if keep_z else None, a if keep_a else None, b if keep_b else None, to_x, to_y,
@@ -154,7 +156,7 @@ class Recorder(Trace):
         """Record a binary operation of which only operand `k` is traced."""
         partial = prim.partials[k]
         if partial is None:
-            return z
+            return flat_result(prim, z, (a, b)) if prim.flat else z
         constant = a if k else b
         if prim.choice is not None and _is_fraction_and_number(operand, constant):
             return self._chosen(prim, parent, operand, constant, z)
@@ -211,7 +213,7 @@ class Recorder(Trace):
     def _one_side(self, prim: Any, x: Tracer, y: Tracer, a: Any, b: Any, z: Any) -> Any:
         """Record an operation of two traced operands with no derivative in one of them, or in both."""
         if prim.flat:
-            return z
+            return flat_result(prim, z, (a, b))
         return (
             self._record_one(prim, 0, x.info, a, z, a, b)
             if prim.partials[0]
@@ -255,7 +257,7 @@ class Recorder(Trace):
                 parents.append(-1)
         y = bind(prim, *values, **params)
         if prim.flat:
-            return y
+            return flat_result(prim, y, values)
         return self.record(prim, parents, values, y, params)
 
     def record(self, prim: Any, parents: list, values: list, y: Any, params: dict) -> Any:
@@ -268,11 +270,12 @@ class Recorder(Trace):
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
             return y
+        kind = EFFECT if "swept" in prim.extra else GENERAL
+        kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
-            tape.append((GENERAL, parents, prim, None, tuple([spec_of(v) for v in values]), params))
+            tape.append((kind, parents, prim, kept, tuple([spec_of(v) for v in values]), params))
         else:
-            kept = y if prim.saves == "all" else None
-            tape.append((GENERAL, parents, prim, kept, tuple(self.keep(values, parents)), params))
+            tape.append((kind, parents, prim, kept, tuple(self.keep(values, parents)), params))
         return tracer(y, self, position)
 
     def keep(self, values: list, parents: list) -> list:

@@ -18,8 +18,8 @@ from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import germs_kept, settled
-from fad.core.memory import follow, fresh, path_of, refresh, root_of, version_of
-from fad.core.tracer import Tracer, tracer
+from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
+from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
@@ -35,10 +35,23 @@ from fad.transforms.overwrites import (
     sweep_write,
     view_along,
 )
-from fad.transforms.tape import BOTH, CALL, GENERAL, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE, Recorder
+from fad.transforms.tape import (
+    BOTH,
+    CALL,
+    EFFECT,
+    GENERAL,
+    INDEX,
+    MULTI,
+    ONE_OF_TWO,
+    PRODUCT,
+    RERUN,
+    UNARY,
+    WRITE,
+    Recorder,
+)
 
 make_trace: ContextVar[Callable | None] = ContextVar("make_trace", default=None)
-"""Makes the traces of reverse mode while someone watches (`fad.transforms.watched`); None otherwise."""
+"""Makes the traces of reverse mode while someone watches (`fad.transforms.tape_hooks`); None otherwise."""
 
 
 class VJPTrace(Recorder):
@@ -132,7 +145,7 @@ class WritingVJPTrace(VJPTrace):
         return out
 
     def hand_out(self, x: Any) -> Any:
-        return x.copy() if type(x) is np.ndarray else x
+        return x.copy() if type(x) is np.ndarray else strong(x)
 
 
 # --- the backward sweep -----------------------------------------------------------------------------------------
@@ -168,6 +181,8 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
                     _sweep_view(record, i, cts, own)
                 elif kind == RERUN:
                     _sweep_again(record, i, tape, cts, own)
+                elif kind == EFFECT:
+                    _sweep_effect(record, i, cts, own)
                 else:
                     _sweep_many(record, i, cts, own)
                 continue
@@ -300,6 +315,12 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
         if c is not None:
             accumulate(cts, own, parent, c)
+
+
+def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
+    """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
+    g, cts[i] = cts[i], None
+    _sweep_general(record, record[2].extra["swept"](record[3]) if g is None else densify(g), cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
@@ -450,7 +471,8 @@ class Tape:
         if written and any(_may_be_kept(ct) for ct in cts):
             detach(records)
         try:
-            trace.sweep(records, slots, bytearray(len(records)), n, keep)
+            with running_rules():
+                trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise

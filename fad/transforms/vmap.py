@@ -9,7 +9,6 @@ same way up to there and further. A function with k paths costs at most 2k - 1 r
 
 from __future__ import annotations
 
-import functools
 import operator
 import warnings
 from collections.abc import Callable
@@ -25,9 +24,10 @@ from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
+from fad.core.transformed import transformed
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
-from fad.transforms.outside import outside
+from fad.transforms.undo_writes import outside
 
 _warned: set[str] = set()
 
@@ -94,6 +94,37 @@ class BatchTrace(Trace):
     def stop(self, x: Tracer) -> Tracer:
         v = x.value
         return tracer(v.trace.stop(v) if type(v) is Tracer else v, self, None)
+
+    # --- the hot path: elementwise operations of values that need no aligning -----------------------------------
+
+    def unary(self, prim: Any, x: Tracer) -> Any:
+        if self.writes or self.dead or prim.partials is None:
+            return bind(prim, x)
+        return self._wrap(prim(x.value))
+
+    def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
+        a, b = x.value, y.value
+        if self.writes or self.dead or prim.partials is None or a.ndim != b.ndim:
+            return bind(prim, x, y)
+        return self._wrap(prim(a, b))
+
+    def left(self, prim: Any, x: Tracer, b: Any) -> Any:
+        if type(b) not in (float, int) or self.writes or self.dead or prim.partials is None:
+            return super().left(prim, x, b)
+        return self._wrap(prim(x.value, b))
+
+    def right(self, prim: Any, a: Any, y: Tracer) -> Any:
+        if type(a) not in (float, int) or self.writes or self.dead or prim.partials is None:
+            return super().right(prim, a, y)
+        return self._wrap(prim(a, y.value))
+
+    def _wrap(self, y: Any) -> Tracer:
+        out = Tracer()
+        out.value = y
+        out.trace = self
+        out.info = None
+        out.memory = None
+        return out
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -251,7 +282,7 @@ def vmap(
     if chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a positive int or None, not {chunk_size!r}")
 
-    @functools.wraps(fun, updated=())
+    @transformed("vmap", fun)
     def mapped(*args, **kwargs):
         axes = _argument_axes(in_axes, args, kwargs)
         leaves, in_tree = tree.flatten((args, kwargs))
@@ -391,6 +422,8 @@ def _behind_batch(x: Any, place: Any) -> Any:
     if x.ndim > place.ndim:
         raise ValueError(f"could not broadcast input array from shape {given} into shape {place.shape[1:]}")
     return x.reshape(x.shape[:1] + (1,) * (place.ndim - x.ndim) + x.shape[1:])
+
+
 class _Unmapped:
     """An output that no mapped argument reaches: one value for all examples."""
 

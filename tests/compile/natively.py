@@ -6,7 +6,7 @@ import numpy as np
 
 import fad
 from fad import tree
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 
 def compiled(f, *args):

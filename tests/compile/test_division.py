@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad import control
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)

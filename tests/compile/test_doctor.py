@@ -1,7 +1,7 @@
 """The report on this machine, and its advice on BLAS."""
 
 import fad
-from fad.compile import blas
+from fad.compile.machine import blas
 
 
 def test_the_report_names_versions_extras_the_lowering_and_the_cache():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.lowering import has_llvm, using
+from fad.compile.targets.select import has_llvm, using
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
 COUNT = int(os.environ.get("DRAWN_PROGRAMS", "60"))

@@ -6,10 +6,10 @@ import rooms
 from natively import alone, with_pullback
 
 from fad import tree
-from fad.compile.lowering import has_llvm, using
+from fad.compile.targets.select import has_llvm, using
 from fad.core.primitive import REGISTRY
+from fad.jitting.jit import jit
 from fad.testing.cases import cases
-from fad.transforms.jit import jit
 
 rooms.load()
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]

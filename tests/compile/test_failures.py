@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile import lowering
+from fad.compile.targets import select
 from fad.errors import NativeFallbackWarning
 
 pytest.importorskip("llvmlite")
-from fad.compile.llvm import engine
+from fad.compile.runtime import jit_engine
 
 X = np.linspace(0.1, 0.9, 37)
 
@@ -29,15 +29,15 @@ def unknown(x):
 @pytest.fixture(autouse=True)
 def _nothing_compiled(monkeypatch, tmp_path):
     monkeypatch.setenv("FAD_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(engine, "_addresses", {})
-    monkeypatch.setattr(lowering, "_warned", [])
+    monkeypatch.setattr(jit_engine, "_addresses", {})
+    monkeypatch.setattr(select, "_warned", [])
 
 
 def test_a_kernel_that_fails_to_compile_is_numpys_work_after_one_warning_with_the_reason(monkeypatch):
     def fail(text):
         raise RuntimeError("the registers are used up")
 
-    monkeypatch.setattr(engine, "_compile", fail)
+    monkeypatch.setattr(jit_engine, "_compile", fail)
     f, g = fad.jit(unknown), fad.jit(lambda x: unknown(x) * 2.0)
     f(X)
     with pytest.warns(NativeFallbackWarning, match="the registers are used up"):
@@ -62,12 +62,12 @@ def test_an_interrupted_call_leaves_no_half_written_state(monkeypatch, when, tmp
             press()
         return y
 
-    def slow_compile(text, compile=engine._compile):
+    def slow_compile(text, compile=jit_engine._compile):
         if when == "compiling":
             press()
         return compile(text)
 
-    monkeypatch.setattr(engine, "_compile", slow_compile)
+    monkeypatch.setattr(jit_engine, "_compile", slow_compile)
     f = fad.jit(fun)
     if when == "running":
         f(X)
@@ -126,16 +126,16 @@ def test_an_interrupted_write_leaves_no_part_of_an_entry(monkeypatch, tmp_path):
 
 def test_kernels_of_another_cpu_or_compiler_are_not_loaded(monkeypatch):
     def compiled():
-        engine._addresses.clear()
-        before = engine.statistics["compiled"]
+        jit_engine._addresses.clear()
+        before = jit_engine.statistics["compiled"]
         f = fad.jit(unknown)
         f(X)
         np.testing.assert_allclose(f(X), unknown(X), rtol=1e-14)
-        return engine.statistics["compiled"] - before
+        return jit_engine.statistics["compiled"] - before
 
     assert compiled() > 0
     assert compiled() == 0
-    monkeypatch.setattr(engine, "fingerprint", lambda: "another machine")
+    monkeypatch.setattr(jit_engine, "fingerprint", lambda: "another machine")
     assert compiled() > 0
 
 
@@ -158,17 +158,17 @@ def test_several_processes_may_compile_the_same_at_once(tmp_path):
 
 def test_an_entry_whose_object_is_gone_or_broken_is_compiled_again(tmp_path):
     def results():
-        engine._addresses.clear()
+        jit_engine._addresses.clear()
         f = fad.jit(unknown)
         f(X)
         return f(X)
 
     want = results()
-    before = engine.statistics["compiled"]
+    before = jit_engine.statistics["compiled"]
     np.testing.assert_array_equal(results(), want)
-    assert engine.statistics["compiled"] == before  # read back
+    assert jit_engine.statistics["compiled"] == before  # read back
     for place in tmp_path.rglob("??/*"):
         if place.stat().st_size > 200:  # the objects; what is smaller only names one
             place.write_bytes(b"broken")
     np.testing.assert_array_equal(results(), want)
-    assert engine.statistics["compiled"] > before
+    assert jit_engine.statistics["compiled"] > before

@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad import control
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 pytest.importorskip("llvmlite")
 mpmath = pytest.importorskip("mpmath")
@@ -107,21 +107,21 @@ def test_pieces_are_joined_scattered_and_updated_in_place_of_a_copy():
 
 
 def test_kernels_are_shared_by_programs_of_any_shape():
-    from fad.compile.llvm import engine
+    from fad.compile.runtime import jit_engine
 
     def f(x):
         return np.sum(np.sin(x) * np.exp(-x) + 0.125 * x)
 
     for n in (10, 100_000):  # a large loop is cut, and its parts are added up
         compiled(f, np.ones(n))
-    before = dict(engine.statistics)
+    before = dict(jit_engine.statistics)
     for n in (5, 1000, 150_000):
         compiled(f, np.ones(n))
-    assert engine.statistics == before
+    assert jit_engine.statistics == before
 
 
 def test_twice_the_steps_need_no_new_kernel():
-    from fad.compile.llvm import engine
+    from fad.compile.runtime import jit_engine
 
     def loop(n):
         def f(x, w):
@@ -133,9 +133,9 @@ def test_twice_the_steps_need_no_new_kernel():
 
     x, w = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 4))
     compiled(loop(10), x, w)
-    before = dict(engine.statistics)
+    before = dict(jit_engine.statistics)
     compiled(loop(40), x, w)
-    assert engine.statistics == before
+    assert jit_engine.statistics == before
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", "binomial"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 pytest.importorskip("llvmlite")
 RNG = np.random.default_rng(0)

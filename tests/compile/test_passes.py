@@ -6,24 +6,21 @@ import numpy as np
 import pytest
 
 import fad
-from fad.compile.groups import plan_steps
-from fad.compile.numpy_program import NumPyProgram
-from fad.compile.passes import (
-    add_before_scatter,
-    check_types,
-    drop_dead,
-    fold_constants,
-    optimise,
-    share,
-    share_copies,
-    simplify,
-    take_apart,
-)
-from fad.compile.plan import owner_of, plan_memory
-from fad.compile.sums import leave_loops
-from fad.compile.unrolled import merge_steps
+from fad.compile.ir.rewriter import check_types
+from fad.compile.passes.algebra import simplify
+from fad.compile.passes.batch_unrolled_matmuls import merge_steps
+from fad.compile.passes.constants import fold_constants
+from fad.compile.passes.cse import share, share_copies
+from fad.compile.passes.dce import drop_dead
+from fad.compile.passes.expand_layers import take_apart
+from fad.compile.passes.hoist_loop_matmuls import leave_loops
+from fad.compile.passes.sum_before_scatter import add_before_scatter
+from fad.compile.pipeline import optimise
+from fad.compile.schedule.numpy_buffers import owner_of, plan_memory
+from fad.compile.schedule.steps import plan_steps
+from fad.compile.targets.numpy_program import NumPyProgram
+from fad.control_flow.subgraph import inlined
 from fad.core.graph import GUARD
-from fad.transforms.bodies import inlined
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 

@@ -10,10 +10,13 @@ from natively import native
 
 import fad
 from fad import control, tree
-from fad.compile import cuda
-from fad.compile.llvm import engine, functions, gaussian, inverse, kernels, powers, templates, vectors
-from fad.compile.llvm.emit import Emitter
-from fad.compile.lowering import using
+from fad.compile.codegen import cuda
+from fad.compile.codegen.llvm import loop_nest, simd
+from fad.compile.codegen.llvm.builder import Emitter
+from fad.compile.codegen.llvm.math import erf, exp_log_trig, inverse, powers
+from fad.compile.ir import expressions
+from fad.compile.runtime import jit_engine
+from fad.compile.targets.select import using
 from fad.core.primitive import REGISTRY
 
 pytest.importorskip("llvmlite")
@@ -47,8 +50,8 @@ def jitted(f, *args):
 def scalar_loops(monkeypatch):
     """Leave the search for vectors to LLVM, as on a CPU whose vectors cannot be masked."""
     monkeypatch.setenv("FAD_CACHE_DIR", "")
-    monkeypatch.setattr(engine, "_addresses", {})
-    monkeypatch.setattr(vectors, "register_bytes", lambda: 0)
+    monkeypatch.setattr(jit_engine, "_addresses", {})
+    monkeypatch.setattr(simd, "register_bytes", lambda: 0)
 
 
 CANCELLING = {
@@ -207,21 +210,22 @@ def test_the_gradient_of_a_drawn_elementwise_program_has_the_bits_of_the_eager_o
 
 
 def test_polynomials_have_fused_operations_and_no_instruction_has_a_licence():
-    for emit in (functions.exp, functions.log, functions.trig("sin"), inverse.arctan, gaussian.erf, powers.cbrt):
+    for emit in (exp_log_trig.exp, exp_log_trig.log, exp_log_trig.trig("sin"), inverse.arctan, erf.erf, powers.cbrt):
         e = Emitter()
         emit(e, "%x")
         assert sum("@llvm.fma." in line for line in e.lines) >= 5
     modes = {"types": ("double", "double"), "modes": ("c", "c"), "node_types": ("double",) * 2}
     for reduce in ("", "inner", "axis0"):
-        nodes = (kernels.Node("({0} * {1})", (0, 1), "double", False), kernels.Node("exp({0})", (2,), "double", False))
-        kernel = kernels.Kernel(rank=2, nodes=nodes, outs=(3,), reduce=reduce, **modes)
-        for text in (kernels.kernel_text(kernel), kernels._module(kernel, 1)):
+        product = loop_nest.Node("({0} * {1})", (0, 1), "double", False)
+        nodes = (product, loop_nest.Node("exp({0})", (2,), "double", False))
+        kernel = loop_nest.Kernel(rank=2, nodes=nodes, outs=(3,), reduce=reduce, **modes)
+        for text in (loop_nest.kernel_text(kernel), loop_nest._module(kernel, 1)):
             assert not {"contract", "fast", "afn", "arcp"} & set(text.split())
 
 
 @pytest.mark.parametrize("kind", ["double", "float"])
 def test_on_a_gpu_no_sum_and_product_of_floats_are_in_words_that_a_compiler_contracts(kind):
-    known = {*templates.MORE.values(), *(p.lower for p in REGISTRY.values() if getattr(p, "lower", None))}
+    known = {*expressions.MORE.values(), *(p.lower for p in REGISTRY.values() if getattr(p, "lower", None))}
     written = []
     for text in known:
         with contextlib.suppress(cuda.Cannot):

@@ -5,7 +5,7 @@ import pytest
 
 import fad
 import fad.eager as torch
-from fad.eager.engine import MixedLevelsError
+from fad.eager.core.engine import MixedLevelsError
 from fad.errors import TracerConversionError
 
 V = np.array([1.0, 2.0])

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import numpy as np
 
 import fad
-from fad.compile.lowering import using
+from fad.compile.targets.select import using
 
 from . import arguments
 from .checks import batch_of, check, single, spoil

@@ -201,3 +201,36 @@ def test_trapezoid_counts_a_negative_axis_in_each_array_for_itself(shape, axis):
     np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[0], wanted)
     np.testing.assert_array_equal(fad.jvp(f, (y, x), (y, x))[1], 2 * wanted)
     np.testing.assert_array_equal(fad.vmap(f)(y[None], x[None])[0], wanted)
+
+
+def test_an_array_that_is_copied_onto_itself_takes_any_mask():
+    def f(x):
+        np.copyto(x, x, where=[True, True])
+        return x * 2
+
+    np.testing.assert_array_equal(fad.jvp(f, (X,), (X,))[0], f(X.copy()))
+
+
+ZEROS = np.array([-0.0, 0.0, -1.0, 1.0])
+SIGNS = {
+    "clip between arrays": lambda a, b: np.clip(a, b, b + 2.0),
+    "clip between a number and an array": lambda a, b: np.clip(a, -2.0, b),
+    "clip between numbers": lambda a, b: np.clip(a, -0.0, 1.0) + np.clip(b, -1.0, 0.0),
+    "clip by one limit": lambda a, b: np.stack([np.clip(a, b, None), np.clip(a, None, b), np.clip(a, 0.0, None)]),
+    "a diagonal": lambda a, b: np.diag(a[:4], 1),
+    "medians": lambda a, b: np.stack([np.median(a[:1]), np.median(np.stack([a, a]), 0)[0], np.nanmedian(a[:1])]),
+    "a number times an array": lambda a, b: np.stack([np.dot(a[0], b), np.inner(b, a[0])]),
+    "a number times a number": lambda a, b: np.stack([np.dot(a[0], b[2]), np.inner(a[2], b[1])]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", SIGNS)
+def test_zeros_have_the_signs_of_a_plain_run(name, dtype):
+    a, b = (x.ravel().astype(dtype) for x in np.meshgrid(ZEROS, ZEROS))
+    f = SIGNS[name]
+    wanted = f(a, b)
+    runs = [fad.vjp(f, a, b)[0], fad.jvp(f, (a, b), (a, b))[0], fad.vmap(f)(a[None], b[None])[0], fad.jit(f)(a, b)]
+    for got in runs:
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))

@@ -139,3 +139,19 @@ def test_arrays_that_the_function_makes_keep_what_was_copied_into_them():
 
     for transform in TRANSFORMS.values():
         np.testing.assert_allclose(transform(f), f(X))
+
+
+def test_conversions_copy_where_they_must():
+    def f(x):
+        m = x.reshape(3, 4) * 1.0
+        np.asarray(m, order="F")[0, 0] = 50.0
+        np.asarray(m, order="C")[0, 1] = 51.0
+        np.asarray(m, copy=True)[0, 2] = 52.0
+        np.require(m, requirements=["C", "W"])[0, 3] = 53.0
+        np.require(m, requirements="F")[1, 0] = 54.0
+        np.require(m[1:], requirements="O")[0, 1] = 55.0
+        np.require(m, float, "O")[1, 2] = 56.0
+        return m
+
+    for transform in TRANSFORMS.values():
+        np.testing.assert_array_equal(transform(f), f(X))

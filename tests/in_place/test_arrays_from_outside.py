@@ -1,5 +1,7 @@
 """What a transform's function writes into arrays from outside is there afterwards, or its use is an error."""
 
+from contextvars import ContextVar
+
 import numpy as np
 import pytest
 
@@ -60,8 +62,33 @@ def test_a_jitted_function_reads_and_writes_arrays_of_the_function_around_it_in_
         np.testing.assert_allclose(g(f), [8.0, 36 * x1 + 2, 0, 0], 1e-13)
 
 
-class Hidden:
+class Slot:
     __slots__ = ("b",)
+
+
+class Hidden:
+    """An object whose array nobody finds by name."""
+
+    def __init__(self):
+        self.held = ContextVar("held")
+
+    b = property(lambda self: self.held.get(), lambda self, x: self.held.set(x))
+
+
+def test_an_array_in_a_slot_is_found_and_written_in_bodies():
+    def f(x):
+        slot = Slot()
+        slot.b = np.zeros(4)
+
+        def body(i, c):
+            slot.b[i] = c
+            return c * x[i]
+
+        return fad.fori_loop(0, 4, body, x[0] * 1.0) + np.sum(slot.b)
+
+    for _ in range(2):
+        np.testing.assert_allclose(fad.jit(f)(X), f(X), 1e-13)
+    np.testing.assert_allclose(fad.jit(fad.grad(f))(X), fad.grad(f)(X), 1e-13)
 
 
 def test_a_body_writes_in_every_step_into_an_array_that_no_name_leads_to():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fad
 from fad import control
-from fad.compile.lowering import has_llvm, using
+from fad.compile.targets.select import has_llvm, using
 
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
 M = 0.5 * np.random.default_rng(3).normal(size=(3, 3))

@@ -6,6 +6,8 @@ from refilled import PROGRAMS, X
 
 import fad
 
+M = np.array([True, True, False])
+
 
 def differences(f, x):
     h = 1e-6
@@ -187,3 +189,39 @@ def test_arrays_of_every_size_and_layout_are_seen_as_they_were(bytes_of, layout)
     g = fad.grad(f)(np.ones(w.shape))
     assert g[n // 2, 0] == 10.0
     assert np.sum(g != 4.0) == (n if layout == "0 strides" else 1)
+
+
+def test_forward_mode_keeps_a_mask_and_an_index_array_as_they_were_when_they_chose():
+    chosen, places, x = np.zeros(3, bool), np.zeros(3, int), np.array([0.0, 4.0, 0.0])
+
+    def masked(x):
+        chosen[:] = True
+        y = np.where(chosen, x, 0.0)
+        chosen[:] = False
+        return y
+
+    def gathered(x):
+        chosen[:], places[:] = [True, True, False], [0, 1, 2]
+        y = np.where(chosen, x, 0.0)[places]
+        places[:] = 2
+        return np.sqrt(y)
+
+    np.testing.assert_array_equal(fad.jvp(masked, (x,), (np.ones(3),))[1], np.ones(3))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(fad.jvp(gathered, (x,), (np.ones(3),))[1], [np.inf, 0.25, 0.0])
+
+
+@pytest.mark.parametrize(
+    "choose", [lambda x: np.where(M, x, 0.0), lambda x: np.where(M, 0.0, x), lambda x: np.maximum(x, -9.0),
+    lambda x: np.clip(x, -9.0, 99.0), lambda x: np.where(M[:, None], x, 0.0)],
+)  # fmt: skip
+def test_forward_mode_keeps_the_tangent_of_a_choice_when_the_array_is_overwritten(choose):
+    def f(x):
+        x = x * 1.0
+        x[0] = 2.0 * x[1]
+        y = choose(x)
+        x[:] = 0.0
+        return y
+
+    got = fad.jvp(f, (X,), (np.ones(3),))[1]
+    np.testing.assert_array_equal(got, fad.jvp(choose, (X,), (np.array([2.0, 1.0, 1.0]),))[1])

@@ -6,7 +6,7 @@ from fad.eager.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from fad.eager.autograd.function import Function
 from fad.eager.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from fad.eager.autograd.gradients import backward, grad
-from fad.eager.mode import enable_grad, no_grad, set_grad_enabled
+from fad.eager.core.mode import enable_grad, no_grad, set_grad_enabled
 from fad.eager.tensor import Tensor
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.engine import Pullback, call_record, lift, output, turned
+from fad.eager.core.engine import Pullback, call_record, lift, output, turned
+from fad.eager.core.mode import enable_grad, is_recording, unrecorded
 from fad.eager.errors import BackwardError
-from fad.eager.mode import enable_grad, is_recording, unrecorded
 from fad.eager.tensor import Tensor, lowered, wrap
 from fad.errors import CustomRuleError, ShapeMismatchError
 from fad.transforms.custom import custom_vjp

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fad.eager.autograd.gradients import grad
+from fad.eager.core.mode import enable_grad
 from fad.eager.errors import BackwardError
-from fad.eager.mode import enable_grad
-from fad.eager.shaping import reshape, stack
+from fad.eager.ops.shaping import reshape, stack
 from fad.eager.tensor import Tensor
 from fad.errors import NonScalarOutputError, ShapeMismatchError
 

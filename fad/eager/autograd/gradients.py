@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.backward import owned, run_backward
+from fad.eager.core.backward import owned, run_backward
+from fad.eager.core.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
 from fad.eager.errors import BackwardError
-from fad.eager.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
 from fad.eager.tensor import Tensor, wrap
 from fad.transforms.tape import Recorder
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.core import drawing
-from fad.eager.node import Node, node_of
-from fad.eager.records import BIRTH, saved_in
+from fad.eager.core.node import Node, node_of
+from fad.eager.core.records import BIRTH, saved_in
+from fad.viz import drawing
 
 
 def nodes(tensor: Any) -> list[Node]:

@@ -1,6 +1,5 @@
 """Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
 
-from fad.eager.missing import explained
 from fad.eager.nn import functional, init, utils
 from fad.eager.nn.attention import *  # noqa: F403
 from fad.eager.nn.attention import __all__ as _attention
@@ -13,6 +12,7 @@ from fad.eager.nn.losses import *  # noqa: F403
 from fad.eager.nn.losses import __all__ as _losses
 from fad.eager.nn.module import Module
 from fad.eager.tensor import Parameter
+from fad.eager.unsupported import explained
 
 __all__ = [
     *_attention,

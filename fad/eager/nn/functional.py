@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager import functions as f
-from fad.eager.chance import drawn_key
-from fad.eager.composite import composite, of_tensors
-from fad.eager.functions import relu, sigmoid
-from fad.eager.missing import explained
+from fad.eager.core.composite import composite, of_tensors
 from fad.eager.nn.pooling import max_pool2d_with_indices, max_unpool2d
-from fad.eager.operators import convert
+from fad.eager.ops import functions as f
+from fad.eager.ops.functions import relu, sigmoid
+from fad.eager.ops.operators import convert
+from fad.eager.rng import drawn_key
 from fad.eager.tensor import Tensor, through
+from fad.eager.unsupported import explained
 from fad.nn import functional as F
 
 

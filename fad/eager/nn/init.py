@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fad.eager.chance import drawn_key
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
+from fad.eager.rng import drawn_key
 from fad.eager.tensor import Tensor
 from fad.nn import init
 

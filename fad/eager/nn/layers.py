@@ -9,14 +9,14 @@ import numpy as np
 
 import fad.nn
 from fad import config, tree
-from fad.eager.chance import drawn_key, drawn_seed
-from fad.eager.creation import get_default_dtype
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
+from fad.eager.core.records import placed
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
-from fad.eager.records import placed
-from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, unshared, wrap
+from fad.eager.ops.creation import get_default_dtype
+from fad.eager.rng import drawn_key, drawn_seed
+from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, tensors_of, unshared, wrap
 
 # PyTorch's names of settings that fad calls otherwise.
 _SETTINGS = {
@@ -79,7 +79,7 @@ class Layer(Module):
         parameters = self._parameters
         now = (parameters[name] if name in parameters else getattr(self, name) for name in self._order)
         run = tree.unflatten(structure, [lowered(p) for p in now])
-        given = [x for x in tree.leaves((args, kwargs), is_leaf=is_tensor) if is_tensor(x)]
+        given = tensors_of(args, kwargs)
         args, kwargs = tree.map(lowered, (args, kwargs), is_leaf=is_tensor)
         return unshared(wrap(fun(run, *args, **kwargs)), given)
 

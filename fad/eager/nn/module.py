@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.eager.autograd.function import Function
-from fad.eager.mode import is_recording, no_grad
-from fad.eager.node import Handle
-from fad.eager.operators import convert
+from fad.eager.core.mode import is_recording, no_grad
+from fad.eager.core.node import Handle
+from fad.eager.ops.operators import convert
 from fad.eager.tensor import Parameter, Tensor
 from fad.nn.module import StateDictError
 

@@ -1,9 +1,9 @@
 """``torch.optim``: the optimisers of `fad.optim`, stepping on the ``.grad`` of tensors, and their schedules."""
 
-from fad.eager.missing import explained
 from fad.eager.optim import lr_scheduler
 from fad.eager.optim.optimizers import *  # noqa: F403
 from fad.eager.optim.optimizers import __all__ as _optimizers
+from fad.eager.unsupported import explained
 
 __all__ = [*_optimizers, "lr_scheduler"]
 

@@ -9,7 +9,7 @@ import bisect
 import math
 from typing import Any
 
-from fad.eager.missing import explained
+from fad.eager.unsupported import explained
 from fad.optim import schedules
 
 

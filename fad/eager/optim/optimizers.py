@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import fad.optim
-from fad.eager.engine import turned
-from fad.eager.mode import enable_grad
+from fad.eager.core.engine import turned
+from fad.eager.core.mode import enable_grad
+from fad.eager.core.records import note_change
 from fad.eager.nn.module import clear_grad
-from fad.eager.records import note_change
 from fad.eager.tensor import Tensor
 from fad.optim.lbfgs import as_vector
 from fad.optim.wolfe import Point

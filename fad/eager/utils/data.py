@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fad.eager.chance import generator
-from fad.eager.creation import as_tensor, tensor
-from fad.eager.shaping import stack
+from fad.eager.ops.creation import as_tensor, tensor
+from fad.eager.ops.shaping import stack
+from fad.eager.rng import generator
 from fad.eager.tensor import Tensor
 
 

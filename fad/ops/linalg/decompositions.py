@@ -86,6 +86,13 @@ def cholesky(a, /, *, upper=False):
     The derivative is that among Hermitian matrices, so that a gradient is Hermitian.
     Raises numpy.linalg.LinAlgError for a matrix that is not positive definite; on a device, which would have to be
     waited for, its factor is NaN.
+
+    >>> fad.numpy.linalg.cholesky(4 * np.eye(2))
+    array([[2., 0.],
+           [0., 2.]])
+    >>> fad.grad(lambda a: fad.numpy.linalg.cholesky(a)[0, 0])(4 * np.eye(2))
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     a = matrices(a)
     return h(bind(cholesky_p, h(a))) if upper else bind(cholesky_p, a)
@@ -263,6 +270,10 @@ def qr(a, mode="reduced"):
     The first min(m, n) columns must be linearly independent for a derivative; DerivativeError says so.
     With "complete", the columns of q that belong to no column of `a` are any orthonormal basis: only what does not
     depend on the choice has a derivative.
+
+    >>> fad.numpy.linalg.qr(np.array([[3.0, 0.0], [4.0, 5.0]])).R.round(6)
+    array([[-5., -4.],
+           [ 0.,  3.]])
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode '{mode}'")

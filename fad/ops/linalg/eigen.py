@@ -128,7 +128,12 @@ def eigh(a, UPLO="L"):
 
 @public(np.linalg.eigvalsh, samples=_hermitian_samples, **_GAUGE)
 def eigvalsh(a, UPLO="L"):
-    """Return the eigenvalues of Hermitian matrices, ascending."""
+    """Return the eigenvalues of Hermitian matrices, ascending.
+
+    >>> fad.grad(lambda a: fad.numpy.linalg.eigvalsh(a)[-1])(np.diag(np.array([1.0, 2.0])))
+    array([[0., 0.],
+           [0., 1.]])
+    """
     return bind(eigh_p, matrices(a), uplo=_triangle(UPLO))[0]
 
 
@@ -248,11 +253,18 @@ def eig(a):
 
     The derivative of the vectors is that of NumPy's own: of length 1, and with their largest component real.
     Raises DerivativeError where the matrix has no basis of eigenvectors.
+
+    >>> fad.numpy.linalg.eig(np.diag(np.array([1.0, 2.0]))).eigenvalues
+    array([1., 2.])
     """
     return np.linalg._linalg.EigResult(*bind(eig_p, matrices(a)))
 
 
 @public(np.linalg.eigvals, samples=_general_samples)
 def eigvals(a):
-    """Return the eigenvalues of square matrices."""
+    """Return the eigenvalues of square matrices.
+
+    >>> fad.numpy.linalg.eigvals(np.diag(np.array([1.0, 2.0])))
+    array([1., 2.])
+    """
     return bind(eig_p, matrices(a))[0]

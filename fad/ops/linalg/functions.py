@@ -23,7 +23,12 @@ from fad.ops.structural import as_array
     call(s.real(3, 3), 3), call(s.real(2, 2, 2), 6), call(regular(s, 3, 3), -2), call(s.real(2, 2), 0),
     call(s.real(2, 2), 1)])  # fmt: skip
 def matrix_power(a, n):
-    """Return square matrices to an integer power; a negative one inverts."""
+    """Return square matrices to an integer power; a negative one inverts.
+
+    >>> fad.numpy.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
+    array([[1., 3.],
+           [0., 1.]])
+    """
     a = as_array(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, but the shape is {a.shape}")
@@ -57,7 +62,12 @@ def _positive_power(a: Any, n: int) -> Any:
     call([s.real(2, 5), s.real(5, 3), s.real(3, 4)]), call([s.real(5), s.real(5, 3), s.real(3, 2), s.real(2)]),
     call([s.real(2, 3), s.real(3, 2)]), call([s.real(2, 6), s.real(6, 1), s.real(1, 6), s.real(6)])])  # fmt: skip
 def multi_dot(arrays, *, out=None):
-    """Return the product of several matrices, multiplied in the order of least work; the ends may be vectors."""
+    """Return the product of several matrices, multiplied in the order of least work; the ends may be vectors.
+
+    >>> fad.numpy.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))])
+    array([[12.],
+           [12.]])
+    """
     refuse_out(out)
     arrays = [as_array(a) for a in arrays]
     if len(arrays) < 2:
@@ -101,27 +111,45 @@ def _chain(arrays: list, split: dict, i: int, j: int) -> Any:
 
 @public(np.linalg.matrix_transpose, name="linalg_matrix_transpose", samples=lambda s: [call(s.real(2, 3, 4))])
 def matrix_transpose(x, /):
-    """Swap the last two axes."""
+    """Swap the last two axes.
+
+    >>> fad.numpy.linalg.matrix_transpose(np.ones((2, 3))).shape
+    (3, 2)
+    """
     return np.matrix_transpose(x)
 
 
 @public(np.linalg.diagonal, name="linalg_diagonal", samples=lambda s: [
     call(s.real(3, 4)), call(s.real(2, 3, 4), offset=1)])  # fmt: skip
 def diagonal(x, /, *, offset=0):
-    """Return the diagonals of the matrices in the last two axes."""
+    """Return the diagonals of the matrices in the last two axes.
+
+    >>> fad.numpy.linalg.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 4.])
+    """
     return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @public(np.linalg.trace, name="linalg_trace", samples=lambda s: [
     call(s.real(3, 3)), call(s.real(2, 3, 4), offset=-1)])  # fmt: skip
 def trace(x, /, *, offset=0, dtype=None):
-    """Return the traces of the matrices in the last two axes."""
+    """Return the traces of the matrices in the last two axes.
+
+    >>> fad.grad(fad.numpy.linalg.trace)(np.ones((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 @public(np.linalg.outer, name="linalg_outer", samples=lambda s: [call(s.real(3), s.real(4))])
 def outer(x1, x2, /):
-    """Return the outer product of two vectors."""
+    """Return the outer product of two vectors.
+
+    >>> fad.numpy.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
     x1, x2 = as_array(x1), as_array(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} and x2.ndim={x2.ndim}.")
@@ -131,7 +159,11 @@ def outer(x1, x2, /):
 @public(np.linalg.cross, name="linalg_cross", samples=lambda s: [
     call(s.real(3), s.real(3)), call(s.real(3, 2), s.real(3, 2), axis=0)])  # fmt: skip
 def cross(x1, x2, /, *, axis=-1):
-    """Return the cross product of vectors with three components."""
+    """Return the cross product of vectors with three components.
+
+    >>> fad.numpy.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    array([0., 0., 1.])
+    """
     x1, x2 = as_array(x1), as_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
@@ -144,19 +176,31 @@ def cross(x1, x2, /, *, axis=-1):
 @public(np.linalg.tensordot, name="linalg_tensordot", constants=("axes",), samples=lambda s: [
     call(s.real(2, 3, 4), s.real(3, 4, 2)), call(s.real(2, 3), s.real(3, 2), axes=((0,), (1,)))])  # fmt: skip
 def tensordot(x1, x2, /, *, axes=2):
-    """Sum products over pairs of axes."""
+    """Sum products over pairs of axes.
+
+    >>> fad.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     return np.tensordot(x1, x2, axes=axes)
 
 
 @public(np.linalg.matmul, name="linalg_matmul", samples=lambda s: [
     call(s.real(2, 3), s.real(3, 2)), call(s.real(2, 2, 3), s.real(3))])  # fmt: skip
 def matmul(x1, x2, /):
-    """Return the matrix product."""
+    """Return the matrix product.
+
+    >>> fad.numpy.linalg.matmul(np.ones((2, 2)), np.array([1.0, 2.0]))
+    array([3., 3.])
+    """
     return np.matmul(x1, x2)
 
 
 @public(np.linalg.vecdot, name="linalg_vecdot", samples=lambda s: [
     call(s.real(2, 3), s.real(3)), call(s.real(3, 2), s.real(3, 2), axis=0)])  # fmt: skip
 def vecdot(x1, x2, /, *, axis=-1):
-    """Return the products of vectors, ``sum(conj(x1) * x2)``."""
+    """Return the products of vectors, ``sum(conj(x1) * x2)``.
+
+    >>> fad.grad(fad.numpy.linalg.vecdot)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
     return _vecdot(x1, x2, axis=axis)

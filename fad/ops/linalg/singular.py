@@ -174,7 +174,11 @@ def _svd_hermitian(a, compute_uv):
 
 @public(np.linalg.svdvals, samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 3, 2))])
 def svdvals(x, /):
-    """Return the singular values of matrices, descending."""
+    """Return the singular values of matrices, descending.
+
+    >>> fad.numpy.linalg.svdvals(np.diag(np.array([1.0, 2.0])))
+    array([2., 1.])
+    """
     return np.linalg.svd(x, compute_uv=False)
 
 
@@ -233,6 +237,10 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     """Return pseudo-inverses; singular values below `rcond` times the largest count as 0.
 
     The derivative is that among matrices of the same rank, beyond which the pseudo-inverse jumps.
+
+    >>> fad.numpy.linalg.pinv(np.diag(np.array([1.0, 2.0])))
+    array([[1. , 0. ],
+           [0. , 0.5]])
     """
     a = matrices(a)
     if rcond is not None and rtol is not None:
@@ -251,6 +259,9 @@ def lstsq(a, b, rcond=None):
     """Return the least-squares solution of smallest norm, the sums of squared residuals, rank and singular values.
 
     The derivative is that among matrices of the same rank.
+
+    >>> fad.numpy.linalg.lstsq(np.ones((2, 1)), np.array([1.0, 3.0]))[0]
+    array([2.])
     """
     a, b = inexact(as_array(a)), inexact(as_array(b))
     if a.ndim != 2 or b.ndim not in (1, 2):
@@ -309,7 +320,11 @@ matrix_rank_p = Primitive(
     call(np.diag([1.0, 1e-2, 1e-4]), rtol=1e-3), call(np.diag([10.0, 1e-2, 1e-4]), tol=1e-3),
     call(np.diag([1.0, -1.0, 0.0]), hermitian=True)])  # fmt: skip
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
-    """Return the number of singular values above a tolerance; flat."""
+    """Return the number of singular values above a tolerance; flat.
+
+    >>> fad.numpy.linalg.matrix_rank(np.ones((3, 3)))
+    np.int64(1)
+    """
     options = {} if rtol is None else {"rtol": rtol}
     rank = bind(matrix_rank_p, as_array(A), tol=tol, hermitian=hermitian, **options)
     return rank if hasattr(rank, "dtype") else np.int64(rank)
@@ -326,7 +341,11 @@ def _kinks_of_cond(x, p=None):
     call(_near_rank(s, 4, 3), 2), call(_near_rank(s, 3, 4), -2),
     call(_near_rank(s, 3, 3), 1)])  # fmt: skip
 def cond(x, p=None):
-    """Return condition numbers: largest by smallest singular value, or ``norm(x, p) * norm(inv(x), p)``."""
+    """Return condition numbers: largest by smallest singular value, or ``norm(x, p) * norm(inv(x), p)``.
+
+    >>> fad.numpy.linalg.cond(np.diag(np.array([1.0, 2.0])))
+    np.float64(2.0)
+    """
     x = as_array(x)
     if p in (None, 2, -2):
         s = np.linalg.svd(x, compute_uv=False)

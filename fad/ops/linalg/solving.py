@@ -93,6 +93,12 @@ def solve(a, b):
     """Solve linear systems with square matrices; `b` is a vector if it has one axis, else a stack of matrices.
 
     Raises numpy.linalg.LinAlgError for a singular matrix.
+
+    >>> fad.numpy.linalg.solve(2 * np.eye(2), np.array([1.0, 2.0]))
+    array([0.5, 1. ])
+    >>> fad.grad(lambda a: fad.numpy.linalg.solve(a, np.array([1.0, 2.0])).sum())(2 * np.eye(2))
+    array([[-0.25, -0.5 ],
+           [-0.25, -0.5 ]])
     """
     a, b = matrices(a), as_array(b)
     if b.ndim == 1:
@@ -117,6 +123,13 @@ def inv(a):
     """Return inverse matrices.
 
     Raises numpy.linalg.LinAlgError for a singular matrix.
+
+    >>> fad.numpy.linalg.inv(2 * np.eye(2))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    >>> fad.grad(lambda a: fad.numpy.linalg.inv(a)[0, 0])(2 * np.eye(2))
+    array([[-0.25, -0.  ],
+           [-0.  , -0.  ]])
     """
     return bind(inv_p, matrices(a))
 
@@ -229,6 +242,12 @@ def slogdet(a):
     """Return sign (or phase) and logarithm of the absolute value of determinants.
 
     Raises numpy.linalg.LinAlgError when differentiated at a singular matrix, where the logarithm is infinite.
+
+    >>> fad.numpy.linalg.slogdet(np.eye(2))
+    SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(0.0))
+    >>> fad.grad(lambda a: fad.numpy.linalg.slogdet(a)[1])(2 * np.eye(2))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
     """
     return np.linalg._linalg.SlogdetResult(*bind(slogdet_p, matrices(a)))
 
@@ -242,7 +261,11 @@ def slogdet(a):
     call(np.moveaxis(regular(s, 6, 6).reshape(2, 3, 6), 2, 1), s.real(2, 3), axes=(1,)),
 ])  # fmt: skip
 def tensorsolve(a, b, axes=None):
-    """Solve ``tensordot(a, x, x.ndim) == b`` for x."""
+    """Solve ``tensordot(a, x, x.ndim) == b`` for x.
+
+    >>> fad.numpy.linalg.tensorsolve(2 * np.eye(2), np.array([1.0, 2.0]))
+    array([0.5, 1. ])
+    """
     a, b = as_array(a), as_array(b)
     if axes is not None:
         axes = tuple(k % a.ndim for k in axes)
@@ -259,7 +282,12 @@ def tensorsolve(a, b, axes=None):
 @public(np.linalg.tensorinv, samples=lambda s: [
     call(regular(s, 6, 6).reshape(2, 3, 6)), call(regular(s, 6, 6).reshape(6, 3, 2), ind=1)])  # fmt: skip
 def tensorinv(a, ind=2):
-    """Return the inverse of a tensor seen as a matrix from its last axes to its first `ind`."""
+    """Return the inverse of a tensor seen as a matrix from its last axes to its first `ind`.
+
+    >>> fad.numpy.linalg.tensorinv(2 * np.eye(2), ind=1)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
     a = as_array(a)
     if ind <= 0:
         raise ValueError("Invalid ind argument.")

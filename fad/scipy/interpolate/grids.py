@@ -231,6 +231,27 @@ def interpn(
 ) -> Any:
     """Interpolate values on a regular grid at points: `RegularGridInterpolator` made and evaluated at once.
 
+    Parameters
+    ----------
+    points : tuple of arrays
+        Increasing places along each axis of the grid.
+    values : array
+        Values on the grid.
+    xi : array (..., ndim)
+        Where to interpolate.
+    method : str
+        "linear", "nearest" and others, as of `RegularGridInterpolator`.
+    bounds_error : bool
+        Whether places outside the grid are an error.
+    fill_value : float or None
+        What is given there otherwise; None extrapolates.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from fad.scipy.interpolate import interpn
     >>> interpn((np.arange(3.0),), np.array([0.0, 1.0, 4.0]), np.array([[1.5]]))

@@ -179,6 +179,19 @@ def _steps(x: Any, y: Any) -> tuple:
 class CubicHermiteSpline(PPoly):
     """The piecewise cubic with given values `y` and slopes `dydx` at the knots `x`.
 
+    Parameters
+    ----------
+    x : array (n,)
+        Increasing places.
+    y, dydx : array
+        Values and slopes; `axis` has length n.
+    axis : int
+        The axis of `y` along `x`.
+    extrapolate : bool or "periodic"
+        What to do beyond the ends: evaluate, give NaN, or go on from the other end.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.interpolate import CubicHermiteSpline
     >>> fad.grad(lambda d: CubicHermiteSpline([0.0, 1.0], [0.0, 0.0], d)(0.5))(np.zeros(2))
@@ -203,6 +216,19 @@ class PchipInterpolator(CubicHermiteSpline):
 
     Where neighbouring chords change direction a slope is 0, and so is its derivative.
 
+    Parameters
+    ----------
+    x : array (n,)
+        Increasing places.
+    y : array
+        Values; `axis` has length n.
+    axis : int
+        The axis of `y` along `x`.
+    extrapolate : bool
+        Whether to evaluate beyond the ends, or give NaN.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.interpolate import PchipInterpolator
     >>> x = np.array([0.0, 1.0, 2.0])
@@ -246,6 +272,21 @@ def _end(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
 class Akima1DInterpolator(CubicHermiteSpline):
     """Akima's piecewise cubic through points, real ones, or its modification ``"makima"``.
 
+    Parameters
+    ----------
+    x : array (n,)
+        Increasing places.
+    y : array
+        Values; `axis` has length n.
+    axis : int
+        The axis of `y` along `x`.
+    method : "akima" or "makima", keyword only
+        The formula of the slopes.
+    extrapolate : bool
+        Whether to evaluate beyond the ends, or give NaN.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.interpolate import Akima1DInterpolator
     >>> y = np.array([0.0, 1.0, 4.0, 9.0])
@@ -289,6 +330,21 @@ class CubicSpline(CubicHermiteSpline):
     `bc_type` is "not-a-knot", "periodic", "clamped", "natural", or a pair of these or of ``(order, value)``, where the
     values may be traced. Knots, values and points of evaluation may all be traced.
 
+    Parameters
+    ----------
+    x : array (n,)
+        Increasing places.
+    y : array
+        Values; `axis` has length n.
+    axis : int
+        The axis of `y` along `x`.
+    bc_type : str or pair
+        What holds at the ends, as of scipy.interpolate.CubicSpline.
+    extrapolate : bool or "periodic"
+        What to do beyond the ends: evaluate, give NaN, or go on from the other end.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.interpolate import CubicSpline
     >>> x = np.arange(5.0)

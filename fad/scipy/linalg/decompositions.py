@@ -117,6 +117,12 @@ def eigh(
     """Return eigenvalues and eigenvectors of a Hermitian matrix, or of ``a v = w b v`` with b positive definite.
 
     As with ``numpy.linalg.eigh``, the derivative is that among Hermitian matrices, and exact at repeated eigenvalues.
+
+    >>> fad.scipy.linalg.eigh(np.diag(np.array([1.0, 2.0])))[0]
+    array([1., 2.])
+    >>> fad.grad(lambda a: fad.scipy.linalg.eigh(a)[0][1])(np.diag(np.array([1.0, 2.0])))
+    array([[0., 0.],
+           [0., 1.]])
     """
     _refuse(subset_by_value=subset_by_value)
     w, v = _eigh(a, b, lower, type, subset_by_index)
@@ -128,7 +134,11 @@ def eigvalsh(
     a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
     subset_by_index=None, subset_by_value=None, driver=None,
 ):  # fmt: skip
-    """Return the eigenvalues of a Hermitian matrix, or of ``a v = w b v`` with b positive definite."""
+    """Return the eigenvalues of a Hermitian matrix, or of ``a v = w b v`` with b positive definite.
+
+    >>> fad.scipy.linalg.eigvalsh(np.diag(np.array([1.0, 2.0])))
+    array([1., 2.])
+    """
     _refuse(subset_by_value=subset_by_value)
     return _eigh(a, b, lower, type, subset_by_index)[0]
 
@@ -170,6 +180,9 @@ def eig(
     """Return complex eigenvalues and right eigenvectors of length 1, of a matrix or of ``a v = w b v``.
 
     The vectors are real where the matrices and all eigenvalues are.
+
+    >>> fad.scipy.linalg.eig(np.diag(np.array([1.0, 2.0])))[0]
+    array([1.+0.j, 2.+0.j])
     """
     _refuse(left=left, homogeneous_eigvals=homogeneous_eigvals)
     a = _one_matrix(a, b)
@@ -185,7 +198,11 @@ def _spread(s):
 
 @scipy_function("eigvals", samples=_spread)
 def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
-    """Return complex eigenvalues of a matrix or of ``a v = w b v``."""
+    """Return complex eigenvalues of a matrix or of ``a v = w b v``.
+
+    >>> fad.scipy.linalg.eigvals(np.diag(np.array([1.0, 2.0])))
+    array([1.+0.j, 2.+0.j])
+    """
     _refuse(homogeneous_eigvals=homogeneous_eigvals)
     return bind(_eig_p, _one_matrix(a, b))[0]
 
@@ -197,21 +214,37 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
     call(s.real(3, 2), full_matrices=False), call(s.real(2, 3), compute_uv=False)],
     numerical=False, gauge="the phases of pairs of vectors, and full_matrices")  # fmt: skip
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
-    """Return the singular value decomposition ``(u, s, vh)``, or s alone."""
+    """Return the singular value decomposition ``(u, s, vh)``, or s alone.
+
+    >>> fad.scipy.linalg.svd(np.diag(np.array([1.0, 2.0])))[1]
+    array([2., 1.])
+    >>> fad.grad(lambda a: fad.scipy.linalg.svd(a)[1][0])(np.diag(np.array([1.0, 2.0])))
+    array([[0., 0.],
+           [0., 1.]])
+    """
     found = np.linalg.svd(a, full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
 
 @scipy_function("svdvals", samples=lambda s: [call(s.real(3, 2))])
 def svdvals(a, overwrite_a=False, check_finite=True):
-    """Return the singular values, descending."""
+    """Return the singular values, descending.
+
+    >>> fad.scipy.linalg.svdvals(np.diag(np.array([1.0, 2.0])))
+    array([2., 1.])
+    """
     return np.linalg.svd(a, compute_uv=False)
 
 
 @scipy_function("polar", samples=lambda s: [
     call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")])  # fmt: skip
 def polar(a, side="right"):
-    """Return the polar decomposition: a unitary factor, and a Hermitian positive semidefinite one."""
+    """Return the polar decomposition: a unitary factor, and a Hermitian positive semidefinite one.
+
+    >>> fad.scipy.linalg.polar(np.diag(np.array([1.0, 2.0])))[1].round(6)
+    array([[1., 0.],
+           [0., 2.]])
+    """
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
     u, s, vh = np.linalg.svd(a, full_matrices=False)
@@ -228,14 +261,24 @@ def _rank(s: Any, shape: tuple, rcond: float | None) -> int:
 
 @scipy_function("orth", samples=lambda s: [call(s.real(3, 2))], **_GAUGE)
 def orth(A, rcond=None):
-    """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative."""
+    """Return an orthonormal basis of the range; only what does not depend on the choice has a derivative.
+
+    >>> abs(fad.scipy.linalg.orth(np.diag(np.array([1.0, 0.0]))))
+    array([[1.],
+           [0.]])
+    """
     u, s, _ = np.linalg.svd(A, full_matrices=False)
     return u[..., : _rank(s, A.shape, rcond)]
 
 
 @scipy_function("null_space", samples=lambda s: [call(s.real(2, 3))], **_GAUGE)
 def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
-    """Return an orthonormal basis of the null space; only what does not depend on the choice has a derivative."""
+    """Return an orthonormal basis of the null space; only what does not depend on the choice has a derivative.
+
+    >>> abs(fad.scipy.linalg.null_space(np.array([[1.0, 0.0]])))
+    array([[0.],
+           [1.]])
+    """
     _, s, vh = np.linalg.svd(A, full_matrices=True)
     return h(vh[..., _rank(s, A.shape, rcond) :, :])
 
@@ -247,7 +290,12 @@ def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_dr
     call(s.real(3, 3)), call(s.real(3, 2), mode="economic"), call(s.real(2, 3), mode="r"),
     call(s.real(3, 2), mode="economic", pivoting=True)])  # fmt: skip
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
-    """Return the QR decomposition, "full", "economic" or "r", with the constant permutation if `pivoting`."""
+    """Return the QR decomposition, "full", "economic" or "r", with the constant permutation if `pivoting`.
+
+    >>> abs(fad.scipy.linalg.qr(np.array([[3.0, 0.0], [4.0, 5.0]]))[1]).round(6)
+    array([[5., 4.],
+           [0., 3.]])
+    """
     names = {"full": "complete", "r": "complete", "economic": "reduced"}
     if mode not in names:
         raise MissingRuleError(f"qr(mode={mode!r}) has no rule for traced matrices; use 'full', 'economic' or 'r'")
@@ -278,13 +326,28 @@ _column_order_p = Primitive(
 
 @scipy_function("inv", samples=lambda s: [call(regular(s, 3))])
 def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
-    """Return the inverse of a matrix."""
+    """Return the inverse of a matrix.
+
+    >>> fad.scipy.linalg.inv(2 * np.eye(2))
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    >>> fad.grad(lambda a: fad.scipy.linalg.inv(a)[0, 0])(2 * np.eye(2))
+    array([[-0.25, -0.  ],
+           [-0.  , -0.  ]])
+    """
     return np.linalg.inv(_assumed(a, assume_a, lower))
 
 
 @scipy_function("det", samples=lambda s: [call(double(s.real(3, 3)))])
 def det(a, overwrite_a=False, check_finite=True):
-    """Return the determinant; the derivative is exact for singular matrices too."""
+    """Return the determinant; the derivative is exact for singular matrices too.
+
+    >>> fad.scipy.linalg.det(2 * np.eye(2))
+    np.float64(4.0)
+    >>> fad.grad(fad.scipy.linalg.det)(2 * np.eye(2))
+    array([[2., 0.],
+           [0., 2.]])
+    """
     return np.linalg.det(double(as_array(a)))  # SciPy's result is double, always
 
 
@@ -296,7 +359,12 @@ def _sample_pinv(s):
 
 @scipy_function("pinv", samples=_sample_pinv)
 def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
-    """Return the pseudo-inverse; the derivative is that among matrices of the same rank."""
+    """Return the pseudo-inverse; the derivative is that among matrices of the same rank.
+
+    >>> fad.scipy.linalg.pinv(np.diag(np.array([1.0, 2.0])))
+    array([[1. , 0. ],
+           [0. , 0.5]])
+    """
     _refuse(atol=atol)
     a = inexact(as_array(a))
     rtol = eps(a) * max(a.shape[-2:]) if rtol is None else rtol
@@ -344,7 +412,13 @@ def _structured(s):
     call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_structured(s)],
     constants=("assume_a",))  # fmt: skip
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
-    """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any."""
+    """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any.
+
+    >>> fad.scipy.linalg.solve(2 * np.eye(2), np.array([2.0, 4.0]))
+    array([1., 2.])
+    >>> fad.grad(lambda b: fad.scipy.linalg.solve(2 * np.eye(2), b).sum())(np.array([2.0, 4.0]))
+    array([0.5, 0.5])
+    """
     a = _assumed(a, assume_a, lower)
     return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, inexact(as_array(b)))
 
@@ -352,7 +426,11 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
 @scipy_function("lstsq", samples=lambda s: [call(s.real(4, 2), s.real(4)), call(regular(s, 3), s.real(3, 2))],
                 constants=("cond",))  # fmt: skip
 def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None):
-    """Return the least-squares solution of smallest norm, squared residuals, rank and singular values."""
+    """Return the least-squares solution of smallest norm, squared residuals, rank and singular values.
+
+    >>> fad.scipy.linalg.lstsq(np.ones((2, 1)), np.array([1.0, 3.0]))[0].round(6)
+    array([2.])
+    """
     a, b = inexact(as_array(a)), inexact(as_array(b))
     x, residuals, rank, s = singular.lstsq(a, b, eps(a) if cond is None else cond)
     if a.shape == (0, 0):
@@ -386,7 +464,13 @@ def _residuals_of_scipy(dtype: Any) -> tuple:
 @scipy_function("norm", kinks=kinks_of_matrix, samples=lambda s: [
     call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])  # fmt: skip
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
-    """Return a vector or matrix norm, as ``numpy.linalg.norm``."""
+    """Return a vector or matrix norm, as ``numpy.linalg.norm``.
+
+    >>> fad.scipy.linalg.norm(np.array([3.0, 4.0]))
+    5.0
+    >>> fad.grad(fad.scipy.linalg.norm)(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
     return np.linalg.norm(a, ord, axis, keepdims)
 
 
@@ -397,14 +481,24 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     call(definite(s, 3)), call(definite(s, 3) + np.tril(s.real(3, 3), -1), lower=False),
     call(definite(s, 3) + np.triu(s.real(3, 3), 1))], **_GAUGE)  # fmt: skip
 def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
-    """Return the pseudo-inverse of a Hermitian matrix; the derivative is that among those of the same rank."""
+    """Return the pseudo-inverse of a Hermitian matrix; the derivative is that among those of the same rank.
+
+    >>> fad.scipy.linalg.pinvh(np.diag(np.array([1.0, 2.0])))
+    array([[1. , 0. ],
+           [0. , 0.5]])
+    """
     _refuse(atol=atol)
     return pinv(hermitian_part(inexact(as_array(a)), "L" if lower else "U"), rtol=rtol, return_rank=return_rank)
 
 
 @scipy_function("orthogonal_procrustes", samples=lambda s: [call(s.real(4, 3), s.real(4, 3))])
 def orthogonal_procrustes(A, B, check_finite=True):
-    """Return the unitary matrix that takes A nearest to B, and the sum of singular values of ``A^H B``."""
+    """Return the unitary matrix that takes A nearest to B, and the sum of singular values of ``A^H B``.
+
+    >>> fad.scipy.linalg.orthogonal_procrustes(np.eye(2), 2 * np.eye(2))[0].round(6)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     A, B = as_array(A), as_array(B)
     if A.ndim != 2 or A.shape != B.shape:
         raise ValueError(f"the shapes of A and B differ ({A.shape} vs {B.shape}), or they are no matrices")
@@ -423,6 +517,10 @@ def _tridiagonal_samples(s):
 
 @scipy_function("eigvalsh_tridiagonal", samples=_tridiagonal_samples, complex=False)
 def eigvalsh_tridiagonal(d, e, select="a", select_range=None, check_finite=True, tol=0.0, lapack_driver="auto"):
-    """Return the eigenvalues of a real symmetric tridiagonal matrix, as a dense one."""
+    """Return the eigenvalues of a real symmetric tridiagonal matrix, as a dense one.
+
+    >>> fad.scipy.linalg.eigvalsh_tridiagonal(np.array([1.0, 2.0]), np.array([0.0]))
+    array([1., 2.])
+    """
     _refuse(select_range=select_range)
     return eigvalsh(_from_diagonals(d, e))

@@ -52,13 +52,22 @@ def solve_sylvester(a, b, q):
     """Solve ``a x + x b = q``.
 
     Raises numpy.linalg.LinAlgError if an eigenvalue of `a` is minus one of `b`.
+
+    >>> fad.scipy.linalg.solve_sylvester(np.eye(2), np.eye(2), 2 * np.eye(2))
+    array([[1., 0.],
+           [0., 1.]])
     """
     return sylvester(*(inexact(as_array(x)) for x in (a, b, q)))
 
 
 @scipy_function("solve_continuous_lyapunov", samples=lambda s: [call(regular(s, 3), s.real(3, 3))])
 def solve_continuous_lyapunov(a, q):
-    """Solve ``a x + x a^H = q``."""
+    """Solve ``a x + x a^H = q``.
+
+    >>> fad.scipy.linalg.solve_continuous_lyapunov(np.eye(2), 2 * np.eye(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     a = inexact(as_array(a))
     return sylvester(a, h(a), inexact(as_array(q)))
 
@@ -76,7 +85,12 @@ def _stein(a: Any, q: Any) -> Any:
 @scipy_function("solve_discrete_lyapunov", samples=lambda s: [
     call(double(0.2 * s.real(3, 3)), double(s.real(3, 3)))], constants=("method",))  # fmt: skip
 def solve_discrete_lyapunov(a, q, method=None):
-    """Solve ``a x a^H - x + q = 0``."""
+    """Solve ``a x a^H - x + q = 0``.
+
+    >>> fad.scipy.linalg.solve_discrete_lyapunov(0.5 * np.eye(2), 3 * np.eye(2)).round(6)
+    array([[4., 0.],
+           [0., 4.]])
+    """
     return _stein(double(as_array(a)), double(as_array(q)))
 
 
@@ -142,13 +156,21 @@ _NOTES = dict(samples=_riccati_samples, numerical=False, constants=("e", "s", "b
 
 @scipy_function("solve_continuous_are", **_NOTES)
 def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
-    """Solve the Riccati equation ``a^H x + x a - x b r^-1 b^H x + q = 0``, with q and r Hermitian."""
+    """Solve the Riccati equation ``a^H x + x a - x b r^-1 b^H x + q = 0``, with q and r Hermitian.
+
+    >>> fad.scipy.linalg.solve_continuous_are(*[np.eye(1)] * 4).round(6)
+    array([[2.414214]])
+    """
     _plain_only(e, s)
     return _continuous(a, b, q, r)
 
 
 @scipy_function("solve_discrete_are", **_NOTES)
 def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
-    """Solve ``a^H x a - x - a^H x b (r + b^H x b)^-1 b^H x a + q = 0``, with q and r Hermitian."""
+    """Solve ``a^H x a - x - a^H x b (r + b^H x b)^-1 b^H x a + q = 0``, with q and r Hermitian.
+
+    >>> fad.scipy.linalg.solve_discrete_are(*[np.eye(1)] * 4).round(6)
+    array([[1.618034]])
+    """
     _plain_only(e, s)
     return _discrete(a, b, q, r)

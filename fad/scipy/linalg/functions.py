@@ -73,7 +73,15 @@ def _square(a: Any, name: str) -> Any:
 
 @scipy_function("expm", samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1))])
 def expm(A):
-    """Return the exponential of square matrices."""
+    """Return the exponential of square matrices.
+
+    >>> fad.scipy.linalg.expm(np.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    >>> fad.grad(lambda a: fad.scipy.linalg.expm(a)[0, 0])(np.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 0.]])
+    """
     return bind(_expm_p, _square(A, "expm"))
 
 
@@ -81,7 +89,12 @@ def expm(A):
     call(double(s.real(3, 3)), double(s.real(3, 3))),
     call(double(s.real(2, 2)), double(s.real(2, 2)), compute_expm=False)])  # fmt: skip
 def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
-    """Return the exponential of a matrix, and its derivative in direction E."""
+    """Return the exponential of a matrix, and its derivative in direction E.
+
+    >>> fad.scipy.linalg.expm_frechet(np.zeros((2, 2)), np.eye(2))[1].round(6)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     A, E = (double(_square(x, "expm_frechet")) for x in (A, E))  # SciPy's results are double, always
     n = A.shape[-1]
     both = bind(_expm_p, _block(A, E))
@@ -90,14 +103,24 @@ def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
 
 @scipy_function("logm", samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))])
 def logm(A):
-    """Return the principal logarithm of a square matrix without eigenvalues on the negative real axis."""
+    """Return the principal logarithm of a square matrix without eigenvalues on the negative real axis.
+
+    >>> fad.scipy.linalg.logm(np.eye(2)).round(6)
+    array([[0., 0.],
+           [0., 0.]])
+    """
     return bind(_logm_p, _square(A, "logm"))
 
 
 @scipy_function("fractional_matrix_power", constants=(1,), samples=lambda s: [
     call(definite(s, 3), 0.3), call(regular(s, 3), -1.5)])  # fmt: skip
 def fractional_matrix_power(A, t):
-    """Return a square matrix to a real power, a plain number; the derivative is that in the matrix."""
+    """Return a square matrix to a real power, a plain number; the derivative is that in the matrix.
+
+    >>> fad.scipy.linalg.fractional_matrix_power(4 * np.eye(2), 0.5).round(6)
+    array([[2., 0.],
+           [0., 2.]])
+    """
     return bind(_power_p, _square(A, "fractional_matrix_power"), power=float(t))
 
 
@@ -126,6 +149,13 @@ def sqrtm(A):
     """Return the principal square root of a square matrix.
 
     Its derivative needs a matrix whose eigenvalues are not zero.
+
+    >>> fad.scipy.linalg.sqrtm(4 * np.eye(2)).round(6)
+    array([[2., 0.],
+           [0., 2.]])
+    >>> fad.grad(lambda a: fad.scipy.linalg.sqrtm(a)[0, 0])(4 * np.eye(2)).round(6)
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     return bind(_sqrtm_p, _square(A, "sqrtm"))
 
@@ -144,39 +174,69 @@ def _small(s):
 
 @scipy_function("cosm", samples=_small)
 def cosm(A):
-    """Return the cosine of a square matrix."""
+    """Return the cosine of a square matrix.
+
+    >>> fad.scipy.linalg.cosm(np.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     plus, minus = _both_exponentials(A, "cosm")
     return cast(0.5 * (plus + minus), as_array(A).dtype)
 
 
 @scipy_function("sinm", samples=_small)
 def sinm(A):
-    """Return the sine of a square matrix."""
+    """Return the sine of a square matrix.
+
+    >>> fad.scipy.linalg.sinm(np.zeros((2, 2)))
+    array([[0., 0.],
+           [0., 0.]])
+    """
     plus, minus = _both_exponentials(A, "sinm")
     return cast(-0.5j * (plus - minus), as_array(A).dtype)
 
 
 @scipy_function("tanm", samples=_small)
 def tanm(A):
-    """Return the tangent of a square matrix."""
+    """Return the tangent of a square matrix.
+
+    >>> fad.scipy.linalg.tanm(np.zeros((2, 2)))
+    array([[0., 0.],
+           [0., 0.]])
+    """
     return np.linalg.solve(cosm(A), sinm(A))
 
 
 @scipy_function("coshm", samples=_small)
 def coshm(A):
-    """Return the hyperbolic cosine of a square matrix."""
+    """Return the hyperbolic cosine of a square matrix.
+
+    >>> fad.scipy.linalg.coshm(np.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     a = _square(A, "coshm")
     return 0.5 * (bind(_expm_p, a) + bind(_expm_p, -a))
 
 
 @scipy_function("sinhm", samples=_small)
 def sinhm(A):
-    """Return the hyperbolic sine of a square matrix."""
+    """Return the hyperbolic sine of a square matrix.
+
+    >>> fad.scipy.linalg.sinhm(np.zeros((2, 2)))
+    array([[0., 0.],
+           [0., 0.]])
+    """
     a = _square(A, "sinhm")
     return 0.5 * (bind(_expm_p, a) - bind(_expm_p, -a))
 
 
 @scipy_function("tanhm", samples=_small)
 def tanhm(A):
-    """Return the hyperbolic tangent of a square matrix."""
+    """Return the hyperbolic tangent of a square matrix.
+
+    >>> fad.scipy.linalg.tanhm(np.zeros((2, 2)))
+    array([[0., 0.],
+           [0., 0.]])
+    """
     return np.linalg.solve(coshm(A), sinhm(A))

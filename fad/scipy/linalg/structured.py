@@ -19,7 +19,15 @@ from fad.scipy.linalg.common import double, scipy_function
 @scipy_function("block_diag", samples=lambda s: [
     call(s.real(2, 2), s.real(1, 3), s.real(2)), call(s.real(2, 1)), call(s.real(2, 2), 1.5)])  # fmt: skip
 def block_diag(*arrs):
-    """Return a matrix with the given matrices along its diagonal; vectors count as rows."""
+    """Return a matrix with the given matrices along its diagonal; vectors count as rows.
+
+    >>> fad.scipy.linalg.block_diag(np.eye(2), 3.0)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 3.]])
+    >>> fad.grad(lambda b: fad.scipy.linalg.block_diag(np.eye(2), b).sum())(3.0)
+    np.float64(1.0)
+    """
     blocks = [np.atleast_2d(as_array(a)) for a in arrs]
     width = sum(b.shape[-1] for b in blocks)
     dtype = np.result_type(*[b.dtype for b in blocks])
@@ -58,7 +66,15 @@ def _vectors(name: str, c: Any, r: Any) -> tuple:
 @scipy_function("toeplitz", samples=lambda s: [
     call(s.real(3)), call(s.real(3), s.real(4)), call(s.real(3), s.real(1))])  # fmt: skip
 def toeplitz(c, r=None):
-    """Return the matrix with constant diagonals, first column `c` and first row `r`, by default ``conj(c)``."""
+    """Return the matrix with constant diagonals, first column `c` and first row `r`, by default ``conj(c)``.
+
+    >>> fad.scipy.linalg.toeplitz(np.array([1.0, 2.0, 3.0]))
+    array([[1., 2., 3.],
+           [2., 1., 2.],
+           [3., 2., 1.]])
+    >>> fad.grad(lambda c: fad.scipy.linalg.toeplitz(c).sum())(np.array([1.0, 2.0, 3.0]))
+    array([3., 4., 2.])
+    """
     c = np.atleast_1d(as_array(c))
     c, r = _vectors("toeplitz", c, conj(c) if r is None else np.atleast_1d(as_array(r)))
     m, n = c.shape[-1], r.shape[-1]
@@ -68,7 +84,13 @@ def toeplitz(c, r=None):
 
 @scipy_function("circulant", samples=lambda s: [call(s.real(4))])
 def circulant(c):
-    """Return the matrix whose columns are `c`, turned by one place more each."""
+    """Return the matrix whose columns are `c`, turned by one place more each.
+
+    >>> fad.scipy.linalg.circulant(np.array([1.0, 2.0, 3.0]))
+    array([[1., 3., 2.],
+           [2., 1., 3.],
+           [3., 2., 1.]])
+    """
     c = np.atleast_1d(as_array(c))
     i, j = np.indices((c.shape[-1],) * 2)
     return _along(c, (i - j) % c.shape[-1])
@@ -79,6 +101,11 @@ def hankel(c, r=None):
     """Return the matrix with constant antidiagonals, first column `c` and last row `r` (by default zeros).
 
     Arrays of several axes are what they are in the installed SciPy: strung out before 1.19, and stacks from then on.
+
+    >>> fad.scipy.linalg.hankel(np.array([1.0, 2.0, 3.0]))
+    array([[1., 2., 3.],
+           [2., 3., 0.],
+           [3., 0., 0.]])
     """
     c = as_array(c)
     c, r = _vectors("hankel", c, np.zeros_like(c) if r is None else as_array(r))
@@ -88,7 +115,12 @@ def hankel(c, r=None):
 
 @scipy_function("companion", samples=lambda s: [call(s.positive(4))])
 def companion(a):
-    """Return the companion matrix of a polynomial, highest power first."""
+    """Return the companion matrix of a polynomial, highest power first.
+
+    >>> fad.scipy.linalg.companion(np.array([1.0, -3.0, 2.0]))
+    array([[ 3., -2.],
+           [ 1.,  0.]])
+    """
     a = as_array(a)
     n = a.shape[-1] - 1
     if n < 1:
@@ -101,7 +133,13 @@ def companion(a):
 @scipy_function("convolution_matrix", constants=(1,), samples=lambda s: [
     call(s.real(3), 4), call(s.real(3), 4, mode="same"), call(s.real(3), 5, mode="valid")])  # fmt: skip
 def convolution_matrix(a, n, mode="full"):
-    """Return the matrix that convolves a vector of length `n` with `a`."""
+    """Return the matrix that convolves a vector of length `n` with `a`.
+
+    >>> fad.scipy.linalg.convolution_matrix(np.array([1.0, 2.0]), 2)
+    array([[1., 0.],
+           [2., 1.],
+           [0., 2.]])
+    """
     a = as_array(a)
     if n <= 0:
         raise ValueError("n must be a positive integer.")
@@ -121,7 +159,13 @@ def convolution_matrix(a, n, mode="full"):
 
 @scipy_function("fiedler", samples=lambda s: [call(s.real(4)), call(s.real(1)), call(s.real(2, 3))])
 def fiedler(a):
-    """Return the symmetric matrix of distances between the numbers of a vector."""
+    """Return the symmetric matrix of distances between the numbers of a vector.
+
+    >>> fad.scipy.linalg.fiedler(np.array([1.0, 2.0, 4.0]))
+    array([[0., 1., 3.],
+           [1., 0., 2.],
+           [3., 2., 0.]])
+    """
     a = np.atleast_1d(as_array(a))
     if a.size < 2:
         return np.zeros_like(a, shape=(1, 1) if a.size else (0,), dtype=float)
@@ -130,7 +174,12 @@ def fiedler(a):
 
 @scipy_function("leslie", samples=lambda s: [call(s.real(4), s.real(3)), call(s.real(2), s.real(1))])
 def leslie(f, s):
-    """Return the Leslie matrix of a population: births `f` in the first row, survivals `s` below the diagonal."""
+    """Return the Leslie matrix of a population: births `f` in the first row, survivals `s` below the diagonal.
+
+    >>> fad.scipy.linalg.leslie(np.array([1.0, 2.0]), np.array([0.5]))
+    array([[1. , 2. ],
+           [0.5, 0. ]])
+    """
     f, s = np.atleast_1d(as_array(f)), np.atleast_1d(as_array(s))
     n = f.shape[-1]
     if n != s.shape[-1] + 1 or n < 2:
@@ -143,7 +192,12 @@ def leslie(f, s):
 
 @scipy_function("khatri_rao", samples=lambda s: [call(s.real(2, 3), s.real(4, 3))])
 def khatri_rao(a, b):
-    """Return the Kronecker products of the columns of two matrices."""
+    """Return the Kronecker products of the columns of two matrices.
+
+    >>> fad.scipy.linalg.khatri_rao(np.eye(2), np.ones((1, 2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
     a, b = as_array(a), as_array(b)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError("The number of columns for both arrays should be equal.")
@@ -153,7 +207,12 @@ def khatri_rao(a, b):
 
 @scipy_function("diagsvd", constants=(1, 2), samples=lambda s: [call(s.real(2), 3, 2), call(s.real(2), 2, 3)])
 def diagsvd(s, M, N):
-    """Return the M by N matrix with singular values `s` on its diagonal."""
+    """Return the M by N matrix with singular values `s` on its diagonal.
+
+    >>> fad.scipy.linalg.diagsvd(np.array([1.0, 2.0]), 2, 3)
+    array([[1., 0., 0.],
+           [0., 2., 0.]])
+    """
     s = as_array(s)
     n = s.shape[-1]
     if n not in (M, N):
@@ -175,21 +234,33 @@ def _dominant(s, n):
 @scipy_function("solve_toeplitz", samples=lambda s: [
     call((_dominant(s, 3), s.real(3)), s.real(3)), call(_dominant(s, 3), s.real(3, 2))])  # fmt: skip
 def solve_toeplitz(c_or_cr, b, check_finite=True):
-    """Solve a system with a Toeplitz matrix, given by its first column and row, as a dense one."""
+    """Solve a system with a Toeplitz matrix, given by its first column and row, as a dense one.
+
+    >>> fad.scipy.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
+    array([1., 1.])
+    """
     return np.linalg.solve(double(toeplitz(*_column_and_row(c_or_cr))), double(as_array(b)))
 
 
 @scipy_function("matmul_toeplitz", samples=lambda s: [
     call((s.real(3), s.real(4)), s.real(4)), call(s.real(3), s.real(3, 2))])  # fmt: skip
 def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
-    """Multiply with a Toeplitz matrix, given by its first column and row."""
+    """Multiply with a Toeplitz matrix, given by its first column and row.
+
+    >>> fad.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0])).round(6)
+    array([3., 3.])
+    """
     return double(toeplitz(*_column_and_row(c_or_cr))) @ double(as_array(x))
 
 
 @scipy_function("solve_circulant", samples=lambda s: [
     call(_dominant(s, 3), s.real(3)), call(_dominant(s, 3), s.real(3, 2))])  # fmt: skip
 def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
-    """Solve systems with circulant matrices, as dense ones; vectors lie along `caxis`, `baxis` and `outaxis`."""
+    """Solve systems with circulant matrices, as dense ones; vectors lie along `caxis`, `baxis` and `outaxis`.
+
+    >>> fad.scipy.linalg.solve_circulant(np.array([2.0, 1.0]), np.array([3.0, 3.0])).round(6)
+    array([1., 1.])
+    """
     if singular != "raise":
         raise ValueError("solve_circulant of traced values takes singular='raise' alone")
     c, b = np.atleast_1d(as_array(c)), np.atleast_1d(as_array(b))

@@ -84,6 +84,12 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     """Solve systems with a triangular matrix, of which only the one triangle is read.
 
     Raises numpy.linalg.LinAlgError for a zero on the diagonal.
+
+    >>> fad.scipy.linalg.solve_triangular(2 * np.eye(2), np.array([2.0, 4.0]))
+    array([1., 2.])
+    >>> fad.grad(lambda a: fad.scipy.linalg.solve_triangular(a, np.array([2.0, 4.0])).sum())(2 * np.eye(2))
+    array([[-0.5, -1. ],
+           [-0. , -1. ]])
     """
     a, lower = _transposed(matrices(a), trans, bool(lower))
     return _solve(a, inexact(as_array(b)), lower, bool(unit_diagonal))
@@ -98,6 +104,13 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """Return the Cholesky factor: upper with ``a = u^H u``, or lower with ``a = l l^H``.
 
     The derivative is that among Hermitian matrices.
+
+    >>> fad.scipy.linalg.cholesky(4 * np.eye(2))
+    array([[2., 0.],
+           [0., 2.]])
+    >>> fad.grad(lambda a: fad.scipy.linalg.cholesky(a)[0, 0])(4 * np.eye(2))
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     return _cholesky(a, upper=not lower)
 
@@ -105,7 +118,12 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 @scipy_function("cho_factor", numerical=False, samples=lambda s: [
     call(definite(s, 3)), call(definite(s, 3), lower=True)])  # fmt: skip
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there."""
+    """Return the Cholesky factor for `cho_solve`, and `lower`; in the other triangle stands what SciPy leaves there.
+
+    >>> fad.scipy.linalg.cho_factor(4 * np.eye(2))[0]
+    array([[2., 0.],
+           [0., 2.]])
+    """
     a, lower = as_array(a), bool(lower)
     factor = _cholesky(a, upper=not lower)
     keeps, numbered = _of_cho_factor(lower)
@@ -135,7 +153,11 @@ def _cho_solve_samples(s):
 
 @scipy_function("cho_solve", samples=_cho_solve_samples)
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
-    """Solve ``a x = b`` given what `cho_factor` returned for `a`."""
+    """Solve ``a x = b`` given what `cho_factor` returned for `a`.
+
+    >>> fad.scipy.linalg.cho_solve(fad.scipy.linalg.cho_factor(4 * np.eye(2)), np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
     c, lower = c_and_lower
     c, b, lower = as_array(c), inexact(as_array(b)), bool(np.all(lower))  # one flag, or one for each of a stack
     first, second = (c, h(c)) if lower else (h(c), c)
@@ -207,6 +229,10 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
     """Return permutation, lower and upper factor, ``a = p @ l @ u``; the permutation is constant.
 
     Raises numpy.linalg.LinAlgError where a leading block has no inverse: the factors have no derivative there.
+
+    >>> fad.scipy.linalg.lu(np.array([[2.0, 1.0], [1.0, 2.0]]))[2]
+    array([[2. , 1. ],
+           [0. , 1.5]])
     """
     a = inexact(as_array(a))
     rows, low, up = _lu(a)
@@ -231,7 +257,12 @@ _pivots_p = Primitive(
 
 @scipy_function("lu_factor", samples=lambda s: [call(s.real(3, 3)), call(s.real(4, 2)), call(s.real(2, 3))])
 def lu_factor(a, overwrite_a=False, check_finite=True):
-    """Return both factors in one matrix, and the pivots, for `lu_solve`."""
+    """Return both factors in one matrix, and the pivots, for `lu_solve`.
+
+    >>> fad.scipy.linalg.lu_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))[0]
+    array([[2. , 1. ],
+           [0.5, 1.5]])
+    """
     a = matrices(a)
     _, low, up = _lu(a)
     k = min(a.shape[-2:])
@@ -243,7 +274,11 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
     call(sl.lu_factor(s.real(3, 3)), s.real(3)), call(sl.lu_factor(s.real(3, 3)), s.real(3, 2), trans=1),
     call(sl.lu_factor(s.real(3, 3)), s.real(3), trans=2)], constants=())  # fmt: skip
 def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
-    """Solve ``a x = b`` given what `lu_factor` returned for `a`."""
+    """Solve ``a x = b`` given what `lu_factor` returned for `a`.
+
+    >>> fad.scipy.linalg.lu_solve(fad.scipy.linalg.lu_factor(2 * np.eye(2)), np.array([2.0, 4.0]))
+    array([1., 2.])
+    """
     factors, pivots = lu_and_piv
     factors, b = as_array(factors), inexact(as_array(b))
     order = _order(pivots)
@@ -311,6 +346,9 @@ def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, che
     """Solve systems with Hermitian positive-definite matrices, of which one triangle is stored by its diagonals.
 
     Raises numpy.linalg.LinAlgError for a matrix that is not positive definite.
+
+    >>> fad.scipy.linalg.solveh_banded(np.array([[2.0, 2.0], [0.0, 0.0]]), np.array([2.0, 4.0]), lower=True)
+    array([1., 2.])
     """
     ab, b = inexact(as_array(ab)), inexact(as_array(b))
     n = ab.shape[-2] - 1

@@ -123,7 +123,13 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
 
 @door("convolve1d", samples=_line_samples)
 def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
-    """Convolve along one axis: `correlate1d` with the weights turned round."""
+    """Convolve along one axis: `correlate1d` with the weights turned round.
+
+    >>> fad.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
+    array([4., 6., 8.])
+    >>> fad.grad(lambda w: fad.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 3.0]), w)[1])(np.array([1.0, 1.0, 1.0]))
+    array([3., 2., 1.])
+    """
     x, weights = as_array(input), _vector(weights)
     axis = normalize_axis(axis, x.ndim)
     return _filtered(x, weights[::-1], (axis,), mode, cval, [_mirrored(weights.shape[0], origin)], output)
@@ -144,7 +150,13 @@ def _both(input: Any, weights: Any, axes: Any) -> tuple:
 
 @door("correlate", samples=_plane_samples)
 def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    """Correlate an image with weights of as many dimensions."""
+    """Correlate an image with weights of as many dimensions.
+
+    >>> fad.scipy.ndimage.correlate(np.eye(3), np.ones((1, 3)))
+    array([[2., 1., 0.],
+           [1., 1., 1.],
+           [0., 1., 2.]])
+    """
     x, weights, axes = _both(input, weights, axes)
     return _filtered(x, np.conj(weights), axes, mode, cval, per_axis(origin, len(axes)), output)
 
@@ -227,7 +239,13 @@ def float_of(x: Any) -> float:
 def gaussian_filter(
     input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None
 ):
-    """Smooth an image by a Gaussian, one axis after the other; `sigma` may be traced, too."""
+    """Smooth an image by a Gaussian, one axis after the other; `sigma` may be traced, too.
+
+    >>> fad.scipy.ndimage.gaussian_filter(np.array([0.0, 1.0, 0.0]), 1.0).round(3)
+    array([0.296, 0.408, 0.296])
+    >>> fad.grad(lambda s: fad.scipy.ndimage.gaussian_filter(np.array([0.0, 1.0, 0.0]), s)[1])(1.0).round(3)
+    np.float64(-0.328)
+    """
     x = as_array(input)
     axes = chosen_axes(axes, x.ndim)
     settings = [per_axis(v, len(axes)) for v in (sigma, order, mode, radius)]
@@ -250,7 +268,11 @@ def gaussian_filter(
     ],
 )
 def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
-    """Average along an axis over `size` samples."""
+    """Average along an axis over `size` samples.
+
+    >>> fad.scipy.ndimage.uniform_filter1d(np.array([0.0, 3.0, 6.0]), 3)
+    array([1., 3., 5.])
+    """
     if size < 1:
         raise RuntimeError("incorrect filter size")
     x = as_array(input)
@@ -261,7 +283,11 @@ def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0
 @door("uniform_filter", samples=lambda s: [
     call(s.real(3, 4)), call(s.real(4, 3), (2, 3), mode="nearest", origin=(0, 1)), call(s.real(4), 1)])  # fmt: skip
 def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    """Average an image over boxes."""
+    """Average an image over boxes.
+
+    >>> fad.scipy.ndimage.uniform_filter(np.array([0.0, 3.0, 6.0]), 3)
+    array([1., 3., 5.])
+    """
     x = as_array(input)
     axes = chosen_axes(axes, x.ndim)
     y = x + 0.0
@@ -292,13 +318,21 @@ def _edge_samples(s):
 
 @door("sobel", samples=_edge_samples)
 def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
-    """Return Sobel's difference along an axis, smoothed across the others."""
+    """Return Sobel's difference along an axis, smoothed across the others.
+
+    >>> fad.scipy.ndimage.sobel(np.array([0.0, 1.0, 4.0, 9.0]))
+    array([1., 4., 8., 5.])
+    """
     return _derivative(input, axis, output, mode, cval, [1.0, 2.0, 1.0])
 
 
 @door("prewitt", samples=_edge_samples)
 def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):
-    """Return Prewitt's difference along an axis, summed across the others."""
+    """Return Prewitt's difference along an axis, summed across the others.
+
+    >>> fad.scipy.ndimage.prewitt(np.array([0.0, 1.0, 4.0, 9.0]))
+    array([1., 4., 8., 5.])
+    """
     return _derivative(input, axis, output, mode, cval, [1.0, 1.0, 1.0])
 
 
@@ -319,7 +353,11 @@ def _sum_over_axes(x: Any, axes: tuple, mode: Any, part: Callable) -> Any:
     ],
 )
 def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
-    """Return the sum of second differences."""
+    """Return the sum of second differences.
+
+    >>> fad.scipy.ndimage.laplace(np.array([0.0, 1.0, 4.0, 9.0]))
+    array([ 1.,  2.,  2., -5.])
+    """
     x = as_array(input)
     weights = like(x, np.array([1.0, -2.0, 1.0]))
     y = _sum_over_axes(x, chosen_axes(axes, x.ndim), mode, lambda a, m: correlate1d(x, weights, a, None, m, cval))
@@ -328,7 +366,11 @@ def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
 
 @door("gaussian_laplace", samples=lambda s: [call(s.real(3, 4), 0.8), call(s.real(5), 0.6, mode="wrap", truncate=2.0)])
 def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
-    """Return the Laplacian of an image smoothed by a Gaussian."""
+    """Return the Laplacian of an image smoothed by a Gaussian.
+
+    >>> fad.scipy.ndimage.gaussian_laplace(np.array([0.0, 0.0, 1.0, 0.0, 0.0]), 1.0).round(3)
+    array([ 0.197,  0.002, -0.399,  0.002,  0.197])
+    """
     x = as_array(input)
     axes = chosen_axes(axes, x.ndim)
 
@@ -342,7 +384,11 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
 @door("gaussian_gradient_magnitude", complex=False, samples=lambda s: [
     call(s.real(3, 4), 0.8), call(s.real(5), 0.6, mode="wrap", truncate=2.0)])  # fmt: skip
 def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
-    """Return the length of the gradient of an image smoothed by a Gaussian; where it is zero, so is its derivative."""
+    """Return the length of the gradient of an image smoothed by a Gaussian; where it is zero, so is its derivative.
+
+    >>> fad.scipy.ndimage.gaussian_gradient_magnitude(np.array([0.0, 1.0, 2.0, 3.0]), 1.0).round(3)
+    array([0.363, 0.834, 0.834, 0.363])
+    """
     x = as_array(input)
     if x.dtype.kind == "c":
         raise UnsupportedInputError(

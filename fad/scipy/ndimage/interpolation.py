@@ -115,7 +115,11 @@ def _check_mode(mode: str) -> None:
 
 @door("spline_filter1d", samples=_spline_samples)
 def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
-    """Return the coefficients along an axis of the spline through an image's pixels."""
+    """Return the coefficients along an axis of the spline through an image's pixels.
+
+    >>> fad.scipy.ndimage.spline_filter1d(np.array([1.0, 1.0, 1.0])).round(6)
+    array([1., 1., 1.])
+    """
     _check_order(order)
     _check_mode(mode)
     x = as_array(input)
@@ -134,7 +138,13 @@ def _of_dtype(y: Any, x: Any, output: Any) -> Any:
 
 @door("spline_filter", samples=lambda s: [call(s.real(4, 3)), call(s.real(3, 4), 4, mode="reflect")])
 def spline_filter(input, order=3, output=np.float64, mode="mirror"):
-    """Return the coefficients of the spline through an image's pixels."""
+    """Return the coefficients of the spline through an image's pixels.
+
+    >>> fad.scipy.ndimage.spline_filter(np.ones((3, 3))).round(6)
+    array([[1., 1., 1.],
+           [1., 1., 1.],
+           [1., 1., 1.]])
+    """
     _check_order(order, 2)
     x = y = as_array(input)
     for axis in range(x.ndim):
@@ -322,7 +332,11 @@ def shift(input, shift, output=None, order=3, mode="constant", cval=0.0, prefilt
     call(s.real(4), 1.5), call(s.real(4, 3), (0.5, 2.0), order=1), call(s.real(3, 4), 2.0, mode="nearest"),
     call(s.real(4), 1.7, order=2, mode="reflect", grid_mode=True), call(s.real(3), 1.0)])  # fmt: skip
 def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False):
-    """Enlarge an image by factors, which are constants: the number of pixels follows from them."""
+    """Enlarge an image by factors, which are constants: the number of pixels follows from them.
+
+    >>> fad.scipy.ndimage.zoom(np.array([0.0, 1.0, 2.0]), 2, order=1).round(6)
+    array([0. , 0.4, 0.8, 1.2, 1.6, 2. ])
+    """
     x = as_array(input)
     if x.ndim < 1:
         raise RuntimeError("input and output rank must be > 0")
@@ -353,7 +367,13 @@ def _affine_samples(s):
 def affine_transform(
     input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True
 ):
-    """Return the image ``y[o] = x[matrix @ o + offset]``; image, matrix and offset may all be traced."""
+    """Return the image ``y[o] = x[matrix @ o + offset]``; image, matrix and offset may all be traced.
+
+    >>> fad.scipy.ndimage.affine_transform(np.eye(3), np.eye(2), order=1)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     x, matrix = as_array(input), as_array(matrix).astype(np.float64)
     shape = x.shape if output_shape is None else tuple(int(n) for n in output_shape)
     n = x.ndim
@@ -381,7 +401,12 @@ def affine_transform(
     call(s.real(3, 4), 30.0), call(s.real(4, 3), -50.0, reshape=False, order=1, mode="nearest"),
     call(s.real(2, 3, 3), 20.0, axes=(2, 1), order=2)])  # fmt: skip
 def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
-    """Rotate an image by an angle in degrees, which may be traced; the shape of the result follows from its value."""
+    """Rotate an image by an angle in degrees, which may be traced; the shape of the result follows from its value.
+
+    >>> fad.scipy.ndimage.rotate(np.diag(np.array([1.0, 2.0])), 90.0, order=1).round(6)
+    array([[0., 2.],
+           [1., 0.]])
+    """
     x = as_array(input)
     if x.ndim < 2:
         raise ValueError("input array should be at least 2D")

@@ -86,6 +86,28 @@ def fixed_point(
 
     Raises RuntimeError, as SciPy does, if the iteration did not converge.
 
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)`` in the shape of `x`.
+    x0 : array_like
+        Where to begin; it has no derivative.
+    args : tuple
+        Further arguments of `func`, with derivatives.
+    xtol : float
+        Tolerance.
+    maxiter : int
+        Greatest number of steps.
+    method : "del2" or "iteration"
+        Whether steps are accelerated.
+
+    Returns
+    -------
+    array
+        The fixed point, differentiated by the implicit function theorem.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.optimize import fixed_point
     >>> fad.grad(lambda a: fixed_point(lambda x, a: np.sqrt(x + a), 1.0, (a,)))(2.0).round(9)
@@ -141,6 +163,26 @@ def brentq(
 
     Raises ValueError if ``f(a)`` and ``f(b)`` have one sign, RuntimeError if it did not converge, as in SciPy.
 
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``, continuous, with opposite signs at `a` and `b`.
+    a, b : float
+        Ends of the bracket; they have no derivative.
+    args : tuple
+        Further arguments of `f`, with derivatives.
+    xtol, rtol : float
+        Tolerances.
+    maxiter : int
+        Greatest number of steps.
+
+    Returns
+    -------
+    number
+        The root, differentiated by the implicit function theorem.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.optimize import brentq
     >>> fad.grad(lambda a: brentq(lambda x, a: np.cos(x) - a * x, 0.0, 2.0, (a,)))(1.0).round(9)
@@ -160,6 +202,26 @@ def newton(
 
     Raises RuntimeError if it did not converge, as in SciPy.
 
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)``.
+    x0 : array_like
+        Where to begin; it has no derivative.
+    args : tuple
+        Further arguments of `func`, with derivatives.
+    tol, rtol : float
+        Tolerances.
+    maxiter : int
+        Greatest number of steps.
+
+    Returns
+    -------
+    number or array
+        The root, differentiated by the implicit function theorem.
+
+    Examples
+    --------
     >>> import fad
     >>> from fad.scipy.optimize import newton
     >>> fad.grad(lambda a: newton(lambda x, a: x**3 - a, 1.0, (a,)))(8.0).round(9)
@@ -184,6 +246,30 @@ def root_scalar(
 
     Methods that need derivatives are given fad's. The result has SciPy's entries, ``root`` and ``converged`` first.
 
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``.
+    args : tuple
+        Further arguments of `f`, with derivatives.
+    method : str
+        As of scipy.optimize.root_scalar.
+    bracket : (float, float)
+        Where `f` has opposite signs.
+    x0 : float
+        Where to begin, for methods without a bracket.
+    xtol, rtol : float
+        Tolerances.
+    maxiter : int
+        Greatest number of steps.
+
+    Returns
+    -------
+    RootResults
+        With ``root``, differentiated by the implicit function theorem.
+
+    Examples
+    --------
     >>> import numpy as np, fad
     >>> from fad.scipy.optimize import root_scalar
     >>> fad.grad(lambda a: root_scalar(lambda x, a: np.exp(x) - a, (a,), x0=1.0).root)(4.0).round(9)

@@ -150,7 +150,11 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 
 @door("oaconvolve", samples=_axes_samples)
 def oaconvolve(in1, in2, mode="full", axes=None):
-    """Convolve as `fftconvolve` does: SciPy adds up pieces of plain arrays, for traced ones the sum is the same."""
+    """Convolve as `fftconvolve` does: SciPy adds up pieces of plain arrays, for traced ones the sum is the same.
+
+    >>> fad.scipy.signal.oaconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])).round(6)
+    array([1., 3., 5., 3.])
+    """
     return _over_axes(in1, in2, mode, axes)
 
 
@@ -209,5 +213,9 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
 
 @door("correlate2d", samples=_plane_samples)
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
-    """Correlate two matrices, with what lies beyond the edges of the first filled, wrapped round or mirrored."""
+    """Correlate two matrices, with what lies beyond the edges of the first filled, wrapped round or mirrored.
+
+    >>> fad.scipy.signal.correlate2d(np.eye(2), np.ones((2, 2)), mode="valid")
+    array([[2.]])
+    """
     return _plane(in1, in2, mode, boundary, fillvalue, True)

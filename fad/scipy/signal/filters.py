@@ -217,7 +217,11 @@ def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
     call(s.real(1), 3.0 * np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(2)])),
     call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(1)]))])  # fmt: skip
 def lfilter_zi(b, a):
-    """Return the state of a filter after a constant signal of 1: what starts it without a jump."""
+    """Return the state of a filter after a constant signal of 1: what starts it without a jump.
+
+    >>> fad.scipy.signal.lfilter_zi(np.array([0.5]), np.array([1.0, -0.5]))
+    array([0.5])
+    """
     b, a = (np.atleast_1d(as_array(v)) for v in (b, a))
     if b.ndim != 1 or a.ndim != 1:
         raise ValueError("Numerator b and denominator a must be 1-D.")
@@ -278,7 +282,11 @@ def sosfilt(sos, x, axis=-1, zi=None):
 
 @door("sosfilt_zi", numerical=False, samples=lambda s: [call(_sections(s, 2))])
 def sosfilt_zi(sos):
-    """Return the state of second-order sections after a constant signal of 1."""
+    """Return the state of second-order sections after a constant signal of 1.
+
+    >>> fad.scipy.signal.sosfilt_zi(np.array([[0.5, 0.0, 0.0, 1.0, -0.5, 0.0]]))
+    array([[0.5, 0. ]])
+    """
     sos = as_array(sos)
     _check_sections(sos)
     states, scale = [], 1.0
@@ -359,7 +367,11 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
     ],
 )
 def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
-    """Filter by second-order sections, forwards and backwards, without a shift in phase."""
+    """Filter by second-order sections, forwards and backwards, without a shift in phase.
+
+    >>> fad.scipy.signal.sosfiltfilt(np.array([[0.5, 0.0, 0.0, 1.0, -0.5, 0.0]]), np.ones(12)).round(6)[:3]
+    array([1., 1., 1.])
+    """
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
     sos, x = _operands(sos, _moved(x, axis, -1))

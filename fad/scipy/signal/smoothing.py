@@ -186,7 +186,13 @@ def _beyond(x: Any, n: int, mode: str, cval: Any) -> Any:
     ],
 )
 def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
-    """Put ``up - 1`` zeros between samples, convolve with `h`, and keep every `down`-th sample."""
+    """Put ``up - 1`` zeros between samples, convolve with `h`, and keep every `down`-th sample.
+
+    >>> fad.scipy.signal.upfirdn(np.array([1.0, 1.0]), np.array([1.0, 2.0, 3.0]), up=2)
+    array([1., 1., 2., 2., 3., 3.])
+    >>> fad.grad(lambda h: fad.scipy.signal.upfirdn(h, np.array([1.0, 2.0, 3.0])).sum())(np.array([1.0, 1.0]))
+    array([6., 6.])
+    """
     h, x = as_array(h), as_array(x)
     if h.ndim != 1 or not h.shape[0]:
         raise ValueError("h must be 1-D with non-zero length")
@@ -283,7 +289,11 @@ _BACKGROUND = {"mean": np.mean, "median": np.median, "minimum": np.min, "maximum
     call(s.real(7), 1, 2, padtype="line"), call(s.real(2, 5), 2, 1, axis=1, window=np.array([0.2, 0.5, 0.2], s.dtype)),
     call(s.real(4), 2, 2)])  # fmt: skip
 def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None):
-    """Resample by the factor ``up / down`` through a low-pass filter, which is a constant."""
+    """Resample by the factor ``up / down`` through a low-pass filter, which is a constant.
+
+    >>> fad.scipy.signal.resample_poly(np.array([1.0, 1.0, 1.0]), 2, 1).shape
+    (6,)
+    """
     if up != int(up) or down != int(down):
         raise ValueError("up and down must be integers")
     if up < 1 or down < 1:
@@ -330,7 +340,11 @@ def _low_pass(x: Any, window: Any, up: int, down: int) -> tuple:
     ],
 )
 def decimate(x, q, n=None, ftype="iir", axis=-1, zero_phase=True):
-    """Keep every q-th sample of a signal that a low-pass filter has taken the higher frequencies from."""
+    """Keep every q-th sample of a signal that a low-pass filter has taken the higher frequencies from.
+
+    >>> fad.scipy.signal.decimate(np.ones(40), 2).round(3)[:3]
+    array([0.989, 0.989, 0.989])
+    """
     x = _floating(x)
     q = operator.index(q)
     axis = normalize_axis(axis, x.ndim)

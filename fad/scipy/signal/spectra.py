@@ -147,7 +147,11 @@ def spectrogram(
     x, fs=1.0, window=("tukey", 0.25), nperseg=None, noverlap=None, nfft=None, detrend="constant",
     return_onesided=True, scaling="density", axis=-1, mode="psd",
 ):  # fmt: skip
-    """Return frequencies, times and the power (or the complex value, magnitude, angle, phase) in each segment."""
+    """Return frequencies, times and the power (or the complex value, magnitude, angle, phase) in each segment.
+
+    >>> fad.scipy.signal.spectrogram(np.arange(16.0) % 2, nperseg=8)[2].shape
+    (5, 2)
+    """
     if mode not in ("psd", "complex", "magnitude", "angle", "phase"):
         raise ValueError(f"mode must be 'psd', 'complex', 'magnitude', 'angle' or 'phase', not {mode!r}")
     x, axis = as_array(x), int(axis)
@@ -245,7 +249,11 @@ def csd(
     x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True,
     scaling="density", axis=-1, average="mean",
 ):  # fmt: skip
-    """Return frequencies and the cross power spectral density of two signals."""
+    """Return frequencies and the cross power spectral density of two signals.
+
+    >>> fad.scipy.signal.csd(np.arange(8.0) % 3, np.arange(8.0) % 2, nperseg=4)[1].shape
+    (3,)
+    """
     other = None if y is x else y
     return _power(x, other, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, int(axis), average)
 
@@ -256,7 +264,11 @@ def csd(
 def periodogram(
     x, fs=1.0, window="boxcar", nfft=None, detrend="constant", return_onesided=True, scaling="density", axis=-1
 ):
-    """Return frequencies and the power spectral density of a whole signal."""
+    """Return frequencies and the power spectral density of a whole signal.
+
+    >>> fad.scipy.signal.periodogram(np.array([1.0, -1.0, 1.0, -1.0]))[1]
+    array([0., 0., 4.])
+    """
     x = as_array(x)
     n = x.shape[axis]
     if nfft is not None and nfft < n:
@@ -277,7 +289,11 @@ def periodogram(
     ],
 )
 def coherence(x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", axis=-1):
-    """Return frequencies and the squared magnitude of the coherence of two signals."""
+    """Return frequencies and the squared magnitude of the coherence of two signals.
+
+    >>> fad.scipy.signal.coherence(np.arange(8.0) % 3, np.arange(8.0) % 3, nperseg=4)[1].round(6)
+    array([1., 1., 1.])
+    """
     settings = {"fs": fs, "window": window, "nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "detrend": detrend}
     freqs, pxx = welch(x, axis=axis, **settings)
     _, pyy = welch(y, axis=axis, **settings)
@@ -304,7 +320,12 @@ def istft(
     Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True,
     time_axis=-1, freq_axis=-2, scaling="spectrum",
 ):  # fmt: skip
-    """Return times and the signal whose short-time Fourier transform is nearest to the given one."""
+    """Return times and the signal whose short-time Fourier transform is nearest to the given one.
+
+    >>> x = np.arange(16.0)
+    >>> fad.scipy.signal.istft(fad.scipy.signal.stft(x, nperseg=8)[2], nperseg=8)[1].round(6)[:4]
+    array([0., 1., 2., 3.])
+    """
     z = as_array(Zxx)
     z = z if z.dtype.kind == "c" else z + 0j
     if z.ndim < 2:

@@ -126,6 +126,13 @@ class SparseArray:
     Made by `csr_array`, `csc_array` and `coo_array` in SciPy's forms. It multiplies dense vectors and matrices from
     both sides, is scaled, added to one with the same places, transposed, and turned into a dense array.
 
+    Parameters
+    ----------
+    data : array (nnz,)
+        The entries, which are differentiated.
+    pattern : Pattern
+        Where they lie.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -253,6 +260,17 @@ def _floating(data: Any) -> Any:
 def from_scipy(matrix: Any) -> SparseArray:
     """Return a SciPy sparse matrix as a `SparseArray`; one of these as it is.
 
+    Parameters
+    ----------
+    matrix : scipy.sparse matrix or array
+        In any format.
+
+    Returns
+    -------
+    SparseArray
+
+    Examples
+    --------
     >>> import scipy.sparse
     >>> from fad.scipy.sparse import from_scipy
     >>> from_scipy(scipy.sparse.eye_array(3))
@@ -321,6 +339,19 @@ def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
 
     `data` may be traced; the places of the entries are constants. Entries at one place add up.
 
+    Parameters
+    ----------
+    arg1 : tuple, matrix or array
+        ``(data, indices, indptr)``, or what scipy.sparse takes.
+    shape : (int, int)
+        Of the matrix; by default as large as the places need.
+
+    Returns
+    -------
+    SparseArray
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from fad.scipy.sparse import csr_array
     >>> csr_array((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 1, 2]))).toarray()
@@ -331,12 +362,48 @@ def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
 
 
 def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix."""
+    """Return a sparse array from ``(data, indices, indptr)`` by columns, ``(data, (rows, columns))``, or a matrix.
+
+    Parameters
+    ----------
+    arg1 : tuple, matrix or array
+        ``(data, indices, indptr)``, or what scipy.sparse takes.
+    shape : (int, int)
+        Of the matrix; by default as large as the places need.
+
+    Returns
+    -------
+    SparseArray
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.csc_array(np.diag(np.array([2.0, 3.0]))).toarray()
+    array([[2., 0.],
+           [0., 3.]])
+    """
     return _made(arg1, shape, False)
 
 
 def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
-    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix."""
+    """Return a sparse array from ``(data, (rows, columns))``, or a plain matrix.
+
+    Parameters
+    ----------
+    arg1 : tuple, matrix or array
+        ``(data, (rows, columns))``, or what scipy.sparse takes.
+    shape : (int, int)
+        Of the matrix; by default as large as the places need.
+
+    Returns
+    -------
+    SparseArray
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.coo_array((np.array([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2)).toarray()
+    array([[0., 2.],
+           [3., 0.]])
+    """
     return _made(arg1, shape, None)
 
 
@@ -345,6 +412,17 @@ def matmul(a: Any, b: Any) -> Any:
 
     SciPy's own ``matrix @ x`` makes a plain array of `x`, so a traced one needs this function.
 
+    Parameters
+    ----------
+    a, b : SparseArray or array
+        Shapes (m, n) and (n,) or (n, k), or the other way round.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
     >>> import numpy as np, scipy.sparse, fad
     >>> a = scipy.sparse.csr_array(np.array([[1.0, 0.0], [2.0, 3.0]]))
     >>> fad.grad(lambda x: np.sum(fad.scipy.sparse.matmul(a, x)))(np.ones(2))

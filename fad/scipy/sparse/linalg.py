@@ -206,6 +206,28 @@ def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0,
     The derivative is as accurate as the tolerance `rtol`. Returns ``(x, info)``, as SciPy does. The guess `x0` and the
     `callback` are SciPy's for plain arguments; with traced ones every solve begins at zero.
 
+    Parameters
+    ----------
+    A : SparseArray, matrix or LinearOperator (n, n)
+        Symmetric (Hermitian) and positive definite.
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
     Raises
     ------
     DerivativeError
@@ -223,13 +245,71 @@ def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0,
 
 def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None,
              M: Any = None, callback: Any = None) -> tuple:  # fmt: skip
-    """Solve ``A x = b`` by the stabilised method of biconjugate gradients; see `cg`."""
+    """Solve ``A x = b`` by the stabilised method of biconjugate gradients; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, matrix or LinearOperator (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.bicgstab(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
     return _iterated("bicgstab", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
 
 
 def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, restart: Any = None,
           maxiter: Any = None, M: Any = None, callback: Any = None, callback_type: Any = None) -> tuple:  # fmt: skip
-    """Solve ``A x = b`` by the generalised method of minimal residuals; see `cg`."""
+    """Solve ``A x = b`` by the generalised method of minimal residuals; see `cg`.
+
+    Parameters
+    ----------
+    A : SparseArray, matrix or LinearOperator (n, n)
+    b : array (n,)
+        The right-hand side.
+    x0 : array (n,)
+        Where to begin; it has no derivative.
+    rtol, atol : float, keyword only
+        The residual is at most ``max(rtol * norm(b), atol)``.
+    restart : int, keyword only
+        How many steps there are before the basis is begun again.
+    maxiter : int, keyword only
+        Greatest number of steps.
+    M : matrix or operator, keyword only
+        Preconditioner.
+    callback : callable, keyword only
+        Called after each step.
+    callback_type : str, keyword only
+        What it is called with, as in SciPy.
+
+    Returns
+    -------
+    (x, info)
+        `info` is 0 where the iteration converged.
+
+    Examples
+    --------
+    >>> fad.scipy.sparse.linalg.gmres(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
+    array([1., 2.])
+    """
     settings = {"rtol": rtol, "atol": atol, "restart": restart, "maxiter": maxiter, "callback": callback}
     if callback is not None:
         settings["callback_type"] = callback_type

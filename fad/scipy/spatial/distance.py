@@ -147,9 +147,13 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
             u, v = u.astype(np.float64), v.astype(np.float64)
         return formula(u, v, _weights(w))
 
-    between.__name__ = name
-    between.__doc__ = f"Return the {what} between two vectors, with optional weights."
-    return door(name, samples=_two, kinks=_kinks_of_two, complex=False, rounding="single")(between)
+    theirs = getattr(scipy.spatial.distance, name)([1.0, 2.0, 4.0], [3.0, 2.0, 3.0])
+    doc = f"""Return the {what} between two vectors, with optional weights.
+
+    >>> round(float(fad.scipy.spatial.distance.{name}(np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 3.0]))), 6)
+    {round(float(theirs), 6)!r}
+    """
+    return door(name, samples=_two, doc=doc, kinks=_kinks_of_two, complex=False, rounding="single")(between)
 
 
 def _cityblock(u: Any, v: Any, w: Any) -> Any:
@@ -176,7 +180,13 @@ braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over 
 
 @door("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
 def chebyshev(u, v, w=None):
-    """Return the largest absolute difference of two vectors, among places with a positive weight."""
+    """Return the largest absolute difference of two vectors, among places with a positive weight.
+
+    >>> fad.scipy.spatial.distance.chebyshev(np.array([1.0, 2.0]), np.array([4.0, 3.0]))
+    np.float64(3.0)
+    >>> fad.grad(fad.scipy.spatial.distance.chebyshev)(np.array([1.0, 2.0]), np.array([4.0, 3.0]))
+    array([-1.,  0.])
+    """
     return _powers(_vector(u), _vector(v), _weights(w), math.inf)
 
 
@@ -201,13 +211,21 @@ def minkowski(u, v, p=2, w=None):
 
 @door("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
 def cosine(u, v, w=None):
-    """Return 1 less the cosine of the angle between two vectors."""
+    """Return 1 less the cosine of the angle between two vectors.
+
+    >>> fad.scipy.spatial.distance.cosine(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    np.float64(1.0)
+    """
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
 @door("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
 def correlation(u, v, w=None, centered=True):
-    """Return 1 less the correlation of two vectors."""
+    """Return 1 less the correlation of two vectors.
+
+    >>> fad.scipy.spatial.distance.correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])).round(6)
+    np.float64(2.0)
+    """
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered))
 
 
@@ -219,7 +237,11 @@ def _clipped(d: Any) -> Any:
 @door("seuclidean", complex=False, rounding="single", samples=lambda s: [
     call(s.real(3), s.real(3), s.positive(3))])  # fmt: skip
 def seuclidean(u, v, V):
-    """Return the Euclidean distance with each squared difference divided by a variance."""
+    """Return the Euclidean distance with each squared difference divided by a variance.
+
+    >>> fad.scipy.spatial.distance.seuclidean(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.array([1.0, 1.0]))
+    5.0
+    """
     u, v, variances = _vector(u), _vector(v), _vector(V)
     if variances.shape != u.shape or u.shape != v.shape:
         raise TypeError("V must be a 1-D array of the same dimension as u and v.")
@@ -228,7 +250,11 @@ def seuclidean(u, v, V):
 
 @door("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
 def mahalanobis(u, v, VI):
-    """Return the distance of two vectors by the inverse `VI` of a covariance matrix."""
+    """Return the distance of two vectors by the inverse `VI` of a covariance matrix.
+
+    >>> fad.scipy.spatial.distance.mahalanobis(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.eye(2))
+    np.float64(5.0)
+    """
     return _mahalanobis(_vector(u), _vector(v), as_array(VI))
 
 
@@ -241,7 +267,11 @@ def _definite(s, n):
     call(s.positive(4), s.positive(4)), call(s.positive(3, 2), s.positive(3, 2), base=2.0),
     call(s.positive(2, 3), s.positive(2, 3), axis=1, keepdims=True)])  # fmt: skip
 def jensenshannon(p, q, base=None, *, axis=0, keepdims=False):
-    """Return the root of the Jensen-Shannon divergence of two vectors of probabilities."""
+    """Return the root of the Jensen-Shannon divergence of two vectors of probabilities.
+
+    >>> fad.scipy.spatial.distance.jensenshannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(6)
+    np.float64(0.832555)
+    """
     p, q = (np.moveaxis(as_array(x), axis, -1) for x in (p, q))
     d = _jensenshannon(p, q)
     d = d if base is None else d / math.sqrt(math.log(base))
@@ -396,7 +426,14 @@ def _kinks_of_all(x: Any, *_: Any, **__: Any) -> tuple:
 
 @door("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
-    """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix."""
+    """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix.
+
+    >>> fad.scipy.spatial.distance.pdist(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    array([5.])
+    >>> fad.grad(lambda x: fad.scipy.spatial.distance.pdist(x)[0])(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    array([[-0.6, -0.8],
+           [ 0.6,  0.8]])
+    """
     refuse_out(out)
     x = _points(X)
     above = np.flatnonzero(~np.tri(x.shape[0], dtype=bool))  # one index is quicker than two, both ways

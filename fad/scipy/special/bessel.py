@@ -197,7 +197,28 @@ def _spherical(name, lower_sign, upper_sign):
         return partial(None, n, z) if derivative else prim(n, z)
 
     public.__name__ = public.__qualname__ = name
-    public.__doc__ = f"Return scipy.special.{name} of integer order n, or its derivative in z."
+    public.__doc__ = f"""Return the spherical Bessel function {name} of integer order n, or its derivative in z.
+
+    Parameters
+    ----------
+    n : int, or array of int
+        The order, at least 0; it has no derivative.
+    z : array_like, real or complex
+        The argument.
+    derivative : bool
+        Whether to return the derivative in z instead.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.{name}(0, 1.0).round(6)
+    {forward(0, np.float64(1.0)).round(6)!r}
+    >>> fad.grad(fad.scipy.special.{name}, argnums=1)(0, 1.0).round(6)
+    {getattr(sc, name)(0, 1.0, derivative=True).round(6)!r}
+    """
     return public
 
 
@@ -209,7 +230,7 @@ spherical_kn = _spherical("spherical_kn", -1.0, -1.0)
 # --- derivatives of any order, as functions -------------------------------------------------------------------------
 
 
-def _nth(function, sign, outer):
+def _nth(function, sign, outer, name=None):
     """Return the n-th derivative as a function (v, z, n): a binomial sum of neighbouring orders (DLMF 10.6.7)."""
 
     def derivative(v, z, n=1):
@@ -219,8 +240,32 @@ def _nth(function, sign, outer):
         terms = [math.comb(n, k) * sign**k * function(v - n + 2.0 * k, z) for k in range(n + 1)]
         return (outer / 2.0) ** n * sum(terms[1:], terms[0])
 
-    derivative.__name__ = derivative.__qualname__ = f"{function.__name__}p"
-    derivative.__doc__ = f"Return the n-th derivative in z of scipy.special.{function.__name__}(v, z)."
+    derivative.__name__ = derivative.__qualname__ = name or f"{function.__name__}p"
+    derivative.__doc__ = f"""Return the n-th derivative in z of scipy.special.{function.__name__}(v, z) (DLMF 10.6.7).
+
+    Parameters
+    ----------
+    v : array_like, real
+        The order of the function; it has no derivative.
+    z : array_like, real or complex
+        The argument.
+    n : int
+        The order of the derivative, at least 0.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Raises
+    ------
+    ValueError
+        if n is negative or no integer.
+
+    Examples
+    --------
+    >>> fad.scipy.special.{derivative.__name__}(0, 1.0).round(6)
+    {np.asarray(derivative(0, 1.0))[()].round(6)!r}
+    """
     return derivative
 
 
@@ -228,8 +273,8 @@ jvp = _nth(sc.jv, -1.0, 1.0)
 yvp = _nth(sc.yv, -1.0, 1.0)
 ivp = _nth(sc.iv, 1.0, 1.0)
 kvp = _nth(sc.kv, 1.0, -1.0)
-h1vp = _nth(sc.hankel1, -1.0, 1.0)
-h2vp = _nth(sc.hankel2, -1.0, 1.0)
+h1vp = _nth(sc.hankel1, -1.0, 1.0, "h1vp")
+h2vp = _nth(sc.hankel2, -1.0, 1.0, "h2vp")
 
 # --- Kelvin: ber + i bei = J_0(x exp(3 pi i / 4)), ker + i kei = K_0(x exp(pi i / 4)) -------------------------------
 

@@ -21,8 +21,8 @@ from fad.core.primitive import Nary, answer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
+from fad.staging.record import RecordTrace
 from fad.transforms.jvp import jvp
-from fad.transforms.record import RecordTrace
 
 _NUMBERS = (bool, int, float)
 
@@ -51,8 +51,7 @@ def special(
     if arity > 1:
         rules = [_of_arrays(p, arity, integers) for p in rules]
     prim = elementwise(f"special.{name}", *rules, numpy=numpy, answers=answers, **slots)
-    prim.extra["order"] = order
-    _document(prim, name, partials)
+    prim.extra.update(order=order, rules=partials)
     return prim
 
 
@@ -103,18 +102,10 @@ def special_multi(
     kind = dict(multi=True, numpy=(numpy,), archetype="special")
     prim = Nary(f"special.{name}", forward, jvp=push, vjp=pull, **kind, **slots)
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
-    prim.extra["order"] = order
-    _document(prim, name, partials)
+    prim.extra.update(order=order, rules=partials)
     register(prim)
     answer(prim.numpy, prim)
     return prim
-
-
-def _document(prim: Any, name: str, partials: tuple) -> None:
-    missing = [f"argument {k} ({p})" for k, p in enumerate(partials) if isinstance(p, str)]
-    prim.doc = f"scipy.special.{name} on arrays and traced values." + (
-        f" No derivative in {', '.join(missing)}: asking for it raises DerivativeError." if missing else ""
-    )
 
 
 def _refusal(name: str, k: int, arity: int, reason: str) -> Callable:
@@ -140,6 +131,7 @@ def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callabl
         return _narrow(d, z.dtype)
 
     names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
+    converted.written = partial
     converted.parameters = ("z", *names)
     return converted
 
@@ -182,6 +174,7 @@ def through(function: Callable, k: int) -> Callable:
         x = xs[k] if type(xs[k]) is not np.ndarray or xs[k].dtype.kind in "fc" else xs[k].astype(float)
         return jvp(along, (x,), (np.ones_like(x),))[1]
 
+    partial.derives = function, k
     partial.parameters = ("z", *[f"x{i}" for i in range(arity)])
     return partial
 
@@ -220,6 +213,7 @@ def _implicit(own: Callable, slope: Callable, places: list, solved: int, is_valu
         along = slope(p, *point)
         return 1.0 / along if is_value else -own(p, *point) / along
 
+    partial.written = "by the implicit function theorem, from the partial derivatives of the function it inverts"
     partial.parameters = ("z", *[f"x{i}" for i in range(len(places))])
     return partial
 

@@ -197,6 +197,21 @@ def lambertw(z, k=0, tol=1e-8):
 
     The derivative is ``exp(-w) / (1 + w)``, so it is right at 0 too, and infinite at the branch point -1/e.
 
+    Parameters
+    ----------
+    z : array_like, complex
+        The argument.
+    k : int
+        The branch.
+    tol : float
+        Where the iteration stops.
+
+    Returns
+    -------
+    complex ndarray or scalar
+
+    Examples
+    --------
     >>> import fad, fad.scipy.special
     >>> fad.grad(lambda x: fad.scipy.special.lambertw(x).real)(0.0)
     np.float64(1.0)

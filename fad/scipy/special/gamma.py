@@ -104,7 +104,26 @@ polygamma_p = special(
 
 
 def polygamma(n, x):
-    """Return the derivative of order n + 1 of log(gamma(x)); n are integers. Complex x are allowed, unlike in SciPy."""
+    """Return the derivative of order n + 1 of log(gamma(x)); n are integers. Complex x are allowed, unlike in SciPy.
+
+    Parameters
+    ----------
+    n : int, or array of int
+        The order, at least 0; it has no derivative.
+    x : array_like, real or complex
+        The argument.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.polygamma(1, 1.0).round(6)
+    np.float64(1.644934)
+    >>> fad.grad(lambda x: fad.scipy.special.polygamma(1, x))(1.0).round(6)
+    np.float64(-2.404114)
+    """
     return polygamma_p(n, x) if hasattr(x, "dtype") else polygamma_p(n, np.asarray(x, dtype=float)[()])
 
 
@@ -113,7 +132,24 @@ psi = digamma
 
 
 def multigammaln(a, d):
-    """Return the logarithm of the multivariate gamma function of dimension `d` (an integer), elementwise in `a`."""
+    """Return the logarithm of the multivariate gamma function of dimension `d` (an integer), elementwise in `a`.
+
+    Parameters
+    ----------
+    a : array_like, real
+        Greater than (d - 1) / 2.
+    d : int
+        The dimension; it has no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.multigammaln(2.0, 1)
+    np.float64(0.0)
+    """
     if int(d) != d or d < 1:
         raise ValueError("d should be a positive integer (dimension)")
     if np.any(number(a) <= 0.5 * (d - 1)):
@@ -173,7 +209,26 @@ binom = special("binom", _binom_upper, _binom_lower, domain=((3.2, 6.0), (0.2, 2
 
 
 def comb(N, k, *, exact=False, repetition=False):
-    """Return the number of combinations of N things taken k at a time, continued to real numbers; 0 where k > N."""
+    """Return the number of combinations of N things taken k at a time, continued to real numbers; 0 where k > N.
+
+    Parameters
+    ----------
+    N : array_like, real
+        Number of things.
+    k : array_like, real
+        How many are taken.
+    exact, repetition : bool
+        As of scipy.special.comb; an exact count has no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.comb(4, 2)
+    array(6.)
+    """
     if exact:
         return sc.comb(N, k, exact=True, repetition=repetition)
     if repetition:
@@ -182,14 +237,52 @@ def comb(N, k, *, exact=False, repetition=False):
 
 
 def perm(N, k, exact=False):
-    """Return the number of arrangements of k of N things, continued to real numbers; 0 where k > N."""
+    """Return the number of arrangements of k of N things, continued to real numbers; 0 where k > N.
+
+    Parameters
+    ----------
+    N : array_like, real
+        Number of things.
+    k : array_like, real
+        How many are taken.
+    exact : bool
+        Whether to compute with Python's integers, which have no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.perm(4, 2)
+    array(12.)
+    """
     if exact:
         return sc.perm(N, k, exact=True)
     return np.where((k <= N) & (N >= 0) & (k >= 0), sc.poch(N - k + 1, k), 0.0)
 
 
 def factorial(n, exact=False):
-    """Return n!, continued to real numbers as gamma(n + 1); 0 for negative n."""
+    """Return n!, continued to real numbers as gamma(n + 1); 0 for negative n.
+
+    Parameters
+    ----------
+    n : array_like, real
+        With `exact` an int.
+    exact : bool
+        Whether to compute with Python's integers, which have no derivative.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.factorial(4)
+    array(24.)
+    >>> fad.grad(fad.scipy.special.factorial)(4.0).round(4)
+    np.float64(36.1468)
+    """
     if exact:
         return sc.factorial(n, exact=True)
     return np.where(n < 0, 0.0, sc.gamma(np.where(n < 0, 0.0 * n, n) + 1.0))
@@ -238,6 +331,19 @@ def zeta(x, q=None, out=None):
 
     The derivative in x is that of Euler and Maclaurin's formula (DLMF 25.11.43), accurate to rounding.
 
+    Parameters
+    ----------
+    x : array_like, real
+        Greater than 1 where `q` is given.
+    q : array_like, real
+        Start of the sum; by default 1, Riemann's function.
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
     >>> import fad, fad.scipy.special
     >>> fad.grad(fad.scipy.special.zeta)(2.0).round(12)
     np.float64(-0.937548254316)

@@ -61,7 +61,23 @@ wofz_p = special(
 
 
 def wofz(z, /, **options):
-    """Return Faddeeva's function exp(-z**2) erfc(-i z): complex, for real arguments too."""
+    """Return Faddeeva's function exp(-z**2) erfc(-i z): complex, for real arguments too.
+
+    Parameters
+    ----------
+    z : array_like, complex or real
+
+    Returns
+    -------
+    complex ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.wofz(0.0)
+    np.complex128(1+0j)
+    >>> fad.jvp(fad.scipy.special.wofz, (0.0,), (1.0,))[1].round(6)
+    np.complex128(1.128379j)
+    """
     if type(z) is Tracer and z.dtype.kind == "f":
         z = z.astype(sc.wofz(np.zeros((), z.dtype)).dtype)  # SciPy before 1.18 leaves single precision
     return wofz_p(z, **options)

@@ -147,11 +147,46 @@ def sph_harm_y(n, m, theta, phi):
     """Return the spherical harmonic of degree n and order m (integers) at the polar angle theta and the azimuth phi.
 
     Both angles are differentiable, at the poles too.
+
+    Parameters
+    ----------
+    n, m : int, or array of int
+        Degree and order; they have no derivative.
+    theta, phi : array_like, real
+        Polar and azimuthal angle.
+
+    Returns
+    -------
+    complex ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.sph_harm_y(1, 0, 0.5, 0.0).round(6)
+    np.complex128(0.428789+0j)
     """
     theta, phi = (a if hasattr(a, "dtype") else np.asarray(a, dtype=float)[()] for a in (theta, phi))
     return sph_harm_p(n if type(n) is int else np.asarray(n), m if type(m) is int else np.asarray(m), theta, phi)
 
 
 def legendre_p(n, z):
-    """Return the Legendre polynomial of degree n, with an axis of length 1 in front, as SciPy does."""
+    """Return the Legendre polynomial of degree n, with an axis of length 1 in front, as SciPy does.
+
+    Parameters
+    ----------
+    n : int, or array of int
+        The degree, at least 0; it has no derivative.
+    z : array_like, real
+        The argument.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> fad.scipy.special.legendre_p(2, 0.5)
+    array([-0.125])
+    >>> fad.grad(lambda z: fad.scipy.special.legendre_p(2, z).sum())(0.5)
+    np.float64(1.5)
+    """
     return eval_legendre(n, z)[None]

@@ -94,6 +94,19 @@ def _log(x):
 def softmax(x, axis=None):
     """Return exp(x) / sum(exp(x)) over `axis`; entries -inf get weight 0 and derivative 0.
 
+    Parameters
+    ----------
+    x : array_like, real
+    axis : int, tuple of int or None
+        Over which is normalised; None takes all.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, with the sum 1.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from fad.scipy.special import softmax
     >>> softmax(np.array([0.0, 0.0, -np.inf]))
@@ -108,6 +121,19 @@ def softmax(x, axis=None):
 def log_softmax(x, axis=None):
     """Return log(softmax(x)) over `axis`, without overflow or underflow.
 
+    Parameters
+    ----------
+    x : array_like, real
+    axis : int, tuple of int or None
+        Over which is normalised; None takes all.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from fad.scipy.special import log_softmax
     >>> log_softmax(np.array([1000.0, 0.0]))
@@ -119,5 +145,21 @@ def log_softmax(x, axis=None):
 
 
 def softplus(x, **options):
-    """Return log(1 + exp(x)), without overflow."""
+    """Return log(1 + exp(x)), without overflow.
+
+    Parameters
+    ----------
+    x : array_like, real
+
+    Returns
+    -------
+    ndarray or scalar
+
+    Examples
+    --------
+    >>> fad.scipy.special.softplus(0.0).round(6)
+    np.float64(0.693147)
+    >>> fad.grad(fad.scipy.special.softplus)(0.0)
+    np.float64(0.5)
+    """
     return np.logaddexp(0.0, x, **options)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from fad.core.docstrings import PageOfInstance
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.special.build import number
+from fad.scipy.stats.pages import page
 from fad.transforms.custom import custom_jvp
 
 
@@ -56,6 +58,9 @@ class Distribution(Draws):
         self.shapes = shapes
         self.domains = domains  # of the shapes, for samples
         self.points = points  # where to sample the argument
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = PageOfInstance(cls.__doc__, page)  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<fad.scipy.stats.{self.name}>"
@@ -247,6 +252,7 @@ class Discrete(Distribution):
     def __init__(self, name, shapes, *, logpmf, cdf, sf, least=0, most=None, domains=(), counts=()):
         super().__init__(name, shapes, domains, ())
         self._logpmf, self._cdf, self._sf, self._least, self._most = logpmf, cdf, sf, least, most
+        self.counts = counts  # where to sample the argument
         for method in ("logpmf", "pmf", "cdf", "sf"):
             self._enter(method, counts)
 

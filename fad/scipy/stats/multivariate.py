@@ -26,7 +26,11 @@ def _registered(distribution: Draws, samples: dict) -> Any:
 
 
 class _MultivariateNormal(Draws):
-    """The normal distribution of vectors, along the last axis: ``logpdf``, ``pdf``, ``entropy`` and ``rvs``."""
+    """The normal distribution of vectors, along the last axis: ``logpdf``, ``pdf``, ``entropy`` and ``rvs``.
+
+    >>> fad.grad(lambda m: fad.scipy.stats.multivariate_normal.logpdf(np.ones(2), m))(np.zeros(2))
+    array([1., 1.])
+    """
 
     name = "multivariate_normal"
 
@@ -89,7 +93,11 @@ class _MultivariateNormal(Draws):
 
 
 class _Dirichlet(Draws):
-    """The Dirichlet distribution on the simplex: ``logpdf``, ``pdf`` and ``rvs``."""
+    """The Dirichlet distribution on the simplex: ``logpdf``, ``pdf`` and ``rvs``.
+
+    >>> fad.scipy.stats.dirichlet.pdf(np.array([0.5, 0.5]), np.ones(2)).round(6)
+    np.float64(1.0)
+    """
 
     name = "dirichlet"
 

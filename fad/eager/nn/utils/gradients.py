@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.eager.mode import no_grad
-from fad.eager.shaping import cat
+from fad.eager.core.mode import no_grad
+from fad.eager.ops.shaping import cat
 from fad.eager.tensor import Tensor
 
 

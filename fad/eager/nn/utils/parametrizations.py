@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from fad.eager.chance import generator
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
 from fad.eager.nn import functional as F
 from fad.eager.nn.module import Module
 from fad.eager.nn.utils.parametrize import compute, register_parametrization, uncompute
+from fad.eager.rng import generator
 from fad.eager.tensor import Parameter, Tensor
 
 

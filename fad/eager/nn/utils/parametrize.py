@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.eager.mode import no_grad
+from fad.eager.core.mode import no_grad
 from fad.eager.nn.containers import ModuleDict, ModuleList
 from fad.eager.nn.module import Module
 from fad.eager.tensor import Parameter, Tensor

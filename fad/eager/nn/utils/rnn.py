@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.eager.composite import composite
-from fad.eager.shaping import stack
+from fad.eager.core.composite import composite
+from fad.eager.ops.shaping import stack
 from fad.eager.tensor import Tensor
 
 

@@ -1,0 +1,165 @@
+"""Gathers and scatters by integer arrays: rows looked up, added up or written at places known at run time only.
+
+An index of a few neighbouring integer arrays among whole slices, ``x[:, i, j]``, has three groups of axes: those before
+the arrays, those of the arrays, and those behind. Each group runs evenly through memory or the operation is left to
+NumPy. Integers and other slices beside the arrays, ``x[i, 1:-1, 3]``, take a view of x first. An index out of range
+stops the program, and NumPy is asked for its error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fad.compile.codegen.llvm.guards_and_gathers import lookup_text
+from fad.compile.ir.slice_writes import data_address
+from fad.compile.ir.types import BYTES, LLVM_TYPE
+from fad.compile.schedule.strides import collapse
+from fad.core.graph import Equation, Graph
+
+_INTEGER = np.dtype(np.int64)
+_ADDED = (np.dtype(float), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32))
+MOST_ARRAYS = 3
+NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
+
+
+def is_lookup(graph: Graph, eq: Equation) -> bool:
+    """Tell whether an operation indexes by integer arrays in a way that native code can."""
+    out = graph.types[eq.outs[0]]
+    if eq.prim.name not in NAMES or out.dtype not in LLVM_TYPE:
+        return False
+    if eq.prim.name == "scatter":
+        (index, *more) = eq.params["indices"]
+        arrays = [p for p in index if isinstance(p, np.ndarray)] if type(index) is tuple else []
+        template: Any = tuple("array" if isinstance(p, np.ndarray) else p for p in index) if arrays else ()
+        fine = not more and all(a.dtype == _INTEGER and a.size for a in arrays) and out.dtype in _ADDED
+        values, single = eq.ins, not any(a.ndim for a in arrays)
+        shape = out.shape
+    else:
+        template = eq.params["template"]
+        first = 1 if eq.prim.name == "getitem" else 2
+        fine = all(graph.types[i].dtype == _INTEGER for i in eq.ins[first:])
+        fine = fine and (eq.prim.name != "index_add" or out.dtype in _ADDED)
+        values, single = eq.ins[:first], not any(graph.types[i].shape for i in eq.ins[first:])
+        shape = graph.types[eq.ins[0]].shape
+    fine = fine and all(graph.types[i].dtype == out.dtype for i in values)
+    some = out.size > 0 and all(graph.types[i].size > 0 for i in eq.ins)  # a kernel looks up one row at least
+    return fine and some and _arranged(template, shape, single) is not None
+
+
+class _Arranged(NamedTuple):
+    """How an index is done: a view, its axes in another order, and where the axes of the index arrays are then."""
+
+    view: tuple
+    axes: tuple
+    before: int
+    count: int
+
+    def of(self, x: np.ndarray) -> np.ndarray:
+        return x[self.view].transpose(self.axes)
+
+
+def _arranged(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
+    """Return how an index is done, None if it cannot be; `single`: its arrays are single numbers, without axes."""
+    if any(p is None for p in template) or not 1 <= sum(type(p) is str for p in template) <= MOST_ARRAYS:
+        return None
+    at = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
+    rest = len(shape) - sum(p is not Ellipsis for p in template)
+    template = (*template[:at], *[slice(None)] * rest, *template[at + 1 :])
+    advanced = [k for k, p in enumerate(template) if type(p) is not slice]
+    if not single and advanced != list(range(advanced[0], advanced[-1] + 1)):
+        return None  # NumPy puts the axes of the arrays in front
+    view = tuple([slice(None) if type(p) is str else p for p in template])
+    if 0 in np.broadcast_to(False, shape)[view].shape:
+        return None
+    left = [type(p) is str for p in template if type(p) is not int]
+    arrays = [k for k, is_array in enumerate(left) if is_array]
+    before = 0 if single else arrays[0]  # single numbers have no axes, wherever they stand
+    others = [k for k, is_array in enumerate(left) if not is_array]
+    return _Arranged(view, (*others[:before], *arrays, *others[before:]), before, len(arrays))
+
+
+def add_lookup(build: Any, eq: Equation) -> bool:
+    """Add the rows of a lookup to a program's table; false if its arrays do not run evenly through memory."""
+    o = eq.outs[0]
+    if eq.prim.name == "getitem":
+        x, *numbers = eq.ins
+        plan = _plan(build, eq.params["template"], (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+        if plan is None:
+            return False
+        _emit(build, eq, "take", plan)
+        return True
+    if eq.prim.name == "scatter":
+        v = eq.ins[0]
+        template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
+        arrays = [(np.asarray(p), None) for p in eq.params["indices"][0] if isinstance(p, np.ndarray)]
+        start, how = (np.zeros((), build.at[o].dtype), None), "add"
+    else:
+        x, v, *numbers = eq.ins
+        template, arrays = eq.params["template"], _arrays(build, numbers)
+        start, how = (build.at[x], x), eq.prim.name.removeprefix("index_")
+    plan = _plan(build, template, (build.at[o], o), (build.at[v], v), arrays)
+    if plan is None or not (build.in_place(start[1], o) or build.copy(start, o)):
+        return False
+    _emit(build, eq, how, plan)
+    return True
+
+
+def _arrays(build: Any, numbers: list) -> list:
+    return [(build.at[i], i) for i in numbers]
+
+
+def _plan(build: Any, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
+    """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
+    shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
+    way = _arranged(template, x[0].shape, not any(i.ndim for i, _ in arrays))
+    assert way is not None
+    a, b, before, count = way.of(x[0]), y[0], way.before, way.count
+    x = (a, x[1])
+    full = (*a.shape[:before], *shape, *a.shape[before + count :])
+    if b.ndim > len(full):
+        return None
+    b = np.broadcast_to(b, full)
+    middle, behind = before + len(shape), before + count
+    indices = [np.broadcast_to(i, shape) for i, _ in arrays]
+    if len(collapse(shape, tuple([i.strides for i in indices]), ())[0]) != 1:
+        arrays = [build.expanded(i, value, shape) for i, value in arrays]
+        indices = [i for i, _ in arrays]
+    if len(collapse(shape, (b.strides[before:middle],), ())[0]) != 1:
+        b, value = build.expanded(b, y[1], full)
+        y = (b, value)
+    groups = [
+        collapse(a.shape[:before], (a.strides[:before], b.strides[:before]), ()),
+        collapse(shape, (b.strides[before:middle], *[i.strides for i in indices]), ()),
+        collapse(a.shape[behind:], (a.strides[behind:], b.strides[middle:]), ()),
+    ]
+    (extents, (first, second)) = groups[2]
+    if len(extents) == 2 and not before:  # the group before the arrays is free
+        groups[0], groups[2] = [((extents[k],), ((first[k],), (second[k],))) for k in (0, 1)]
+    if any(len(extents) != 1 for extents, _ in groups):
+        return None
+    looked = [(a.shape[before + k], a.strides[before + k]) for k in range(count)]
+    return x, y, arrays, groups, looked
+
+
+def _emit(build: Any, eq: Equation, how: str, plan: tuple) -> None:
+    (a, x), (b, y), arrays, groups, looked = plan
+    (p, ((ap,), (bp,))), (n, ((bn,), *steps)), (q, ((aq,), (bq,))) = groups
+    t = LLVM_TYPE[a.dtype]
+    even = aq == bq == BYTES[t] and q[0] > 1
+    single = q[0] == 1
+    name = f"look_{how}_{t}_{len(arrays)}{'_even' if even else '_one' if single else ''}"
+    build.failing(eq)
+    build._function(name, lambda: lookup_text(name, how, t, len(arrays), even, single))
+    words = build.words
+    for extent in (p, n, q):
+        words.append(extent[0])
+    for array, value, strides in ((a, x, (ap, aq)), (b, y, (bp, bn, bq))):
+        words.append(build.address_in(value, len(words), data_address(array)))
+        words += strides
+    for (array, value), (step,), (limit, stride) in zip(arrays, steps, looked, strict=True):
+        build.kept.append(array)
+        at = data_address(array)
+        words.append(at if value is None else build.address_in(value, len(words), at))
+        words += [step, limit, stride]

@@ -1,0 +1,1 @@
+"""Mathematical functions as LLVM's instructions."""

@@ -1,0 +1,221 @@
+"""Loops over a few single numbers: the whole loop is one function, and its state stays in registers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.codegen.llvm.builder import Emitter, constant
+from fad.compile.codegen.llvm.expressions import emit
+from fad.compile.codegen.llvm.interrupt_check import STOPPED
+from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.ir.expressions import template
+from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
+from fad.compile.legalize.scalarize import Expanded, expanded
+from fad.compile.passes.loop_bodies import Loop
+from fad.compile.schedule.steps import node_facts
+from fad.core.graph import Graph
+
+_GLANCE = 4096  # steps, of a microsecond at most, between two looks at the clock
+
+
+def fits(loop: Loop) -> Expanded | None:
+    """Return a body as operations on single numbers, if it is small and all of them have templates."""
+    body = loop.body
+    values = [*body.inputs, *body.constants, *(o for eq in body.equations for o in eq.outs)]
+    if any(body.types[i].dtype not in LLVM_TYPE for i in values):
+        return None
+    found = expanded(body)
+    if found is None or any(template(found.graph, eq, found.graph.constants) is None for eq in found.graph.equations):
+        return None
+    return found
+
+
+class _Writer:
+    """Writes the function; its words are the limit, the addresses of count, done and watch, and those of all values."""
+
+    def __init__(self, loop: Loop, body: Expanded, strides: list[int]):
+        self.loop = loop
+        self.body = body
+        self.strides = strides
+        self.e = Emitter("z")
+        self.e.slow = True  # the C library's functions are right for every argument
+        self.lines: list[str] = []
+        self.word = 0
+
+    def pointer(self, name: str) -> str:
+        self.lines.append(f"  %p_{name} = getelementptr i64, ptr %W, i64 {self.word}")
+        self.lines.append(f"  %{name} = load ptr, ptr %p_{name}")
+        self.word += 1
+        return f"%{name}"
+
+    def element(self, lines: list[str], pointer: str, k: int, t: str, name: str) -> str:
+        """Return a pointer to an element of an array."""
+        if not k:
+            return pointer
+        lines.append(f"  {name} = getelementptr i8, ptr {pointer}, i64 {k * BYTES[t]}")
+        return name
+
+    def load(self, t: str, pointer: str, name: str) -> list[str]:
+        if t == BOOL:
+            return [f"  {name}_b = load i8, ptr {pointer}", f"  {name} = icmp ne i8 {name}_b, 0"]
+        return [f"  {name} = load {t}, ptr {pointer}"]
+
+    def store(self, t: str, value: str, pointer: str, name: str) -> list[str]:
+        if t == BOOL:
+            return [f"  {name}_y = zext i1 {value} to i8", f"  store i8 {name}_y, ptr {pointer}"]
+        return [f"  store {t} {value}, ptr {pointer}"]
+
+    def step(self, graph: Graph, named: dict[int, tuple[str, str]]) -> list[str]:
+        """Return the instructions of a step, and name its values."""
+        e = self.e
+        for eq in graph.equations:
+            text = template(graph, eq, graph.constants)
+            assert text is not None
+            work, read, selects = node_facts(graph, eq, text)
+            for new, old in enumerate(read):
+                text = text.replace(f"{{{old}}}", f"{{{new}}}")
+            t = LLVM_TYPE[graph.types[eq.outs[0]].dtype]
+            value = emit(e, text, [named[eq.ins[k]] for k in read], work, selects)
+            named[eq.outs[0]] = (e.cast(value, BOOL if t == BOOL else work, t), t)
+        lines, e.lines = e.lines, []
+        return lines
+
+    def text(self) -> str:
+        loop, graph = self.loop, self.body.graph
+        kind = [LLVM_TYPE[t.dtype] for t in graph.types]
+        named = {i: (constant(np.asarray(c).item(), kind[i]), kind[i]) for i, c in graph.constants.items()}
+        c, m = len(loop.consts), len(loop.carry)
+        start = c + loop.indexed
+        inputs, outputs = self.body.inputs, self.body.outputs
+        states = inputs[start : start + m]
+        carry, new = [i for some in states for i in some], [v for some in outputs[:m] for v in some]
+        count, done, watch, first = self.operands(inputs[:c], states, kind, named)
+        named.update((i, (f"%c{n}", kind[i])) for n, i in enumerate(carry))
+        arrays = {"x": len(loop.xs), "o": m, "y": len(loop.ys)}
+        xs, ends, ys = ([self.pointer(f"{x}p{k}") for k in range(n)] for x, n in arrays.items())
+        limit = f"load i64, ptr {count}" if loop.stop == "count" else "add i64 %limit0, 0"
+        self.lines.append(f"  %limit = {limit}")
+        position = "%p" if loop.reverse else "%t"
+        if loop.indexed:
+            named[inputs[c][0]] = (position, "i64")
+        loads = self.elements(xs, inputs[start + m :], kind, named, position)
+        body = self.step(graph, named)
+        stores = self.stacked(ys, outputs[m:], named, position)
+        kinds = [kind[i] for i in carry]
+        lines = self.around([*loads, *body, *stores], first, [named[v][0] for v in new], kinds, watch)
+        at = 0
+        for k, (some, end) in enumerate(zip(states, ends, strict=True)):
+            values = [f"%c{at + n}" for n in range(len(some))]
+            self.write(lines, end, values, kind[some[0]] if some else BOOL, f"%e{k}_")
+            at += len(some)
+        if loop.stop == "cond":
+            lines.append(f"  store i64 %t, ptr {done}")
+        return "\n".join([SCALAR, *sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
+
+    def operands(self, consts: list, states: list, kind: list[str], named: dict) -> tuple[str, str, str, list[str]]:
+        """Read what stays and the first state; return the pointers to count, done and watch, and the state's names."""
+        self.lines.append("  %limit0 = load i64, ptr %W")
+        self.word = 1
+        count, done, watch = self.pointer("count"), self.pointer("done"), self.pointer("watch")
+        for k, some in enumerate(consts):
+            self.read(self.lines, self.pointer(f"kp{k}"), some, kind, f"%k{k}_")
+            named.update((i, (f"%k{k}_{n}", kind[i])) for n, i in enumerate(some))
+        first: list[str] = []
+        for k, some in enumerate(states):
+            self.read(self.lines, self.pointer(f"ip{k}"), some, kind, f"%i{k}_")
+            first += [f"%i{k}_{n}" for n in range(len(some))]
+        return count, done, watch, first
+
+    def elements(self, xs: list[str], inputs: list, kind: list[str], named: dict, position: str) -> list[str]:
+        """Return the instructions that read a step's elements of what the loop runs along, and name them."""
+        lines: list[str] = []
+        for k, (some, x) in enumerate(zip(inputs, xs, strict=True)):
+            lines += [f"  %xo{k} = mul i64 {position}, {self.strides[k]}"]
+            lines += [f"  %xa{k} = getelementptr i8, ptr {x}, i64 %xo{k}"]
+            self.read(lines, f"%xa{k}", some, kind, f"%x{k}_")
+            named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
+        return lines
+
+    def around(self, step: list[str], first: list[str], new: list[str], kinds: list[str], watch: str) -> list[str]:
+        """Return the function up to where its loop is over: stretches of steps, and a look at the clock after each."""
+        asks = self.loop.stop == "cond"
+        lines = [
+            "define i32 @NAME(ptr noalias %W) {", "entry:", *self.lines, "  %last = sub i64 %limit, 1",
+            "  br label %far", "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
+            *[f"  %f{n} = phi {t} [{first[n]}, %entry], [%c{n}, %glance]" for n, t in enumerate(kinds)],
+            f"  %far0 = add i64 %t0, {_GLANCE}", "  %near = icmp slt i64 %far0, %limit",
+            "  %stop = select i1 %near, i64 %far0, i64 %limit", "  br label %test",
+            "test:", "  %t = phi i64 [%t0, %far], [%t1, %step]",
+            *[f"  %c{n} = phi {t} [%f{n}, %far], [{new[n]}, %step]" for n, t in enumerate(kinds)],
+            "  %within = icmp slt i64 %t, %stop",
+        ]  # fmt: skip
+        if asks:
+            lines.append("  %going = and i1 %within, %c0")
+        lines += [f"  br i1 {'%going' if asks else '%within'}, label %step, label %pause", "step:"]
+        if self.loop.reverse:
+            lines.append("  %p = sub i64 %last, %t")
+        return [
+            *lines, *step, "  %t1 = add i64 %t, 1", "  br label %test", "pause:", "  %left = icmp slt i64 %t, %limit",
+            f"  %more = and i1 %left, {'%c0' if asks else 'true'}",
+            "  br i1 %more, label %glance, label %out", "glance:", f"  %glancep = load ptr, ptr {watch}",
+            f"  %signal = call i32 %glancep(ptr {watch}, ptr null)", "  %on = icmp eq i32 %signal, 0",
+            "  br i1 %on, label %far, label %halt", "halt:", f"  ret i32 {STOPPED}", "out:",
+        ]  # fmt: skip
+
+    def read(self, lines: list[str], pointer: str, some: list[int], kind: list[str], name: str) -> None:
+        for n, i in enumerate(some):
+            place = self.element(lines, pointer, n, kind[i], f"{name}{n}_p")
+            lines += self.load(kind[i], place, f"{name}{n}")
+
+    def write(self, lines: list[str], pointer: str, values: list[str], t: str, name: str) -> None:
+        for n, value in enumerate(values):
+            place = self.element(lines, pointer, n, t, f"{name}{n}_p")
+            lines += self.store(t, value, place, f"{name}{n}")
+
+    def stacked(self, ys: list[str], outputs: list, named: dict, position: str) -> list[str]:
+        """Return the instructions that store what a step adds to the stacks."""
+        if not ys:
+            return []
+        most = self.loop.length - 1
+        lines = [
+            f"  %over = icmp sgt i64 {position}, {most}",
+            f"  %place = select i1 %over, i64 {most}, i64 {position}",
+        ]
+        for k, (some, y) in enumerate(zip(outputs, ys, strict=True)):
+            t = named[some[0]][1] if some else BOOL
+            lines += [f"  %yo{k} = mul i64 %place, {BYTES[t] * len(some)}"]
+            lines += [f"  %ya{k} = getelementptr i8, ptr {y}, i64 %yo{k}"]
+            self.write(lines, f"%ya{k}", [named[v][0] for v in some], t, f"%y{k}_")
+        return lines
+
+
+def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Callable[[], str]]:
+    """Return the name and the module of the function that runs a loop."""
+    text = _Writer(loop, body, strides).text()
+    name = f"r{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    return name, lambda: text.replace("@NAME", f"@{name}")
+
+
+def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
+    """Write the row of arguments."""
+    m = len(loop.carry)
+
+    def address(i: int) -> None:
+        build.words.append(build.address(i, len(build.words)))
+
+    build.words.append(loop.length if loop.stop == "length" else forever)
+    if loop.stop == "count":
+        address(eq.ins[loop.count])
+    else:
+        build.words.append(0)
+    if loop.stop == "cond":
+        address(eq.outs[-1])
+    else:
+        build.words.append(0)
+    build.words.append(build.watch.address)
+    for i in (*operands, *eq.outs[: m + len(loop.ys)]):
+        address(i)

@@ -1,0 +1,317 @@
+"""Innermost loops written for vectors: a few elements at a time, of which the last ones are masked.
+
+LLVM can find the vectors in a scalar loop by itself. But that search, and the scalar copy of the loop that it leaves
+for the last elements, are most of the time that a kernel takes to compile; and short rows run in that copy. Written
+as vectors a kernel needs no optimisation, only code generation.
+
+`widen` turns the scalar instructions of a loop's body, which have no branches, into the same on vectors.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.ir.expressions import is_heavy
+from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
+from fad.compile.machine.cpu import register_bytes
+
+SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
+CONTROL = "; calls and little else"  # of one for which code that is there soon is worth more than code that is quick
+_TOKEN = re.compile(
+    r"(?P<name>%[\w.]+)|(?P<call>@[\w.]+)|(?P<type>\b(?:double|float|i64|i32|i8|i1)\b)"
+    r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"
+)
+_SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8", BOOL: "i1"}
+# What would need branches or tables. A division of integers is written so that it cannot trap, in masked lanes neither.
+_CANNOT = re.compile(r"\b(?:phi|br|alloca|load|store|getelementptr|udiv|[su]rem)\b|<")
+_CALLS = {
+    "fma", "fabs", "sqrt", "copysign", "floor", "ceil", "trunc", "rint", "roundeven", "minnum", "maxnum", "minimum",
+    "maximum",
+}  # fmt: skip
+
+
+class CannotWiden(Exception):
+    """An instruction that has no counterpart on vectors."""
+
+
+@functools.cache
+def _short_constants() -> bool:
+    import llvmlite.binding as llvm
+
+    return llvm.llvm_version_info >= (19, 0, 0)
+
+
+def width(kernel: Any) -> int:
+    """Return how many elements a kernel's innermost loop computes at a time; 1 if it is left to LLVM."""
+    size = register_bytes()
+    if not size:
+        return 1
+    bools = kernel.spread and any(t == BOOL for t in (*kernel.types, *kernel.node_types))
+    bools = bools or any(t == BOOL and m == "s" for t, m in zip(kernel.types, kernel.modes, strict=True))
+    bools = bools or (size < 64 and BOOL in (*kernel.types, *kernel.node_types))
+    if bools:  # bytes are not gathered, and masked only by the newer instructions
+        return 1
+    # one polynomial after the other would wait for its own steps: two vectors side by side do not
+    heavy = sum(is_heavy(node.template) for node in kernel.nodes)
+    return size // 8 * (1 if heavy == 1 else 2)
+
+
+def vector(t: str, n: int) -> str:
+    return f"<{n} x {t}>"
+
+
+def splat(t: str, text: str, n: int) -> str:
+    """Return a constant vector of equal elements."""
+    if _short_constants():
+        return f"splat ({t} {text})"
+    return f"<{', '.join([f'{t} {text}'] * n)}>"
+
+
+def widen(line: str, n: int, scalars: dict[str, str]) -> str:
+    """Return an instruction or declaration on vectors of n elements; `scalars` renames what lives outside the loop."""
+    if _CANNOT.search(line):
+        raise CannotWiden(line)
+    last = ""
+
+    def one(found: re.Match) -> str:
+        nonlocal last
+        text = found.group()
+        if found["name"]:
+            return scalars.get(text, text)
+        if found["type"]:
+            last = text
+            return vector(text, n)
+        if found["constant"]:
+            return splat(last, text, n)
+        name, _, kind = text.rpartition(".")
+        if name.removeprefix("@llvm.") not in _CALLS:
+            raise CannotWiden(line)
+        return f"{name}.v{n}{kind}"
+
+    return _TOKEN.sub(one, line)
+
+
+class Lanes:
+    """The vectors of one kernel: loads, stores and masks of `n` elements."""
+
+    def __init__(self, w: Any, tag: str, n: int):
+        self.w = w
+        self.tag = tag
+        self.n = n
+        self.inner = w.k.rank - 1
+        self.scalars: dict[str, str] = {}
+
+    def need(self, name: str, out: str, args: str) -> str:
+        self.w.e.needs.add(f"declare {out} @{name}({args})")
+        return f"@{name}"
+
+    def splats(self) -> list[str]:
+        """Make vectors of the operands that are one number along a row."""
+        lines = []
+        for k, (t, mode) in enumerate(zip(self.w.k.types, self.w.k.modes, strict=True)):
+            if mode in "u0":
+                scalar = f"%v{k}" if mode == "u" else f"%v{self.tag}_{k}"
+                name = self.scalars[scalar] = f"%V{self.tag}_{k}"
+                lines += self.spread_out(name, t, scalar)
+        return lines
+
+    def spread_out(self, name: str, t: str, scalar: str) -> list[str]:
+        v = vector(t, self.n)
+        return [
+            f"  {name}_e = insertelement {v} poison, {t} {scalar}, i64 0",
+            f"  {name} = shufflevector {v} {name}_e, {v} poison, {vector('i32', self.n)} zeroinitializer",
+        ]
+
+    def mask(self, bound: str) -> list[str]:
+        """Number the lanes from %j on, and tell which of them are below a bound."""
+        tag, v = self.tag, vector(I64, self.n)
+        return [
+            *self.spread_out(f"%jj{tag}", I64, f"%j{tag}"), *self.spread_out(f"%nn{tag}", I64, bound),
+            f"  %lane{tag} = add {v} %jj{tag}, <{', '.join(f'i64 {k}' for k in range(self.n))}>",
+            f"  %m{tag} = icmp ult {v} %lane{tag}, %nn{tag}",
+        ]  # fmt: skip
+
+    def loads(self) -> list[str]:
+        lines, tag = [], self.tag
+        for k, (t, mode) in enumerate(zip(self.w.k.types, self.w.k.modes, strict=True)):
+            if mode in "cs":
+                lines += self.load(f"%v{tag}_{k}", t, f"%row{tag}_{k}", f"%t_{k}_{self.inner}" if mode == "s" else "")
+        return lines
+
+    def load(self, name: str, t: str, row: str, stride: str) -> list[str]:
+        kind = "i8" if t == BOOL else t
+        v, mask = vector(kind, self.n), f"{vector('i1', self.n)} %m{self.tag}"
+        place, lines = self._place(name, kind, row, stride)
+        how, pointer, p = ("gather", vector("ptr", self.n), f"v{self.n}p0") if stride else ("load", "ptr", "p0")
+        called = self.need(
+            f"llvm.masked.{how}.v{self.n}{_SUFFIX[kind]}.{p}", v, f"{pointer}, i32, {vector('i1', self.n)}, {v}"
+        )
+        loaded = f"{name}_b" if t == BOOL else name
+        lines.append(
+            f"  {loaded} = call {v} {called}({pointer} {place}, i32 {BYTES[t]}, {mask}, {v} zeroinitializer), "
+            "!alias.scope !2"
+        )
+        if t == BOOL:
+            lines.append(f"  {name} = icmp ne {v} {loaded}, zeroinitializer")
+        return lines
+
+    def _place(self, name: str, kind: str, row: str, stride: str) -> tuple[str, list[str]]:
+        if not stride:
+            return f"{name}_g", [f"  {name}_g = getelementptr {kind}, ptr {row}, i64 %j{self.tag}"]
+        v = vector(I64, self.n)
+        return f"{name}_g", [
+            *self.spread_out(f"{name}_t", I64, stride), f"  {name}_o = mul {v} %lane{self.tag}, {name}_t",
+            f"  {name}_g = getelementptr i8, ptr {row}, {v} {name}_o",
+        ]  # fmt: skip
+
+    def store(self, value: str, t: str, n: int) -> list[str]:
+        """Store the n-th result's elements."""
+        k, tag = self.w.k, self.tag
+        number = len(k.modes) + n
+        stride = f"%t_{number}_{self.inner}" if k.spread else ""
+        kind, name, lines = ("i8" if t == BOOL else t), f"%w{tag}_{n}", []
+        v, mask = vector(kind, self.n), f"{vector('i1', self.n)} %m{tag}"
+        if t == BOOL:
+            lines.append(f"  {name}_b = zext {vector(BOOL, self.n)} {value} to {v}")
+            value = f"{name}_b"
+        place, more = self._place(name, kind, f"%row{tag}_{number}", stride)
+        how, pointer, p = ("scatter", vector("ptr", self.n), f"v{self.n}p0") if stride else ("store", "ptr", "p0")
+        called = self.need(
+            f"llvm.masked.{how}.v{self.n}{_SUFFIX[kind]}.{p}", "void", f"{v}, {pointer}, i32, {vector('i1', self.n)}"
+        )
+        lines += more
+        lines.append(f"  call void {called}({v} {value}, {pointer} {place}, i32 {BYTES[t]}, {mask}), !noalias !2")
+        return lines
+
+    def combine(self, t: str, a: str, b: str) -> str:
+        v = vector(t, self.n)
+        if self.w.k.how == "add":
+            return f"{'add' if t == I64 else 'fadd'} {v} {a}, {b}"
+        called = self.need(f"llvm.{self.w.k.how}.v{self.n}{_SUFFIX[t]}", v, f"{v}, {v}")
+        return f"call {v} {called}({v} {a}, {v} {b})"
+
+    def reduced(self, t: str, a: str) -> str:
+        """Combine the lanes of a vector."""
+        v, how = vector(t, self.n), self.w.k.how
+        if how == "add" and t == I64:
+            return f"call {t} {self.need(f'llvm.vector.reduce.add.v{self.n}i64', t, v)}({v} {a})"
+        if how == "add":
+            called = self.need(f"llvm.vector.reduce.fadd.v{self.n}{_SUFFIX[t]}", t, f"{t}, {v}")
+            return f"call reassoc {t} {called}({t} {constant(-0.0, t)}, {v} {a})"
+        called = self.need(f"llvm.vector.reduce.f{how}.v{self.n}{_SUFFIX[t]}", t, v)
+        return f"call {t} {called}({v} {a})"
+
+    def body(self) -> tuple[list[str], list[tuple[str, str]], str]:
+        """Return the instructions of one step, the results' values, and the truth value of a bound passed, if any."""
+        w, e, tag = self.w, self.w.e, self.tag
+        declared = set(e.needs)
+        scalar, values = w.body(tag, loads=False)
+        start = len(e.lines)
+        far = [e.compare(">", e.call("fabs", x), constant(limit, F64)) for x, limit in e.limit if not e.slow]
+        scalar = scalar + e.lines[start:]
+        del e.lines[start:]
+        wide = {widen(d, self.n, {}) for d in e.needs - declared}
+        e.needs = declared | wide
+        lines = [widen(line, self.n, self.scalars) for line in scalar]
+        values = [(self.scalars.get(v, v) if v[0] == "%" else splat(t, v, self.n), t) for v, t in values]
+        if not far:
+            return lines, values, ""
+        v = vector(BOOL, self.n)
+        called = self.need(f"llvm.vector.reduce.or.v{self.n}i1", BOOL, v)
+        found = far[0]
+        for k, x in enumerate(far[1:]):
+            lines.append(f"  %far{tag}_{k} = or {v} {found}, {x}")
+            found = f"%far{tag}_{k}"
+        lines += [
+            f"  %hits{tag} = and {v} {found}, %m{tag}", f"  %hit{tag} = call i1 {called}({v} %hits{tag})",
+            f"  %passed{tag} = or i1 %bad_phi{tag}, %hit{tag}",
+        ]  # fmt: skip
+        return lines, values, f"%passed{tag}"
+
+
+def _kept(passed: str, tag: str) -> list[str]:
+    """Remember behind a row that a bound was passed in it."""
+    if not passed:
+        return []
+    return [
+        f"  %wasbad{tag} = load i1, ptr %bad", f"  %nowbad{tag} = or i1 %wasbad{tag}, {passed}",
+        f"  store i1 %nowbad{tag}, ptr %bad",
+    ]  # fmt: skip
+
+
+def plain_loop(w: Any, tag: str, n: int) -> list[str]:
+    """Compute a row and store it, or add it to what is there."""
+    k, lanes = w.k, Lanes(w, tag, n)
+    lines = [f"  br label %pre{tag}", f"pre{tag}:", *lanes.splats()]
+    body, values, passed = lanes.body()
+    lines += [f"  br label %J{tag}", f"J{tag}:", f"  %j{tag} = phi i64 [0, %pre{tag}], [%jn{tag}, %J{tag}]"]
+    if passed:
+        lines.append(f"  %bad_phi{tag} = phi i1 [false, %pre{tag}], [{passed}, %J{tag}]")
+    lines += [*lanes.mask(f"%n_{lanes.inner}"), *lanes.loads(), *body]
+    for m, (value, t) in enumerate(values):
+        if k.summed >= 0 and m >= k.stored:
+            old, v = f"%old{tag}_{m}", vector(t, n)
+            lines += lanes.load(old, t, f"%row{tag}_{len(k.modes) + m}", "")
+            lines += [
+                f"  %first{tag}_{m} = icmp eq i64 %i{k.summed}{tag}, 0",
+                f"  %base{tag}_{m} = select i1 %first{tag}_{m}, {v} {splat(t, w.neutral(t), n)}, {v} {old}",
+                f"  %sum{tag}_{m} = {lanes.combine(t, f'%base{tag}_{m}', value)}",
+            ]
+            value = f"%sum{tag}_{m}"
+        lines += lanes.store(value, t, m)
+    lines += [
+        f"  %jn{tag} = add i64 %j{tag}, {n}", f"  %jq{tag} = icmp ult i64 %jn{tag}, %n_{lanes.inner}",
+        f"  br i1 %jq{tag}, label %J{tag}, label %after{tag}", f"after{tag}:",
+    ]  # fmt: skip
+    return lines + _kept(passed, tag)
+
+
+def sum_loop(w: Any, tag: str, n: int, chunk: int, finish: Any) -> list[str]:
+    """Reduce a row in chunks; ``finish(name, t)`` gives the lines that take a chunk's result into the whole's."""
+    k, lanes = w.k, Lanes(w, tag, n)
+    lines = [f"  br label %pre{tag}", f"pre{tag}:", *lanes.splats()]
+    body, values, passed = lanes.body()
+    sums = [(f"{tag}{m}", value, t) for m, (value, t) in enumerate(values) if m >= k.stored]
+    lines += [
+        f"  br label %C{tag}", f"C{tag}:", f"  %from{tag} = phi i64 [0, %pre{tag}], [%to{tag}, %D{tag}]",
+    ]  # fmt: skip
+    for s, _, t in sums:
+        zero = w.neutral(t)
+        lines.append(f"  %total{s} = phi {t} [{zero}, %pre{tag}], [%total2{s}, %D{tag}]")
+        if k.how == "add" and t != I64:
+            lines.append(f"  %comp{s} = phi {t} [{zero}, %pre{tag}], [%comp2{s}, %D{tag}]")
+    if passed:
+        lines.append(f"  %bad_row{tag} = phi i1 [false, %pre{tag}], [{passed}, %D{tag}]")
+    lines += [
+        f"  %far{tag} = add i64 %from{tag}, {chunk}", f"  %over{tag} = icmp ugt i64 %far{tag}, %n_{lanes.inner}",
+        f"  %to{tag} = select i1 %over{tag}, i64 %n_{lanes.inner}, i64 %far{tag}", f"  br label %J{tag}", f"J{tag}:",
+        f"  %j{tag} = phi i64 [%from{tag}, %C{tag}], [%jn{tag}, %J{tag}]",
+    ]  # fmt: skip
+    for s, _, t in sums:
+        v = vector(t, n)
+        lines.append(f"  %acc{s} = phi {v} [{splat(t, w.neutral(t), n)}, %C{tag}], [%next{s}, %J{tag}]")
+    if passed:
+        lines.append(f"  %bad_phi{tag} = phi i1 [%bad_row{tag}, %C{tag}], [{passed}, %J{tag}]")
+    lines += [*lanes.mask(f"%to{tag}"), *lanes.loads(), *body]
+    for m, (value, t) in enumerate(values[: k.stored]):
+        lines += lanes.store(value, t, m)
+    for s, value, t in sums:
+        v = vector(t, n)
+        masked = f"select {vector(BOOL, n)} %m{tag}, {v} {value}, {v} {splat(t, w.neutral(t), n)}"
+        lines += [f"  %in{s} = {masked}", f"  %next{s} = {lanes.combine(t, f'%acc{s}', f'%in{s}')}"]
+    lines += [
+        f"  %jn{tag} = add i64 %j{tag}, {n}", f"  %jq{tag} = icmp ult i64 %jn{tag}, %to{tag}",
+        f"  br i1 %jq{tag}, label %J{tag}, label %D{tag}", f"D{tag}:",
+    ]  # fmt: skip
+    for s, _, t in sums:
+        lines += [f"  %acc2{s} = {lanes.reduced(t, f'%next{s}')}", *finish(t, s)]
+    lines += [
+        f"  %cq{tag} = icmp ult i64 %to{tag}, %n_{lanes.inner}", f"  br i1 %cq{tag}, label %C{tag}, label %after{tag}",
+        f"after{tag}:",
+    ]  # fmt: skip
+    for m, (s, _, t) in enumerate(sums):
+        lines.append(f"  store {t} %total2{s}, ptr %row{tag}_{len(k.modes) + k.stored + m}, !noalias !2")
+    return lines + _kept(passed, tag)

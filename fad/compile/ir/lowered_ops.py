@@ -1,0 +1,87 @@
+"""Operations of lowered programs alone: what legalization writes and code generation has kernels for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.primitive import Primitive
+from fad.ops.conv import conv_input_p, conv_kernel_p, conv_p
+
+# --- sets of operations that several stages know ----------------------------------------------------------------------
+
+PIECES = frozenset({"scatter", "join", "index_set", "index_add"})
+REDUCTIONS = frozenset({"sum_over", "max_over", "min_over"})
+VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part", "imag_part"})
+
+# --- copies, sums and parts -------------------------------------------------------------------------------------------
+
+# A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
+copy_p = Primitive("copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise")
+
+# ``base + factor * (x @ y)``; an operation of lowered programs alone.
+ADDED_PRODUCT = Primitive(
+    "added_product", lambda x, y, base, factor: base + np.asarray(factor, base.dtype) * (x @ y), flat=True,
+    archetype="product",
+)  # fmt: skip
+
+# Zero, if no element is negative. If one is, a native program stops: `of` is the result that then has no value.
+NOT_NEGATIVE = Primitive("not_negative", lambda x, *, of: np.asarray(x).dtype.type(0))
+
+# Where along the last axis an extreme, of the same rank, is first.
+PLACE = Primitive("place_of_extreme", lambda x, m, *, keepdims: np.argmax((x == m) | (x != x), -1, keepdims=keepdims))
+
+
+def _together(re: Any, im: Any) -> Any:
+    z = np.empty(np.shape(re), np.result_type(re, np.complex64))
+    z.real, z.imag = re, im
+    return z
+
+
+# Puts a complex array together from its parts; an operation of lowered programs alone.
+COMPLEX = Primitive("complex_of", _together, flat=True, archetype="complex")
+
+
+# --- convolutions, of an input that is padded already, with the examples or the last spatial axis innermost -----------
+
+
+def _plain(x: Any, inner: str) -> Any:
+    """Return an array as (N, C, *spatial)."""
+    return np.moveaxis(x, -1, 0) if inner == "examples" else x
+
+
+def _laid(x: Any, inner: str) -> Any:
+    return np.moveaxis(x, 0, -1) if inner == "examples" else x
+
+
+def _valid(params: dict, spatial: int, **more: Any) -> dict:
+    return {**{k: params[k] for k in ("stride", "dilation", "groups")}, "padding": ((0, 0),) * spatial, **more}
+
+
+def _forward(x, w, *, inner, **params):
+    y = conv_p.forward(_plain(x, inner), w, **_valid(params, w.ndim - 2))
+    return _laid(y, inner)
+
+
+def _input(c, w, *, inner, size, low, shift, **params):
+    """The cotangent c begins `shift` zeros before its own first place, and the input `low` places before its own.
+
+    The weights are (groups, C / groups, O / groups, *kernel).
+    """
+    c = _plain(c, inner)
+    w = w.swapaxes(1, 2).reshape(-1, w.shape[1], *w.shape[3:])
+    start = [lo + s * p for lo, s, p in zip(low, params["stride"], shift, strict=True)]
+    sizes = zip(params["stride"], c.shape[2:], params["dilation"], w.shape[2:], start, size, strict=True)
+    whole = tuple([max(s * (m - 1) + d * (k - 1) + 1, a + n) for s, m, d, k, a, n in sizes])
+    x = conv_input_p.forward(c, w, **_valid(params, w.ndim - 2, size=whole))
+    return _laid(x[(..., *[slice(a, a + n) for a, n in zip(start, size, strict=True)])], inner)
+
+
+def _kernel(x, c, *, inner, kernel, **params):
+    return conv_kernel_p.forward(_plain(x, inner), _plain(c, inner), **_valid(params, len(kernel), kernel=kernel))
+
+
+FORWARD = Primitive("convolution_of_windows", _forward)
+INPUT = Primitive("convolution_input_of_windows", _input)
+KERNEL = Primitive("convolution_kernel_of_windows", _kernel)

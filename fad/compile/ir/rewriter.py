@@ -1,0 +1,71 @@
+"""What passes that write operations anew have in common: the values, constants and equations written so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type, type_of
+from fad.core.primitive import REGISTRY
+
+
+class Rewriting:
+    """A graph that is being written anew. It begins with the values of the old one, which keep their numbers."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.types = list(graph.types)
+        self.constants = dict(graph.constants)
+        self.equations: list[Equation] = []
+
+    def new(self, prim: str, ins: tuple, params: dict, shape: tuple, dtype: Any) -> int:
+        """Apply an operation to values, and return the number of its result."""
+        self.types.append(Type(tuple(shape), np.dtype(dtype), ARRAY if shape else SCALAR))
+        self.equations.append(Equation(REGISTRY[prim], ins, params, (len(self.types) - 1,)))
+        return len(self.types) - 1
+
+    def end(self, eq: Equation, prim: str, ins: tuple, params: dict) -> bool:
+        """Apply the operation that gives the results of an old one."""
+        self.equations.append(Equation(REGISTRY[prim], ins, params, eq.outs, eq.place))
+        return True
+
+    def constant(self, value: Any, kind: str = ARRAY) -> int:
+        """Return the number of a constant, an array or a NumPy scalar."""
+        self.types.append(Type(value.shape, value.dtype, kind))
+        self.constants[len(self.types) - 1] = value
+        return len(self.types) - 1
+
+    def number(self, value: float, dtype: np.dtype) -> int:
+        return self.constant(dtype.type(value), SCALAR)
+
+    def written(self) -> Graph:
+        return self.graph.replace(types=self.types, equations=self.equations, constants=self.constants)
+
+
+def rewrite_equations(graph: Graph, rewrite: Callable, constants: dict | None = None) -> Graph:
+    """Run over the equations once: `rewrite` gets each with its operands' new names, and returns it, another or None.
+
+    ``rewrite(eq, alias)`` may enter ``alias[out] = value`` for a result that is some earlier value.
+    """
+    alias: dict[int, int] = {}
+    equations = []
+    untouched = alias.keys().isdisjoint
+    for eq in graph.equations:
+        if not untouched(eq.ins):
+            eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+        eq = rewrite(eq, alias)
+        if eq is not None:
+            equations.append(eq)
+    outputs = [alias.get(i, i) for i in graph.outputs]
+    return graph.replace(
+        equations=equations, outputs=outputs, constants=graph.constants if constants is None else constants
+    )
+
+
+def check_types(graph: Graph) -> None:
+    """Raise AssertionError if a constant is not of its type: for tests of passes."""
+    for i, c in graph.constants.items():
+        found = type_of(c)
+        assert (found.shape, found.dtype) == (graph.types[i].shape, graph.types[i].dtype), (i, found, graph.types[i])

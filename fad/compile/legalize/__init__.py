@@ -1,0 +1,1 @@
+"""Rewrites into the operations that native code has kernels for: ``Graph -> Graph``."""

@@ -1,0 +1,166 @@
+"""Python's numbers in native programs: they have 64 bits there, and no errors, so what needs more is found and left.
+
+Python's integers grow, a power of integers may be a fraction and one of a negative number complex, and a division by
+zero raises. Beside an operation that may come to that, a program gets a row that checks its operands, and where the
+check fails, the whole call runs in NumPy and Python. Integers that are known to stay small need no check: numbers of
+steps, and what is counted up by a constant.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.ir.expressions import template
+from fad.compile.passes.loop_bodies import Loop
+from fad.core.graph import NUMBER, Equation, Graph, Type
+from fad.core.primitive import Primitive
+
+MOST = 2**63 - 1  # of a native integer
+GIVEN = 2**62  # of an integer among the arguments; larger ones are constants of the program
+STEPS = 2**50  # more than any loop runs
+_INTEGER = np.dtype(np.int64)
+_NARROW = np.dtype(np.int32)  # of which arrays have kernels, and do not hold every integer of Python's
+
+
+class Beyond(Exception):
+    """A native program came upon something that it has no answer for: NumPy and Python have one, or an error."""
+
+
+def _checked(*xs: Any, how: str, of: int) -> Any:
+    if how == "nonzero":
+        if not xs[0]:
+            raise Beyond
+    elif how == "narrow":
+        if not -(2**31) <= xs[0] < 2**31:
+            raise Beyond
+    elif not -MOST - 1 <= _EXACT[how](*xs) <= MOST:
+        raise Beyond
+    return np.asarray(xs[0]).dtype.type(0)
+
+
+_EXACT: dict[str, Callable] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
+    "absolute": operator.abs,
+}  # fmt: skip
+# Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
+CHECK = Primitive("check_number", _checked, archetype="check")
+
+
+def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool = False) -> Graph:
+    """Return a program with the checks that it needs, behind its own equations, whose numbers stay.
+
+    ``bounds[i]`` is what input i does not exceed. Within a body a division is not checked: it gives infinity.
+    """
+    size = dict.fromkeys(graph.inputs, GIVEN) | (bounds or {})
+    size.update((i, abs(c)) for i, c in graph.constants.items() if type(c) in (int, bool))
+    types, equations, checks = list(graph.types), [], []
+    for eq in graph.equations:
+        if eq.prim.archetype == "loop":
+            eq = _loop(eq, size)
+        elif eq.prim.archetype == "branch":
+            branches = tuple(with_checks(g, _given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
+            eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
+        elif eq.prim.name.startswith("python_"):
+            eq, how = _treated(graph, eq, size, body)
+            if how:
+                types.append(Type((), types[eq.ins[0]].dtype, "scalar"))
+                params = {"how": how, "of": eq.outs[0]}
+                checks.append(Equation(CHECK, _operands(eq, how), params, (len(types) - 1,), eq.place))
+        elif any(types[i].dtype == _NARROW and types[i].kind != NUMBER for i in (*eq.ins, *eq.outs)):
+            numbers = {i for i in eq.ins if types[i].kind == NUMBER and types[i].dtype.kind == "i"}
+            for i in [i for i in numbers if size.get(i, MOST) >= 2**31]:
+                types.append(Type((), types[i].dtype, "scalar"))
+                params = {"how": "narrow", "of": eq.outs[0]}
+                checks.append(Equation(CHECK, (i,), params, (len(types) - 1,), eq.place))
+        equations.append(eq)
+    return graph.replace(types=types, equations=[*equations, *checks])
+
+
+def _operands(eq: Equation, how: str) -> tuple:
+    return eq.ins[1:] if how == "nonzero" else eq.ins
+
+
+def _treated(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
+    """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
+    name, out = eq.prim.name.removeprefix("python_"), graph.types[eq.outs[0]]
+    if out.kind != NUMBER:
+        return eq, ""
+    if name == "divide" and out.dtype.kind == "f" and not body:
+        return eq, "" if graph.constants.get(eq.ins[1]) else "nonzero"
+    if out.dtype == _INTEGER:
+        bound = size[eq.outs[0]] = _bound(name, eq, graph.constants, size)
+        if bound <= MOST:
+            return eq, ""
+        size[eq.outs[0]] = MOST
+        if name in _EXACT:
+            return eq, name
+        return _exactly(eq, int), ""
+    if name == "power" and template(graph, eq, graph.constants) is None:
+        return _exactly(eq, {"f": float, "c": complex}[out.dtype.kind]), ""
+    return eq, ""
+
+
+def _exactly(eq: Equation, kind: type) -> Equation:
+    """Return an operation as a call that stops the program if its result is of another kind."""
+
+    def forward(*xs: Any) -> Any:
+        y = eq.prim.forward(*xs)
+        if type(y) is not kind or (kind is int and not -MOST - 1 <= y <= MOST):
+            raise Beyond
+        return y
+
+    name = eq.prim.name.replace("python_", "exact_")  # by its own name it would have a kernel
+    return Equation(Primitive(name, forward), eq.ins, {}, eq.outs, eq.place)
+
+
+def _bound(name: str, eq: Equation, constants: dict, size: dict) -> int:
+    """Return what the result of an operation on integers does not exceed, or more than `MOST` if that is not known."""
+    a, *rest = [size.get(i, MOST + 1) for i in eq.ins]
+    second = constants.get(eq.ins[-1])
+    if name in ("add", "subtract"):
+        return a + rest[0]
+    if name in ("negative", "positive", "absolute"):
+        return a
+    if name == "multiply":
+        return a * rest[0]
+    if name == "remainder":
+        return rest[0]
+    if name in ("floor_divide", "right_shift"):
+        return a if name == "floor_divide" or (type(second) is int and 0 <= second < 64) else MOST + 1
+    if name in ("bitwise_and", "bitwise_or", "bitwise_xor", "invert"):
+        return (1 << max(a, *rest, 1).bit_length()) - 1
+    if name in ("left_shift", "power") and type(second) is int and 0 <= second < 64:
+        return a << second if name == "left_shift" else a**second
+    return MOST + 1
+
+
+def _given(graph: Graph, operands: tuple, size: dict) -> dict[int, int]:
+    return {i: size.get(o, MOST) for i, o in zip(graph.inputs, operands, strict=True)}
+
+
+def _loop(eq: Equation, size: dict) -> Equation:
+    """Return a loop whose body has its checks; a state that is counted up by a constant stays small."""
+    loop = Loop(eq)
+    known = {i: size.get(o, MOST) for i, o in zip(loop.const_inputs, loop.consts, strict=True)}
+    if loop.indexed:
+        known[loop.index_input] = STEPS
+    made = {e.outs[0]: e for e in loop.body.equations if e.outs}
+    for i, o, new in zip(loop.carry_inputs, loop.carry, loop.carry_outputs, strict=True):
+        start = size.get(o, MOST)
+        step = 0 if new == i else _step(made.get(new), i, loop.body.constants)
+        known[i] = MOST if step is None else min(MOST, start + STEPS * step)
+    body = with_checks(loop.body, known, True)
+    return Equation(eq.prim, eq.ins, {**eq.params, "body": body}, eq.outs, eq.place)
+
+
+def _step(eq: Equation | None, i: int, constants: dict) -> int | None:
+    """Return by how much an equation counts value i up or down, or None if it does something else."""
+    if eq is None or eq.prim.name not in ("python_add", "python_subtract") or i not in eq.ins:
+        return None
+    other = constants.get(eq.ins[1] if eq.ins[0] == i else eq.ins[0])
+    swapped = eq.prim.name == "python_subtract" and eq.ins[0] != i
+    return abs(other) if type(other) is int and not swapped else None

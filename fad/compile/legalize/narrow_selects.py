@@ -1,0 +1,59 @@
+"""Choices between numbers, made in the dtype that they are wanted in.
+
+A choice between Python's numbers is double precision, and what it scales may be single. Chosen in single precision at
+once, it takes vectors of half the size, and no conversion.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.compile.passes.constants import as_uniform
+from fad.compile.passes.dce import drop_dead
+from fad.core.graph import ARRAY, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+
+
+def narrow_choices(graph: Graph) -> Graph:
+    """Choose between numbers in single precision where the choice is converted to it."""
+    made = {eq.outs[0]: eq for eq in graph.equations if eq.prim.name == "where_select"}
+    if not made or not any(_fits(graph, eq, made) for eq in graph.equations):
+        return graph
+    types, constants = list(graph.types), dict(graph.constants)
+    equations: list[Equation] = []
+
+    def new(t: Type) -> int:
+        types.append(t)
+        return len(types) - 1
+
+    def narrow(i: int, dtype: np.dtype, out: int = -1) -> int:
+        if i not in made:
+            number = new(Type((), dtype, SCALAR))
+            with np.errstate(over="ignore"):
+                constants[number] = dtype.type(as_uniform(constants[i]))
+            return number
+        truth, *both = made[i].ins
+        ins = (truth, *[narrow(x, dtype) for x in both])
+        out = new(Type(graph.types[i].shape, dtype, ARRAY)) if out < 0 else out
+        equations.append(Equation(REGISTRY["where_select"], ins, {}, (out,)))
+        return out
+
+    for eq in graph.equations:
+        if _fits(graph, eq, made):
+            narrow(eq.ins[0], np.dtype(eq.params["dtype"]), eq.outs[0])
+        else:
+            equations.append(eq)
+    return drop_dead(graph.replace(types=types, equations=equations, constants=constants))
+
+
+def _fits(graph: Graph, eq: Equation, made: dict) -> bool:
+    if eq.prim.name != "convert" or eq.params["dtype"] != np.float32 or eq.ins[0] not in made:
+        return False
+    return graph.types[eq.ins[0]].dtype == np.float64 and _of_numbers(graph, eq.ins[0], made)
+
+
+def _of_numbers(graph: Graph, i: int, made: dict) -> bool:
+    """Tell whether a value is a choice between numbers; they are rounded before instead of after."""
+    if i in made:
+        return all(_of_numbers(graph, x, made) for x in made[i].ins[1:])
+    return i in graph.constants and as_uniform(graph.constants[i]) is not None

@@ -1,0 +1,253 @@
+"""What is written otherwise where a program becomes native code: pooling, sums over axes apart, and transposed
+matrices that many products read.
+
+Maxima and sums of windows become those of slices, which are fused like any other elementwise operation; a sum over axes
+that are not neighbours becomes one sum after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.ir.rewriter import Rewriting
+from fad.compile.machine.cpu import SMALL_GATHERED, is_small
+from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.ops.windows import taps
+
+FEWEST_USES, LARGEST_TURNED = 4, 1 << 14  # of a transposed matrix that is copied, and its elements
+FEWEST_ROWS = 16, 256  # of a left factor, from which on it pays to copy the right one: else gathered, else by BLAS
+MOST_PLACES = 9  # in a window; each is an operand of the loop
+_REAL = (np.dtype(float), np.dtype(np.float32))
+
+
+def expand_pools(graph: Graph) -> Graph:
+    """Write pooling over small windows, or over all there is, as operations on slices."""
+    if not any(_fits(graph, eq) for eq in graph.equations):
+        return graph
+    work = _Rewriter(graph)
+    for eq in graph.equations:
+        if _fits(graph, eq):
+            _RULES[eq.prim.name](work, eq)
+        else:
+            work.equations.append(eq)
+    return work.written()
+
+
+def lay_by_rows(graph: Graph) -> Graph:
+    """Copy a small transposed matrix once where many small products or rows read it: gathering its columns costs more.
+
+    So the weights of a recurrent network are turned once in an unrolled reverse pass, and not in each step.
+    """
+    types = graph.types
+    turned = {eq.outs[0] for eq in graph.equations if eq.prim.name == "permute" and _turns(eq.params["axes"])}
+    uses: dict[int, int] = {}
+    chosen: set[int] = set()
+    for eq in graph.equations:
+        if eq.prim.name == "matmul" and eq.ins[1] in turned and types[eq.ins[1]].dtype in _REAL:
+            i, left = eq.ins[1], types[eq.ins[0]].shape
+            uses[i] = uses.get(i, 0) + 1
+            size = (left[-2] if len(left) > 1 else 1, *types[i].shape[-2:])
+            fewest = FEWEST_ROWS[math.prod(size) > SMALL_GATHERED]
+            if size[0] >= fewest and is_small(*size):
+                chosen.add(i)
+    chosen |= {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST_TURNED}
+    if not chosen:
+        return graph
+    types, copies = list(graph.types), {}
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        if eq.prim.name == "matmul" and eq.ins[1] in copies:
+            eq = Equation(eq.prim, (eq.ins[0], copies[eq.ins[1]]), eq.params, eq.outs)
+        equations.append(eq)
+        if eq.outs and eq.outs[0] in chosen:
+            types.append(types[eq.outs[0]])
+            copies[eq.outs[0]] = len(types) - 1
+            params = {"dtype": types[-1].dtype}
+            equations.append(Equation(REGISTRY["convert"], (eq.outs[0],), params, (len(types) - 1,)))
+    return graph.replace(types=types, equations=equations)
+
+
+def _turns(axes: tuple) -> bool:
+    """Tell whether what ran along rows runs along columns then."""
+    return len(axes) > 1 and axes[-2] == len(axes) - 1
+
+
+def split_sums(graph: Graph) -> Graph:
+    """Write a sum over axes that are not neighbours as one over those at the end, and another of what is left."""
+    if not any(_is_apart(graph.types, eq) for eq in graph.equations):
+        return graph
+    types = list(graph.types)
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        while _is_apart(types, eq):
+            axis, keep = eq.params["axis"], eq.params["keepdims"]
+            first = next(k for k in range(len(axis)) if _neighbours(axis[k:]))
+            shape = types[eq.ins[0]].shape
+            left = [1 if d in axis[first:] else n for d, n in enumerate(shape) if keep or d not in axis[first:]]
+            types.append(Type(tuple(left), types[eq.outs[0]].dtype, ARRAY))
+            part = (len(types) - 1,)
+            equations.append(Equation(eq.prim, eq.ins, {"axis": axis[first:], "keepdims": keep}, part))
+            eq = Equation(eq.prim, part, {"axis": axis[:first], "keepdims": keep}, eq.outs)
+        equations.append(eq)
+    return graph.replace(types=types, equations=equations)
+
+
+def _neighbours(axis: tuple) -> bool:
+    return axis == tuple(range(axis[0], axis[-1] + 1))
+
+
+def _is_apart(types: list, eq: Equation) -> bool:
+    if eq.prim.name != "sum_over" or not eq.params["axis"] or _neighbours(eq.params["axis"]):
+        return False
+    x, y = types[eq.ins[0]], types[eq.outs[0]]
+    return x.dtype in _REAL and y.dtype == x.dtype and 0 not in x.shape
+
+
+def _fits(graph: Graph, eq: Equation) -> bool:
+    if eq.prim.name not in _RULES:
+        return False
+    types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
+    if types[0].dtype not in _REAL or any(t.dtype != types[0].dtype or not t.size for t in types):
+        return False
+    return math.prod(eq.params["window"]) <= MOST_PLACES or (eq.prim.name in _SUMS and _is_whole(graph, eq))
+
+
+def _is_whole(graph: Graph, eq: Equation) -> bool:
+    """Tell whether there is one window, of all there is."""
+    p = eq.params
+    spatial = graph.types[eq.outs[0] if "size" in p else eq.ins[0]].shape[-len(p["window"]) :]
+    return tuple(p["window"]) == spatial and {*p["dilation"]} == {1} and not any(lo or hi for lo, hi in p["padding"])
+
+
+class _Rewriter(Rewriting):
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.known: dict[tuple, Any] = {}
+
+    def like(self, prim: str, ins: tuple, x: int, dtype: Any = None) -> int:
+        """Apply an operation without parameters whose result is like value x."""
+        t = self.types[x]
+        return self.new(prim, ins, {}, t.shape, dtype or t.dtype)
+
+    def padded(self, x: int, padding: tuple, value: float) -> int:
+        """Return value x with some number around its last axes."""
+        key = (x, padding, value)
+        if any(lo or hi for lo, hi in padding) and key not in self.known:
+            t, spatial = self.types[x], len(padding)
+            shape = (*t.shape[:-spatial], *_wide(t.shape[-spatial:], padding))
+            inner = _inner(t.shape[-spatial:], padding)
+            index = (slice(None),) * (len(shape) - spatial) + inner
+            params = {"shape": shape, "dtype": t.dtype, "indices": (index,)}
+            wide = self.new("scatter", (x,), params, shape, t.dtype)
+            if value:
+                inside = np.zeros(shape[-spatial:], bool)
+                inside[inner] = True
+                ins = (self.constant(inside), wide, self.number(value, t.dtype))
+                wide = self.like("where_select", ins, wide)
+            self.known[key] = wide
+        return self.known.get(key, x)
+
+    def places(self, eq: Equation, x: int, y: int) -> tuple[list[tuple], list[int]]:
+        """Return for each place in a window the slice of (padded) x there, as an index and as a value."""
+        p = eq.params
+        rank, spatial = len(self.types[y].shape), len(p["window"])
+        out = self.types[y].shape[rank - spatial :]
+        lead = (slice(None),) * (rank - spatial)
+        indices = [(*lead, *tap) for tap in taps(p["window"], p["stride"], p["dilation"], out)]
+        key = (x, *p["window"], *p["stride"], *p["dilation"])
+        if x >= 0 and key not in self.known:  # a maximum and its derivative look at the same slices
+            shape, dtype = self.types[y].shape, self.types[y].dtype
+            self.known[key] = [self.new("getitem", (x,), {"template": index}, shape, dtype) for index in indices]
+        return indices, self.known[key] if x >= 0 else []
+
+    def folded(self, eq: Equation, prim: str, parts: list) -> None:
+        found, *rest = parts
+        for part in rest[:-1]:
+            found = self.like(prim, (found, part), part)
+        self.end(eq, prim, (found, rest[-1]), {}) if rest else self.end(eq, "positive", (found,), {})
+
+    def scattered(self, eq: Equation, indices: list, pieces: list) -> None:
+        """Add pieces into slices of a result, which was padded."""
+        t, padding = self.types[eq.outs[0]], eq.params["padding"]
+        spatial = len(padding)
+        size = t.shape[len(t.shape) - spatial :]
+        shape = (*t.shape[: len(t.shape) - spatial], *_wide(size, padding))
+        params = {"shape": shape, "dtype": t.dtype, "indices": tuple(indices)}
+        if shape == t.shape:
+            self.end(eq, "scatter", tuple(pieces), params)
+        else:
+            wide = self.new("scatter", tuple(pieces), params, shape, self.types[pieces[0]].dtype)
+            inner = (slice(None),) * (len(shape) - spatial) + _inner(size, padding)
+            self.end(eq, "getitem", (wide,), {"template": inner})
+
+    def hits(self, parts: list, y: int) -> tuple[list, int]:
+        """Return for each place in a window whether the maximum is there, as a number, and how many there are."""
+        one, zero = (self.number(value, self.types[y].dtype) for value in (1.0, 0.0))
+        hits = [self.like("where_select", (self.like("equal", (p, y), y, bool), one, zero), y) for p in parts]
+        count = hits[0]
+        for hit in hits[1:]:
+            count = self.like("add", (count, hit), y)
+        return hits, self.like("maximum", (count, one), y)
+
+
+def _wide(size: tuple, padding: tuple) -> tuple:
+    return tuple([lo + n + hi for n, (lo, hi) in zip(size, padding, strict=True)])
+
+
+def _inner(size: tuple, padding: tuple) -> tuple:
+    return tuple([slice(lo, lo + n) for n, (lo, _) in zip(size, padding, strict=True)])
+
+
+def _maximum(work: _Rewriter, eq: Equation) -> None:
+    x = work.padded(eq.ins[0], eq.params["padding"], -math.inf)
+    work.folded(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
+
+
+def _spread(work: _Rewriter, eq: Equation) -> None:
+    ct, x, y = eq.ins
+    indices, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
+    hits, count = work.hits(parts, y)
+    share = work.like("divide", (ct, count), y)
+    work.scattered(eq, indices, [work.like("multiply", (share, hit), y) for hit in hits])
+
+
+def _pick(work: _Rewriter, eq: Equation) -> None:
+    t, x, y = eq.ins
+    _, parts = work.places(eq, work.padded(x, eq.params["padding"], -math.inf), y)
+    _, tangents = work.places(eq, work.padded(t, eq.params["padding"], 0.0), y)
+    hits, count = work.hits(parts, y)
+    found, *rest = [work.like("multiply", pair, y) for pair in zip(tangents, hits, strict=True)]
+    for part in rest:
+        found = work.like("add", (found, part), y)
+    work.end(eq, "divide", (found, count), {})
+
+
+def _sum(work: _Rewriter, eq: Equation) -> None:
+    if _is_whole(work.graph, eq):
+        rank = len(work.types[eq.ins[0]].shape)
+        axis = tuple(range(rank - len(eq.params["window"]), rank))
+        work.end(eq, "sum_over", eq.ins, {"axis": axis, "keepdims": True})
+        return
+    x = work.padded(eq.ins[0], eq.params["padding"], 0.0)
+    work.folded(eq, "add", work.places(eq, x, eq.outs[0])[1])
+
+
+def _sum_spread(work: _Rewriter, eq: Equation) -> None:
+    (ct,) = eq.ins
+    if _is_whole(work.graph, eq):
+        work.end(eq, "broadcast", eq.ins, {"shape": work.types[eq.outs[0]].shape})
+        return
+    indices, _ = work.places(eq, -1, ct)
+    work.scattered(eq, indices, [ct] * len(indices))
+
+
+_SUMS = ("sum_of_windows", "sum_of_windows_spread")
+_RULES: dict[str, Callable] = {
+    "max_of_windows": _maximum, "max_pool_spread": _spread, "max_pool_pick": _pick, "sum_of_windows": _sum,
+    "sum_of_windows_spread": _sum_spread,
+}  # fmt: skip

@@ -1,0 +1,160 @@
+"""Small arrays as single numbers: a body whose state is a few numbers can then stay in registers.
+
+The arrangement of an array (a slice, a transpose, a join) is done here, on the numbers of its elements, and costs
+nothing in the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.slice_writes import view_of
+from fad.core.cotangent import is_basic
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+
+MOST_ELEMENTS = 9  # of one array
+MOST_OPERATIONS = 300  # of single numbers in one step
+MOST_HEAVY = 9  # functions that vectors compute much faster
+
+_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
+
+
+class Expanded:
+    """The graph of single numbers, and for each input and output of the other one the numbers of its elements."""
+
+    __slots__ = ("graph", "inputs", "outputs")
+
+    def __init__(self, graph: Graph, inputs: list[list[int]], outputs: list[list[int]]):
+        self.graph = graph
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+def expanded(graph: Graph) -> Expanded | None:
+    """Return a body that computes with single numbers; None if it has too many, or an operation without a kernel."""
+    if any(t.size > MOST_ELEMENTS for t in graph.types) or len(graph.equations) > MOST_OPERATIONS:
+        return None
+    work = _Expansion(graph)
+    for eq in graph.equations:
+        if not work.add(eq) or len(work.equations) > MOST_OPERATIONS or work.heavy > MOST_HEAVY:
+            return None
+    inputs = [work.elements(i) for i in graph.inputs]
+    outputs = [work.elements(i) for i in graph.outputs]
+    flat = [i for some in inputs for i in some], [i for some in outputs for i in some]
+    return Expanded(Graph(work.types, flat[0], work.constants, work.equations, flat[1]), inputs, outputs)
+
+
+class _Expansion:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.types: list[Type] = []
+        self.constants: dict[int, Any] = {}
+        self.equations: list[Equation] = []
+        self.heavy = 0
+        self.numbers: dict[int, np.ndarray] = {}  # value -> the numbers of its elements
+        for i in graph.inputs:
+            self.numbers[i] = self.fresh(i)
+        for i, c in graph.constants.items():
+            self.numbers[i] = self.fresh(i)
+            for n, x in zip(self.numbers[i].flat, np.asarray(c).flat, strict=True):
+                self.constants[int(n)] = x
+
+    def elements(self, i: int) -> list[int]:
+        return [int(n) for n in self.numbers[i].flat]
+
+    def new(self, t: Type) -> int:
+        self.types.append(Type((), t.dtype, NUMBER if t.kind == NUMBER else SCALAR))
+        return len(self.types) - 1
+
+    def fresh(self, i: int) -> np.ndarray:
+        t = self.graph.types[i]
+        return np.array([self.new(t) for _ in range(t.size)], np.int64).reshape(t.shape)
+
+    def apply(self, prim: Any, ins: Any, params: dict, t: Type) -> int:
+        out = self.new(t)
+        self.equations.append(Equation(prim, tuple(int(i) for i in ins), params, (out,)))
+        return out
+
+    def add(self, eq: Equation) -> bool:
+        """Expand one operation; false if that cannot be done."""
+        graph, name = self.graph, eq.prim.name
+        if len(eq.outs) != 1:
+            return False
+        o, t = eq.outs[0], graph.types[eq.outs[0]]
+        arrays = [self.numbers[i] for i in eq.ins]
+        text = template(graph, eq, graph.constants)
+        if text is not None:
+            self.heavy += t.size * is_heavy(text)
+            columns = zip(*[np.broadcast_to(a, t.shape).flat for a in arrays], strict=True)
+            made = [self.apply(eq.prim, ins, eq.params, t) for ins in columns]
+            self.numbers[o] = np.array(made, np.int64).reshape(t.shape)
+        elif name in VIEWS and len(eq.ins) == 1 and (name != "getitem" or is_basic(eq.params["template"])):
+            self.numbers[o] = np.asarray(view_of(eq, arrays[0])).reshape(t.shape)
+        elif name == "join":
+            self.numbers[o] = np.concatenate(arrays, eq.params["axis"])
+        elif name in _COMBINE and eq.params["axis"] and arrays[0].size and t.dtype == graph.types[eq.ins[0]].dtype:
+            self.numbers[o] = self.reduced(eq, arrays[0], t)
+        elif name == "matmul" and all(
+            graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
+            for i, a in zip(eq.ins, arrays, strict=True)
+        ):
+            self.numbers[o] = self.product(*arrays, t)
+        elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):
+            return self.scattered(eq, arrays, t)
+        elif name in ("index_set", "index_add") and is_basic(eq.params["template"]):
+            return self.updated(eq, arrays, t)
+        else:
+            return False
+        return True
+
+    def chain(self, name: str, terms: list, t: Type) -> int:
+        total = int(terms[0])
+        for x in terms[1:]:
+            total = self.apply(REGISTRY[name], (total, x), {}, t)
+        return total
+
+    def reduced(self, eq: Equation, x: np.ndarray, t: Type) -> np.ndarray:
+        axis = eq.params["axis"]
+        kept = [d for d in range(x.ndim) if d not in axis]
+        rows = x.transpose(*kept, *axis).reshape(t.size, -1)
+        return np.array([self.chain(_COMBINE[eq.prim.name], list(row), t) for row in rows], np.int64).reshape(t.shape)
+
+    def product(self, x: np.ndarray, y: np.ndarray, t: Type) -> np.ndarray:
+        a, b = np.atleast_2d(x), y if y.ndim == 2 else y[:, None]
+        times = REGISTRY["multiply"]
+        found = [
+            self.chain("add", [self.apply(times, pair, {}, t) for pair in zip(row, column, strict=True)], t)
+            for row in a
+            for column in b.T
+        ]
+        return np.array(found, np.int64).reshape(t.shape)
+
+    def updated(self, eq: Equation, arrays: list, t: Type) -> bool:
+        target, values = arrays[0].copy(), arrays[1]
+        if any(self.graph.types[i].dtype != t.dtype for i in eq.ins):
+            return False
+        place = np.arange(t.size).reshape(t.shape)[eq.params["template"]]
+        for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
+            old = target.flat[at]
+            target.flat[at] = v if eq.prim.name == "index_set" else self.apply(REGISTRY["add"], (old, v), {}, t)
+        self.numbers[eq.outs[0]] = target
+        return True
+
+    def scattered(self, eq: Equation, arrays: list, t: Type) -> bool:
+        zero = self.new(t)
+        self.constants[zero] = t.dtype.type(0)
+        target = np.full(t.shape, zero, np.int64)
+        for i, index, values in zip(eq.ins, eq.params["indices"], arrays, strict=True):
+            if self.graph.types[i].dtype != t.dtype:
+                return False
+            place = np.arange(t.size).reshape(t.shape)[index]
+            for at, v in zip(np.ravel(place), np.broadcast_to(values, np.shape(place)).flat, strict=True):
+                old = target.flat[at]
+                target.flat[at] = v if old == zero else self.apply(REGISTRY["add"], (old, v), {}, t)
+        self.numbers[eq.outs[0]] = target
+        return True

@@ -1,0 +1,238 @@
+"""Complex arithmetic as real arithmetic: each complex value becomes its real and its imaginary part.
+
+The parts are computed by the same fused loops as everything else; they are read from and written to complex arrays with
+a stride. Only where an operation has no rule here is a complex array put together.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.ir.lowered_ops import COMPLEX
+from fad.compile.passes.dce import drop_dead
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type
+from fad.core.primitive import REGISTRY, Primitive
+
+Pair = tuple[int, int]
+
+# A product and a sum with one rounding; native code only has it, where it has the bits of NumPy's complex products.
+_FUSED = Primitive("fused_multiply_add", lambda x, y, z: x * y + z, flat=True, lower="fma({0}, {1}, {2})")
+_REAL_OF = {np.dtype(np.complex128): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
+_VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem"})
+
+
+def split_complex(graph: Graph) -> Graph:
+    """Rewrite complex elementwise operations, sums and views as real ones."""
+    found = {t.dtype for t in graph.types if t.dtype.kind == "c"}
+    if not found or not found <= _REAL_OF.keys():  # those of longer numbers are NumPy's work
+        return graph
+    work = _Splitter(graph)
+    for eq in graph.equations:
+        work.equation(eq)
+    for o in graph.outputs:
+        work.whole(o)
+    return drop_dead(graph.replace(types=work.types, equations=work.equations, constants=work.constants))
+
+
+class _Splitter:
+    def __init__(self, graph: Graph):
+        self.types = list(graph.types)
+        self.constants = dict(graph.constants)
+        self.equations: list[Equation] = []
+        self.pairs: dict[int, Pair] = {}  # complex value -> its parts
+        self.missing: set[int] = set()  # complex values that exist in parts only
+
+    def equation(self, eq: Equation) -> None:
+        kinds = [self.types[i].dtype.kind for i in (*eq.ins, *eq.outs)]
+        rule = _RULES.get(eq.prim.name) if "c" in kinds and not eq.prim.multi else None
+        if rule is not None and all(self.types[i].dtype.kind in "cfib" for i in eq.ins) and rule(self, eq):
+            return
+        for i in eq.ins:
+            self.whole(i)
+        self.equations.append(eq)
+
+    def whole(self, i: int) -> None:
+        """See to it that a complex value exists as an array."""
+        if i in self.missing:
+            self.missing.discard(i)
+            self.equations.append(Equation(COMPLEX, self.pairs[i], {}, (i,)))
+
+    def new(self, what: str | Primitive, ins: tuple, shape: tuple, dtype: np.dtype, params: dict | None = None) -> int:
+        self.types.append(Type(shape, dtype))
+        prim = REGISTRY[what] if isinstance(what, str) else what
+        self.equations.append(Equation(prim, ins, params or {}, (len(self.types) - 1,)))
+        return len(self.types) - 1
+
+    def constant(self, value: Any, like: Type) -> int:
+        kind = NUMBER if like.kind == NUMBER else ARRAY
+        self.types.append(Type(np.shape(value), np.asarray(value).dtype, kind))
+        self.constants[len(self.types) - 1] = float(value) if kind == NUMBER else value
+        return len(self.types) - 1
+
+    def parts(self, i: int) -> Pair:
+        """Return the real and imaginary part of a value; a real one has imaginary part zero, as in NumPy."""
+        found = self.pairs.get(i)
+        if found is None:
+            t = self.types[i]
+            if t.dtype.kind != "c":
+                found = (i, self.constant(np.zeros(()), Type((), np.dtype(float), NUMBER)))
+            elif i in self.constants:
+                c = np.asarray(self.constants[i])
+                found = (self.constant(c.real, t), self.constant(c.imag, t))
+            else:
+                real = _REAL_OF[t.dtype]
+                found = (self.new("real_part", (i,), t.shape, real), self.new("imag_part", (i,), t.shape, real))
+            self.pairs[i] = found
+        return found
+
+    def keep(self, eq: Equation, re: int, im: int) -> bool:
+        self.pairs[eq.outs[0]] = (re, im)
+        self.missing.add(eq.outs[0])
+        return True
+
+
+class _Real:
+    """Writes real operations of one shape and dtype."""
+
+    def __init__(self, work: _Splitter, eq: Equation):
+        self.work = work
+        out = work.types[eq.outs[0]]
+        self.shape = out.shape
+        self.dtype = _REAL_OF.get(out.dtype, out.dtype)
+
+    def __call__(self, what: str | Primitive, *ins: int) -> int:
+        return self.work.new(what, ins, self.shape, self.dtype)
+
+
+def _each(name: str) -> Callable:
+    def rule(work: _Splitter, eq: Equation) -> bool:
+        do, ins = _Real(work, eq), [work.parts(i) for i in eq.ins]
+        return work.keep(eq, *[do(name, *side) for side in zip(*ins, strict=True)])
+
+    return rule
+
+
+@functools.cache
+def _numpy_fuses(dtype: np.dtype) -> bool:
+    """Whether NumPy's product of complex arrays has fused operations, which depends on the CPU."""
+    one = 1 + 2.0 ** (-30 if dtype.itemsize == 8 else -15)  # its square is rounded
+    z = np.full(4, one + one * 1j, np.result_type(dtype, np.complex64))
+    return bool(np.all(np.multiply(z, z.copy()).real != 0))
+
+
+def _multiply(work: _Splitter, eq: Equation) -> bool:
+    """Multiply as NumPy does: in arrays one product of each part may be fused, in scalars none is."""
+    do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[-1])
+    if _numpy_fuses(do.dtype) and any(work.types[i].kind == ARRAY for i in eq.ins):
+        re = do(_FUSED, ar, br, do("negative", do("multiply", ai, bi)))
+        return work.keep(eq, re, do(_FUSED, ar, bi, do("multiply", ai, br)))
+    re = do("subtract", do("multiply", ar, br), do("multiply", ai, bi))
+    return work.keep(eq, re, do("add", do("multiply", ar, bi), do("multiply", ai, br)))
+
+
+def _divide(work: _Splitter, eq: Equation) -> bool:
+    """Divide as NumPy does, by Smith's method: the smaller part of the divisor over the larger cannot overflow."""
+    do, (ar, ai), (br, bi) = _Real(work, eq), work.parts(eq.ins[0]), work.parts(eq.ins[1])
+    truth = np.dtype(bool)
+    steep = work.new("greater_equal", (do("absolute", br), do("absolute", bi)), do.shape, truth)
+    large, small = do("where_select", steep, br, bi), do("where_select", steep, bi, br)
+    zero = work.new("equal", (large, work.constant(np.zeros(()), Type((), do.dtype, NUMBER))), do.shape, truth)
+    ratio = do("divide", small, large)
+    scale = do("reciprocal", do("add", large, do("multiply", small, ratio)))
+    re = do("where_select", steep, do("add", ar, do("multiply", ai, ratio)), do("add", do("multiply", ar, ratio), ai))
+    im = do(
+        "where_select", steep, do("subtract", ai, do("multiply", ar, ratio)),
+        do("subtract", do("multiply", ai, ratio), ar),
+    )  # fmt: skip
+    size = do("absolute", br)
+    sides = [do("where_select", zero, do("divide", a, size), do("multiply", q, scale)) for a, q in ((ar, re), (ai, im))]
+    return work.keep(eq, *sides)
+
+
+def _conjugate(work: _Splitter, eq: Equation) -> bool:
+    re, im = work.parts(eq.ins[0])
+    return work.keep(eq, re, _Real(work, eq)("negative", im))
+
+
+def _exp(work: _Splitter, eq: Equation) -> bool:
+    """Of real numbers it is real, and what is infinite keeps its size whatever the angle.
+
+    What is too large for the dtype alone may not be so times a cosine: it is multiplied after that, from e**shift.
+    """
+    do, (re, im) = _Real(work, eq), work.parts(eq.ins[0])
+    truth, zero = np.dtype(bool), work.constant(np.zeros(()), Type((), do.dtype, NUMBER))
+    finite = [work.new("isfinite", (part,), do.shape, truth) for part in (re, im)]
+    angle = do("where_select", work.new("logical_or", tuple(finite), do.shape, truth), im, zero)
+    shift = 700.0 if do.dtype.itemsize == 8 else 80.0
+    number = lambda x: work.constant(np.asarray(x, float), Type((), do.dtype, NUMBER))
+    large = work.new("greater", (re, number(shift)), do.shape, truth)
+    size = do("exp", do("where_select", large, do("subtract", re, number(shift)), re))
+    factor = do("where_select", large, number(np.exp(shift)), number(1.0))
+    real, turned = (do("multiply", do("multiply", size, do(f, angle)), factor) for f in ("cos", "sin"))
+    is_real = work.new("equal", (im, zero), do.shape, truth)
+    return work.keep(eq, real, do("where_select", is_real, im, turned))
+
+
+def _part(k: int) -> Callable:
+    def rule(work: _Splitter, eq: Equation) -> bool:
+        found = work.pairs.get(eq.ins[0])
+        if found is None:
+            return False  # a view of the array
+        work.equations.append(Equation(REGISTRY["positive"], (found[k],), {}, eq.outs))
+        return True
+
+    return rule
+
+
+def _absolute(work: _Splitter, eq: Equation) -> bool:
+    work.equations.append(Equation(REGISTRY["hypot"], work.parts(eq.ins[0]), {}, eq.outs))
+    return True
+
+
+def _where(work: _Splitter, eq: Equation) -> bool:
+    condition, x, y = eq.ins
+    if work.types[condition].dtype.kind == "c":
+        return False
+    do, a, b = _Real(work, eq), work.parts(x), work.parts(y)
+    return work.keep(eq, *[do("where_select", condition, a[k], b[k]) for k in (0, 1)])
+
+
+def _convert(work: _Splitter, eq: Equation) -> bool:
+    out = work.types[eq.outs[0]]
+    if out.dtype not in _REAL_OF:
+        return False
+    params = {"dtype": _REAL_OF[out.dtype]}
+    re, im = [work.new("convert", (p,), work.types[p].shape, params["dtype"], params) for p in work.parts(eq.ins[0])]
+    if work.types[im].shape != out.shape:
+        im = work.new("broadcast", (im,), out.shape, params["dtype"], {"shape": out.shape})
+    return work.keep(eq, re, im)
+
+
+def _along(work: _Splitter, eq: Equation) -> bool:
+    """Sums and views, part by part, where the parts are what there is."""
+    if len(eq.ins) != 1 or eq.ins[0] not in work.missing:
+        return eq.prim.name == "sum_over" and _sum(work, eq)
+    return _sum(work, eq)
+
+
+def _sum(work: _Splitter, eq: Equation) -> bool:
+    out, ins = work.types[eq.outs[0]], work.types[eq.ins[0]]
+    if out.dtype not in _REAL_OF or out.dtype != ins.dtype:
+        return False
+    sides = work.parts(eq.ins[0])
+    if any(work.types[p].shape != ins.shape for p in sides):
+        return False
+    re, im = [work.new(eq.prim.name, (p,), out.shape, _REAL_OF[out.dtype], eq.params) for p in sides]
+    return work.keep(eq, re, im)
+
+
+_RULES: dict[str, Callable] = {
+    "add": _each("add"), "subtract": _each("subtract"), "negative": _each("negative"), "positive": _each("positive"),
+    "multiply": _multiply, "square": _multiply, "divide": _divide, "conjugate_part": _conjugate, "exp": _exp,
+    "real_part": _part(0), "imag_part": _part(1), "absolute": _absolute, "where_select": _where, "convert": _convert,
+    **dict.fromkeys(("sum_over", *_VIEWS), _along),
+}  # fmt: skip

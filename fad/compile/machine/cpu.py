@@ -1,0 +1,28 @@
+"""What the target has, and from which size on it pays: vectors of the CPU, products by own code or by BLAS."""
+
+from __future__ import annotations
+
+import functools
+
+SMALL, SMALL_THIN = 64**3, 1 << 21  # multiplications up to which a product is done here and not by BLAS
+SMALL_FACTOR = 1 << 11  # elements of a right factor up to which it is done here, however many rows the left one has
+SMALL_GATHERED = 48**3  # of a product whose right factor has its columns, and not its rows, contiguous
+_THIN = 32  # length of the shortest side of what is thin
+_THINNEST, _MOST_OF_LEFT, _MOST_OF_RIGHT = 16, 1 << 22, 1 << 20  # rows or columns, and elements of the larger factor
+
+
+@functools.cache
+def register_bytes() -> int:
+    """Return the bytes of this CPU's vectors, or 0 if it cannot mask loads and stores."""
+    import llvmlite.binding as llvm
+
+    found = llvm.get_host_cpu_features()
+    if all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
+        return 64
+    return 32 if found.get("avx2") and found.get("fma") else 0
+
+
+def is_small(m: int, k: int, n: int) -> bool:
+    """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
+    thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
+    return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR

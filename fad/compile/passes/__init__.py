@@ -1,0 +1,1 @@
+"""Passes that make a graph smaller, whatever it is run by: ``Graph -> Graph``."""

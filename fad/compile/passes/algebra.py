@@ -1,0 +1,159 @@
+"""What changes nothing is left out: times one, a shape already there, arrangements that undo each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.ir.rewriter import rewrite_equations
+from fad.compile.passes.constants import as_uniform
+from fad.core.graph import NUMBER, Equation, Graph
+from fad.core.primitive import REGISTRY
+
+
+def simplify(graph: Graph) -> Graph:
+    """Leave out what changes nothing: times one, a shape already there, arrangements that undo each other.
+
+    Times zero stays, for 0 * inf is NaN.
+    """
+    made: dict[int, Equation] = {}
+    constants = dict(graph.constants)
+    types = graph.types
+
+    def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        rule = _ALGEBRA.get(eq.prim.name)
+        if rule is not None:
+            found = rule(eq, types, constants, made)
+            if type(found) is int:
+                if types[found] == types[eq.outs[0]]:
+                    alias[eq.outs[0]] = found
+                    return None
+            elif found is not None:
+                eq = found
+        if len(eq.outs) == 1:
+            made[eq.outs[0]] = eq
+        return eq
+
+    return rewrite_equations(graph, rewrite, constants)
+
+
+def _is(constants: dict, i: int, number: float) -> bool:
+    """Tell whether a constant is a real number throughout, a zero of the same sign."""
+    if i not in constants:
+        return False
+    c = as_uniform(constants[i])
+    return c is not None and c == number and (number != 0 or np.signbit(np.real(c)) == np.signbit(number))
+
+
+def _times(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Times one, but not of complex numbers: the imaginary part of one, zero times infinity, is NaN."""
+    x, y = eq.ins
+    if types[eq.outs[0]].dtype.kind == "c":
+        return None
+    if _is(constants, y, 1.0):
+        return x
+    return y if _is(constants, x, 1.0) else None
+
+
+def _over(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    if types[eq.outs[0]].dtype.kind == "c":
+        return None
+    return eq.ins[0] if _is(constants, eq.ins[1], 1.0) else None
+
+
+def _plus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """To add 0.0 changes -0.0, which only to add -0.0 leaves as it is."""
+    x, y = eq.ins
+    zero = -0.0 if types[eq.outs[0]].dtype.kind in "fc" else 0.0
+    if _is(constants, y, zero):
+        return x
+    return y if _is(constants, x, zero) else None
+
+
+def _minus(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if _is(constants, eq.ins[1], 0.0) else None
+
+
+def _negative(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    before = made.get(eq.ins[0])
+    return before.ins[0] if before is not None and before.prim.name == "negative" else None
+
+
+def _power(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    x, y = eq.ins
+    kind = types[x].dtype.kind
+    if _is(constants, y, 1.0) and kind != "c":
+        return x
+    same = (types[eq.outs[0]].shape, types[eq.outs[0]].dtype) == (types[x].shape, types[x].dtype)
+    if _is(constants, y, 2.0) and kind == "f" and same:  # of complex zeros the signs differ
+        return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs)
+    return None
+
+
+def _square(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    (x,) = eq.ins
+    return Equation(REGISTRY["multiply"], (x, x), {}, eq.outs) if types[x].dtype.kind in "fiu" else None
+
+
+def _reshape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    (x,) = eq.ins
+    if types[x].shape == types[eq.outs[0]].shape:
+        return x
+    before = made.get(x)
+    if before is not None and before.prim is eq.prim:
+        if types[before.ins[0]] == types[eq.outs[0]]:
+            return before.ins[0]
+        return Equation(eq.prim, before.ins, eq.params, eq.outs)
+    return None
+
+
+def _permute(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    axes = eq.params["axes"]
+    before = made.get(eq.ins[0])
+    if before is not None and before.prim is eq.prim:
+        axes = tuple(before.params["axes"][a] for a in axes)
+        if axes == tuple(range(len(axes))):
+            return before.ins[0]
+        return Equation(eq.prim, before.ins, {"axes": axes}, eq.outs)
+    return eq.ins[0] if axes == tuple(range(len(axes))) else None
+
+
+def _same_shape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if types[eq.ins[0]].shape == types[eq.outs[0]].shape else None
+
+
+def _take_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """An index of slices alone that gives the whole shape back gives the whole array, if no slice runs backwards."""
+    forwards = all(type(p) is slice and (p.step or 1) > 0 for p in eq.params["template"])
+    return _same_shape(eq, types, constants, made) if forwards and len(eq.ins) == 1 else None
+
+
+def _convert(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0] if types[eq.ins[0]].dtype == eq.params["dtype"] and types[eq.ins[0]].kind != NUMBER else None
+
+
+def _reduction(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Name the axes in their order, in which all that comes after expects them."""
+    axis = eq.params["axis"]
+    if not axis:
+        return eq.ins[0] if eq.prim.name == "sum_over" else None
+    ordered = tuple(sorted(axis))
+    return None if ordered == axis else Equation(eq.prim, eq.ins, {**eq.params, "axis": ordered}, eq.outs, eq.place)
+
+
+def _identity(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    return eq.ins[0]
+
+
+_IDENTITIES = ("vary", "tied", "observed")  # operations that only derivatives tell from their operand
+_REDUCTIONS = (
+    "sum_over", "max_over", "min_over", "product_over", "norm_over", "variance_over", "logsumexp_over", "any_over",
+    "all_over", "count_over", "fmax_over", "fmin_over",
+)  # fmt: skip
+_ALGEBRA: dict[str, Callable] = {
+    "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
+    "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
+    "getitem": _take_all, **dict.fromkeys(_IDENTITIES, _identity), **dict.fromkeys(_REDUCTIONS, _reduction),
+}  # fmt: skip

@@ -1,0 +1,68 @@
+"""Constant folding: what depends on constants alone is computed beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.backends import is_on_device
+from fad.compile.ir.rewriter import rewrite_equations
+from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
+
+_LARGE = 1 << 16  # elements above which a constant is not computed beforehand
+_SHAPE_ONLY = ("zeros_from", "ones_from")
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Compute beforehand what depends on constants alone, and zeros and ones, which depend on a shape alone."""
+    constants = dict(graph.constants)
+
+    def rewrite(eq: Equation, alias: dict) -> Equation | None:
+        ins = eq.ins
+        if ins and ins[0] not in constants and eq.prim.name not in _SHAPE_ONLY:
+            return eq
+        if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
+            return eq
+        value = _known_value(eq, graph.types[eq.outs[0]], constants)
+        if value is None:
+            return eq
+        if graph.types[eq.outs[0]].kind != ARRAY and type(value) is np.ndarray:
+            value = value[()]
+        constants[eq.outs[0]] = value
+        return None
+
+    return rewrite_equations(graph, rewrite, constants)
+
+
+def _known_value(eq: Equation, out: Type, constants: dict) -> Any:
+    """Return what an equation computes, if that is known beforehand and takes little memory; None otherwise."""
+    prim = eq.prim
+    if prim.name in _SHAPE_ONLY:
+        return np.broadcast_to(np.asarray(prim.name == "ones_from", out.dtype), out.shape)
+    if not all(i in constants for i in eq.ins):
+        return None
+    xs = [constants[i] for i in eq.ins]
+    if _holds_device_arrays((*xs, *eq.params.values())):
+        return None  # they may be overwritten, which none would notice without waiting: programs read them as they run
+    with np.errstate(all="ignore"):
+        if out.size <= _LARGE or prim.name == "broadcast":
+            return prim.forward(*xs, **eq.params)
+        if prim.archetype == "elementwise":
+            numbers = [as_uniform(x) for x in xs]
+            if all(x is not None for x in numbers):
+                return np.broadcast_to(np.asarray(prim.forward(*numbers, **eq.params), out.dtype), out.shape)
+    return None
+
+
+def _holds_device_arrays(x: Any) -> bool:
+    return any(map(_holds_device_arrays, x)) if type(x) in (tuple, list) else is_on_device(x)
+
+
+def as_uniform(c: Any) -> Any:
+    """Return the one number of a constant of which all elements are equal, or None."""
+    if type(c) is not np.ndarray:
+        return None if is_on_device(c) else c
+    if c.ndim == 0 or c.size == 1 or (c.size and not any(c.strides)):
+        return c.reshape(-1)[0]
+    return None

@@ -1,0 +1,213 @@
+"""Matrix products that need not be done step by step leave their loop, and become one large product.
+
+The reverse pass of a recurrent network adds an outer product to the gradient of its weights in each step; all of them
+together are one product of two stacks. And what the network does to its inputs alone, it can do to all of them at once.
+Both cost memory for the stacks, which is bounded here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fad.compile.passes.loop_bodies import Loop
+from fad.control_flow.split_pullback import needed
+from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.staging.may_raise import unread_in_body
+
+FEWEST = 8  # steps below which nothing is gained
+MOST = 1 << 26  # bytes of the stacks that one loop may get
+
+
+def leave_loops(graph: Graph) -> Graph:
+    """Rewrite the loops of a program; their bodies have been optimised before."""
+    if not any(eq.prim.archetype == "loop" for eq in graph.equations):
+        return graph
+    types = list(graph.types)
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        if eq.prim.archetype == "loop" and eq.params["stop"] == "length" and eq.params["length"] >= FEWEST:
+            for step in (_Inputs, _Sums):
+                work = step(types, eq)
+                work.find()
+                equations += work.before
+                eq, after = work.rewritten()
+                if after:  # the products stand behind the loop, which is done then
+                    equations += [eq, *after]
+                    break
+            else:
+                equations.append(eq)
+        else:
+            equations.append(eq)
+    return graph.replace(types=types, equations=equations)
+
+
+class _Work:
+    """One loop that is being rewritten."""
+
+    def __init__(self, types: list, eq: Equation):
+        self.types = types
+        self.eq = eq
+        self.loop = Loop(eq)
+        self.body = self.loop.body
+        self.made = {o: e for e in self.body.equations for o in e.outs}
+        self.uses: dict[int, int] = dict.fromkeys(self.body.outputs, 0)
+        for i in (*self.body.outputs, *(i for e in self.body.equations for i in e.ins)):
+            self.uses[i] = self.uses.get(i, 0) + 1
+        self.room = MOST
+        self.before: list[Equation] = []
+
+    def new(self, shape: tuple, dtype: Any) -> int:
+        self.types.append(Type(shape, dtype, ARRAY))
+        return len(self.types) - 1
+
+    def apply(self, into: list, name: str, ins: tuple, extents: tuple, **params: Any) -> int:
+        out = self.new(extents, self.types[ins[0]].dtype)
+        into.append(Equation(REGISTRY[name], ins, params, (out,), self.eq.place))
+        return out
+
+    def takes(self, *values: int) -> bool:
+        """Tell whether there is room for stacks of these values of the body, and take it."""
+        nbytes = self.loop.length * sum(self.body.types[v].nbytes for v in values)
+        if nbytes > self.room:
+            return False
+        self.room -= nbytes
+        return True
+
+    def as_rows(self, into: list, stack: int, matrix: bool) -> int:
+        """Return a stack of rows, or of matrices, as one matrix."""
+        if not matrix:
+            return stack
+        shape = self.types[stack].shape
+        whole = (shape[0] * shape[1], shape[2])
+        return self.apply(into, "reshape_to", (stack,), whole, shape=whole)
+
+
+class _Inputs(_Work):
+    """Products of an x with what is the same in every step."""
+
+    def find(self) -> None:
+        self.xs = dict(zip(self.loop.x_inputs, self.loop.xs, strict=True))
+        consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
+        self.replaced: dict[int, int] = {}  # value of the body -> its stack
+        for e in self.body.equations:
+            if e.prim.name != "matmul":
+                continue
+            t = [self.body.types[i] for i in e.ins]
+            if t[0].dtype != t[1].dtype or self.body.types[e.outs[0]].kind != ARRAY:
+                continue
+            ranks = [len(x.shape) for x in t]
+            if e.ins[0] in self.xs and e.ins[1] in consts and ranks in ([1, 2], [2, 2]):
+                self._all(e, self.xs[e.ins[0]], consts[e.ins[1]], ranks[0] == 2)
+            elif e.ins[1] in self.xs and e.ins[0] in consts and ranks == [2, 1]:
+                w = consts[e.ins[0]]
+                rows, columns = self.types[w].shape
+                flipped = self.apply(self.before, "permute", (w,), (columns, rows), axes=(1, 0))
+                self._all(e, self.xs[e.ins[1]], flipped, False)
+
+    def _all(self, e: Equation, stack: int, w: int, matrix: bool) -> None:
+        if not self.takes(e.outs[0]):
+            return
+        x = self.as_rows(self.before, stack, matrix)
+        shape = (self.types[x].shape[0], self.types[w].shape[1])
+        y = self.apply(self.before, "matmul", (x, w), shape)
+        if matrix:
+            whole = (self.loop.length, *self.body.types[e.outs[0]].shape)
+            y = self.apply(self.before, "reshape_to", (y,), whole, shape=whole)
+        self.replaced[e.outs[0]] = y
+
+    def rewritten(self) -> tuple[Equation, list]:
+        if not self.replaced:
+            return self.eq, []
+        equations = [e for e in self.body.equations if e.outs[0] not in self.replaced]
+        equations = needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
+        used = {i for e in equations for i in e.ins} | set(self.body.outputs)
+        c = [k for k, i in enumerate(self.loop.const_inputs) if i in used]
+        xs = [k for k, i in enumerate(self.loop.x_inputs) if i in used]
+        inputs = [
+            *[self.loop.const_inputs[k] for k in c],
+            *([self.loop.index_input] if self.loop.indexed else []),
+            *self.loop.carry_inputs,
+            *[self.loop.x_inputs[k] for k in xs],
+            *self.replaced,
+        ]
+        operands = [self.loop.consts[k] for k in c], [self.loop.xs[k] for k in xs]
+        ins = (*operands[0], *self.loop.carry, *operands[1], *self.replaced.values())
+        params = {**self.eq.params, "body": self.body.replace(inputs=inputs, equations=equations), "consts": len(c)}
+        return Equation(self.eq.prim, ins, params, self.eq.outs, self.eq.place), []
+
+
+class _Sums(_Work):
+    """Parts of the state to which each step only adds a product."""
+
+    def find(self) -> None:
+        self.factors: dict[int, tuple] = {}  # part of the state -> (p, q, whether they are matrices)
+        for k, v in enumerate(self.loop.carry_outputs):
+            found = self._product(self.loop.carry_inputs[k], v)
+            if found is not None and self.takes(*found[:2]):
+                self.factors[k] = found
+
+    def _product(self, total: int, v: int) -> tuple | None:
+        e = self.made.get(v)
+        if e is None or e.prim.name != "add" or total not in e.ins or self.uses.get(total) != 1 or self.uses[v] != 1:
+            return None
+        term = e.ins[1] if e.ins[0] == total else e.ins[0]
+        t, e = self.body.types[term], self.made.get(term)
+        if e is None or self.uses[term] != 1 or t != self.body.types[v]:
+            return None
+        if e.prim.name == "matmul":
+            p = self.made.get(e.ins[0])
+            if p is not None and p.prim.name == "permute" and p.params["axes"] == (1, 0):
+                found = (p.ins[0], e.ins[1], True)
+                return found if self._fit(found, t, 2) else None
+        if e.prim.name == "multiply":
+            for column, row in (e.ins, e.ins[::-1]):
+                g = self.made.get(column)
+                if g is not None and g.prim.name == "getitem" and g.params["template"] == (Ellipsis, None):
+                    found = (g.ins[0], row, False)
+                    return found if self._fit(found, t, 1) else None
+        return None
+
+    def _fit(self, found: tuple, t: Type, rank: int) -> bool:
+        kinds = [self.body.types[i] for i in found[:2]]
+        fixed = {*self.loop.const_inputs, *self.body.constants}
+        return (
+            all(len(x.shape) == rank and x.dtype == t.dtype for x in kinds)
+            and (kinds[0].shape[-1], kinds[1].shape[-1]) == t.shape
+            and not fixed.intersection(found[:2])
+        )
+
+    def rewritten(self) -> tuple[Equation, list]:
+        if not self.factors:
+            return self.eq, []
+        loop, m, eq = self.loop, len(self.loop.carry), self.eq
+        kept = [k for k in range(m) if k not in self.factors]
+        stacks = dict(zip(loop.x_inputs, loop.xs, strict=True))
+        ys, outs = list(loop.ys), list(eq.outs[m:])
+        stacks.update(zip(ys, outs, strict=True))
+        for p, q, _ in self.factors.values():
+            for v in (p, q):
+                if v not in stacks:
+                    t = self.body.types[v]
+                    stacks[v] = self.new((loop.length, *t.shape), t.dtype)
+                    ys.append(v)
+                    outs.append(stacks[v])
+        outputs = [*[loop.carry_outputs[k] for k in kept], *ys]
+        inputs = [
+            *loop.const_inputs, *([loop.index_input] if loop.indexed else []), *[loop.carry_inputs[k] for k in kept],
+            *loop.x_inputs,
+        ]  # fmt: skip
+        equations = needed(self.body.equations, [*outputs, *unread_in_body(self.body, outputs)])
+        body = self.body.replace(inputs=inputs, outputs=outputs, equations=equations)
+        ins = (*loop.consts, *[loop.carry[k] for k in kept], *loop.xs)
+        params = {**eq.params, "body": body, "carries": len(kept)}
+        after: list[Equation] = []
+        for k, (p, q, matrix) in self.factors.items():
+            left, right = (self.as_rows(after, stacks[v], matrix) for v in (p, q))
+            n, a = self.types[left].shape
+            flipped = self.apply(after, "permute", (left,), (a, n), axes=(1, 0))
+            shape = self.types[eq.outs[k]].shape
+            product = self.apply(after, "matmul", (flipped, right), shape)
+            after.append(Equation(REGISTRY["add"], (loop.carry[k], product), {}, (eq.outs[k],), eq.place))
+        new = Equation(eq.prim, ins, params, (*[eq.outs[k] for k in kept], *outs), eq.place)
+        return new, after

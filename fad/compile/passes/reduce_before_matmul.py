@@ -1,0 +1,122 @@
+"""Sums of matrix products: where only the sum of a product's rows or columns is wanted, a factor is added up instead.
+
+``sum over i of (A @ B)[i]`` is ``(sum over i of A[i]) @ B``. The derivative by an array that was broadcast before a
+product is such a sum, of the product or of something linear in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fad.compile.ir.uses import use_counts
+from fad.core.graph import ARRAY, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+
+_DEEPEST = 8  # operations between a sum and the product
+
+
+def add_before_products(graph: Graph) -> Graph:
+    """Rewrite sums of what is linear in a product that nobody else reads."""
+    names = {eq.prim.name for eq in graph.equations}
+    if not {"matmul", "sum_over"} <= names:
+        return graph
+    work = _Work(graph)
+    equations: list[Equation] = []
+    for eq in graph.equations:
+        equations += work.rewritten(eq) or [eq]
+    return graph.replace(types=work.types, equations=equations)
+
+
+class _Work:
+    def __init__(self, graph: Graph):
+        self.types = list(graph.types)
+        self.counts = use_counts(graph)
+        self.made = {eq.outs[0]: eq for eq in graph.equations if len(eq.outs) == 1}
+        self.equations: list[Equation] = []
+        self.place: Any = None
+
+    def rewritten(self, eq: Equation) -> list[Equation] | None:
+        """Return what computes a sum in a cheaper way, if there is one."""
+        if eq.prim.name != "sum_over" or not eq.params["axis"]:
+            return None
+        (x,), (o,) = eq.ins, eq.outs
+        t = self.types[x]
+        if t.dtype.kind != "f" or self.types[o].dtype != t.dtype or not t.size or not self.has_product(x, eq, 0):
+            return None
+        self.equations, self.place = [], eq.place
+        y = self.summed(x, eq.params["axis"], 0)
+        return [*self.equations, Equation(REGISTRY["reshape_to"], (y,), {"shape": self.types[o].shape}, (o,), eq.place)]
+
+    def has_product(self, x: int, eq: Equation, depth: int) -> bool:
+        """Tell whether a value is linear in a product whose rows or columns are added up."""
+        linear = self.linear(x, eq.params["axis"], depth)
+        if linear is None:
+            return False
+        name, inner = linear
+        if name == "matmul":
+            return True
+        return any(self.has_product(i, eq, depth + 1) for i in inner)
+
+    def linear(self, x: int, axes: tuple, depth: int) -> tuple[str, tuple] | None:
+        """Return the operation that makes a value, and in which operands it is linear; None if it is added up as is."""
+        eq = self.made.get(x)
+        if eq is None or self.counts[x] > 1 or depth > _DEEPEST:
+            return None
+        t, name = self.types[x], eq.prim.name
+        if any(self.types[i].dtype != t.dtype for i in eq.ins if self.types[i].kind == ARRAY):
+            return None
+        if name == "matmul" and self.factor(eq, axes) is not None:
+            return name, ()
+        if name in ("add", "subtract", "negative"):
+            inner = eq.ins
+        elif name in ("multiply", "divide"):
+            pairs = (eq.ins, eq.ins[::-1])[: 1 + (name == "multiply")]
+            inner = next(((i,) for i, factor in pairs if self.is_even(factor, axes, len(t.shape))), ())
+        else:
+            return None
+        return (name, inner) if inner and all(self.types[i].shape == t.shape for i in inner) else None
+
+    def is_even(self, i: int, axes: tuple, ndim: int) -> bool:
+        """Tell whether a factor is the same all along some axes of a result of so many."""
+        shape = self.types[i].shape
+        return all(a < ndim - len(shape) or shape[a - ndim + len(shape)] == 1 for a in axes)
+
+    def factor(self, eq: Equation, axes: tuple) -> int | None:
+        """Return which factor of a product can be added up in its stead, 0 or 1."""
+        (a, b), ndim = (self.types[i].shape for i in eq.ins), len(self.types[eq.outs[0]].shape)
+        if len(a) < 2 or len(b) < 2:
+            return None
+        if axes == (ndim - 1,):
+            return 1
+        if axes == (ndim - 2,) or (len(b) == 2 and ndim - 1 not in axes):
+            return 0
+        return None
+
+    def summed(self, x: int, axes: tuple, depth: int) -> int:
+        """Return the sum of a value along axes, which are kept with length one."""
+        linear = self.linear(x, axes, depth)
+        shape = tuple([1 if d in axes else n for d, n in enumerate(self.types[x].shape)])
+        if linear is None:
+            return self.new("sum_over", (x,), shape, x, axis=axes, keepdims=True)
+        eq = self.made[x]
+        if eq.prim.name == "matmul":
+            return self.of_factor(eq, axes, shape)
+        ins = tuple([self.summed(i, axes, depth + 1) if i in linear[1] else i for i in eq.ins])
+        return self.new(eq.prim.name, ins, shape, x)
+
+    def of_factor(self, eq: Equation, axes: tuple, shape: tuple) -> int:
+        k = self.factor(eq, axes)
+        assert k is not None
+        i, ndim = eq.ins[k], len(shape)
+        given = self.types[i].shape
+        own = tuple([a - ndim + len(given) for a in axes])
+        less = tuple([1 if d in own else n for d, n in enumerate(given)])
+        ins = [*eq.ins]
+        ins[k] = self.new("sum_over", (i,), less, i, axis=own, keepdims=True)
+        return self.new("matmul", tuple(ins), shape, eq.outs[0])
+
+    def new(self, name: str, ins: tuple, shape: tuple, like: int, **params: Any) -> int:
+        out = len(self.types)
+        self.types.append(Type(shape, self.types[like].dtype, ARRAY))
+        self.equations.append(Equation(REGISTRY[name], ins, params, (out,), self.place))
+        return out

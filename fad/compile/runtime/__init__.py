@@ -1,0 +1,1 @@
+"""What runs while a compiled program runs: the engine, its cache, threads, signals, BLAS."""

@@ -1,0 +1,1 @@
+"""Which operations become one loop, in which order the loops run, and where their values live."""

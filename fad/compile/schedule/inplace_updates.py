@@ -1,0 +1,177 @@
+"""Functional updates in place: which ``index_set``, ``index_add`` and loops may overwrite the operand that they change.
+
+A program with writes is recorded as a chain of pure updates, each of which gives a new version of the array. If nobody
+reads the old version after the update, both versions can share memory, and the update costs what it touches. To that
+end an update runs as late as it can, after the other readers of the old version, and a small view that is read later
+still is copied first. An operand that is an input, a constant or a result of the program is not overwritten; the state
+of a loop is, by the loop's own body.
+
+What is proposed here is checked once more where memory is planned, for the order of the steps that comes out there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fad.compile.ir.lowered_ops import VIEWS, copy_p
+from fad.compile.schedule.steps import kind_of
+from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
+
+UPDATES = frozenset({"index_set", "index_add"})
+_COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
+
+
+class Updates(NamedTuple):
+    """``over[o]`` is the operand whose memory result o takes over; ``version[i]`` is the array that value i views."""
+
+    over: dict[int, int]
+    version: dict[int, int]
+
+
+def schedule_updates(graph: Graph, carried: Iterable[tuple[int, int]] = ()) -> tuple[Graph, Updates]:
+    """Return a program in an order that lets updates be in place, and which of them are.
+
+    `carried` are the inputs that this program may overwrite, each with the output that must then be in its memory.
+    """
+    if not any(eq.prim.name in UPDATES or eq.prim.archetype == "loop" for eq in graph.equations):
+        return graph, Updates({}, {})
+    work = _Schedule(graph)
+    work.order()
+    work.choose({i for i, _ in carried})
+    work.keep_apart(carried)
+    return work.graph.replace(types=work.types, equations=work.equations, outputs=work.outputs), work.found
+
+
+def _is_view(eq: Equation) -> bool:
+    name = eq.prim.name
+    return name in VIEWS and (name != "getitem" or all(type(p) is not str for p in eq.params["template"]))
+
+
+class _Schedule:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.types = list(graph.types)
+        self.outputs = list(graph.outputs)
+        self.equations: list[Equation] = []
+        self.version: dict[int, int] = {}
+        self.spread: set[int] = set()  # views that show an element more than once
+        self.found = Updates({}, self.version)
+
+    def order(self) -> None:
+        """Take views as soon as they can be, and run updates as late as they can."""
+        views: dict[int, list[Equation]] = {}
+        rest = []
+        for eq in self.graph.equations:
+            if _is_view(eq):
+                x, o = eq.ins[0], eq.outs[0]
+                views.setdefault(x, []).append(eq)
+                self.version[o] = self.version.get(x, x)
+                if eq.prim.name == "broadcast" or x in self.spread:
+                    self.spread.add(o)
+            else:
+                rest.append(eq)
+        waiting: dict[int, Equation] = {}  # updates that nobody has read yet
+
+        def take_views(values: Iterable[int]) -> None:
+            todo = list(values)
+            while todo:
+                for view in views.get(todo.pop(), ()):
+                    self.equations.append(view)
+                    todo.extend(view.outs)
+
+        def run(eq: Equation) -> None:
+            todo = [eq]
+            while todo:
+                read = {self.version.get(i, i) for i in todo[-1].ins}
+                first = next((v for v in read if v in waiting), None)
+                if first is not None:
+                    todo.append(waiting.pop(first))
+                    continue
+                done = todo.pop()
+                self.equations.append(done)
+                take_views(done.outs)
+
+        take_views([*self.graph.inputs, *self.graph.constants])
+        for eq in rest:
+            if eq.prim.name in UPDATES:
+                waiting[eq.outs[0]] = eq
+            else:
+                run(eq)
+        while waiting:
+            run(waiting.pop(next(iter(waiting))))
+
+    def choose(self, inputs: set[int]) -> None:
+        """Choose the updates whose operand may be overwritten, and copy the small views that are read later."""
+        owned = {o for eq in self.equations if not _is_view(eq) for o in eq.outs} | inputs
+        members: dict[int, list[int]] = {}  # version -> values that see its memory
+        readers: dict[int, list[int]] = {}  # value -> positions of those who read it and are no views
+        for k, eq in enumerate(self.equations):
+            if _is_view(eq):
+                members.setdefault(self.version[eq.outs[0]], []).append(eq.outs[0])
+            else:
+                for i in eq.ins:
+                    readers.setdefault(i, []).append(k)
+        end = len(self.equations)
+        for o in self.outputs:
+            readers.setdefault(o, []).append(end)
+        last = lambda i: readers[i][-1] if i in readers else -1
+        copies: dict[int, int] = {}
+        for k, eq in enumerate(self.equations):
+            for x, o in self.pairs(eq):
+                v = self.version.get(x, x)
+                again = readers[x][-1] > k or eq.ins.count(x) > 1
+                if again or v not in owned or x in self.spread or self.types[o] != self.types[x]:
+                    continue
+                some = [v, *members.get(v, ())]
+                late = [w for w in some if last(w) > k or (w != x and w in eq.ins)]
+                asked = any(self.equations[r].prim is GUARD for w in late for r in readers[w] if k < r < end)
+                if asked or sum(self.types[w].size for w in late) * _COPIED > self.types[v].size:
+                    continue
+                self.found.over[o] = x
+                for w in late:
+                    t = self.types[w]
+                    self.types.append(Type(t.shape, t.dtype, t.kind))
+                    copies[w] = len(self.types) - 1
+        if copies:
+            self.insert(copies)
+
+    def pairs(self, eq: Equation) -> list[tuple[int, int]]:
+        """Return the operands that an operation may overwrite, each with the result that is then in its memory."""
+        if eq.prim.name in UPDATES:
+            return [(eq.ins[0], eq.outs[0])] if kind_of(self.graph, eq) in ("pieces", "lookup") else []
+        if eq.prim.archetype != "loop":
+            return []
+        m, start = eq.params["carries"], eq.params["consts"] + (eq.params["stop"] == "count")
+        found = zip(eq.ins[start : start + m], eq.outs, strict=False)
+        return [(x, o) for x, o in found if x not in self.version and self.types[x].kind == ARRAY]
+
+    def insert(self, copies: dict[int, int]) -> None:
+        """Copy some views where they are taken, and let all read the copies."""
+        equations = []
+        for eq in self.equations:
+            if eq.prim is not GUARD and not _is_view(eq) and not copies.keys().isdisjoint(eq.ins):
+                eq = Equation(eq.prim, tuple([copies.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+            equations.append(eq)
+            if _is_view(eq) and eq.outs[0] in copies:
+                equations.append(Equation(copy_p, eq.outs, {}, (copies[eq.outs[0]],)))
+        self.equations = equations
+        self.outputs = [copies.get(i, i) for i in self.outputs]
+
+    def keep_apart(self, carried: Iterable[tuple[int, int]]) -> None:
+        """Let results have whole arrays of their own, and overwrite no input whose own output is another array."""
+        over, version = self.found
+        root: dict[int, int] = {}
+        for o in self.outputs:
+            i = o
+            while i in over:
+                if over[i] in version:  # a part of an array, or one in another order
+                    del over[i]
+                else:
+                    i = over[i]
+            root[o] = i
+        taken = {i for i, o in carried if root.get(o) == i}
+        for i, _ in carried:
+            if i not in taken:
+                for o in [o for o, x in over.items() if version.get(x, x) == i]:
+                    del over[o]

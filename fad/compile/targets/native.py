@@ -1,0 +1,275 @@
+"""Native programs: a flat table of compiled functions and their arguments, run by a small native driver.
+
+A call writes its arguments into the program's memory (large ones are pointed to instead), runs the table, and copies
+the results out. Operations without a kernel are NumPy calls on the same memory, in the middle of the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.codegen.assembler import RUNTIME, Build
+from fad.compile.ir.slice_writes import view_of
+from fad.compile.legalize.integer_overflow import Beyond, with_checks
+from fad.compile.runtime import jit_engine
+from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
+from fad.compile.runtime.errstate import calm, is_strict, state
+from fad.compile.runtime.failures import EQUATIONS, FILE
+from fad.compile.schedule.donation import reused
+from fad.compile.targets.numpy_program import NumPyProgram
+from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
+from fad.core.journal import journaled
+
+_FEW = 16  # addresses that are written one by one sooner than all at once
+_REMEMBERED = 2  # large results kept for another call
+# The memory is that of one call at a time. The first `if` is a `try` where arrays of the caller are kept meanwhile.
+_HEAD = """def run(xs):
+    if state() is not calm[0] and strict(): return in_numpy(xs)
+    try:
+        with gate:
+            {0}:"""
+_LET_GO = """
+            finally: let_go()"""
+_FOOT = """
+    except Beyond: pass
+    except Shut as shut:
+        if shut.__traceback__.tb_next is not None: raise
+        return in_turn(run, xs)
+    return in_numpy(xs)"""  # which has the answer, or the error in NumPy's words: an index out of range, say
+_FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
+
+
+def prepare() -> None:
+    """Compile, or load, what every program needs, whatever it computes."""
+    jit_engine.addresses(RUNTIME)
+
+
+class NativeProgram:
+    """A graph as native code; ``program(xs)`` returns the list of outputs."""
+
+    lowering = "llvm"
+
+    def __init__(self, graph: Graph, donated: tuple = ()):
+        self.graph = graph
+        build = Build(with_checks(graph))
+        build.run()
+        self.kinds = build.counts
+        self.fallbacks = build.fallbacks
+        self.arena = build.arena
+        self.kernels = len(build.kernels)
+        self.keep = build
+        self.reused = reused(build, donated) if donated else {}
+        self.run = _entry_point(build, graph, self.reused)
+        if any(map(has_effects, graph.equations)):
+            self.run = journaled(self.run)
+
+    def __call__(self, xs: Any) -> list:
+        return self.run(xs)
+
+    def notes(self) -> list[str]:
+        lines = [
+            f"{sum(self.kinds.values())} steps ({', '.join(f'{n} {k}' for k, n in sorted(self.kinds.items()))}), "
+            f"{self.kernels} different kernels, {self.arena.nbytes} bytes of memory"
+        ]
+        if self.reused:
+            lines.append(f"{len(self.reused)} results take over the memory of donated arguments")
+        if self.fallbacks:
+            names = sorted(set(self.fallbacks))
+            lines.append(f"{len(self.fallbacks)} calls of NumPy for operations without a kernel: {', '.join(names)}")
+        return lines
+
+
+# --- the call -----------------------------------------------------------------------------------------------------
+
+
+def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callable:
+    """Write the function that a call runs: arguments in, the table, results out.
+
+    `program` is what runs in NumPy where native code does not do. ``taken[i]`` is the number of the argument of which
+    result i takes over the memory, if it is large and donated.
+    """
+    outside = _Outside(build)
+    space: dict[str, Any] = {"drive": builtin("drive"), "at": build.at, "fail": _failer(build)}
+    in_numpy = _in_numpy(program)
+    if any(map(has_effects, program.equations)):  # who is in the gate may wait for an effect of this very thread's
+        space["in_turn"] = lambda run, xs: in_numpy(xs)
+    else:
+        space["in_turn"] = in_turn
+    space.update(gate=gate(), Shut=Shut, let_go=outside.let_go)
+    space.update(state=state, calm=calm, strict=is_strict, in_numpy=in_numpy, Beyond=Beyond)
+    lines = [*_taken_in(build, outside, space), *_given_memory(build, outside, space, taken)]
+    lines += _running(build, space, len(lines) + _FIRST)
+    lines.append(f"return [{', '.join(_output(build, space, i) for i in build.graph.outputs)}]")
+    head, foot = (_HEAD.format("try"), _LET_GO + _FOOT) if outside.read else (_HEAD.format("if True"), _FOOT)
+    exec(compile("\n".join([head, *[f"                {line}" for line in lines]]) + foot, FILE, "exec"), space)
+    outside.let_go()
+    return space["run"]
+
+
+def _taken_in(build: Build, outside: _Outside, space: dict) -> list[str]:
+    """Return the lines that write the arguments into the program's memory, or point to them."""
+    graph, lines = build.graph, []
+    if graph.inputs:
+        lines.append(f"{', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
+    for k, i in enumerate(graph.inputs):
+        if build.places[i].outside:
+            space[f"point{k}"] = outside.pointer(i)
+            lines.append(f"z{k} = point{k}(x{k})")
+        elif graph.types[i].shape == ():
+            space[f"a{k}"] = build.at[i]
+            lines.append(f"a{k}[()] = x{k}")
+        elif build.at[i].size:
+            space[f"a{k}"] = build.at[i]
+            lines.append(f"a{k}[...] = x{k}")  # quicker than copyto where they are small
+    return lines
+
+
+def _given_memory(build: Build, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
+    """Return the lines that give large results their memory."""
+    lines = []
+    for i, place in build.places.items():
+        if place.outside and place.first >= 0:
+            space[f"fresh{i}"] = outside.fresh(i)
+            lines.append(f"y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
+    return lines
+
+
+def _running(build: Build, space: dict, before: int) -> list[str]:
+    """Return the lines that run the table and the NumPy calls, behind some others; say which runs what operation."""
+    lines, equations = [], space.setdefault(EQUATIONS, {})
+    for n, (row, what, step) in enumerate(build.runs):
+        if row is None:
+            space[f"call{n}"] = what
+            lines.append(f"call{n}()")
+            if len(step.equations) == 1:
+                equations[before + len(lines)] = step.equations[0]
+        else:
+            lines.append(f"code = drive({row})")
+            lines.append(f"if code: fail(code, {what})")
+    return lines
+
+
+def _in_numpy(graph: Graph) -> Callable:
+    """Return a function that runs the program as NumPy calls, and writes it so when it is first needed."""
+    make = functools.cache(lambda: NumPyProgram(graph))
+    return lambda xs: make()(xs)
+
+
+def _output(build: Build, space: dict, i: int) -> str:
+    graph = build.graph
+    t = graph.types[i]
+    if i in graph.inputs:
+        return f"x{graph.inputs.index(i)}"
+    root = build.root(i)
+    place = build.places.get(root)
+    if place is not None and place.outside:
+        return f"y{root}"
+    base = build.places.get(build.base[i])
+    if base is not None and base.outside:
+        return f"at[{i}].copy()"
+    space[f"o{i}"] = build.at[i]
+    if t.kind == ARRAY:
+        return f"o{i}.copy()"
+    return f"o{i}.item()" if t.kind == NUMBER else f"o{i}[()]"
+
+
+def _failer(build: Build) -> Callable:
+    graph = build.recorded
+
+    def fail(code: int, start: int) -> None:
+        if code < 0:
+            build.watch.raise_again()
+        position = build.guards[start + code - 1]
+        eq = graph.equations[position]
+        if eq.prim is not GUARD:
+            raise Beyond
+        raise GuardFailed(eq, position, ask(build.at[eq.ins[0]][()], eq.params["convert"]))
+
+    return fail
+
+
+class _Outside:
+    """The values that live outside of a program's memory: large arguments and results, which each call has anew."""
+
+    def __init__(self, build: Build):
+        self.build = build
+        values = {i for i, place in build.places.items() if place.outside}
+        # Python may read any value if the program calls NumPy or asks for values, otherwise those that are results
+        everything = bool(build.guards) or any(row is None for row, *_ in build.runs)
+        read, self.views = {i for i in build.graph.outputs if i not in build.over}, {}
+        for eq, o in reversed(build.views):
+            if build.base[o] in values and (everything or o in read):
+                read.update(eq.ins)
+                self.views.setdefault(build.base[o], []).insert(0, (eq, o))
+        self.read = values if everything else set(self.views)
+        self.let_go = functools.partial(  # a program does not keep the arrays of its last call
+            build.at.update, dict.fromkeys([*values, *(o for _, o in build.views if build.base[o] in values)])
+        )
+
+    def mover(self, i: int) -> Callable:
+        """Return a function that lets a value be another array from now on."""
+        arguments, at, address = self.build.arguments, self.build.at, builtin("address")
+        slots, views, read = self.build.places[i].slots, self.views.get(i, ()), i in self.read
+        many = len(slots) > _FEW
+        few = [] if many else slots
+        words = np.array([word for word, _ in slots], np.intp)
+        offsets = np.array([offset for _, offset in slots], np.int64)
+        numbers = memoryview(arguments)
+
+        def move(x: np.ndarray) -> None:
+            start = address(x)
+            for word, offset in few:
+                numbers[word] = start + offset
+            if many:
+                arguments[words] = offsets + start
+            if read:
+                at[i] = x
+            for eq, o in views:
+                at[o] = view_of(eq, at[eq.ins[0]])
+
+        return move
+
+    def pointer(self, i: int) -> Callable:
+        """Return a function that points to an argument, or to a copy without gaps, and returns what must be kept."""
+        move = self.mover(i)
+
+        def point(x: Any) -> Any:
+            x = x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
+            move(x)
+            return x
+
+        return point
+
+    def fresh(self, i: int) -> Callable:
+        """Return a function that gives a large result its memory.
+
+        New memory from the system costs as much as computing it, page by page. So the memory handed out last is
+        remembered, and what nobody holds any more is handed out again: each time as an array of its own, for whoever
+        had it before may have changed its shape or flags, or given it away.
+        """
+        move = self.mover(i)
+        t = self.build.graph.types[i]
+        given: list = []
+
+        def fresh(donated: Any = None) -> np.ndarray:
+            if donated is not None and donated.flags.carray:
+                y = donated.view()  # likewise: it can be told from the one that is gone
+                move(y)
+                return y
+            for k in range(len(given)):
+                if sys.getrefcount(given[k]) == 2:  # the list's own reference, and the argument's
+                    y = given[k].view()
+                    break
+            else:
+                given.append(np.empty(t.shape, t.dtype))
+                y = given[-1].view()
+                del given[:-_REMEMBERED]
+            move(y)
+            return y
+
+        return fresh

@@ -1,0 +1,115 @@
+"""The choice of a lowering: native code where llvmlite is installed, NumPy otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from fad.compile.ir.uses import home_of
+from fad.compile.passes.loop_bodies import alone, is_control
+from fad.compile.pipeline import optimise
+from fad.compile.targets.numpy_program import NumPyProgram
+from fad.control_flow.interpreter import runner
+from fad.core.graph import Graph, type_of
+from fad.errors import NativeFallbackWarning
+from fad.staging.record import is_recording
+
+_lowering: ContextVar[str] = ContextVar("lowering", default="auto")
+_warned: list[str] = []
+
+
+@functools.cache
+def has_llvm() -> bool:
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+@functools.cache
+def load_compiler() -> None:
+    """Import what native programs are made with, which takes longer than to compile a small one, and what all need."""
+    if has_llvm():
+        with contextlib.suppress(Exception):  # what is wrong is said where a program is compiled
+            from fad.compile.targets.native import prepare
+
+            prepare()
+
+
+@contextlib.contextmanager
+def using(lowering: str) -> Iterator[None]:
+    """Compile with one lowering, "auto", "llvm" or "numpy", for the length of a ``with`` block."""
+    if lowering not in ("auto", "llvm", "numpy"):
+        raise ValueError(f"a lowering is 'auto', 'llvm' or 'numpy', not {lowering!r}")
+    token = _lowering.set(lowering)
+    try:
+        yield
+    finally:
+        _lowering.reset(token)
+
+
+_FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
+_KEPT = 32
+_loops: OrderedDict[Any, tuple] = OrderedDict()
+
+
+def _run_loop(operands: Any, params: dict) -> tuple:
+    """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
+    body = params["body"]
+    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save"))
+    key = (id(body), rest, tuple([(t.key(), t.home) for t in map(type_of, operands)]), _lowering.get())
+    found = _loops.get(key)
+    if found is None:
+        graph = optimise(alone(operands, params))
+        few = home_of(graph) is None and params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
+        found = (body, NumPyProgram(graph) if few else lower(graph))
+        if is_recording():
+            return tuple(found[1](list(operands)))  # it is not run again
+        _loops[key] = found
+        while len(_loops) > _KEPT:
+            _loops.popitem(last=False)
+    return tuple(found[1](list(operands)))
+
+
+runner.append(_run_loop)
+
+
+def _is_foreign(graph: Graph) -> bool:
+    """Whether native code cannot read a value: an integer of more than 64 bits, or numbers in the other byte order."""
+    bodies = [
+        g for eq in graph.equations if is_control(eq) for g in (eq.params.get("branches") or (eq.params["body"],))
+    ]
+    return any(t.dtype.kind == "O" or not t.dtype.isnative for t in graph.types) or any(map(_is_foreign, bodies))
+
+
+def lower(graph: Graph, donated: tuple = ()) -> Any:
+    """Return a program for an optimised graph: a callable from the list of inputs to the list of outputs.
+
+    The memory of the inputs numbered in `donated` may hold outputs after a call.
+    """
+    wanted = _lowering.get()
+    home = home_of(graph)
+    if home is not None:
+        from fad.compile.targets.device import DeviceProgram
+
+        return DeviceProgram(graph, home, kernels=wanted != "numpy")
+    if wanted == "numpy" or (wanted == "auto" and not has_llvm()) or _is_foreign(graph):
+        return NumPyProgram(graph)
+    from fad.compile.targets.native import NativeProgram
+
+    try:
+        return NativeProgram(graph, donated)
+    except Exception as error:
+        if wanted == "llvm":
+            raise
+        if not _warned:
+            _warned.append(str(error))
+            warnings.warn(
+                f"a program could not be compiled to native code ({type(error).__name__}: {error}); it runs in NumPy",
+                NativeFallbackWarning,
+                stacklevel=2,
+            )
+        return NumPyProgram(graph)

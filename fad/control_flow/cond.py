@@ -1,0 +1,286 @@
+"""The operation ``cond``: one of several programs, chosen by an index, with rules for every transform.
+
+Operands are the index (an integer or a bool) and what the branches take; ``branches`` holds one graph for each, with
+equal inputs and outputs. Only the chosen one is run; under a batched index all are, and each lane takes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.control_flow.record_loop import attempt
+from fad.control_flow.split_pullback import reached
+from fad.control_flow.subgraph import (
+    Body,
+    BodyTrace,
+    Unrecordable,
+    can_record,
+    example,
+    frozen,
+    record_body,
+    record_flat,
+)
+from fad.core.cotangent import densify
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.staging.record import to_scalar_p
+from fad.transforms.check import as_value, kind_of, zeros_like
+from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.linearize import LinearTrace
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vmap import BatchTrace
+
+
+def clamped(index: Any, n: int) -> int:
+    return min(max(int(index), 0), n - 1)
+
+
+def _run(index: Any, *operands: Any, branches: tuple) -> tuple:
+    return tuple(branches[clamped(index, len(branches))](*operands))
+
+
+def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
+    """Record a choice between functions; returns ``[result]``, or None where that cannot be."""
+    leaves, in_tree = tree.flatten(operands)
+    leaves = frozen(leaves)
+    if type(index) is not Tracer or not can_record([index, *leaves]):
+        return None
+    t = type_of(as_value(example(index)))
+    if t.size != 1 or t.dtype.kind not in "biu":
+        return None
+
+    def flat(branch: Callable) -> Callable:
+        return lambda *given: branch(*tree.unflatten(in_tree, given))
+
+    shown = [example(x) for x in leaves]
+    bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
+    return None if bodies is None else _choice(index, bodies, leaves)
+
+
+def _choice(index: Any, bodies: list[Body], leaves: list) -> Any:
+    first = bodies[0]
+    if any(b.out_tree != first.out_tree for b in bodies):
+        return None  # branches that give different things are different paths
+    if any(_out_types(b) != _out_types(first) for b in bodies) and not (_in_body(index) and _of_one_type(bodies)):
+        return None
+    captured = list({id(x): x for b in bodies for x in b.captured}.values())
+    graphs = tuple([_widened(b, captured) for b in bodies])
+    index = index.reshape(()) if index.shape else index
+    found = bind(cond_p, index, *captured, *leaves, branches=graphs)
+    return [tree.unflatten(first.out_tree, found)]
+
+
+def _in_body(x: Any) -> bool:
+    """Tell whether a value belongs to a body, where there are no paths."""
+    while type(x) is Tracer:
+        if isinstance(x.trace, BodyTrace):
+            return True
+        x = x.value
+    return False
+
+
+def _of_one_type(bodies: list[Body]) -> bool:
+    """Let branches return scalars where some return Python numbers of that dtype; false if they differ in more."""
+    columns = zip(*[_out_types(b) for b in bodies], strict=True)
+    if any(len({(t.shape, t.dtype) for t in column}) > 1 for column in columns):
+        return False
+    for b in bodies:
+        graph = b.graph
+        types, equations, outputs = list(graph.types), list(graph.equations), []
+        for v in graph.outputs:
+            if types[v].kind == NUMBER:
+                types.append(Type((), types[v].dtype, SCALAR))
+                equations.append(Equation(to_scalar_p, (v,), {}, (len(types) - 1,)))
+                v = len(types) - 1
+            outputs.append(v)
+        b.graph = graph.replace(types=types, equations=equations, outputs=outputs)
+    return True
+
+
+def _out_types(body: Body) -> list:
+    return [body.graph.types[o] for o in body.graph.outputs]
+
+
+def _widened(body: Body, captured: list) -> Graph:
+    """Give a branch the values that other branches take from outside, too."""
+    graph = body.graph
+    types, inputs = list(graph.types), []
+    mine = dict(zip(map(id, body.captured), graph.inputs, strict=False))
+    for x in captured:
+        if id(x) in mine:
+            inputs.append(mine[id(x)])
+        else:
+            inputs.append(len(types))
+            types.append(type_of(example(x)))
+    return graph.replace(types=types, inputs=[*inputs, *graph.inputs[len(body.captured) :]])
+
+
+# --- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def _differentiated(index: Any, *args: Any, branches: tuple) -> tuple:
+    trace: Any = youngest([index, *args])
+    rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
+    if rule is None:
+        return _run(index, *args, branches=branches)
+    trace.check_alive()
+    try:
+        return tuple(rule(trace, trace.lower(index), args, branches))
+    except Unrecordable as why:
+        if why.trace.birth < trace.birth:
+            raise
+        return _run(index, *args, branches=branches)
+
+
+def _marks(branches: tuple, active: list[bool]) -> list[bool]:
+    """Mark the outputs that depend on marked operands in any branch."""
+    return [any(column) for column in zip(*[reached(g, active) for g in branches], strict=True)]
+
+
+def _some(graph: Graph, xs: Any, active: list[bool], raw: list) -> Callable:
+    """Return a function of the marked inputs of a graph; it leaves the outputs as they were in `raw`."""
+
+    def some(*given: Any) -> list:
+        it = iter(given)
+        raw[:] = graph(*[next(it) if a else x for a, x in zip(active, xs, strict=True)])
+        return list(raw)
+
+    return some
+
+
+def _reverse(trace: VJPTrace, index: Any, args: Any, branches: tuple) -> list:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    active = [p >= 0 for p in parents]
+    marks = _marks(branches, active)
+    ys = list(bind(cond_p, index, *values, branches=branches))
+    values = trace.keep(values, parents)
+    n = len(values)
+
+    def pull(graph: Graph) -> Callable:
+        def fun(*flat: Any) -> list:
+            xs, cts = flat[:n], iter(flat[n:])
+            found, pullback = vjp(_some(graph, xs, active, []), *[x for x, a in zip(xs, active, strict=True) if a])
+            return list(pullback([next(cts) if m else zeros_like(y) for m, y in zip(marks, found, strict=True)]))
+
+        return fun
+
+    shown = [as_value(example(v)) if a else example(v) for v, a in zip(values, active, strict=True)]
+    shown_cts = [np.zeros_like(example(y))[()] for y, m in zip(ys, marks, strict=True) if m]
+    graphs = tuple([record_flat(pull(g), [*shown, *shown_cts]) for g in branches])
+
+    def pullback(cts: list) -> list:
+        full = [zeros_like(y) if ct is None else ct for ct, y, m in zip(cts, ys, marks, strict=True) if m]
+        found = iter(bind(cond_p, index, *values, *full, branches=graphs))
+        return [next(found) if a else None for a in active]
+
+    outs = trace.call(parents, ys, pullback)
+    return [t if m else y for t, y, m in zip(outs, ys, marks, strict=True)]
+
+
+def _pushed(index: Any, values: list, tangents: list, branches: tuple) -> tuple[list, list]:
+    tangents = [densify(t) for t in tangents]
+    active = [t is not None for t in tangents]
+    marks = _marks(branches, active)
+    n = len(values)
+
+    def push(graph: Graph) -> Callable:
+        def fun(*flat: Any) -> list:
+            raw: list = []
+            ys, ts = jvp(_some(graph, flat[:n], active, raw), _marked(flat[:n], active), flat[n:])
+            return [*[y if m else r for m, y, r in zip(marks, ys, raw, strict=True)], *_marked(ts, marks)]
+
+        return fun
+
+    given = _marked(tangents, active)
+    shown = [
+        *map(example, values),
+        *[kind_of(example(t), example(v)) for t, v in zip(given, _marked(values, active), strict=True)],
+    ]
+    graphs = tuple([record_flat(push(g), shown) for g in branches])
+    found = list(bind(cond_p, index, *values, *given, branches=graphs))
+    ts = iter(found[len(marks) :])
+    return found[: len(marks)], [next(ts) if m else None for m in marks]
+
+
+def _marked(items: Any, marks: list[bool]) -> list:
+    return [x for x, m in zip(items, marks, strict=True) if m]
+
+
+def _forward(trace: JVPTrace, index: Any, args: Any, branches: tuple) -> list:
+    values = [trace.lower(x) for x in args]
+    tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    ys, ts = _pushed(index, values, tangents, branches)
+    return [y if t is None or not is_inexact(y) else tracer(y, trace, t) for y, t in zip(ys, ts, strict=True)]
+
+
+def _linear(trace: LinearTrace, index: Any, args: Any, branches: tuple) -> Any:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    ys = bind(cond_p, index, *values, branches=branches)
+    return trace.attach(True, ys, parents, lambda ts: _pushed(index, values, ts, branches)[1])
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
+    size, branches = trace.size, params["branches"]
+    index, *xs = values
+    flags = batched[1:]
+
+    def over(graph: Graph) -> Callable:
+        def fun(*flat: Any) -> list:
+            lanes = BatchTrace(size, (), "split")
+            try:
+                ys = graph(*[tracer(x, lanes, None) if b else x for x, b in zip(flat, flags, strict=True)])
+                return [
+                    y.value if type(y) is Tracer and y.trace is lanes else np.broadcast_to(y, (size, *np.shape(y)))
+                    for y in ys
+                ]
+            finally:
+                lanes.finish()
+
+        return fun
+
+    if batched[0] and any(map(_may_not_end, branches)):
+        # A lane that does not take a branch may never leave its loop, so lanes are split by what they take.
+        chosen = over(branches[clamped(trace.concrete(tracer(index, trace, None), int), len(branches))])
+        return tuple(chosen(*xs))
+    if batched[0]:
+        columns = list(zip(*[over(g)(*xs) for g in branches], strict=True))
+        n = len(branches)
+        at = np.clip(index.astype(np.int64), 0, n - 1)
+        return tuple([_select(at, column) for column in columns])
+    graphs = tuple([record_flat(over(g), [example(x) for x in xs]) for g in branches])
+    return tuple(bind(cond_p, index, *xs, branches=graphs))
+
+
+def _may_not_end(graph: Graph) -> bool:
+    """Tell whether a program holds a loop that stops by itself."""
+    for eq in graph.equations:
+        inner = [v for value in eq.params.values() for v in (value if type(value) is tuple else (value,))]
+        if eq.params.get("stop") == "cond" or any(type(g) is Graph and _may_not_end(g) for g in inner):
+            return True
+    return False
+
+
+def _select(at: Any, column: tuple) -> Any:
+    y = column[-1]
+    at = at.reshape(at.shape + (1,) * (np.ndim(y) - 1))
+    for k in range(len(column) - 2, -1, -1):
+        y = np.where(np.equal(at, k), column[k], y)
+    return y
+
+
+cond_p = Primitive(
+    "cond", _run, multi=True, batch=_batch, archetype="branch",
+    extra={"differentiated": _differentiated, "needs_trace": True},
+)  # fmt: skip
+_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

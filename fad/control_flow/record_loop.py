@@ -1,0 +1,283 @@
+"""From a loop written as functions to an operation of the program that is being recorded.
+
+Each function here returns None where that cannot be: no program is being recorded, or the body's control flow depends
+on values. The caller then runs the loop step by step.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.backends import is_on_device
+from fad.control_flow.scan import scan_p, while_p
+from fad.control_flow.split_pullback import needed
+from fad.control_flow.subgraph import Body, Unrecordable, can_record, example, frozen, record_body, to_number_p
+from fad.core.graph import NUMBER, Equation, Graph, Type, placed, type_of
+from fad.core.tracer import Trace, Tracer, bind
+from fad.errors import LoopFallbackWarning
+from fad.staging.may_raise import unread_in_body
+from fad.staging.record import is_recording
+from fad.transforms.check import as_value
+
+_MANY = 1000  # steps that are long to record one by one
+_PEELED = 2  # first steps that may be written out, until the state keeps its type
+
+
+def attempt(record: Callable, steps: int = 0) -> Any:
+    """Return what ``record()`` gives, or None if something in it cannot be recorded; warn if that makes many steps."""
+    mark = Trace().birth
+    try:
+        return record()
+    except Unrecordable as why:
+        if why.trace.birth < mark:
+            raise
+        if steps >= _MANY:
+            warnings.warn(
+                f"a loop of {steps} steps is recorded step by step, because {why} (at {why.line}). "
+                "Use np.where or fad.cond for an if on them, and pass arrays that are indexed as arguments",
+                LoopFallbackWarning,
+                stacklevel=2,
+            )
+        return None
+    except Exception:
+        # The step may fail on values that it would never see, or in earnest: the plain loop will tell.
+        return None
+
+
+def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, index: bool) -> tuple | None:
+    """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``."""
+    if not is_recording():
+        return None
+    leaves, in_tree = tree.flatten(init)
+    items, xs_tree = tree.flatten(xs)
+    leaves, items = frozen(leaves), frozen(items)
+    dynamic = type(n) is Tracer
+    if not can_record([*leaves, *items]) or (not dynamic and n < 2):
+        return None
+
+    def flat(*given: Any) -> Any:
+        at = given[0] if index else None
+        carry = given[index : index + len(leaves)]
+        x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
+        return step(tree.unflatten(in_tree, carry), x)
+
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index)
+
+
+def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, reverse: bool, save: str, index: bool):
+    heads: list = []
+    dynamic = type(n) is Tracer
+    for peeled in range(_PEELED + 1):
+        at = n - 1 - peeled if reverse and not dynamic else peeled
+        left = n if dynamic else n - peeled
+        shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
+        settled = attempt(lambda: _settled(flat, leaves, shown, index), 0 if dynamic else n)  # noqa: B023  called at once
+        if settled is None:
+            return None
+        if settled:
+            body, leaves = settled
+            break
+        if dynamic or left < 2 or peeled == _PEELED:
+            return None
+        carry, y = flat(*([at] if index else []), *leaves, *[x[at] for x in items])
+        heads.append(y)
+        leaves = tree.leaves(carry)
+    if index and not dynamic and not heads:
+        items += _rows(body, n)
+    graph, position = _without_index(body, index)
+    if heads:
+        n -= len(heads)
+        items = [x[:n] if reverse else x[len(heads) :] for x in items]
+        if position and not reverse:
+            return None  # numbers start at zero
+    params = {
+        "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": None if dynamic else n,
+        "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
+    }  # fmt: skip
+    found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
+    carry, y = tree.unflatten(body.out_tree, found)
+    return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
+
+
+def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
+    """Put the results of the steps that were written out beside the stacked ones."""
+    if not heads or not tree.leaves(y):
+        return y
+    first = tree.map(lambda *column: np.stack(column[::-1] if reverse else column), *heads)
+    return tree.map(lambda a, b: np.concatenate([b, a] if reverse else [a, b]), first, y)
+
+
+def _rows(body: Body, n: int) -> list:
+    """Let the rows that a body takes from arrays by the number of its step be its xs; return those arrays."""
+    graph, k = body.graph, len(body.captured)
+    captured = dict(zip(graph.inputs, body.captured, strict=False))
+    number = {graph.inputs[k]: 0}  # value -> what it is more than the number of the step
+    types, inputs, equations, items = list(graph.types), list(graph.inputs), [], []
+    for eq in graph.equations:
+        if eq.prim.name == "python_add":
+            for i, j in (eq.ins, eq.ins[::-1]):
+                if i in number and type(graph.constants.get(j)) is int:
+                    number[eq.outs[0]] = number[i] + graph.constants[j]
+        template = eq.params.get("template", ())
+        found = eq.prim.name == "getitem" and len(eq.ins) == 2 and eq.ins[0] in captured and eq.ins[1] in number
+        if found and template[0] == "array" and not any(type(part) is str for part in template[1:]):
+            x, start = captured[eq.ins[0]], number[eq.ins[1]]
+            rows = np.shape(x)[0]
+            if start >= 0 and start + n <= rows:
+                items.append(x if n == rows else x[start : start + n])
+                if len(template) == 1:
+                    inputs.append(eq.outs[0])
+                    continue
+                shape = types[eq.ins[0]].shape[1:]
+                types.append(Type(shape, types[eq.ins[0]].dtype, "array" if shape else "scalar"))
+                inputs.append(len(types) - 1)
+                eq = Equation(eq.prim, (len(types) - 1,), {"template": template[1:]}, eq.outs, eq.place)
+        equations.append(eq)
+    if items:
+        read = graph.replace(types=types, equations=equations)
+        equations = needed(equations, [*graph.outputs, *unread_in_body(read, graph.outputs)])
+        used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
+        kept = [j for j in range(k) if inputs[j] in used]
+        body.captured = [body.captured[j] for j in kept]
+        inputs = [*[inputs[j] for j in kept], *inputs[k:]]
+        body.graph = graph.replace(types=types, inputs=inputs, equations=equations)
+    return items
+
+
+def _without_index(body: Body, index: bool) -> tuple[Graph, bool]:
+    """Drop the number of the step from the inputs of a body that does not use it."""
+    if not index:
+        return body.graph, False
+    k = len(body.captured)
+    number = body.graph.inputs[k]
+    if any(number in eq.ins for eq in body.graph.equations) or number in body.graph.outputs:
+        return body.graph, True
+    return body.graph.replace(inputs=[*body.graph.inputs[:k], *body.graph.inputs[k + 1 :]]), False
+
+
+def _settled(flat: Callable, leaves: list, shown: list, index: bool) -> tuple:
+    """Record a step whose state keeps its types; return it and the first state, which may be of another kind now.
+
+    Returns nothing, ``()``, if the state does not keep its types in this step.
+
+    A Python number as the first state becomes a scalar of the dtype that the step gives it, if that changes nothing
+    in the step but the kinds of values.
+    """
+    body = record_body(flat, shown)
+    m = len(leaves)
+    given, found = _carried(body, m, index)
+    if given == found:
+        return body, leaves
+    if any((a.shape, a.dtype) != (b.shape, b.dtype) and a.kind != NUMBER for a, b in zip(given, found, strict=True)):
+        return ()
+    start = int(index)
+    again = [_of_type(x, t) for x, t in zip(shown[start : start + m], found, strict=True)]
+    other = record_body(flat, [*shown[:start], *again, *shown[start + m :]])
+    given, now = _carried(other, m, index)
+    if given != now or not _same_but_kinds(body.graph, other.graph):
+        return ()
+    leaves = [x if type_of(example(x)) == t else _converted(x, t) for x, t in zip(leaves, now, strict=True)]
+    return other, leaves
+
+
+def _carried(body: Body, m: int, index: bool) -> tuple[list, list]:
+    graph = body.graph
+    start = len(body.captured) + index
+    types = graph.types
+    return [types[i] for i in graph.inputs[start : start + m]], [types[o] for o in graph.outputs[:m]]
+
+
+def _of_type(x: Any, t: Type) -> Any:
+    if is_on_device(x):
+        return x.astype(t.dtype)
+    y = np.asarray(x, t.dtype)
+    return placed(y, t) if t.kind == "array" else y.item() if t.kind == NUMBER else y[()]
+
+
+def _converted(x: Any, t: Type) -> Any:
+    if t.kind == NUMBER:
+        raise TypeError("a state that was an array becomes a Python number")
+    if type(x) is not Tracer:
+        return _of_type(x, t)
+    x = as_value(x)
+    return x if x.dtype == t.dtype else x.astype(t.dtype)
+
+
+def _same_but_kinds(a: Graph, b: Graph) -> bool:
+    """Tell whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
+    if len(a) != len(b) or [t.dtype for t in _computed(a)] != [t.dtype for t in _computed(b)]:
+        return False
+    names = [[eq.prim.name.removeprefix("python_") for eq in g.equations] for g in (a, b)]
+    return names[0] == names[1] and all(x.ins == y.ins for x, y in zip(a.equations, b.equations, strict=True))
+
+
+def _computed(graph: Graph) -> list:
+    return [graph.types[o] for o in (*(o for eq in graph.equations for o in eq.outs), *graph.outputs)]
+
+
+# --- loops that stop by themselves ---------------------------------------------------------------------------------
+
+
+def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
+    """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None."""
+    if not is_recording():
+        return None
+    leaves, in_tree = tree.flatten(init)
+    leaves = frozen(leaves)
+    if not can_record(leaves):
+        return None
+
+    def go(state: Any) -> Any:
+        found = cond(state)
+        if type(found) is not Tracer:
+            return bool(found)
+        if found.dtype != bool:
+            found = np.not_equal(found, 0)
+        return found.reshape(()) if found.shape else found
+
+    def flat(*given: Any) -> Any:
+        state = step(tree.unflatten(in_tree, given))
+        return state, go(state)
+
+    return _while(go, flat, leaves, in_tree)
+
+
+def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
+    start = go(tree.unflatten(in_tree, leaves))
+    if type(start) is not Tracer and not start:
+        return [tree.unflatten(in_tree, leaves)]
+    settled = attempt(lambda: _settled(flat, leaves, [*map(example, leaves)], False))
+    if not settled:
+        return None
+    body, leaves = settled
+    graph, c, m = body.graph, len(body.captured), len(leaves)
+    # whether to go on is the first of the state; a step does not read it
+    graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])
+    graph.inputs = [*graph.inputs[:c], len(graph.types) - 1, *graph.inputs[c:]]
+    graph.outputs = [graph.outputs[m], *graph.outputs[:m]]
+    params = {
+        "body": graph, "consts": c, "carries": m + 1, "length": None, "reverse": False, "index": False,
+        "stop": "cond", "save": "none",
+    }  # fmt: skip
+    found = bind(while_p, *body.captured, as_value(start), *leaves, **params)
+    return [tree.unflatten(in_tree, found[1 : 1 + m])]
+
+
+def steps_between(lower: Any, upper: Any) -> tuple[Any, Any] | None:
+    """Return the number of steps of a loop from lower to upper and where it starts, if they are traced integers.
+
+    None where the bounds are plain, or where each number of steps is better a recording of its own.
+    """
+    if not (type(lower) is Tracer or type(upper) is Tracer) or not can_record([lower, upper]):
+        return None
+    start = bind(to_number_p, lower) if type(lower) is Tracer else operator.index(lower)
+    if any(np.shape(example(x)) or as_value(example(x)).dtype.kind not in "iu" for x in (lower, upper)):
+        return None
+    count = np.maximum(as_value(upper - start), 0)
+    return count, start

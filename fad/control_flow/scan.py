@@ -1,0 +1,447 @@
+"""The operations ``scan`` and ``while_loop``: a body that is run again and again, with rules for every transform.
+
+Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys..., [count]``. Parameters:
+
+``body``     the graph of one step: ``consts..., [index], carry..., x...`` to ``carry..., y...``
+``consts``   how many values are the same in every step
+``carries``  how many values go from one step to the next
+``length``   the extent of xs and ys, None if there are none
+``reverse``  whether steps run from the last x to the first
+``index``    whether the body takes the number of its x, a Python int
+``stop``     "length": after so many steps; "count": after as many as that operand says (at most `length`);
+             "cond": when the first of the carry, a bool, is false
+``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", or "carry" (the state alone)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.backends import like
+from fad.control_flow.interpreter import Parts, example_step, first_step, run, step_by_step
+from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
+from fad.control_flow.subgraph import Unrecordable, example, record_flat, to_number_p
+from fad.core.cotangent import densify
+from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.transforms.check import as_value, kind_of, zeros_like
+from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.linearize import LinearTrace
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import VJPTrace
+from fad.transforms.vmap import BatchTrace
+
+SHORT = 64  # steps up to which reverse mode keeps everything
+KEPT = 1 << 25  # bytes up to which a longer loop does so, too: computing again would cost more
+
+
+# --- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def _differentiated(*args: Any, **params: Any) -> tuple:
+    trace: Any = youngest(args)
+    rule = _reverse if isinstance(trace, VJPTrace) else _RULES.get(type(trace))
+    if rule is None:
+        return step_by_step(args, params)
+    trace.check_alive()
+    try:
+        return tuple(rule(trace, args, params))
+    except Unrecordable as why:
+        if why.trace.birth < trace.birth:
+            raise  # it is an older body that cannot be recorded
+        return step_by_step(args, params)
+
+
+def _active(args: Any, marks: list[bool], params: dict, derivative: bool = True) -> tuple[list[bool], list[bool]]:
+    """Mark the carry that depends on marked operands in any step; return the marks of the body's inputs and outputs."""
+    parts = Parts(marks, **params)
+    inputs = [*parts.consts, *([False] if params["index"] else []), *parts.carry, *parts.xs]
+    start = params["consts"] + params["index"]
+    while True:
+        outs = reached(params["body"], inputs, derivative)
+        carry = [a or b for a, b in zip(inputs[start:], outs[: params["carries"]], strict=False)]
+        if carry == inputs[start : start + params["carries"]]:
+            return inputs, [*carry, *outs[params["carries"] :]]
+        inputs[start : start + params["carries"]] = carry
+
+
+def _marked(items: Any, marks: list[bool]) -> list:
+    return [x for x, m in zip(items, marks, strict=True) if m]
+
+
+def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
+    values = [trace.lower(x) for x in args]
+    tangents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    outs, pushed = _pushed(values, tangents, params)
+    return [y if t is None else tracer(y, trace, t) for y, t in zip(outs, pushed, strict=True)]
+
+
+def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    ys = bind(_operation(params), *values, **params)
+    return trace.attach(True, ys, parents, lambda ts: _pushed(values, ts, params)[1])
+
+
+def _pushed(values: list, tangents: list, params: dict) -> tuple[list, list]:
+    """Run a loop with tangents beside its values; a tangent is None where it is zero."""
+    tangents = [densify(t) for t in tangents]
+    body = params["body"]
+    parts = Parts(values, **params)
+    inputs, outputs = _active(values, [t is not None for t in tangents], params)
+    n = len(body.inputs)
+
+    def fun(*flat: Any) -> list:
+        raw: list = []
+
+        def some(*xs: Any) -> list:
+            it = iter(xs)
+            raw[:] = body(*[next(it) if a else x for a, x in zip(inputs, flat, strict=False)])
+            return list(raw)
+
+        ys, ts = jvp(some, _marked(flat[:n], inputs), flat[n:])
+        return [*[y if a else r for a, y, r in zip(outputs, ys, raw, strict=True)], *_marked(ts, outputs)]
+
+    filled = [_tangent(v) if t is None else t for t, v in zip(tangents, values, strict=True)]
+    given = Parts(filled, **params)
+    shown = first_step(parts, params["length"], params["reverse"], params["index"])
+    pushed_in = [kind_of(example(t), x) for t, x in zip(_step_tangents(filled, params), shown, strict=True)]
+    graph = record_flat(fun, [*shown, *_marked(pushed_in, inputs)])
+    c, k = params["consts"], params["consts"] + params["index"] + params["carries"]
+    ins, more = graph.inputs[:n], iter(graph.inputs[n:])
+    twin = [next(more) if a else None for a in inputs]
+    grouped = [[*ins[a:b], *[t for t in twin[a:b] if t is not None]] for a, b in ((0, c), (c, k), (k, n))]
+    m, outs = params["carries"], graph.outputs[: len(outputs)]
+    more = iter(graph.outputs[len(outputs) :])
+    twin = [next(more) if a else None for a in outputs]
+    results = [[*outs[a:b], *[t for t in twin[a:b] if t is not None]] for a, b in ((0, m), (m, len(outputs)))]
+    graph = graph.replace(inputs=[i for g in grouped for i in g], outputs=[*results[0], *results[1]])
+    split = [inputs[:c], inputs[c + params["index"] : k], inputs[k:]]
+    both = Parts([], 0, 0, "length")
+    both.consts = [*parts.consts, *_marked(given.consts, split[0])]
+    both.carry = [*parts.carry, *_marked(given.carry, split[1])]
+    both.xs = [*parts.xs, *_marked(given.xs, split[2])]
+    both.count = parts.count
+    new = {**params, "body": graph, "consts": len(both.consts), "carries": len(both.carry)}
+    found = list(bind(_operation(params), *both.operands(), **new))
+    return _untwined(found, outputs, params)
+
+
+def _untwined(found: list, marks: list[bool], params: dict) -> tuple[list, list]:
+    """Sort results: carries, their tangents, ys, their tangents, and the count."""
+    m = params["carries"]
+    ys, ts = [], []
+    for some in (marks[:m], marks[m:]):
+        ys += [found.pop(0) for _ in some]
+        ts += [found.pop(0) if a else None for a in some]
+    return ys + found, ts + [None] * len(found)
+
+
+def _tangent(x: Any) -> Any:
+    return zeros_like(as_value(x)) if is_inexact(as_value(x)) else None
+
+
+def _step_tangents(filled: list, params: dict) -> list:
+    """Return one step's tangents, or a placeholder where there are none."""
+    parts = Parts([0 if t is None else t for t in filled], **params)
+    xs = [x[0] if np.ndim(example(x)) else 0 for x in map(example, parts.xs)]
+    return [*parts.consts, *([0] if params["index"] else []), *parts.carry, *xs]
+
+
+def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    inputs, outputs = _active(values, [p >= 0 for p in parents], params)
+    cut = _cut(values, inputs, outputs, params)
+    steps = params["length"]
+    long = params["stop"] == "length" and params["save"] in ("sqrt", "binomial") and steps > SHORT
+    if long and cut.nbytes * steps * _lanes(values) > KEPT:
+        return _in_chunks(args, params)
+    if params["stop"] != "length":
+        steps = _capacity(values, params)
+    new = {**params, "body": cut.forward, "length": steps}
+    found = list(bind(_operation(params), *values, **new))
+    fixed = Parts(trace.keep(values, parents), **params)
+    n = len(outputs)
+    ys, kept = found[:n], found[n : n + cut.kept]
+    if params["stop"] == "cond":
+        ys.append(found[-1])
+    if params["stop"] != "length" and params["length"] != steps:
+        _check_capacity(found[-1] if params["stop"] == "cond" else fixed.count, steps)
+    count = found[-1] if params["stop"] == "cond" else fixed.count
+    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, {**params, "length": steps})
+    outs = trace.call(parents, ys, pull)
+    # a float that depends on nothing traced is no traced value: it may be a Python number
+    return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
+
+
+def _cut(values: list, inputs: list[bool], outputs: list[bool], params: dict) -> Any:
+    """Record the body's pullback, and cut it in two."""
+    body = params["body"]
+    shown = first_step(Parts(values, **params), params["length"], params["reverse"], params["index"])
+    shown = [as_value(x) if a else x for x, a in zip(shown, inputs, strict=True)]
+    types = [body.types[o] for o in body.outputs]
+    cts = [t.zeros() for t in _marked(types, outputs)]
+    joint = pulled(body, inputs, outputs, [*shown, *cts])
+    start = params["consts"] + params["index"]
+    state = range(start, start + params["carries"])
+    return halves(joint, len(body.inputs), len(body.outputs), state, params["save"] != "carry")
+
+
+class _Pullback:
+    """What the tape keeps of a loop: its operands, what its steps kept, and the body that runs backward."""
+
+    def __init__(self, parts, count, kept, ys, inputs, outputs, backward, params):
+        self.parts = parts
+        self.count = count
+        self.kept = kept
+        self.ys = ys
+        self.inputs = inputs
+        self.outputs = outputs
+        self.backward = backward
+        self.params = params
+
+    def __call__(self, cts: list) -> list:
+        params, parts = self.params, self.parts
+        c, index, m = params["consts"], params["index"], params["carries"]
+        k = c + index + m
+        split = [self.inputs[:c], self.inputs[c + index : k], self.inputs[k:]]
+        consts = _marked(parts.consts, split[0])
+        full = [zeros_like(y) if ct is None else ct for ct, y in zip(cts, self.ys, strict=True)]
+        n = len(self.outputs)
+        seeds = _marked(full[:m], self.outputs[:m])
+        cut = c + index + len(parts.xs) + len(self.kept)
+        slots = self.backward.inputs[cut:]  # of the cotangents
+        given_cts = _marked(cts[m:n], self.outputs[m:])
+        absent = {i for i, ct in zip(slots[len(seeds) :], given_cts, strict=True) if ct is None}
+        stacked = [ct for ct in given_cts if ct is not None]
+        graph, sums = accumulated(without(self.backward, slots, absent) if absent else self.backward, len(consts))
+        ins = graph.inputs
+        given = [*ins[:c], *ins[c : c + index], *sums, *ins[cut : cut + len(seeds)]]
+        graph = graph.replace(inputs=[*given, *ins[c + index : cut], *ins[cut + len(seeds) :]])
+        new = {
+            **params, "body": graph, "carries": len(sums) + len(seeds), "reverse": not params["reverse"],
+            "stop": "length" if params["stop"] == "length" else "count",
+        }  # fmt: skip
+        count = [self.count] if params["stop"] != "length" else []
+        zeros = [zeros_like(as_value(x)) for x in consts]
+        operands = [*parts.consts, *count, *zeros, *seeds, *parts.xs, *self.kept, *stacked]
+        found = iter(bind(scan_p, *operands, **new))
+        grads = [[next(found) if a else None for a in some] for some in split]
+        return [*grads[0], *([] if parts.count is None else [None]), *grads[1], *grads[2]]
+
+
+def _lanes(values: list) -> int:
+    """Return how many examples the values hold, if they are batched below."""
+    return max((np.size(_plain(v)) // max(1, np.size(example(v))) for v in values), default=1)
+
+
+def _plain(x: Any) -> Any:
+    while type(x) is Tracer:
+        x = x.value
+    return x
+
+
+# --- loops whose number of steps is known when they have run -------------------------------------------------------
+
+# The next power of two: loops with about as many steps share a recording.
+capacity_p = Primitive("capacity", lambda n: np.int64(max(16, 1 << max(0, int(n) - 1).bit_length())), flat=True)
+
+
+def _capacity(values: list, params: dict) -> int:
+    if params["length"] is not None:
+        return params["length"]
+    count = bind(while_p, *values, **params)[-1] if params["stop"] == "cond" else Parts(values, **params).count
+    return int(capacity_p.forward(np.max(_plain(count))))
+
+
+def _check_capacity(count: Any, capacity: int) -> None:
+    """Ask whether the steps fit, so that another recording is made where they do not."""
+    while type(count) is Tracer and not hasattr(count.trace, "weak"):
+        lanes = isinstance(count.trace, BatchTrace)
+        count = np.max(count.value) if lanes else count.value
+    if type(count) is Tracer and int(bind(capacity_p, count)) > capacity:
+        raise AssertionError("a loop ran longer than it did")
+
+
+# --- long loops ----------------------------------------------------------------------------------------------------
+
+
+def _in_chunks(args: Any, params: dict) -> list:
+    """Run a long loop as a loop of loops: reverse mode keeps the states between them, and computes the rest again."""
+    steps = params["length"]
+    size = math.isqrt(steps) if params["save"] == "sqrt" else (steps + 1) // 2
+    chunks = steps // size
+    whole = chunks * size
+    parts = Parts(args, **params)
+    inner = {**params, "length": size, "save": "none" if params["save"] == "sqrt" or size <= SHORT else "binomial"}
+    reverse, n = params["reverse"], params["carries"]
+    index = params["index"]
+
+    def cut(x, a, b):
+        return x[a:b]
+
+    def numbered(xs, a, b):
+        return [*([np.arange(a, b)] if index else []), *[cut(x, a, b) for x in xs]]
+
+    body = _indexed_by_xs(params["body"], params) if index else params["body"]
+    inner.update(body=body, index=False)
+    first = (steps - whole, steps) if reverse else (0, whole)
+    rest = (0, steps - whole) if reverse else (whole, steps)
+    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(parts.xs, *first)]
+
+    def block(*flat: Any) -> list:
+        return list(bind(scan_p, *flat, **inner))
+
+    shown = first_step(_of(parts.consts, parts.carry, blocks), chunks, reverse, False)
+    graph = record_flat(block, shown)
+    outer = {**inner, "body": graph, "length": chunks, "save": "carry"}
+    found = list(bind(scan_p, *parts.consts, *parts.carry, *blocks, **outer))
+    state, ys = found[:n], [y.reshape((whole, *y.shape[2:])) for y in found[n:]]
+    if steps > whole:
+        tail = {**inner, "length": steps - whole}
+        found = list(bind(scan_p, *parts.consts, *state, *numbered(parts.xs, *rest), **tail))
+        more = found[n:]
+        state = found[:n]
+        ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
+    return [*state, *ys]
+
+
+def _of(consts: list, carry: list, xs: list) -> Parts:
+    parts = Parts([], 0, 0, "length")
+    parts.consts, parts.carry, parts.xs = consts, carry, xs
+    return parts
+
+
+def _indexed_by_xs(body: Graph, params: dict) -> Graph:
+    """Let a body take the number of its step as one of its xs, the first."""
+    c, k = params["consts"], params["consts"] + 1 + params["carries"]
+    ins = body.inputs
+    types = [*body.types, Type((), np.dtype(np.int64), SCALAR)]
+    equations = [Equation(to_number_p, (len(body.types),), {}, (ins[c],)), *body.equations]
+    return body.replace(types=types, equations=equations, inputs=[*ins[:c], *ins[c + 1 : k], len(body.types), *ins[k:]])
+
+
+# --- batches -------------------------------------------------------------------------------------------------------
+
+
+def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
+    try:
+        found = _over_lanes(trace.size, batched, values, params)
+    except Unrecordable as why:
+        if why.trace.birth < trace.birth:
+            raise
+        lanes = [tracer(v, trace, None) if b else v for v, b in zip(values, batched, strict=True)]
+        found = [trace.lower(y) if _is_of(y, trace) else _spread(y, trace.size) for y in step_by_step(lanes, params)]
+    return tuple(found)
+
+
+def _is_of(y: Any, trace: Any) -> bool:
+    return type(y) is Tracer and y.trace is trace
+
+
+def _spread(y: Any, size: int) -> Any:
+    return np.broadcast_to(y, (size, *np.shape(y)))
+
+
+def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
+    body, m = params["body"], params["carries"]
+    parts, marks = Parts(values, **params), Parts(batched, **params)
+    lanes_stop = bool(marks.count)
+    inputs, outputs = _active(values, list(batched), params, derivative=False)
+    if params["stop"] == "cond" and outputs[0]:
+        lanes_stop = True
+    if lanes_stop:  # every lane's state is its own
+        k = params["consts"] + params["index"]
+        inputs[k : k + m] = [True] * m
+        marks.carry = [True] * m
+        outputs = [True] * len(outputs)
+    carry = [
+        v if b else (_spread(v, size) if a else v)
+        for v, b, a in zip(parts.carry, Parts(batched, **params).carry, outputs[:m], strict=True)
+    ]
+    xs = [np.moveaxis(x, 0, 1) if b else x for x, b in zip(parts.xs, marks.xs, strict=True)]
+
+    def step(*flat: Any) -> list:
+        trace = BatchTrace(size, (), "split")
+        try:
+            ys = body(*[tracer(x, trace, None) if b else x for x, b in zip(flat, inputs, strict=True)])
+            return [
+                y.value if _is_of(y, trace) else _spread(y, size) if b else y for y, b in zip(ys, outputs, strict=True)
+            ]
+        finally:
+            trace.finish()
+
+    if lanes_stop:
+        return _until_all_stop(size, step, _of(parts.consts, carry, xs), parts.count, body, params)
+    shown = first_step(_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
+    new = {**params, "body": record_flat(step, shown)}
+    operands = _of(parts.consts, carry, xs)
+    operands.count = parts.count
+    found = list(bind(_operation(params), *operands.operands(), **new))
+    out = [y if b else _spread(y, size) for y, b in zip(found[:m], outputs[:m], strict=True)]
+    stacks = zip(found[m : len(outputs)], outputs[m:], strict=True)
+    out += [np.moveaxis(y, 1, 0) if b else _spread(y, size) for y, b in stacks]
+    return out + [_spread(y, size) for y in found[len(outputs) :]]
+
+
+def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
+    """Run until the last lane is done; a lane that is done keeps its state."""
+    c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
+    lanes = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
+
+    def masked(*flat: Any) -> list:
+        """consts, [counts], position, [any go, done], carry, xs."""
+        flat = list(flat)
+        consts = flat[:c]
+        rest = flat[c:]
+        if cond:
+            at, _, done, *rest = rest
+            live = rest[0]
+        else:
+            counts, at, *rest = rest
+            live = np.less(at, counts)
+        old = rest[:m]
+        ys = step(*consts, *([at] if index else []), *rest)
+        new = [np.where(_beside(live, y), y, o) for y, o in zip(ys[:m], old, strict=True)]
+        if not cond:
+            return [*new, *[np.where(_beside(live, y), y, np.zeros_like(y)) for y in ys[m:]]]
+        new[0] = np.logical_and(live, ys[0])
+        return [np.any(new[0]), done + live.astype(np.int64), *new, *ys[m:]]
+
+    if cond:
+        state = [np.any(parts.carry[0]), lanes, *parts.carry]
+        shown = first_step(_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
+        new = {**params, "body": record_flat(masked, shown), "carries": m + 2, "index": True}
+        found = list(bind(while_p, *parts.consts, *state, *parts.xs, **new))
+        return [*found[2 : 2 + m], *[np.moveaxis(y, 1, 0) for y in found[2 + m : -1]], found[1]]
+    consts = [*parts.consts, lanes]
+    shown = first_step(_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
+    new = {**params, "body": record_flat(masked, shown), "consts": c + 1, "index": True}
+    found = list(bind(scan_p, *consts, np.max(lanes), *parts.carry, *parts.xs, **new))
+    return [*found[:m], *[np.moveaxis(y, 1, 0) for y in found[m:]]]
+
+
+def _beside(live: Any, y: Any) -> Any:
+    rank = np.ndim(y)
+    return live.reshape((live.shape[0],) + (1,) * (rank - 1)) if rank > 1 else live
+
+
+def _make(name: str) -> Primitive:
+    return Primitive(
+        name, run, multi=True, batch=_batch, archetype="loop",
+        extra={"differentiated": _differentiated, "example": example_step, "needs_trace": True},
+    )  # fmt: skip
+
+
+scan_p, while_p = _make("scan"), _make("while_loop")
+_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}
+
+
+def _operation(params: dict) -> Primitive:
+    return while_p if params["stop"] == "cond" else scan_p

@@ -1,0 +1,231 @@
+"""Cutting the derivative of a loop's body in two: what runs forward and what it keeps, and what runs backward."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fad.control_flow.subgraph import record_flat, to_number_p
+from fad.core.graph import ARRAY, NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.staging.may_raise import unread_in_body
+from fad.transforms.check import zeros_like
+from fad.transforms.vjp import vjp
+
+# Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
+_CHEAP = frozenset({
+    "add", "subtract", "multiply", "divide", "negative", "positive", "absolute", "square", "maximum", "minimum",
+    "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+    "logical_and", "logical_or", "logical_not",
+    "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
+    "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
+})  # fmt: skip
+_PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
+
+
+class Halves(NamedTuple):
+    """The body run forward, which also returns what it keeps, and the body run backward.
+
+    `backward` takes the inputs of the body but its carry, then what was kept, then cotangents; it returns cotangents.
+    """
+
+    forward: Graph
+    backward: Graph
+    kept: int
+    nbytes: int
+
+
+def reached(graph: Graph, inputs: list[bool], derivative: bool = True) -> list[bool]:
+    """Tell which outputs depend on the inputs that are marked; as far as derivatives go, or at all."""
+    alive = {i for i, mark in zip(graph.inputs, inputs, strict=True) if mark}
+    for eq in graph.equations:
+        if any(i in alive for i in eq.ins) and not (derivative and eq.prim.flat):
+            alive.update(o for o in eq.outs if not derivative or graph.types[o].dtype.kind in "fc")
+    return [o in alive for o in graph.outputs]
+
+
+def needed(equations: list[Equation], outputs: Any) -> list[Equation]:
+    """Return the equations that some outputs need, in their order."""
+    alive = set(outputs)
+    kept = []
+    for eq in reversed(equations):
+        if any(o in alive for o in eq.outs):
+            alive.update(eq.ins)
+            kept.append(eq)
+    return kept[::-1]
+
+
+def pulled(body: Graph, active: list[bool], seeds: list[bool], examples: list) -> Graph:
+    """Record a body with its pullback: inputs and cotangents of the outputs marked, to outputs and cotangents."""
+    n = len(body.inputs)
+
+    def fun(*flat: Any) -> list:
+        ins, cts = flat[:n], iter(flat[n:])
+        raw: list = []
+
+        def some(*xs: Any) -> list:
+            it = iter(xs)
+            raw[:] = body(*[next(it) if a else x for a, x in zip(active, ins, strict=True)])
+            return list(raw)
+
+        ys, pullback = vjp(some, *[x for a, x in zip(active, ins, strict=True) if a])
+        grads = pullback([next(cts) if s else zeros_like(y) for s, y in zip(seeds, ys, strict=True)])
+        # an output that depends on none of the marked inputs is taken as it was: a Python number stays one
+        return [*[y if s else r for s, y, r in zip(seeds, ys, raw, strict=True)], *grads]
+
+    return record_flat(fun, examples)
+
+
+def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> bool:
+    """Return whether a value is kept for the backward pass; `moving` are those that depend on the state."""
+    if not everything:
+        return False
+    if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
+        return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
+    index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
+    numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
+    return not (eq.prim.name in _CHEAP or index_of_slices or numbers)
+
+
+def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
+    """Cut a recording of :func:`pulled` in two. Its first `inputs` inputs are the body's, `carry` of them its state.
+
+    With `everything` costly results are kept, too, and otherwise the state alone.
+    """
+    grads = joint.outputs[outputs:]
+    seeds = set(joint.inputs[inputs:])
+    late = set(seeds)
+    producer: dict[int, Equation] = {}
+    state = {joint.inputs[k] for k in carry}
+    moving = set(state)
+    for eq in joint.equations:
+        if any(i in late for i in eq.ins):
+            late.update(eq.outs)
+        if any(i in moving for i in eq.ins):
+            moving.update(eq.outs)
+        producer.update(dict.fromkeys(eq.outs, eq))
+    kept: list[int] = []
+    seen: set[int] = set()
+    chosen: set[int] = set()
+    waiting = list(dict.fromkeys(grads))
+    while waiting:
+        v = waiting.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        eq = producer.get(v)
+        if v in state or (eq is not None and v not in late and _is_kept(eq, joint, everything, moving)):
+            kept.append(v)
+        elif eq is not None:
+            chosen.add(id(eq))
+            waiting += eq.ins
+    kept.sort()
+    unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
+    forward = joint.replace(
+        inputs=joint.inputs[:inputs],
+        outputs=[*joint.outputs[:outputs], *kept],
+        equations=needed(joint.equations, [*joint.outputs[:outputs], *kept, *unread]),
+    )
+    types = list(joint.types)
+    equations = [e for e in joint.equations if id(e) in chosen]
+    backward = joint.replace(types=types, outputs=list(grads), equations=equations)
+    given = [_as_given(backward, types, v) for v in kept]
+    others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
+    backward.inputs = [*others, *given, *joint.inputs[inputs:]]
+    return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
+
+
+def _as_given(graph: Graph, types: list, v: int) -> int:
+    """Return the input under which a kept value comes back: a Python number comes as a scalar."""
+    if types[v].kind != NUMBER:
+        return v
+    types.append(Type((), types[v].dtype, SCALAR))
+    graph.equations.insert(0, Equation(to_number_p, (len(types) - 1,), {}, (v,)))
+    return len(types) - 1
+
+
+def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
+    """Let some cotangents of a backward body be zero: what is computed from them alone is zero, whatever it meets."""
+    late, zero = set(cts), set(absent)
+    types, constants = list(backward.types), dict(backward.constants)
+    equations: list[Equation] = []
+    alias: dict[int, int] = {}
+
+    def zeros(v: int) -> int:
+        t = types[v]
+        types.append(t)
+        value = np.broadcast_to(np.zeros((), t.dtype), t.shape)
+        constants[len(types) - 1] = value if t.kind == ARRAY else value[()]
+        return len(types) - 1
+
+    for eq in backward.equations:
+        mine = [i for i in eq.ins if i in late]
+        late.update(eq.outs if mine else ())
+        if mine and all(i in zero for i in mine):
+            zero.update(eq.outs)
+            continue
+        if eq.prim.name == "add" and mine and any(i in zero for i in eq.ins):
+            (other,) = [i for i in eq.ins if i not in zero]
+            if types[other].key() == types[eq.outs[0]].key():
+                alias[eq.outs[0]] = alias.get(other, other)
+                continue
+        ins = tuple([zeros(i) if i in zero else alias.get(i, i) for i in eq.ins])
+        equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
+    outputs = [zeros(v) if v in zero else alias.get(v, v) for v in backward.outputs]
+    inputs = [i for i in backward.inputs if i not in absent]
+    return backward.replace(types=types, constants=constants, inputs=inputs, equations=equations, outputs=outputs)
+
+
+def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
+    """Let the first `grads` outputs of a graph be added to further inputs; return the graph and those inputs."""
+    work = _Accumulation(backward)
+    inputs, outputs = [], []
+    for v in backward.outputs[:grads]:
+        inputs.append(work.new(v))
+        outputs.append(work.added(inputs[-1], v))
+    outputs += backward.outputs[grads:]
+    return backward.replace(types=work.types, equations=needed(work.equations, outputs), outputs=outputs), inputs
+
+
+class _Accumulation:
+    """Adds values of a graph to sums: what is added at an index goes into the sum at once, not into zeros first."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.types, self.equations = list(graph.types), list(graph.equations)
+        self.made = {o: eq for eq in graph.equations for o in eq.outs}
+        self.uses = Counter(i for eq in graph.equations for i in eq.ins)
+        self.uses.update(graph.outputs)
+
+    def new(self, like: int) -> int:
+        self.types.append(self.types[like])
+        return len(self.types) - 1
+
+    def apply(self, name: str, ins: tuple, params: dict) -> int:
+        total = self.new(ins[0])
+        self.equations.append(Equation(REGISTRY[name], ins, params, (total,)))
+        return total
+
+    def added(self, total: int, v: int) -> int:
+        """Return the sum of a total and value v."""
+        updates: list[Equation] = []
+        w = v
+        while self.is_own(w) and self.made[w].prim.name == "index_add" and self.types[w] == self.types[total]:
+            updates.append(self.made[w])
+            w = updates[-1].ins[0]
+        if not updates:
+            return self.apply("add", (total, v), {})
+        if not self.is_zero(w):
+            total = self.apply("add", (total, w), {})
+        for eq in reversed(updates):
+            total = self.apply("index_add", (total, *eq.ins[1:]), eq.params)
+        return total
+
+    def is_own(self, v: int) -> bool:
+        return v in self.made and self.uses[v] == 1
+
+    def is_zero(self, v: int) -> bool:
+        c = self.graph.constants.get(v)
+        return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))

@@ -1,0 +1,287 @@
+"""Bodies: what a loop repeats, or a branch does, recorded as a graph of its own.
+
+The trace of a body is younger than those around it, so it sees every operation on its values, and a value from
+outside that the body uses becomes a further input. The values in it are those of a first step: they stand for
+all others, so nothing may depend on them. A question (``if``, ``int``) about one raises `Unrecordable`, and the loop is
+unrolled, with guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.backends import is_numpy_array, is_on_device, made_like
+from fad.core import effects
+from fad.core.buffers import PLAIN, PlainTrace
+from fad.core.germ import GermTrace
+from fad.core.graph import Equation, Graph
+from fad.core.memory import finding_writes
+from fad.core.primitive import Primitive
+from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.weak import number
+from fad.errors import user_line
+from fad.staging.may_raise import stand_in
+from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
+from fad.transforms.check import as_value
+from fad.transforms.custom import _RULES, Call, _batched
+from fad.transforms.jvp import JVPTrace
+from fad.transforms.linearize import LinearTrace
+from fad.transforms.mutation import equal
+from fad.transforms.undo_writes import outside
+from fad.transforms.vjp import VJPTrace
+from fad.transforms.vmap import BatchTrace
+
+_LANES = (BatchTrace, GermTrace)
+
+
+class Unrecordable(BaseException):
+    """A body asks what only its real values can answer. Not an Exception: user code may catch those."""
+
+    def __init__(self, trace: Trace, why: str):
+        super().__init__(why)
+        self.trace = trace
+        self.line = user_line()
+
+
+class BodyTrace(RecordTrace):
+    """The trace of recording a body; values of older traces are its captured inputs."""
+
+    __slots__ = ("captured", "_numbers", "_examples")
+    kind = "the body of a loop or branch"
+
+    def __init__(self) -> None:
+        super().__init__()
+        Trace.__init__(self)  # the youngest, and not the oldest
+        self.captured: list = []  # (value from outside, its number here)
+        self._numbers: dict[int, int] = {}
+        self._examples: dict[int, Any] = {}
+
+    def foreign(self, x: Any) -> int:
+        number = self._numbers.get(id(x))
+        if number is None:
+            value = example(x)
+            number = self._numbers[id(x)] = self.new(value).info
+            self._examples[number] = value
+            self.captured.append((x, number))
+        return number
+
+    def example(self, number: int) -> Any:
+        return self._examples[number]
+
+    def constant(self, x: Any) -> int:
+        # Arrays are inputs, too: whoever records around this body watches them for changes.
+        if type(x) is np.ndarray and id(x) not in self._numbers:
+            copy = self.snapshots.take(x)
+            self.sources.setdefault(id(copy), [x, copy])
+            return self.foreign(copy)
+        return self.foreign(x) if is_numpy_array(x) or is_on_device(x) else super().constant(x)
+
+    def from_outside(self) -> list:
+        """Return the captured values: arrays themselves, not their copies, so that those around can watch them."""
+        found = []
+        for x, _ in self.captured:
+            source, copy = self.sources.get(id(x), (x, x))
+            if source is not copy and not equal(source, copy):
+                raise Unrecordable(self, "its steps write into an array")
+            found.append(source)
+        return found
+
+    def compute(self, prim: Any, values: list, params: dict) -> Any:
+        first = prim.extra.get("example") if prim.extra else None
+        return prim.forward(*values, **params) if first is None else first(*values, **params)
+
+    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+        y = stand_in(prim, values, params)
+        if y is None:
+            raise Unrecordable(self, f"its operation {prim.name} raises for values that it may never see: {error}")
+        return y
+
+    def guard(self, x: Tracer, convert: Callable | None, outcome: Any) -> Any:
+        self.check_alive()
+        raise Unrecordable(self, "its control flow depends on values that differ from step to step")
+
+    def outcome(self, x: Tracer) -> Any:
+        return self.guard(x, None, None)
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        return self.guard(x, convert, None)
+
+    number = concrete
+
+    def any_of(self, x: Tracer) -> bool:
+        return False  # the values of a first step say nothing about the others
+
+    def give_back(self, x: Tracer) -> None:
+        """Leave an array from outside that a body wrote into without telling dead: its use is an error."""
+
+    def stop(self, x: Tracer) -> Any:
+        return self.process(stopped_p, (x,), {})
+
+
+# A value without its derivative: written down, because the transforms around a body see the body's graph only.
+stopped_p = Primitive(
+    "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
+    archetype="elementwise",
+)  # fmt: skip
+to_number_p = Primitive(
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", archetype="bare",
+    batch=lambda size, batched, xs, params: xs[0],
+)  # fmt: skip
+
+
+def example(x: Any) -> Any:
+    """Return a plain value of the shape, dtype and kind of a value from outside: of one lane, if it is batched."""
+    if type(x) is not Tracer:
+        return number(x)
+    trace = x.trace
+    trace.check_alive()
+    if isinstance(trace, RecordTrace):
+        return trace.weak.get(x.info, x.value)
+    value = example(x.value)
+    if isinstance(trace, _LANES):
+        return value[0] if len(value) else made_like(np.zeros_like, value, value.shape[1:])[()]
+    return value
+
+
+def is_weak(x: Any) -> bool:
+    """Tell whether a value stands for a Python number, whose dtype does not count in promotion."""
+    return type(x) is Tracer and isinstance(x.trace, RecordTrace) and x.info in x.trace.weak
+
+
+def frozen(leaves: list) -> list:
+    """Return operands of a loop or branch, those that are arrays made by the running function as they are now."""
+    return [PLAIN.freeze(x) if type(x) is Tracer and up_to_date(x).trace is PLAIN else x for x in leaves]
+
+
+def can_record(leaves: list) -> bool:
+    """Tell whether a loop over these values is to become an operation: a program is being recorded."""
+    return is_recording() and all(map(_known, leaves))
+
+
+def _known(x: Any) -> bool:
+    while type(x) is Tracer:
+        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)):
+            return False
+        x = x.value
+    return is_traceable(x)
+
+
+class Body:
+    """A recorded body: its graph (captured values are its first inputs), what it captured, its output's structure."""
+
+    __slots__ = ("graph", "captured", "out_tree")
+
+    def __init__(self, graph: Graph, captured: list, out_tree: Any):
+        self.graph = graph
+        self.captured = captured
+        self.out_tree = out_tree
+
+
+def record_body(fun: Callable, examples: list) -> Body:
+    """Record ``fun(*leaves) -> tree``, given one plain value for each leaf.
+
+    Raises Unrecordable if the body's program depends on values, or if it writes to state outside.
+    """
+    trace = BodyTrace()
+    arrays, written = outside(fun), finding_writes(undoable=True)
+    with np.errstate(all="ignore"), recording_by(trace):
+        try:
+            given = [trace.new(x) for x in examples]
+            numbers = [x.info for x in given]  # the body may write into its arguments
+            with effects.recording() as log, written:
+                outs, out_tree = tree.flatten(fun(*given))
+            if log.restore():
+                raise Unrecordable(trace, "its steps change state outside of it")
+            if written.undo([x for x in (*outs, *given) if type(x) is Tracer]) | arrays.undo():
+                raise Unrecordable(trace, "its steps write into an array outside of it: carry the array")
+            if not all(type(y) is Tracer or is_traceable(y) for y in outs):
+                raise Unrecordable(trace, "it returns what is no array")
+            outputs = [_output(trace, y) for y in outs]
+            captured = trace.from_outside()
+        except BaseException:
+            written.undo()
+            arrays.undo()
+            raise
+        finally:
+            trace.finish()
+    inputs = [*[n for _, n in trace.captured], *numbers]
+    graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    return Body(graph, captured, out_tree)
+
+
+def record_flat(fun: Callable, examples: list) -> Graph:
+    """Record a function of flat leaves that captures nothing but arrays it makes itself; those become constants."""
+    body = record_body(fun, examples)
+    n = len(body.captured)
+    if any(type(x) is Tracer for x in body.captured):
+        raise AssertionError("a derived body captured a traced value")
+    graph = body.graph
+    constants = {**graph.constants, **dict(zip(graph.inputs[:n], body.captured, strict=True))}
+    return graph.replace(inputs=graph.inputs[n:], constants=constants)
+
+
+# --- custom rules within a body ------------------------------------------------------------------------------------
+
+
+def _forward_call(*xs: Any, call: Call, graph: Graph | None) -> tuple:
+    return tuple(call.fun(*xs))
+
+
+def _batch_call(size: int, batched: tuple, xs: list, params: dict) -> tuple:
+    return tuple(_batched(params["call"], list(batched), size)(*xs))
+
+
+# A call of a function with custom rules. `graph` is what it computes, None for a library's function.
+call_p = Primitive(
+    "custom_call", _forward_call, multi=True, batch=_batch_call, archetype="call",
+    extra={"differentiated": lambda *xs, call, graph: tuple(call(*xs))},
+)  # fmt: skip
+
+
+def _with_custom_rule(trace: BodyTrace, call: Call, xs: tuple) -> list:
+    """Write a call down as one operation, so that a transform around the body finds its rules."""
+    graph = None
+    if not call.opaque:
+        examples = [trace.lower(x) if type(x) is Tracer and x.trace is trace else example(x) for x in xs]
+        body = record_body(lambda *xs: list(call.fun(*xs)), [as_value(x) for x in examples])
+        if any(type(x) is Tracer for x in body.captured):
+            raise Unrecordable(trace, f"{call.name} uses a traced value from outside of its arguments")
+        graph = body.graph
+        n = len(body.captured)
+        constants = {**graph.constants, **dict(zip(graph.inputs[:n], body.captured, strict=True))}
+        graph = graph.replace(inputs=graph.inputs[n:], constants=constants)
+    return list(trace.process(call_p, xs, {"call": call, "graph": graph}))
+
+
+_RULES[BodyTrace] = _with_custom_rule
+
+
+def inlined(graph: Graph) -> Graph:
+    """Put the programs of calls with custom rules in their places: all derivatives have been taken."""
+    if not any(eq.prim is call_p and eq.params["graph"] is not None for eq in graph.equations):
+        return graph
+    types, constants, equations = list(graph.types), dict(graph.constants), []
+    alias: dict[int, int] = {}
+    for eq in graph.equations:
+        ins = tuple([alias.get(i, i) for i in eq.ins])
+        inner = eq.params.get("graph") if eq.prim is call_p else None
+        if inner is None:
+            equations.append(Equation(eq.prim, ins, eq.params, eq.outs, eq.place))
+            continue
+        inner = inlined(inner)
+        start = len(types)
+        types += inner.types
+        name = {i: start + i for i in range(len(inner.types))}
+        name.update(zip(inner.inputs, ins, strict=True))
+        constants.update({name[i]: c for i, c in inner.constants.items()})
+        equations += [
+            Equation(e.prim, tuple([name[i] for i in e.ins]), e.params, tuple([name[o] for o in e.outs]), eq.place)
+            for e in inner.equations
+        ]
+        alias.update(zip(eq.outs, [name[i] for i in inner.outputs], strict=True))
+    outputs = [alias.get(i, i) for i in graph.outputs]
+    return graph.replace(types=types, constants=constants, equations=equations, outputs=outputs)

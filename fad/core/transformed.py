@@ -1,0 +1,105 @@
+"""What a transform returns: a function that is called like the function it was made of, and says what it is."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+_COPIED = tuple(name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__")
+
+
+def name_of(fun: Any) -> str:
+    """Return how a function is called in a repr: its name, or its own repr if fad made it or it has no name.
+
+    >>> name_of(len)
+    'len'
+    """
+    shown = repr(fun) if type(fun).__module__.startswith("fad.") else ""
+    return shown if shown.startswith("<fad.") else getattr(fun, "__name__", None) or repr(fun)
+
+
+class _TextOfWrapped:
+    """``__doc__`` of an instance is that of the function within, read when somebody looks: `help` of an operation."""
+
+    def __init__(self, text: str | None):
+        self.text = text
+
+    def __get__(self, instance: Any, owner: Any = None) -> str | None:
+        return self.text if instance is None else instance.__wrapped__.__doc__
+
+
+class Wrapping:
+    """What the classes of transformed functions share: name, signature, module and docstring of the function within."""
+
+    __wrapped__: Callable
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _TextOfWrapped(cls.__doc__)  # type: ignore[assignment]
+
+    def adopt(self, fun: Callable) -> None:
+        """Take over what a function is called; its docstring stays there and is read when somebody looks."""
+        functools.update_wrapper(self, fun, _COPIED, ())
+
+
+class Transformed(Wrapping):
+    """A function that a transform made of another, with that one's name, signature, module and docstring.
+
+    Parameters
+    ----------
+    transform : str
+        The public name of the transform below ``fad``.
+    fun : callable
+        The function that was transformed; it is ``__wrapped__``.
+    run : callable
+        What runs when the new function is called.
+
+    Examples
+    --------
+    >>> import numpy as np, fad
+    >>> fad.grad(np.sin)
+    <fad.grad of sin>
+    >>> fad.vmap(fad.grad(lambda x: x**2))
+    <fad.vmap of <fad.grad of <lambda>>>
+    """
+
+    def __init__(self, transform: str, fun: Callable, run: Callable):
+        self.adopt(fun)
+        self._transform = transform
+        self.run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<fad.{self._transform} of {name_of(self.__wrapped__)}>"
+
+    def __reduce__(self) -> str:  # pickled by name, as functions are
+        return self.__qualname__
+
+    def __copy__(self) -> Transformed:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Transformed:
+        return self
+
+    @property
+    def __code__(self) -> types.CodeType:
+        return self.run.__code__
+
+    @property
+    def __closure__(self) -> tuple | None:
+        return self.run.__closure__
+
+    def replaced(self, run: Callable) -> Transformed:
+        """Return the same transformed function with another function that runs."""
+        return Transformed(self._transform, self.__wrapped__, run)
+
+
+def transformed(transform: str, fun: Callable) -> Callable[[Callable], Transformed]:
+    """Return a decorator for what runs: ``@transformed("grad", fun)``."""
+    return lambda run: Transformed(transform, fun, run)

@@ -1,0 +1,197 @@
+"""What a program needs of an engine: the `Communicator`, and the world of one rank.
+
+A communicator moves plain arrays. `run` does a collective and returns its result, `start` begins one and returns a
+request whose ``wait()`` gives it. An engine is a class with one method per collective, ``_all_reduce(x, op=...)`` and
+so on; what is differentiated, batched or recorded is the business of the layers above.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from fad.distributed.errors import DistributedError
+from fad.introspect.reachable import OPAQUE
+
+TIMEOUT = 300.0
+"""Seconds that a rank waits for the others in one collective, if `init` is not told otherwise."""
+
+
+current: ContextVar[Communicator | None] = ContextVar("communicator", default=None)
+"""The communicator that collectives use if none is named, where it is not that of `init`."""
+
+
+class RankNumber(int):
+    """The number of a rank: an int of which it is known that it differs from rank to rank."""
+
+
+class Done:
+    """A request that is complete."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def wait(self) -> Any:
+        return self.value
+
+
+class Communicator:
+    """A group of ranks, and this one's number among them; made by :func:`fad.distributed.init`.
+
+    The collectives of `fad.distributed` are its methods: ``comm.all_reduce(x)`` is ``all_reduce(x, comm=comm)``.
+    """
+
+    engine = "none"
+
+    def __init__(self, rank: int, size: int, timeout: float = TIMEOUT, deterministic: bool = False):
+        self.rank = RankNumber(rank)
+        self.size = size
+        self.timeout = timeout
+        self.deterministic = deterministic
+        self.sequence: Any = None  # what compares the calls of the ranks, in the debug mode
+        self.calls = 0  # collectives that this rank has run or begun
+        self.nbytes = 0  # and how many bytes it gave to them
+
+    def __repr__(self) -> str:
+        return f"<{self.engine} rank {int(self.rank)} of {self.size}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a communicator belongs to its process: call fad.distributed.init() where it is needed")
+
+    # --- one collective on plain arrays -------------------------------------------------------------------------
+
+    def run(self, name: str, x: Any, **params: Any) -> Any:
+        """Do a collective and return its result, an array of this rank's own."""
+        self.calls += 1
+        self.nbytes += x.nbytes
+        if self.sequence is not None:
+            self.sequence.compare(name, x, params)
+        return self._found(getattr(self, f"_{name}")(_contiguous(x), **params), x)
+
+    def start(self, name: str, x: Any, **params: Any) -> Any:
+        """Begin a collective and return a request; `x` may be overwritten at once."""
+        self.calls += 1
+        self.nbytes += x.nbytes
+        if self.sequence is not None:
+            self.sequence.compare(name, x, params)
+        begin = getattr(self, f"_start_{name}", None)
+        if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
+            return Done(self._found(getattr(self, f"_{name}")(_contiguous(x), **params), x))
+        return begin(np.array(x, order="C"), **params)
+
+    @staticmethod
+    def _found(y: Any, x: Any) -> Any:
+        return y[()] if type(y) is np.ndarray and not y.ndim and isinstance(x, np.generic) else y
+
+    # --- what all engines can do with the others' help ------------------------------------------------------------
+
+    def _reduce_in_order(self, x: Any, op: str) -> Any:
+        """Reduce in the order of the ranks, so that the result has the same bits in every run and on every rank."""
+        return reduced(self._all_gather(x), op)
+
+    def exchange(self, value: Any) -> list:
+        """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
+        raise NotImplementedError(f"{type(self).__name__} does not define exchange")
+
+    def progress(self) -> None:
+        """Give the engine a moment for what was begun, where it does not go on by itself."""
+
+    def abort(self, message: str) -> None:
+        """End the run on every rank."""
+        raise DistributedError(message)
+
+    def close(self) -> None:
+        """Say that this rank will call no collective any more."""
+        if self.sequence is not None:
+            self.sequence.close()
+
+
+def _contiguous(x: Any) -> Any:
+    return np.ascontiguousarray(x).reshape(np.shape(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+_OPERATIONS: dict[str, Callable] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+def reduced(parts: Any, op: str) -> Any:
+    """Return the parts of all ranks, reduced from the first to the last."""
+    total = np.array(parts[0])
+    for x in parts[1:]:
+        total = _OPERATIONS[op](total, x)
+    return np.asarray(total)
+
+
+OPAQUE.append(Communicator)  # counts of calls and queues of messages change in every call
+
+
+class Alone(Communicator):
+    """The world of one rank, so that every script runs without an engine too."""
+
+    engine = "alone"
+
+    def __init__(self, timeout: float = TIMEOUT, deterministic: bool = False):
+        super().__init__(0, 1, timeout, deterministic)
+        self.letters: dict[int, list] = {}  # to itself, by tag
+
+    def _all_reduce(self, x: Any, op: str) -> Any:
+        return x.copy()
+
+    def _broadcast(self, x: Any, root: int) -> Any:
+        return x.copy()
+
+    def _reduce(self, x: Any, root: int) -> Any:
+        return x.copy()
+
+    def _all_gather(self, x: Any) -> Any:
+        return x.copy()[None]
+
+    def _gather(self, x: Any, root: int) -> Any:
+        return x.copy()[None]
+
+    def _reduce_scatter(self, x: Any) -> Any:
+        return x[0].copy()
+
+    def _scatter(self, x: Any, root: int) -> Any:
+        return x[0].copy()
+
+    def _all_to_all(self, x: Any) -> Any:
+        return x.copy()
+
+    def _permute(self, x: Any, pairs: Sequence) -> Any:
+        return x.copy() if pairs else np.zeros_like(x)
+
+    def _send(self, x: Any, dest: int, tag: int) -> Any:
+        self.letters.setdefault(tag, []).append(x.copy())
+        return np.zeros_like(x, shape=())
+
+    def _recv(self, x: Any, source: int, tag: int) -> Any:
+        if not self.letters.get(tag):
+            raise DistributedError(f"recv waits for a message of rank 0, tag {tag}, to itself, and none was sent")
+        return self.letters[tag].pop(0)
+
+    def _barrier(self, x: Any) -> Any:
+        return x.copy()
+
+    def exchange(self, value: Any) -> list:
+        return [value]
+
+
+def wants_debug() -> bool:
+    """Return whether the environment asks for the debug mode."""
+    return os.environ.get("FAD_DISTRIBUTED_DEBUG", "") not in ("", "0")
+
+
+# What launchers of several processes tell each: mpiexec of MPICH and of Open MPI, and srun, beside SLURM_PROCID.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+
+
+def is_launched() -> bool:
+    """Return whether this process is one of several that a launcher started."""
+    told = {name: os.environ.get(name, "") for name in _SIZES if name[:5] != "SLURM" or "SLURM_PROCID" in os.environ}
+    return any(size.isdigit() and int(size) > 1 for size in told.values())

@@ -1,0 +1,244 @@
+"""Gradients over ranks: of a loss that each rank computes on its own data, reduced while the backward pass still runs.
+
+The parameters are the same on all ranks, and the loss is the mean over the ranks. So the gradient of a parameter is the
+sum over the ranks of what each finds. It is known as soon as the backward sweep has come back to where it was
+first used: there it is put into a bucket, and a bucket that is full is reduced at once, while the sweep goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Tracer, depth
+from fad.distributed.communicator import Communicator
+from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
+from fad.distributed.ranks import RankTrace, run_typed, spmd, tie
+from fad.distributed.worlds import world
+from fad.errors import ShapeMismatchError
+from fad.transforms.check import as_primal, check_function
+from fad.transforms.grad import _check_scalar, split_arguments
+from fad.transforms.grad import grad as plain_grad
+from fad.transforms.vjp import Tape
+
+BUCKET = 1 << 22
+"""Bytes of gradients that are reduced together, if nothing else is said."""
+
+
+class Buckets:
+    """The gradients of one backward pass, on their way to all ranks."""
+
+    def __init__(self, comm: Communicator, leaves: list, nbytes: int, reduce: bool):
+        self.comm = comm
+        self.leaves = leaves
+        self.nbytes = nbytes
+        self.reduce = reduce
+        self.sums: list = [None] * len(leaves)  # of the batches before the last
+        self.found: list = [None] * len(leaves)
+        self.waiting: list = []  # (number of the leaf, gradient), which fill the next bucket
+        self.size = 0
+        self.sent: list = []  # (numbers of the leaves, what waits for their reduced gradients)
+        self.last = True  # whether this is the last batch
+
+    def take(self, number: int, g: Any) -> None:
+        """Take the gradient of a leaf: all of this batch."""
+        if self.sums[number] is not None:
+            g = self.sums[number] + g
+        if not self.last:
+            self.sums[number] = g
+            return
+        self.found[number] = g
+        if not self.reduce:
+            return
+        self.waiting.append((number, g))
+        self.size += g.size * g.dtype.itemsize
+        if self.size >= self.nbytes:
+            self.send()
+        else:
+            self.comm.progress()
+
+    def send(self) -> None:
+        """Begin to reduce what waits."""
+        kinds: dict[Any, list] = {}
+        for number, g in self.waiting:
+            kinds.setdefault(g.dtype, []).append((number, g))
+        for some in kinds.values():
+            flat = [g.reshape(-1) for _, g in some]
+            one = np.concatenate(flat) if len(flat) > 1 else flat[0]
+            self.sent.append(([number for number, _ in some], start_sum(one, self.comm)))
+        self.waiting, self.size = [], 0
+
+    def finish(self) -> list:
+        """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
+        for number, leaf in enumerate(self.leaves):
+            if self.found[number] is None:
+                self.take(number, np.zeros_like(leaf))
+        if not self.reduce:
+            return self.found
+        self.send()
+        for numbers, wait in self.sent:
+            total, at = wait(), 0
+            for number in numbers:
+                leaf = self.leaves[number]
+                size = int(np.prod(leaf.shape))
+                part = total[at : at + size].reshape(leaf.shape)
+                self.found[number] = part if leaf.shape else part[()]
+                at += size
+        return self.found
+
+
+def start_sum(x: Any, comm: Communicator) -> Callable:
+    """Begin the sum over all ranks of what is each rank's own; return what waits for it."""
+    if comm.size == 1 and type(x) is not Tracer:
+        return lambda: x
+    start, wait = SPLIT["all_reduce"]
+    params = {"comm": comm, "does": "all_reduce", "ticket": new_ticket(), "params": (("op", "sum"),)}
+    pending = TYPED[start](tie(x, []), **params)
+    return lambda: TYPED[wait](pending, **params)
+
+
+def value_and_grad(
+    fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_aux: bool = False, *,
+    parts: int = 1, reduce: bool = True, bucket_bytes: int = BUCKET,
+) -> Callable:  # fmt: skip
+    """Return a function that computes the mean over ranks of a loss, and its gradient, on every rank.
+
+    Parameters
+    ----------
+    fun : callable
+        The loss of one rank: of parameters, which are the same on all ranks, and of the rank's own data. It may call
+        collectives, as batch normalisation over ranks does.
+    comm : Communicator, optional
+        The world of :func:`init` if not given.
+    argnums : int or tuple of int
+        The parameters. All other arguments are each rank's own.
+    has_aux : bool
+        If true, `fun` returns ``(loss, aux)``; aux is each rank's own.
+    parts : int, keyword only
+        Cut the first axis of all other arguments in so many parts, take the mean of their losses, and reduce the sum of
+        their gradients once: less memory, and less to send.
+    reduce : bool, keyword only
+        False for the gradient of this rank's loss alone, which `optim.sharded` reduces.
+    bucket_bytes : int, keyword only
+        How many bytes of gradients are reduced together.
+
+    Returns
+    -------
+    callable
+        Returns ``(value, gradient)``, or with `has_aux` ``((value, aux), gradient)``; with `parts` aux is a list.
+
+    Raises
+    ------
+    ShapeMismatchError
+        if the data cannot be cut in equal parts; and the errors of `fad.value_and_grad`.
+
+    Examples
+    --------
+    >>> value_and_grad(lambda w, x: np.mean((w * x) ** 2))(2.0, np.array([1.0, 3.0]))
+    (np.float64(20.0), np.float64(20.0))
+    """
+    check_function(fun, "value_and_grad", argnums)
+
+    @functools.wraps(fun, updated=())
+    def evaluate(*args: Any, **kwargs: Any) -> tuple:
+        mine = comm or world()
+        _, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "value_and_grad")
+        leaves, in_tree = tree.flatten(chosen)
+        leaves = [as_primal(x, "a parameter") for x in leaves]
+        leaves = [vary(x, comm=mine) if depth(x) else x for x in leaves]
+        buckets = Buckets(mine, leaves, bucket_bytes, reduce)
+        total: Any = 0.0
+        aux = []
+        batches = [(args, kwargs)] if parts == 1 else _cut(args, kwargs, argnums, parts)
+        weight = 1.0 / (parts * mine.size if reduce else parts)
+        for k, (some, named) in enumerate(batches):
+            buckets.last = k == parts - 1
+            f, _, _ = split_arguments(fun, some, named, argnums, None, "value_and_grad")
+            tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
+            (value,) = values = tape.values()
+            _check_scalar(values, tape.out_tree, False)
+            share = value * value.dtype.type(1.0 / (parts * mine.size))
+            total = share if k == 0 else total + share
+            aux.append(tape.aux)
+            mean = start_sum(total, mine) if buckets.last else None
+            tape.pull([np.ones_like(value) * value.dtype.type(weight)], keep=False)
+        grads = tree.unflatten(in_tree, buckets.finish())
+        value = mean()
+        g = grads[0] if single else grads
+        return ((value, aux[0] if parts == 1 else aux) if has_aux else value), g
+
+    return evaluate
+
+
+def _typed(f: Callable, comm: Communicator, buckets: Buckets, has_aux: bool) -> Callable:
+    """Return the loss on parameters whose gradients go into buckets, as soon as they are known."""
+
+    def local(*chosen: Any) -> Any:
+        leaves, structure = tree.flatten((chosen, {}))
+
+        def entry(number: int) -> Callable:
+            def enter(x: Any) -> Any:
+                trace = x.trace
+                return trace.call([x.info], [x.value], lambda gs: _put(buckets, number, gs[0]))[0]
+
+            return enter
+
+        def finish(trace: RankTrace, y: Any) -> Any:
+            if type(y) is not Tracer or y.trace is not trace:
+                return y
+            return y.value if has_aux and y.shape else trace.vary(y)
+
+        hows = [entry(k) for k in range(len(leaves))]
+        return run_typed(f, comm, leaves, [True] * len(leaves), structure, finish, hows)
+
+    return local
+
+
+def _put(buckets: Buckets, number: int, g: Any) -> tuple:
+    buckets.take(number, g)
+    return (None,)
+
+
+def _cut(args: tuple, kwargs: dict, argnums: Any, parts: int) -> list:
+    """Return the arguments with the data of each part."""
+    fixed = {i % len(args) for i in ((argnums,) if isinstance(argnums, int) else argnums)}
+
+    def piece(x: Any, k: int) -> Any:
+        if not getattr(x, "ndim", 0):
+            return x
+        n = len(x)
+        if n % parts:
+            raise ShapeMismatchError(f"an array of length {n} cannot be cut in {parts} equal parts")
+        return x[k * n // parts : (k + 1) * n // parts]
+
+    return [
+        (
+            tuple(a if i in fixed else tree.map(lambda x, k=k: piece(x, k), a) for i, a in enumerate(args)),
+            tree.map(lambda x, k=k: piece(x, k), kwargs),
+        )
+        for k in range(parts)
+    ]
+
+
+def grad(fun: Callable, comm: Communicator | None = None, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """Return the gradient of a function that returns the same on all ranks, by arguments that all ranks share.
+
+    All other arguments are each rank's own. It is ``fad.grad(spmd(fun, comm, replicated=argnums))``, so it can be
+    differentiated again; :func:`value_and_grad` is quicker for the mean of a loss.
+
+    Raises
+    ------
+    RankTypeError
+        if what `fun` returns differs from rank to rank: return ``all_reduce(loss, 'mean')``.
+
+    Examples
+    --------
+    >>> grad(lambda w, x: all_reduce(np.sum(w * x)))(2.0, np.array([1.0, 3.0]))
+    np.float64(4.0)
+    """
+    check_function(fun, "grad", argnums)
+    return plain_grad(spmd(fun, comm, replicated=argnums), argnums, has_aux)

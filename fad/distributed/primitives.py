@@ -1,0 +1,362 @@
+"""The collectives as operations: with a JVP, a transpose and a batching rule each, in the order of the program.
+
+Each has two forms. The one that a function calls knows nothing of types: to differentiate it is an error, because
+whether the values are one for all ranks or one for each decides the derivative. `fad.distributed.ranks` knows the
+types, and puts the typed form in its place, which has the rules. Between types there are these, each the transpose of
+the other:
+
+=====================================  ====================================
+``vary``: the same, then its own       ``all_reduce`` with sum: its own, then the same
+``own_part``: the same, then its own   ``all_gather``: its own, then the same
+``all_gather_varying``: its own        ``reduce_scatter``: its own
+``permute``, ``all_to_all``            themselves, back
+``scatter``, ``send``                  ``gather``, ``recv``
+=====================================  ====================================
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.graph import EFFECT
+from fad.core.journal import JOURNAL, once
+from fad.core.primitive import Primitive
+from fad.distributed.errors import RankTypeError
+from fad.errors import BatchedValueError
+
+
+def _zeros(y: Any) -> Any:
+    """Return the cotangent of a result that nothing here depends on; it is traced where the result is."""
+    return tied(np.zeros_like(y), y)
+
+
+TYPED: dict[Primitive, Primitive] = {}
+"""The form with rules of each collective that a function calls."""
+TAKES_SAME: set[Primitive] = set()  # of the typed ones: those whose operand must be the same on all ranks
+GIVES_SAME: set[Primitive] = set()  # and those whose result is
+
+
+def _refuse(name: str) -> Callable:
+    def refuse(*args: Any, comm: Any, **params: Any) -> Any:
+        raise RankTypeError(
+            f"{name} was called on a value that fad.grad, vjp, jvp or another derivative traces, and it is not known "
+            "whether that is the same on all ranks or differs: the derivative is another one. Write "
+            "fad.distributed.grad(f, comm) or value_and_grad(f, comm) for fad.grad(f), or mark the arguments, "
+            "fad.distributed.spmd(f, comm, replicated=(0,)), and differentiate that"
+        )
+
+    return refuse
+
+
+def _checked(batch: Callable, prim: Primitive) -> Callable:
+    """Return the batching rule of one form, which checks that all examples of the batch are there."""
+
+    def rule(trace: Any, batched: tuple, xs: list, params: dict) -> Any:
+        if trace.path:
+            raise BatchedValueError(
+                "a collective stands behind an if or while on a batched value, whose examples may take different "
+                "paths: other ranks would wait for messages of other sizes. Use np.where"
+            )
+        return batch(prim, xs[0], params)
+
+    return rule
+
+
+def collective(
+    name: str, *, jvp: Callable, vjp: Callable | None, batch: Callable, saves: str = "none",
+    takes_same: bool = False, gives_same: bool = False, does: str | None = None, **fixed: Any,
+) -> Primitive:  # fmt: skip
+    """Make a collective, ``comm.run(does, x, **params)``; return the form that functions call."""
+    does = does or name
+
+    def forward(x: Any, *, comm: Any, **params: Any) -> Any:
+        if JOURNAL.done is None:
+            return comm.run(does, x, **params, **fixed)
+        return once(comm.run, does, x, **params, **fixed)
+
+    return pair(name, forward, jvp, vjp, batch, saves, takes_same, gives_same)
+
+
+def pair(
+    name: str, forward: Callable, jvp: Callable, vjp: Callable | None, batch: Callable, saves: str = "none",
+    takes_same: bool = False, gives_same: bool = False,
+) -> Primitive:  # fmt: skip
+    """Make both forms of an operation with an effect; return the one without types."""
+    name = f"distributed.{name}"
+    typed = Primitive(
+        name, forward, jvp=lambda ts, y, xs, params: jvp(ts[0], y, *xs, **params),
+        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": _zeros, "needs_trace": True},
+    )  # fmt: skip
+    typed.batch = _checked(batch, typed)
+    if takes_same:
+        TAKES_SAME.add(typed)
+    if gives_same:
+        GIVES_SAME.add(typed)
+    called = Primitive(
+        name, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
+    )
+    called.batch = _checked(batch, called)
+    TYPED[called] = typed
+    return called
+
+
+def _alike(prim: Primitive, x: Any, params: dict) -> Any:
+    """Batch a collective for which the batch axis is one like any other."""
+    return prim(x, **params)
+
+
+def _stacking(prim: Primitive, x: Any, params: dict) -> Any:
+    """Batch a collective whose result has the ranks in front."""
+    return np.moveaxis(prim(x, **params), 1, 0)
+
+
+def _unstacking(prim: Primitive, x: Any, params: dict) -> Any:
+    """Batch a collective whose operand has the ranks in front."""
+    return prim(np.moveaxis(x, 0, 1), **params)
+
+
+def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
+    """Batch a collective whose operand and result have the ranks in front."""
+    return np.moveaxis(prim(np.moveaxis(x, 0, 1), **params), 1, 0)
+
+
+# --- operations that talk to nobody ---------------------------------------------------------------------------------
+
+# What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
+vary = Primitive(
+    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": _zeros},
+    jvp=lambda ts, y, xs, params: vary(ts[0], **params), vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
+    batch=lambda size, batched, xs, params: vary(xs[0], **params),
+)  # fmt: skip
+
+# The part of this rank of what is the same on all: row `rank`.
+own_part = Primitive(
+    "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
+    saves="none", archetype="linear", extra={"swept": _zeros},
+    jvp=lambda ts, y, xs, params: own_part(ts[0], **params), vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
+    batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
+)  # fmt: skip
+TAKES_SAME.update((vary, own_part))
+
+
+def _tied_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
+    return np.zeros_like(y) if ts[0] is None else ts[0]
+
+
+# A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
+tied = Primitive(
+    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tied_jvp,
+    vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
+    batch=lambda size, batched, xs, params: _tied_batch(size, batched, xs),
+)  # fmt: skip
+
+
+def _tied_batch(size: int, batched: tuple, xs: list) -> Any:
+    x = xs[0] if batched[0] else np.broadcast_to(xs[0], (size, *np.shape(xs[0])))
+    anchors = [a[0] if b else a for a, b in zip(xs[1:], batched[1:], strict=True)]
+    return tied(x, *anchors)
+
+
+# --- reductions -------------------------------------------------------------------------------------------------------
+
+
+def _own_rows(x: Any, comm: Any) -> tuple:
+    """Return the arrays of the other ranks, as one array; what it is multiplied to is left out of a product."""
+    rows = all_gather_varying(x, comm=comm)
+    rank = int(comm.rank)
+    return np.concatenate([rows[:rank], rows[rank + 1 :]])
+
+
+def _others(x: Any, comm: Any) -> Any:
+    return np.prod(_own_rows(x, comm), axis=0)
+
+
+def _live(y: Any, x: Any, comm: Any) -> tuple:
+    """Return where this rank has the extreme value, and how many ranks have it."""
+    live = (x == vary(y, comm=comm)).astype(x.dtype)
+    return live, all_reduce_sum(live, comm=comm)
+
+
+def _extreme_jvp(t: Any, y: Any, x: Any, comm: Any) -> Any:
+    live, n = _live(y, x, comm)
+    return all_reduce_sum(t * live, comm=comm) / n
+
+
+def _extreme_vjp(ct: Any, y: Any, x: Any, comm: Any) -> Any:
+    live, n = _live(y, x, comm)
+    return vary(ct / n, comm=comm) * live
+
+
+def _reduction(op: str, jvp: Callable, vjp: Callable, saves: str) -> Primitive:
+    name = f"all_reduce_{op}"
+    return collective(name, jvp=jvp, vjp=vjp, batch=_alike, saves=saves, gives_same=True, does="all_reduce", op=op)
+
+
+REDUCTIONS: dict[str, Primitive] = {
+    "sum": _reduction(
+        "sum", lambda t, y, x, comm: all_reduce_sum(t, comm=comm), lambda ct, y, x, comm: vary(ct, comm=comm), "none"
+    ),
+    "max": _reduction("max", _extreme_jvp, _extreme_vjp, "all"),
+    "min": _reduction("min", _extreme_jvp, _extreme_vjp, "all"),
+    "prod": _reduction(
+        "prod",
+        lambda t, y, x, comm: all_reduce_sum(t * _others(x, comm), comm=comm),
+        lambda ct, y, x, comm: vary(ct, comm=comm) * _others(x, comm),
+        "operands",
+    ),
+}
+all_reduce_sum = TYPED[REDUCTIONS["sum"]]
+
+# --- moving ----------------------------------------------------------------------------------------------------------
+
+all_gather = collective(
+    "all_gather", gives_same=True, batch=_stacking,
+    jvp=lambda t, y, x, comm: all_gather_p(t, comm=comm), vjp=lambda ct, y, x, comm: own_part(ct, comm=comm),
+)  # fmt: skip
+all_gather_p = TYPED[all_gather]
+gather_varying = collective(
+    "all_gather_varying", does="all_gather", batch=_stacking,
+    jvp=lambda t, y, x, comm: all_gather_varying(t, comm=comm),
+    vjp=lambda ct, y, x, comm: reduce_scatter_p(ct, comm=comm),
+)  # fmt: skip
+all_gather_varying = TYPED[gather_varying]
+reduce_scatter = collective(
+    "reduce_scatter", batch=_unstacking,
+    jvp=lambda t, y, x, comm: reduce_scatter_p(t, comm=comm),
+    vjp=lambda ct, y, x, comm: all_gather_varying(ct, comm=comm),
+)  # fmt: skip
+reduce_scatter_p = TYPED[reduce_scatter]
+all_to_all = collective(
+    "all_to_all", batch=_exchanging,
+    jvp=lambda t, y, x, comm: all_to_all_p(t, comm=comm), vjp=lambda ct, y, x, comm: all_to_all_p(ct, comm=comm),
+)  # fmt: skip
+all_to_all_p = TYPED[all_to_all]
+broadcast = collective(
+    "broadcast", gives_same=True, batch=_alike,
+    jvp=lambda t, y, x, comm, root: broadcast_p(t, comm=comm, root=root),
+    vjp=lambda ct, y, x, comm, root: vary(ct, comm=comm) * float(comm.rank == root),
+)  # fmt: skip
+broadcast_p = TYPED[broadcast]
+reduce = collective(
+    "reduce", batch=_alike,
+    jvp=lambda t, y, x, comm, root: reduce_p(t, comm=comm, root=root),
+    vjp=lambda ct, y, x, comm, root: vary(broadcast_p(ct, comm=comm, root=root), comm=comm),
+)  # fmt: skip
+reduce_p = TYPED[reduce]
+gather = collective(
+    "gather", batch=_stacking,
+    jvp=lambda t, y, x, comm, root: gather_p(t, comm=comm, root=root),
+    vjp=lambda ct, y, x, comm, root: scatter_p(ct, comm=comm, root=root),
+)  # fmt: skip
+gather_p = TYPED[gather]
+scatter = collective(
+    "scatter", batch=_unstacking,
+    jvp=lambda t, y, x, comm, root: scatter_p(t, comm=comm, root=root),
+    vjp=lambda ct, y, x, comm, root: gather_p(ct, comm=comm, root=root),
+)  # fmt: skip
+scatter_p = TYPED[scatter]
+permute = collective(
+    "permute", batch=_alike,
+    jvp=lambda t, y, x, comm, pairs: permute_p(t, comm=comm, pairs=pairs),
+    vjp=lambda ct, y, x, comm, pairs: permute_p(ct, comm=comm, pairs=tuple((b, a) for a, b in pairs)),
+)  # fmt: skip
+permute_p = TYPED[permute]
+
+
+# --- messages between two --------------------------------------------------------------------------------------------
+
+send = collective(
+    "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
+    jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(_zeros(x), comm=comm, source=dest, tag=tag),
+)  # fmt: skip
+send_p = TYPED[send]
+
+
+def _recv_vjp(ct: Any, y: Any, x: Any, comm: Any, source: int, tag: int) -> None:
+    send_p(ct, comm=comm, dest=source, tag=tag)  # what was received depends on nothing here
+
+
+recv = collective(
+    "recv", batch=_alike, vjp=_recv_vjp,
+    jvp=lambda t, y, x, comm, source, tag: recv_p(t, comm=comm, source=source, tag=tag),
+)  # fmt: skip
+recv_p = TYPED[recv]
+barrier = collective("barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct)
+
+# --- begun now, and waited for later ---------------------------------------------------------------------------------
+
+_tickets = itertools.count()
+_under_way: dict[Any, list] = {}
+
+
+def new_ticket() -> tuple:
+    """Return what a start and its wait know each other by; their derivatives make theirs of it."""
+    return (next(_tickets),)
+
+
+def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
+    def run() -> Any:
+        request = comm.start(does, x, **dict(params))
+        _under_way.setdefault((id(comm), ticket), []).append(request)
+        return _result_like(x, does, comm)
+
+    return once(run)
+
+
+def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
+    def run() -> Any:
+        waiting = _under_way[id(comm), ticket]
+        y = waiting.pop(0).wait()
+        if not waiting:
+            del _under_way[id(comm), ticket]
+        return comm._found(y, x)
+
+    return once(run)
+
+
+def _result_like(x: Any, does: str, comm: Any) -> Any:
+    """Return zeros in place of a result that is not there yet: of the operand or the result the one with all ranks."""
+    if does == "all_gather":
+        return np.zeros_like(x, shape=(comm.size, *x.shape))
+    return np.zeros_like(x)[()] if isinstance(x, np.generic) else np.zeros_like(x)
+
+
+_BACK = {"all_reduce": "all_reduce", "all_gather": "reduce_scatter", "reduce_scatter": "all_gather",
+         "all_to_all": "all_to_all", "permute": "permute"}  # fmt: skip
+_BATCHES = {"all_gather": (_stacking, _exchanging), "reduce_scatter": (_exchanging, _unstacking),
+            "all_to_all": (_exchanging, _exchanging)}  # fmt: skip
+
+
+def _reverse(params: tuple) -> tuple:
+    return tuple([(k, tuple((b, a) for a, b in v) if k == "pairs" else v) for k, v in params])
+
+
+def _split(name: str) -> tuple[Primitive, Primitive]:
+    """Make the two operations of a non-blocking collective: their transposes wait for, and begin, the transpose."""
+
+    def rules(which: int) -> tuple:
+        def jvp(t, y, x, comm, does, ticket, params):
+            return _SPLIT[name][which](t, comm=comm, does=does, ticket=(*ticket, "t"), params=params)
+
+        def vjp(ct, y, x, comm, does, ticket, params):
+            if name == "all_reduce":  # its transpose talks to nobody
+                return vary(ct, comm=comm) if which else ct
+            prim = _SPLIT[_BACK[name]][1 - which]
+            return prim(ct, comm=comm, does=_BACK[name], ticket=(*ticket, "T"), params=_reverse(params))
+
+        return jvp, vjp, _BATCHES.get(name, (_alike, _alike))[which]
+
+    start = pair(f"start_{name}", _begin, *rules(0))
+    wait = pair(f"wait_{name}", _finish, *rules(1), gives_same=name == "all_reduce")
+    _SPLIT[name] = TYPED[start], TYPED[wait]
+    return start, wait
+
+
+_SPLIT: dict[str, tuple] = {}
+SPLIT = {name: _split(name) for name in _BACK}
+"""The operations that begin a collective and wait for it, by its name."""

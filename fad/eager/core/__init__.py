@@ -1,0 +1,1 @@
+"""The graph behind tensors: records, views, changes in place, and the backward pass."""

@@ -1,0 +1,1 @@
+"""Operations on tensors, in PyTorch's names and signatures."""

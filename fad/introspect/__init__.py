@@ -1,0 +1,1 @@
+"""What CPython knows of the program that is running: frames, source lines, code objects."""

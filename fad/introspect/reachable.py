@@ -1,0 +1,284 @@
+"""What a function finds by name: what its code may read besides its arguments, looked for without running anything.
+
+From a function the walk goes to the globals that its code loads, its closure and its defaults; from an object to the
+attributes, methods and properties that some code found so far names; from a container to what is in it. Objects are
+asked for their types alone: others may stand in for them, and raise when they are looked at.
+"""
+
+from __future__ import annotations
+
+import collections
+import dis
+import functools
+import itertools
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fad import tree
+from fad.core.memory import RUNS
+from fad.core.tracer import Tracer
+
+MOST = 100  # objects that are looked at, from the function on
+MANY = 1000  # elements of a container that are looked at
+CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
+PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
+_LIBRARIES = frozenset({"fad", "numpy", "scipy"})  # their code is not read, nor is that of the standard library
+# Classes of objects whose state no program reads: what changes in them makes no recording stale.
+OPAQUE: list[type] = []
+_CODE = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, staticmethod, classmethod,
+    property, np.ufunc, type(np.sum), Tracer,
+)  # fmt: skip
+_MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
+_NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
+_BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
+
+
+class Place(NamedTuple):
+    """Where something was found: ``read(key)`` gives what is there now."""
+
+    read: Callable
+    key: Any
+    value: Any
+
+
+class Walk:
+    """A walk over what functions and objects reach: each object once, and the places where they were found."""
+
+    __slots__ = ("places", "found", "names", "most", "_seen", "_owners")
+
+    def __init__(self, roots: Iterable[Any], most: int = MOST):
+        self.most = most
+        self.places: list[Place] = []
+        self.found: list = []
+        self.names: set[str] = set()  # attributes that some code names
+        self._seen: set[int] = set()
+        self._owners: list[tuple] = []  # (what an object's attributes are read from, its extra names, those that were)
+        for x in roots:
+            self._add(x)
+
+    def __iter__(self) -> Iterator[Any]:
+        at = 0
+        while True:
+            while at < len(self.found):
+                if at == self.most:
+                    return
+                x = self.found[at]
+                yield x
+                self._visit(x)
+                at += 1
+            self._look_again()
+            if at == len(self.found):
+                return
+
+    def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
+        """Note an object, and the place where it was found."""
+        kind = type(x)
+        if read is not None and kind not in _CODE and not issubclass(kind, type):
+            self.places.append(Place(read, key, x))
+        if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
+            self._seen.add(id(x))
+            self.found.append(x)
+
+    def _visit(self, x: Any) -> None:
+        kind = type(x)
+        if kind is np.ndarray:
+            if x.dtype.hasobject and x.dtype.names is None:
+                self._each(x.reshape(-1)[:MANY].tolist())
+        elif kind is types.FunctionType:
+            self._function(x)
+        elif kind is types.MethodType:
+            self._each((x.__self__, x.__func__))
+        elif kind is types.BuiltinFunctionType:
+            self._add(x.__self__)
+        elif kind is staticmethod or kind is classmethod:
+            self._add(x.__func__)
+        elif kind is property:
+            self._each((x.fget, x.fset))
+        elif issubclass(kind, functools.partial):
+            self._each((x.func, *x.args, *x.keywords.values()))
+        elif issubclass(kind, CONTAINERS):
+            self._container(x)
+        elif kind is not Tracer and not issubclass(kind, (types.ModuleType, *OPAQUE)):
+            self._object(x)
+
+    def _each(self, xs: Iterable[Any]) -> None:
+        for x in xs:
+            self._add(x)
+
+    def _function(self, f: types.FunctionType) -> None:
+        self._each(vars(f).values())
+        library = is_of_library(f)
+        code = NOTHING if library else code_names(f.__code__)
+        for cell in f.__closure__ or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:  # a cell that is still empty
+                continue
+            self._add(value, None if library else cell.__getattribute__, "cell_contents")
+            self._module(value, code.attributes)
+        if library:
+            return
+        self._each((*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()))
+        known = f.__globals__
+        for name in code.loaded:
+            if name in known:
+                self._add(known[name], known.get, name)
+                self._module(known[name], code.attributes)
+        for name in code.imported:
+            self._module(sys.modules.get(name), code.attributes)
+        self.names |= code.attributes
+
+    def _module(self, module: Any, names: frozenset) -> None:
+        """Look into a module for what a function that names it names besides."""
+        if not issubclass(type(module), types.ModuleType) or is_library(vars(module).get("__name__")):
+            return
+        held = vars(module)
+        for name in names & held.keys():
+            known = id(held[name]) in self._seen
+            self._add(held[name], held.get, name)
+            if not known:
+                self._module(held[name], names)
+
+    def _container(self, x: Any) -> None:
+        kind = type(x)
+        if issubclass(kind, dict):
+            read = x.get if kind is dict else functools.partial(dict.get, x)
+            for key, value in itertools.islice(dict.items(x), MANY):
+                self._add(value, read, key)
+                self._add(key)
+            self.places.append(Place(len, x, len(x)))
+            return
+        items = tuple(itertools.islice(x, MANY))
+        self._each(items)
+        if not issubclass(kind, (tuple, frozenset)):
+            self.places.append(Place(sampled, x, sampled(x)))
+
+    def _object(self, x: Any) -> None:
+        kind = type(x)
+        if issubclass(kind, type):
+            if not is_library(_module_of(x)):
+                self._owners.append((vars(x), None, _MAKING, set()))
+            return
+        try:
+            held = object.__getattribute__(x, "__dict__")
+        except AttributeError:
+            held = {}
+        held = held if type(held) is dict else {}
+        if is_library(_module_of(kind)):
+            self._each(value for name, value in held.items() if name[:1] != "_" or name == "__wrapped__")
+            if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
+                self._add(slot.__get__(x))
+            return
+        self._owners.append((held, None, frozenset(), set()))
+        for cls in kind.__mro__:
+            if not is_library(_module_of(cls)):
+                named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
+                self._owners.append((vars(cls), x, named, set()))
+
+    def _look_again(self) -> None:
+        """Look at objects for attributes that the code found since they were visited names."""
+        everything = not self.names.isdisjoint(_BY_ANY_NAME)
+        for held, x, more, done in self._owners:
+            names = held.keys() if everything and type(held) is dict else (self.names | more) & held.keys()
+            for name in [n for n in names if n not in done]:
+                done.add(name)
+                value = held[name]
+                if type(value) is not types.MemberDescriptorType:
+                    self._add(value, held.get, name)
+                elif x is not None:
+                    try:
+                        self._add(value.__get__(x), value.__get__, x)
+                    except AttributeError:  # a slot that is empty
+                        continue
+
+
+def sampled(x: Any) -> tuple:
+    """Return what is in a container, or of a long one how long it is and some of it."""
+    n = len(x)
+    return tuple(x) if n <= MANY else (n, *itertools.islice(x, 0, n, n // 32))
+
+
+def reached(fun: Any) -> Iterator[Any]:
+    """Give what a function finds by name, and what that finds, without running anything; each once."""
+    return iter(Walk([fun]))
+
+
+class Names(NamedTuple):
+    """What code names: globals, attributes, and modules that it imports."""
+
+    loaded: frozenset
+    attributes: frozenset
+    imported: frozenset
+
+
+NOTHING = Names(frozenset(), frozenset(), frozenset())
+
+
+@functools.lru_cache(4096)
+def code_names(code: types.CodeType) -> Names:
+    """Return the names in the code of a function and in that of the functions that it makes."""
+    loaded, imported = set(), set()
+    codes = codes_of(code)
+    for c in codes:
+        for at in dis.get_instructions(c):
+            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                loaded.add(at.argval)
+            elif at.opname == "IMPORT_NAME":
+                imported.add(at.argval)
+    attributes = {name for c in codes for name in c.co_names}
+    attributes |= {x for c in codes for x in c.co_consts if type(x) is str and x.isidentifier()}  # getattr(x, "name")
+    return Names(frozenset(loaded), frozenset(attributes), frozenset(imported))
+
+
+def codes_of(code: types.CodeType) -> list[types.CodeType]:
+    """Return the code of a function, and of the functions that it makes."""
+    found = [code]
+    for c in found:
+        found += [x for x in c.co_consts if isinstance(x, types.CodeType)]
+    return found
+
+
+def is_of_library(fun: types.FunctionType) -> bool:
+    """Return whether a function is of a library whose code is not read."""
+    return is_library(fun.__module__)
+
+
+def _module_of(cls: type) -> Any:
+    return vars(cls).get("__module__", "builtins")
+
+
+def is_library(module: Any) -> bool:
+    """Return whether a module is of fad, NumPy, SciPy or the standard library, given its name."""
+    root = module.partition(".")[0] if type(module) is str else ""
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and _is_standard(root))
+
+
+@functools.cache
+def _is_standard(root: str) -> bool:
+    """Return whether a name of the standard library is not a module of the user's."""
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return type(file) is not str or file.startswith(os.path.dirname(os.__file__))
+
+
+def closes_over_tracer(fun: Callable) -> bool:
+    """Return whether a function holds traced values, which a recording of it could not."""
+    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+        return True
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
+            return True
+    return False
+
+
+def _holds_tracer(value: Any) -> bool:
+    return any(type(x) is Tracer for x in tree.leaves(value))

@@ -1,0 +1,500 @@
+"""``jit``: record a call, optimise the recording, replay it.
+
+The first call of a signature (tree structure, shapes, dtypes, static arguments) runs the function and records it;
+later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
+got. The answers are checked on replay, and another path is recorded when one is first taken.
+
+A call with traced arguments runs its transform inside: under ``grad`` the pullback is a jitted function of its own,
+under ``vmap`` the batched function is, under ``jvp`` the pushed one. Where several transforms meet, and inside another
+``jit``, the function itself runs on the tracers, and every transform sees the operations one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import warnings
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.backends import DEVICE_ARRAYS
+from fad.compile.pipeline import optimise
+from fad.compile.targets.select import load_compiler
+from fad.core import effects
+from fad.core.graph import GuardFailed
+from fad.core.memory import copy_layout, snapshot
+from fad.core.tracer import Tracer, youngest
+from fad.core.transformed import Wrapping, name_of
+from fad.core.weak import number
+from fad.errors import PathLimitWarning
+from fad.introspect.reachable import closes_over_tracer
+from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
+from fad.jitting.impurity import Hidden
+from fad.jitting.nested import RULES
+from fad.jitting.programs import (
+    MAX_PATHS,
+    MAX_SIGNATURES,
+    Path,
+    Signature,
+    again,
+    check_pure,
+    forget_unused,
+    is_of_values,
+    note_operation,
+    refused,
+    strides_of,
+    why_so_many,
+)
+from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
+from fad.staging.may_raise import Refused
+from fad.staging.outer_state import OuterState
+from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.mutation import overlaps
+from fad.transforms.undo_writes import outside
+
+CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
+_SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
+
+
+class Jitted(Wrapping):
+    """What ``jit`` returns: a function that records its calls and replays them."""
+
+    def __init__(self, fun: Callable, static_argnums: Any, static_argnames: Any, donate_argnums: Any):
+        self.adopt(fun)
+        self.fun = fun
+        self._options = (static_argnums, static_argnames, donate_argnums)
+        self._static = StaticArguments(fun, static_argnums, static_argnames)
+        self._donated = as_tuple(donate_argnums)
+        self._signatures: dict[Any, Signature] = {}
+        self._quick: dict[Any, Path] = {}
+        self._inner: dict[Any, Jitted] = {}
+        self._lock = threading.RLock()
+        self._hits = self._misses = 0
+        self._crowded = False  # whether a warning has said that there are many signatures
+        self._told = False  # whether a warning has said that the function draws random numbers of its own
+        self._plain = not (self._static or self._donated)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self) -> Any:
+        """Pickle and copy by name where a module knows it, as functions are; otherwise as a jit without recordings."""
+        module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(module or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (Jitted, (self.fun, *self._options))
+
+    def __repr__(self) -> str:
+        return f"<fad.jit of {name_of(self.fun)}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._plain and not kwargs:
+            key = []
+            for x in args:
+                kind = type(x)
+                if kind is np.ndarray:
+                    key.append(x.shape)
+                    key.append(x.dtype)
+                elif kind is float or kind is np.float64 or kind in _SCALARS or (kind is int and _fits(x)):
+                    key.append(kind)
+                elif kind in DEVICE_ARRAYS:
+                    key += (kind, x.shape, x.dtype)
+                else:
+                    break
+            else:
+                path = self._quick.get(tuple(key))
+                if path is not None and not (path.depends and path.is_unfit(args)):
+                    if GONE:
+                        refuse_gone(args)
+                    try:
+                        out = path.entry(args)[0] if path.simple else path.run(args)
+                    except GuardFailed:
+                        pass
+                    except Exception as error:
+                        note_operation(error)
+                        if not is_of_values(error):
+                            raise
+                        return again(error, self.fun, *args)
+                    else:
+                        self._hits += 1
+                        return out
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        args_given = args
+        fun, args, kwargs, static = self._static.split(args, kwargs)
+        leaves, in_tree, state = effects.open_flatten((args, kwargs))
+        if GONE:
+            refuse_gone(leaves)
+        traced, key = [], []
+        for x in leaves:
+            if is_traceable(x):
+                traced.append(True)
+                key.append((*_described(x),))
+            elif type(x) is Tracer:
+                return self._under(fun, leaves, in_tree, static)
+            elif hasattr(x, "dtype"):
+                return fun(*args, **kwargs)  # an array of Python's objects
+            else:
+                traced.append(False)
+                key.append(hashable(x, "an argument that is no array"))
+        xs = [x for x, t in zip(leaves, traced, strict=True) if t]
+        donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
+        call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
+        try:
+            out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, traced))
+        except BaseException:
+            for x in given if not call.written else ():
+                take_back(x)
+            raise
+        if state:
+            out, changes = out
+            effects.apply_changes(state, changes)
+        return out
+
+    def _quick_key(self, leaves: list, in_tree: Any, traced: list) -> Any:
+        if not self._plain or not all(traced) or in_tree != tree.structure((tuple(leaves), {})):
+            return None
+        key: list = []
+        for x in leaves:
+            key += _described(x)
+        return tuple(key)
+
+    def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
+        """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
+        trace: Any = youngest(leaves)
+        mine = [type(x) is Tracer and x.trace is trace for x in leaves]
+        values = [number(trace.lower(x)) for x in leaves]
+        rule = RULES.get(type(trace))
+        if rule is None or not all(map(is_traceable, values)) or closes_over_tracer(self.fun):
+            args, kwargs = tree.unflatten(in_tree, leaves)
+            return fun(*args, **kwargs)
+
+        before = outside(self.fun)
+
+        def flat(*xs):
+            args, kwargs = tree.unflatten(in_tree, xs)
+            return fun(*args, **kwargs)
+
+        def cached(kind, make):
+            key = (kind, in_tree, tuple(mine), static)
+            found = self._inner.get(key)
+            if found is None:
+                if len(self._inner) >= MAX_SIGNATURES:
+                    self._inner.clear()
+                found = self._inner[key] = jit(make())
+            return found
+
+        return rule(trace, flat, leaves, values, mine, cached, before)
+
+    def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
+        """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
+        given = {id(x) for n in self._donated if n < len(args) for x in tree.leaves(args[n]) if type(x) is np.ndarray}
+        arrays = [x for x in leaves if type(x) is np.ndarray]
+        mine = [x for x in arrays if id(x) in given]
+        for x in mine:
+            give_away(x)
+        numbers = tuple(k for k, x in enumerate(xs) if id(x) in given)
+        if not overlaps(mine, [x for x in arrays if id(x) not in given]):
+            return numbers, mine
+        for k in numbers:  # what a result is written into may not be another argument as well
+            xs[k] = xs[k].copy()
+        return (), mine
+
+    # --- what users may ask -----------------------------------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Return hits, misses, and the numbers of signatures and paths recorded."""
+        signatures = [s for s in list(self._signatures.values()) if not s.by_layout]  # another thread may be recording
+        return CacheInfo(self._hits, self._misses, len(signatures), sum(len(s.paths) for s in signatures))
+
+    def captured(self) -> list:
+        """Return the arrays from outside that recordings have as constants."""
+        return [x for s in list(self._signatures.values()) for path in s.paths for x, *_ in path.outer.arrays]
+
+    def clear_cache(self) -> None:
+        """Forget all recordings."""
+        with self._lock:
+            self._signatures.clear()
+            self._quick.clear()
+            self._inner.clear()
+            self._hits = self._misses = 0
+
+    def explain(self) -> str:
+        """Return what was recorded, under which guards, and how each program runs, as text."""
+        name = getattr(self.fun, "__name__", "function")
+        lines = [f"jit of {name}: {self.cache_info()}"]
+        for signature in list(self._signatures.values()):
+            lines += signature.described()
+        return "\n".join(lines)
+
+
+def _described(x: Any) -> list:
+    """Return what the key of a signature has of an array or number."""
+    kind = type(x)
+    if kind is np.ndarray:
+        return [x.shape, x.dtype]
+    return [kind, x.shape, x.dtype] if kind in DEVICE_ARRAYS else [kind]
+
+
+def _fits(n: int) -> bool:
+    return -LARGEST < n < LARGEST
+
+
+class _Call:
+    """One call that the short way did not answer."""
+
+    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written")
+
+    def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
+        self.jitted = jitted
+        self.fun = fun
+        self.in_tree = in_tree
+        self.leaves = leaves
+        self.traced = traced
+        self.xs = xs
+        self.donated = donated
+        self.written = False  # whether a program may have written into donated arguments
+
+    def run(self, key: Any, quick: Any) -> Any:
+        jitted = self.jitted
+        signature = jitted._signatures.get(key)
+        if signature is not None and signature.by_layout:
+            signature.used = True
+            key = (*key, *strides_of(self.xs))
+            signature = jitted._signatures.get(key)
+        if signature is None:
+            return self.record(key, None)
+        path: Path | None = signature.paths[0] if signature.paths else None
+        expected: list | None = None
+        last: Path | None = None  # the one that gave these answers
+        while path is not None:
+            if path.depends and path.is_stale():
+                with jitted._lock:
+                    jitted._quick.clear()
+                    stale = [p for p in signature.paths if p.is_stale()]
+                    signature.paths = [p for p in signature.paths if p not in stale]
+                    signature.full = False
+                    signature.note_change()
+                return self.record(key, None, arrays=[e.array for p in stale for e in p.outer.arrays])
+            if path.program is None:
+                with jitted._lock:
+                    if path.program is None:
+                        path.compile()
+            if path.takes_over:
+                self.leave_constants(path)
+            try:
+                self.written = path.takes_over
+                out = path.run(self.xs)
+            except GuardFailed as failed:  # a program with guards takes over nothing
+                n = path.numbers[failed.position]
+                expected = [*path.answers[:n], failed.found]
+                last, path = path, signature.matching(path, n, failed.found)
+                continue
+            except Exception as error:
+                note_operation(error)
+                self.written = self.written and not refused(error)
+                if self.written or not is_of_values(error):
+                    raise
+                return again(error, self.eager)
+            jitted._hits += 1
+            signature.used = True
+            signature.changes = 0
+            self.promote(signature, path, quick)
+            return out
+        return self.record(key, expected, last)
+
+    def leave_constants(self, path: Path) -> None:
+        """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
+        given = [self.xs[k] for k in path.donated]
+        if overlaps(given, [x for x, *_ in path.outer.arrays]):
+            for k in path.donated:
+                self.xs[k] = self.xs[k].copy()
+
+    def promote(self, signature: Signature, path: Path, quick: Any) -> None:
+        """Try this path first next time."""
+        if signature.paths and signature.paths[0] is not path:
+            with self.jitted._lock:
+                if path in signature.paths:
+                    signature.paths.remove(path)
+                    signature.paths.insert(0, path)
+        if quick is not None:
+            self.jitted._quick[quick] = path
+
+    def eager(self) -> Any:
+        """Run the function without jit, on values of its own: what it writes into its arguments is not seen outside."""
+        leaves = [_own(x) if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
+        args, kwargs = tree.unflatten(self.in_tree, leaves)
+        return self.fun(*args, **kwargs)
+
+    def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
+        jitted = self.jitted
+        signature = jitted._signatures.get(key)
+        if signature is not None and signature.full:
+            return self.eager()
+        if closes_over_tracer(jitted.fun):
+            return self.eager()
+        outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
+        hidden = None if jitted._told else Hidden(jitted.fun, outer.found)
+        before = outside(jitted.fun, outer.found)
+        try:
+            with effects.compiling():
+                recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
+        except (Foreign, Refused) as why:
+            if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
+                raise
+            before.undo()
+            return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
+        path = Path(recording, self.xs, self.donated)
+        check_pure(path, expected, replayed, self.xs)
+        jitted._told = hidden is None or hidden.warn(path.graph)
+        with jitted._lock:
+            jitted._misses += 1
+            if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
+                self.make_room(key)
+            signature = jitted._signatures.setdefault(key, Signature())
+            if path.strides and len(key) == 3:
+                signature.paths, signature.by_layout = [], True
+                signature = jitted._signatures.setdefault((*key, *path.strides), Signature())
+            if path.outer.changed:  # what the program would not repeat
+                signature.note_change()
+            elif expected is not None and signature.has(path):
+                pass  # but the program of that path rounds so that it takes these values for another's
+            elif len(signature.paths) >= MAX_PATHS:
+                signature.full = True
+                warnings.warn(
+                    f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs others without jit: "
+                    f"an if, int() or float() there has many answers, at {path.graph.guards()[-1].params['line']}. "
+                    "Keep the number an array, or make the argument static",
+                    PathLimitWarning,
+                    stacklevel=5,
+                )
+            else:
+                signature.paths.insert(0, path)
+        return recording.result
+
+    def make_room(self, key: Any) -> None:
+        jitted = self.jitted
+        forget_unused(jitted._signatures)
+        jitted._quick.clear()
+        if not jitted._crowded:
+            jitted._crowded = True
+            warnings.warn(
+                f"jit recorded {jitted!r} for {MAX_SIGNATURES} signatures, and from now on forgets those that are not "
+                f"in use: {why_so_many(key)}",
+                PathLimitWarning,
+                stacklevel=6,
+            )
+
+
+def _own(x: Any) -> Any:
+    if type(x) is Tracer:
+        return snapshot(x)
+    return copy_layout(x) if type(x) is np.ndarray else x
+
+
+def jit(
+    fun: Callable | None = None,
+    *,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+) -> Any:
+    """Return a function that records `fun` on its first call and replays the recording, optimised, on later ones.
+
+    The compiler is loaded here, when the first function is given, and not in a call.
+
+    Parameters
+    ----------
+    fun : callable
+        A pure function of arrays, numbers and pytrees; ``@jit`` and ``@jit(...)`` both work. What it prints or appends
+        happens when it is recorded, and not on replay. What it takes from outside its arguments is constant until an
+        array is overwritten, or a variable, attribute or element bound to something else: then it is recorded again.
+    static_argnums : int or tuple of int, keyword only
+        Arguments that are part of the signature: any hashable values.
+    static_argnames : str or tuple of str, keyword only
+    donate_argnums : int or tuple of int, keyword only
+        Arguments whose arrays the caller gives away: native programs may write results of the same shape and dtype
+        into their memory, where they are large. Passing such an array to a jitted function again raises; so look only
+        at what was returned. A call that raises because of its values (a singular matrix, an index out of range) leaves
+        them as they were, and gives them back; one that is interrupted may not.
+
+    Returns
+    -------
+    callable
+        With ``.cache_info()``, ``.clear_cache()`` and ``.explain()``.
+        Python's ``if``, ``while`` and ``int(x)`` work on its values: each answer is checked on replay.
+        Arrays of a device have programs of their own, in which groups of elementwise operations are kernels.
+        Native programs give no floating point warnings; under ``np.errstate(all="raise")`` calls run in NumPy.
+
+    Raises
+    ------
+    StaticArgumentError
+        for a static argument that cannot be hashed; ImpureFunctionError if the function is seen to depend on something
+        besides its arguments; DonatedArrayError for a donated array that is used again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = jit(lambda x: np.sum(np.sin(x) ** 2))
+    >>> f(np.zeros(3)), f(np.full(3, np.pi / 2))
+    (np.float64(0.0), np.float64(3.0))
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
+        )
+    load_compiler()
+    return Jitted(fun, static_argnums, static_argnames, donate_argnums)
+
+
+def source(fun: Callable, *, name: str | None = None) -> Callable:
+    """Return a function that gives the program that `fun` runs, as NumPy source that a person can read and paste.
+
+    Parameters
+    ----------
+    fun : callable
+        May itself be a derivative: ``source(grad(f))(x)`` is the derivative written out.
+    name : str, keyword only
+        The name of the function in the text: an identifier. ``"program"`` by default.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns the text of a module; its one function takes the leaves of the
+        arguments in order. It holds for arguments of the same shapes and dtypes that lead down the same path.
+
+    Raises
+    ------
+    MissingRuleError
+        for an operation that cannot be written with NumPy alone.
+    ValueError
+        for a name that is no identifier, or that the text has for something else, as ``np``.
+
+    Examples
+    --------
+    >>> import fad, numpy as np
+    >>> print(source(fad.grad(lambda x: np.sum(x * x)))(np.ones(3)))
+    import numpy as np
+    <BLANKLINE>
+    <BLANKLINE>
+    def program(a):
+        b = a + a
+        return b
+    <BLANKLINE>
+    """
+    from fad.compile.codegen.numpy_printer import checked_name, readable
+
+    chosen = "program" if name is None else checked_name(name)
+
+    def text(*args: Any, **kwargs: Any) -> str:
+        inner = fun.fun if isinstance(fun, Jitted) else fun
+        return readable(optimise(make_graph(inner)(*args, **kwargs)), chosen)
+
+    return text

@@ -1,0 +1,88 @@
+"""What the settings of optimisers are, said once for all of them: `help` reads it from here."""
+
+from __future__ import annotations
+
+from fad.core.docstrings import complete
+
+_OPTIMISERS = """
+params : tree of arrays or Module
+    The model, whose arrays `step` changes in place; without it use the pure pair ``init`` and ``update``.
+lr : float or callable
+    The learning rate: a number, or a schedule that gives it for the number of the step.
+weight_decay : float
+    Factor of the parameters that is added to the gradient.
+AdamW.weight_decay, Lion.weight_decay : float
+    Factor by which the parameters shrink in each step, times the learning rate, apart from the gradient.
+maximize : bool, keyword only
+    Whether to go up the gradient.
+momentum : float
+    Share of the last step's direction that is kept.
+dampening : float
+    Share of the gradient that does not enter the momentum.
+nesterov : bool
+    Whether the momentum is applied in advance.
+betas : (float, float)
+    Decay of the running means of the gradient and of its square.
+eps : float
+    Added to the denominator.
+amsgrad : bool
+    Whether the largest second moment so far divides.
+rho : float
+    Decay of the running means of squares.
+lr_decay : float
+    The learning rate is divided by ``1 + lr_decay * steps``.
+initial_accumulator_value : float
+    What the sums of squares begin with.
+momentum_decay : float
+    How quickly the momentum grows to its final value.
+decoupled_weight_decay : bool
+    Whether the parameters shrink as in `AdamW`.
+alpha : float
+    Decay of the running mean of squares.
+ASGD.alpha : float
+    Exponent with which the learning rate falls.
+centered : bool
+    Whether the squared mean of the gradient is subtracted.
+etas : (float, float)
+    Factors of the step size after a change of sign, and without one.
+step_sizes : (float, float)
+    The smallest and the largest step.
+lambd : float
+    Decay of parameters and learning rate.
+t0 : float
+    Step from which on the mean is taken.
+history_size : int
+    How many steps the curvature is made of.
+model : tree of arrays or Module
+    What is averaged, or trained.
+decay : float
+    Share of the old mean that is kept in each update.
+grads : tree of arrays
+    The gradient, in the structure of the model.
+max_norm : float
+    Longer gradients are shortened to it.
+limit : float
+    Elements outside -limit ... limit are set to its end.
+optimizer : Optimizer
+    Made for this model.
+epochs : int, keyword only
+    How often the data are gone through.
+description : str, keyword only
+    Shown beside the progress bar.
+loss : number
+    The value of the loss.
+step : int
+    The number of the step, for the message.
+"""
+
+_RESULTS = {
+    "check_finite": "None\n    or NonFiniteLossError is raised.",
+    "clip_by_global_norm": "(tree of arrays, number)\n    The gradient, shortened, and the norm that it had.",
+    "clip_by_value": "tree of arrays",
+    "global_norm": "number\n    The root of the sum of all squares.",
+}
+
+
+def document_optimisers(names: dict) -> None:
+    """Add sections on parameters to the docstrings of optimisers and what belongs to them."""
+    complete(names, _OPTIMISERS, lambda name, thing: _RESULTS.get(name, ""))

@@ -1,0 +1,1 @@
+"""Recording: a function that ran once as a graph of operations."""

@@ -1,0 +1,141 @@
+"""Refusals: operations that raise for some values of their operands, and what a program owes to those who catch it.
+
+A recording in which such an operation raised says nothing about other values, whoever caught the error: the call runs
+without jit. And such an operation is part of a program even if nobody reads its result, unless another one of the
+program refuses the same values: a Cholesky factor may have been asked for only to see whether there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fad.core.graph import EFFECT, GUARD, NUMBER, Equation, Graph, has_effects, hashable
+from fad.core.primitive import Primitive
+
+# What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
+_TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
+_INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
+_ORDERS = frozenset({"order_along", "partial_order_along", "lexical_order", "position_of_max", "position_of_min"})
+_OF_NUMBERS = frozenset({
+    "python_divide", "python_floor_divide", "python_remainder", "python_power", "python_left_shift",
+    "python_right_shift",
+})  # fmt: skip
+_SAME_MATRIX = frozenset({"permute", "conjugate_part", "conjugate"})  # it is singular as its operand is
+
+
+class Refused(BaseException):
+    """An operation raised for the values of a recording. Not an Exception: user code may catch those."""
+
+    def __init__(self, trace: Any, error: Exception):
+        super().__init__(str(error))
+        self.trace = trace
+        self.error = error
+
+
+def may_refuse(prim: Primitive, ins: Any) -> bool:
+    """Tell whether an operation raises for some values of its operands."""
+    if prim.archetype == "linear":
+        return len(ins) > _INDEXED.get(prim.name, len(ins))
+    return prim.archetype not in _TAKES_ALL or prim.name == "power"  # of integers, where the exponent is negative
+
+
+def refuses(prim: Primitive, ins: Any, error: Exception) -> bool:
+    """Tell whether it was for the values that an operation raised, and not for shapes or dtypes."""
+    return isinstance(error, (ArithmeticError, Warning)) or prim.name in _OF_NUMBERS or may_refuse(prim, ins)
+
+
+def stand_in(prim: Primitive, values: list, params: dict) -> Any:
+    """Return what an operation gives for values like these that it does not refuse, or None if there is no such thing.
+
+    A body is recorded on the values of a first step, which it may never see: both branches of a choice are.
+    """
+    try:
+        return prim.forward(*map(_harmless, values), **params)
+    except Exception:
+        return None
+
+
+def _harmless(x: Any) -> Any:
+    """Return a value of the same type that operations take: an identity matrix, one, the first place of an array."""
+    if type(x) in (int, float, complex):
+        return type(x)(1)
+    if x.dtype.kind not in "fc":
+        return np.zeros_like(x)[()]
+    square = x.ndim > 1 and x.shape[-1] == x.shape[-2]
+    return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype) if square else np.ones_like(x)[()]
+
+
+# --- what stays in a program though nobody reads it -------------------------------------------------------------------
+
+
+def unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None = None) -> list[int]:
+    """Return values that no output or guard needs, of operations that must run all the same: they may refuse.
+
+    What refuses as another operation does that runs is not among them; `which` tells of which equations there are any.
+    Operations with effects run always.
+    """
+    effects = [eq.outs[0] for eq in graph.equations if has_effects(eq)]
+    found = _refusing(graph, {*outputs, *effects}, which)
+    return [*effects, *found]
+
+
+def _refusing(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None) -> list[int]:
+    made = {o: eq for eq in graph.equations for o in eq.outs}
+    refusing = [eq for eq in graph.equations if eq.outs and (which is None or which(eq))]
+    keys = [(eq, key) for eq in refusing for key in [_refusal(graph, eq, made)] if key is not None]
+    if not keys:
+        return []
+    alive = set(outputs)
+    for eq in reversed(graph.equations):
+        if not alive.isdisjoint(eq.outs) or eq.prim is GUARD or eq.prim.archetype == "check":
+            alive.update(eq.ins)
+    known = {key for eq, key in keys if not alive.isdisjoint(eq.outs)}
+    return list({key: eq.outs[0] for eq, key in keys if key not in known}.values())
+
+
+def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
+    """Return the same of a body, for factors and solutions alone: most indices there are its own number of steps."""
+    return unread(body, outputs, _factors)
+
+
+def _factors(eq: Equation) -> bool:
+    bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params.get("branches", ())
+    return "refuses" in eq.prim.extra or any(_factors(e) for body in bodies for e in body.equations)
+
+
+def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
+    """Return what an operation refuses: a kind, and the values that decide; None if it takes them all."""
+    prim, ins = eq.prim, eq.ins
+    if prim.archetype in ("loop", "branch"):
+        return (id(eq),) if _factors(eq) else None
+    if "refuses" in prim.extra:
+        return prim.extra["refuses"], _matrix(ins[0], made), hashable(eq.params.get("pattern"))
+    if prim.name in _INDEXED:
+        given = ins[_INDEXED[prim.name] :]
+        if all(i in graph.constants or (i in made and made[i].prim.name in _ORDERS) for i in given):
+            return None
+        return "index", given, graph.types[ins[0]].shape, hashable(eq.params["template"])
+    if prim.name == "power":
+        whole = graph.types[eq.outs[0]].dtype.kind in "iu" and graph.types[ins[1]].dtype.kind == "i"
+        return ("power", ins) if whole and ins[1] not in graph.constants else None
+    if any(graph.types[o].kind != NUMBER and _is_narrow(graph.types[o].dtype) for o in eq.outs):
+        numbers = [i for i in ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"]
+        numbers = [i for i in numbers if i not in graph.constants]
+        return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
+    if prim.name in _OF_NUMBERS and graph.types[eq.outs[0]].kind == NUMBER:
+        return None if ins[1] in graph.constants and prim.name != "python_power" else (prim.name, ins)
+    return None
+
+
+def _is_narrow(dtype: np.dtype) -> bool:
+    """Return whether integers of a dtype do not hold all of Python's numbers that a program is given."""
+    return dtype.kind == "u" or (dtype.kind == "i" and dtype.itemsize < 8)
+
+
+def _matrix(i: int, made: dict) -> int:
+    while i in made and made[i].prim.name in _SAME_MATRIX:
+        i = made[i].ins[0]
+    return i

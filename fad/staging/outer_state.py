@@ -1,0 +1,164 @@
+"""What a recording depends on besides its arguments, and whether it is still what it was.
+
+A recorded program has the numbers that the function found outside of its arguments: as constants, as parameters of
+operations (how often to repeat, where to split), or as what plain Python and NumPy made of them. So all that the
+function may have read is guarded: arrays by what they hold, variables, attributes and elements by what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import is_
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from fad import config
+from fad.core.memory import owner
+from fad.introspect.reachable import PLAIN, Place, Walk, sampled
+from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, is_writeable
+
+_EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
+_LOOKED_AT = 1 << 16  # bytes up to which an array is looked at in full before and after the function runs
+_MOST = 2000  # objects that are looked at
+_DEEP = 8
+
+
+class Entered(NamedTuple):
+    """A plain array with what it held when a function was called, as the fingerprint of a mode."""
+
+    array: np.ndarray
+    mode: str
+    before: Any
+
+    @staticmethod
+    def of(x: np.ndarray, mode: str) -> Entered:
+        """Take an array as it is now: small ones in full, whatever the mode, and without one nothing."""
+        return Entered(x, "sample", None) if mode == "off" else Entered(x, mode, _contents(x, mode))
+
+    def is_stale(self) -> bool:
+        x, mode, before = self
+        if type(before) is bytearray and x.flags.c_contiguous:
+            return before != x.data
+        return _contents(x, mode) != before
+
+    def covers(self, x: np.ndarray) -> bool:
+        """Whether an array lies within the memory of this one."""
+        first, last = byte_bounds(x)
+        start, end = byte_bounds(self.array)
+        return start <= first and last <= end and (self.array.flags.forc or is_same_view(self.array, x))
+
+
+def _contents(x: np.ndarray, mode: str) -> Any:
+    if FEW_BYTES < x.nbytes <= _EXACT and x.dtype.kind in "fcbiu":
+        return bytearray(x.data) if x.flags.c_contiguous else x.tobytes()
+    return fingerprint(x, mode)
+
+
+def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
+    return x.shape == y.shape and x.strides == y.strides and byte_bounds(x) == byte_bounds(y)
+
+
+class OuterState:
+    """What a function finds by name, as it is before the function runs; then what a recording of it depends on."""
+
+    __slots__ = ("found", "arrays", "small", "large", "places", "rows", "owners", "changed")
+
+    def __init__(self, roots: Iterable[Any] = (), arrays: Iterable[np.ndarray] = ()):
+        walk = Walk(roots, _MOST)
+        self.found = list(walk)
+        watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and is_writeable(x)}
+        mode = config.check_mutation.get()
+        self.arrays = [Entered.of(x, "full" if x.nbytes <= _LOOKED_AT else mode) for x in watched.values()]
+        self.rows = [place for place in walk.places if place.read is sampled]
+        self.places = [place for place in walk.places if place.read is not sampled]
+        self.small: list[tuple] = []  # how to read the bytes of arrays, and what they were
+        self.large: list[Entered] = []
+        self.changed = False  # whether the function wrote into one of the arrays, which a replay would not do
+        self.owners: dict[int, list[Entered]] = {}  # the arrays, by the id of what owns their memory
+        for entered in self.arrays:
+            self.owners.setdefault(id(owner(entered.array)), []).append(entered)
+
+    def __bool__(self) -> bool:
+        return bool(self.arrays or self.places or self.rows)
+
+    def is_stale(self) -> bool:
+        """Whether something is no longer what it was."""
+        if config.check_mutation.get() == "off":
+            return False
+        for read, before in self.small:
+            if read() != before:
+                return True
+        for entered in self.large:
+            if entered.is_stale():
+                return True
+        try:
+            for read, key, value in self.places:
+                if (now := read(key)) is not value and not _same(now, value):
+                    return True
+        except (AttributeError, ValueError):  # a slot or a variable that is empty now
+            return True
+        for row in self.rows:
+            now = sampled(row.key)
+            if len(now) != len(row.value) or not (all(map(is_, now, row.value)) or _same(now, row.value)):
+                return True
+        return False
+
+    def settle(self, further: list[Entered]) -> None:
+        """Keep what later calls are to be compared with, after the function has run; `further` are other arrays.
+
+        What the function bound or appended itself is not watched: a replay does not do it. Arrays that it wrote into
+        are, as they were before.
+        """
+        mode = config.check_mutation.get()
+        stale = [e.before is not None and e.is_stale() for e in self.arrays]
+        self.changed = any(stale)
+        arrays = [
+            e if s or e.array.nbytes <= _EXACT else Entered.of(e.array, mode)
+            for e, s in zip(self.arrays, stale, strict=True)
+        ]
+        self.arrays = [*arrays, *further]
+        self.small = [(e.array.tobytes, e.before) for e in self.arrays if type(e.before) is bytes]
+        self.large = [e for e in self.arrays if type(e.before) is not bytes]
+        self.places = [place for place in self.places if not _is_other(place)]
+        self.rows = [place for place in self.rows if not _is_other(place)]
+        self.found, self.owners = [], {}
+
+    def covering(self, x: np.ndarray) -> Entered | None:
+        """Return an array that has the memory of another one, if there is one."""
+        return next((e for e in self.owners.get(id(owner(x)), ()) if e.covers(x)), None)
+
+
+def _arrays(found: list) -> Iterator[np.ndarray]:
+    """Give the arrays among objects, subclasses of NumPy's as plain ones."""
+    for x in found:
+        if issubclass(type(x), np.ndarray):
+            yield x if type(x) is np.ndarray else np.ndarray.view(x, np.ndarray)
+
+
+def _is_other(place: Place) -> bool:
+    """Return whether something else is in a place now."""
+    try:
+        now = place.read(place.key)
+    except (AttributeError, ValueError):
+        return True
+    return now is not place.value and not _same(now, place.value)
+
+
+def _same(x: Any, y: Any, depth: int = 0) -> bool:
+    """Return whether two objects that need not be the same one are equal for whatever code reads them."""
+    kind = type(x)
+    if x is y:
+        return True
+    if kind is not type(y) or depth == _DEEP:
+        return False
+    if kind is np.ndarray:
+        return (x.shape, x.dtype, x.strides) == (y.shape, y.dtype, y.strides) and equal(x, y)
+    if issubclass(kind, np.generic):
+        return x.dtype == y.dtype and x.tobytes() == y.tobytes()
+    if kind is tuple or kind is list:
+        return len(x) == len(y) and all(_same(a, b, depth + 1) for a, b in zip(x, y, strict=True))
+    if kind is dict:
+        return list(x) == list(y) and all(_same(a, b, depth + 1) for a, b in zip(x.values(), y.values(), strict=True))
+    return repr(x) == repr(y) if kind in (float, complex) else kind in PLAIN and x == y

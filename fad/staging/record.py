@@ -1,0 +1,494 @@
+"""Recording: run a function on its values, and write down every operation as an equation of a `Graph`.
+
+The recording trace lies under every other one, so ``grad`` and ``vmap`` inside the function leave their arithmetic in
+the graph as well. Its tracers carry the concrete values: Python's ``if``, ``while`` and ``int(x)`` work,
+and each such question becomes a guard, an equation that says which answer was seen.
+
+Python numbers among the arguments keep NumPy's weak promotion: ``0.1 * x`` stays float32 with a float32 x.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import operator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from fad import config, tree
+from fad.backends import host, is_numpy_scalar, is_on_device
+from fad.core import effects
+from fad.core.buffers import PLAIN
+from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.memory import RUNS, noticing_layouts
+from fad.core.overlay import Running
+from fad.core.primitive import Primitive
+from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
+from fad.core.weak import from_operator, is_weak, number, weaken
+from fad.errors import NonArrayOutputError, TracerConversionError, user_line
+from fad.introspect.frames import is_printing, user_place
+from fad.ops.structural import python_number_p
+from fad.staging.may_raise import Refused, may_refuse, refuses
+from fad.staging.outer_state import Entered, OuterState
+from fad.transforms.check import as_operand
+from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, is_writeable, recording
+
+_depth = itertools.count(1)
+_NUMBERS = (bool, int, float, complex)
+LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
+
+
+recorder: ContextVar[RecordTrace | None] = ContextVar("recorder", default=None)
+"""The trace that writes down what the running function does, the innermost one."""
+
+
+class Foreign(BaseException):
+    """A traced value from outside met the recording: its value is not a constant, so nothing can be recorded."""
+
+
+class RecordTrace(Trace):
+    """The trace of recording; its tracers' `info` is the number of the value in the graph."""
+
+    __slots__ = ("types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places")
+    kind = "jit"
+
+    def __init__(self, places: bool = False) -> None:
+        # whether to note the user's line of every operation, and not of those alone that refuse some values
+        self.places = places or "raise" in np.geterr().values()
+        super().__init__()
+        self.birth = -next(_depth)  # older than any other trace, and than any recording around it
+        self.types: list[Type] = []
+        self.equations: list[Equation] = []
+        self.constants: dict[int, Any] = {}
+        self.seen: dict[Any, int] = {}
+        self.snapshots = Snapshots()
+        self.sources: dict[int, list] = {}  # by id: an array that was copied, and the numbers of its copies
+        self.weak: dict[int, Any] = {}  # values that are Python numbers
+        self.asked: set = set()
+
+    def new(self, x: Any) -> Tracer:
+        """Return a tracer for a value that the program computes or is given."""
+        number = len(self.types)
+        self.types.append(type_of(x))
+        if type(x) in _NUMBERS:
+            self.weak[number] = x
+            x = np.asarray(x)[()]
+        return tracer(x, self, number)
+
+    def constant(self, x: Any) -> int:
+        """Return the number of a constant: numbers are told apart by value, arrays by identity and what they hold."""
+        key = hashable(x) if isinstance(x, (*_NUMBERS, np.generic)) else ("id", id(x))
+        number = self.seen.get(key)
+        if number is None:
+            if type(x) is np.ndarray:
+                return self.snapshot(x)
+            number = self._constant(key, x)
+        return number
+
+    def snapshot(self, x: np.ndarray) -> int:
+        """Return the number of what an array holds now, as the program would refill it otherwise."""
+        copy = self.snapshots.take(x)
+        number = self.seen.get(("id", id(copy)))
+        if number is None:
+            number = self._constant(("id", id(copy)), copy)
+            self.sources.setdefault(id(x), [x]).append(number)
+        return number
+
+    def _constant(self, key: Any, x: Any) -> int:
+        number = self.seen[key] = len(self.types)
+        self.types.append(type_of(x))
+        self.constants[number] = x
+        return number
+
+    def class_of(self, x: Tracer) -> type:
+        return self.weak.get(x.info, x.value).__class__
+
+    def foreign(self, x: Tracer) -> int:
+        """Return the number of a traced value from outside."""
+        raise Foreign
+
+    def example(self, number: int) -> Any:
+        """Return the plain value of a value from outside."""
+        raise Foreign
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        if self.dead:
+            self.check_alive()
+        if prim is python_number_p:
+            return self._python_number(*args)
+        weak = self.weak
+        values, ins = [], []
+        numbers = True
+        for x in args:
+            if type(x) is Tracer and x.trace is PLAIN:
+                x = PLAIN.freeze(x)
+            if type(x) is Tracer:
+                number = x.info if x.trace is self else self.foreign(x)
+                if number in weak:
+                    values.append(weak[number])
+                else:
+                    values.append(x.value if x.trace is self else self.example(number))
+                    numbers = False
+                ins.append(number)
+                continue
+            x = as_operand(x)
+            if x is NotImplemented:
+                return x
+            numbers = numbers and type(x) in _NUMBERS
+            values.append(x)
+            ins.append(self.constant(x))
+        if any(map(is_weak, values)) and prim.archetype in ("elementwise", "selection"):
+            promoted = self._promoted(args, values)
+            if promoted is not None:
+                return self.process(prim, promoted, params)
+        if numbers and prim.name in _ARITHMETIC and not params and from_operator():
+            prim = _on_numbers(prim)
+        try:
+            y = self.compute(prim, values, params)
+        except Exception as error:
+            if not refuses(prim, ins, error):
+                raise
+            y = self.refused(prim, values, params, error)
+        return self._write(prim, ins, params, y)
+
+    def _promoted(self, args: tuple, values: list) -> tuple | None:
+        """Return operands with Python numbers that a transform differentiates in the dtype that the others give."""
+        others = [v.dtype for v in values if not is_weak(v) and type(v) not in _NUMBERS]
+        dtypes = [np.result_type(*others, number(v)) if others and is_weak(v) else None for v in values]
+        if all(d is None or d == v.dtype for d, v in zip(dtypes, values, strict=True)):
+            return None
+        return tuple([x if d is None else x.astype(d) for x, d in zip(args, dtypes, strict=True)])
+
+    def _python_number(self, x: Tracer) -> Tracer:
+        """Write down a scalar, which this trace knows to stand for a Python number."""
+        x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        y = self.process(to_scalar_p, (x,), {})
+        y.value = weaken(y.value)
+        return y
+
+    def compute(self, prim: Any, values: list, params: dict) -> Any:
+        return prim.forward(*values, **params)
+
+    def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
+        """Give up: what a caller that catches the error does then is right for these values alone."""
+        raise Refused(self, error) from error
+
+    def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
+        ys = tuple(y) if prim.multi else (y,)
+        outs = tuple([self.new(v) for v in ys])
+        noted = self.places or (prim.archetype != "elementwise" and may_refuse(prim, ins))
+        place = user_place() if noted else None
+        self.equations.append(Equation(prim, tuple(ins), params, tuple([t.info for t in outs]), place))
+        return outs if prim.multi else outs[0]
+
+    # --- questions: answered with the value, and guarded --------------------------------------------------------
+
+    def guard(self, x: Tracer, convert: Callable | None, outcome: Any) -> Any:
+        if self.dead:
+            self.check_alive()
+        if (x.info, convert) not in self.asked:
+            self.asked.add((x.info, convert))
+            params = {"convert": convert, "outcome": outcome, "line": user_line()}
+            self.equations.append(Equation(GUARD, (x.info,), params, (), user_place() if self.places else None))
+        return outcome
+
+    def concrete(self, x: Tracer, convert: Callable) -> Any:
+        try:
+            answer = convert(x.value)
+        except (ValueError, OverflowError) as error:
+            if x.size != 1:
+                raise
+            raise Refused(self, error) from error  # int() of NaN
+        return self.guard(x, convert, answer)
+
+    number = concrete
+
+    def any_of(self, x: Tracer) -> bool:
+        return self.concrete(x, any_of)
+
+    def outcome(self, x: Tracer) -> Any:
+        return self.guard(x, None, np.array(host(x.value)))
+
+    def printed(self, x: Tracer) -> Any:
+        if not self.dead and not is_printing():  # the text may be a key, or be read as a number
+            self.outcome(x)
+        return self.lower(x)
+
+    def stop(self, x: Tracer) -> Any:
+        return x
+
+    def converted(self, x: Tracer) -> Tracer:
+        self.check_alive()
+        return self.process(to_scalar_p, (x,), {}) if x.info in self.weak or is_weak(x.value) else x
+
+    def primal(self, x: Tracer) -> Tracer:
+        if x.info not in self.weak:
+            return super().primal(x)
+        y = self.converted(x)
+        y.value = weaken(y.value)
+        return y
+
+    def lower(self, x: Any) -> Any:
+        if type(x) is Tracer and x.trace is self:
+            return self.weak.get(x.info, x.value)
+        return x
+
+
+# A Python number becomes a NumPy scalar, whose dtype counts in promotion.
+to_scalar_p = Primitive(
+    "to_scalar",
+    lambda x: np.asarray(x)[()],
+    jvp=lambda tangents, y, xs, params: tangents[0],
+    vjp=(lambda ct, y, x: ct,),
+    batch=lambda size, batched, xs, params: xs[0],
+    saves="none",
+    lower="({0})",
+    archetype="linear",
+)
+
+# What Python's operators do with Python numbers: their result is a Python number still.
+_ARITHMETIC: dict[str, Callable] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg,
+    "positive": operator.pos, "absolute": operator.abs, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor, "invert": operator.invert, "left_shift": operator.lshift,
+    "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "real_part": operator.attrgetter("real"), "imag_part": operator.attrgetter("imag"),
+    "conjugate_part": operator.methodcaller("conjugate"),
+}  # fmt: skip
+_number_prims: dict[str, Primitive] = {}
+
+
+def _on_numbers(prim: Primitive) -> Primitive:
+    """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
+    found = _number_prims.get(prim.name)
+    if found is None:
+        found = Primitive(
+            f"python_{prim.name}", _ARITHMETIC[prim.name], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
+            batch=prim.batch, flat=prim.flat, lower=prim.lower, archetype="elementwise", extra={"numbers": True},
+        )  # fmt: skip
+        found.keep = prim.keep
+        _number_prims[prim.name] = found
+    return found
+
+
+class Recording:
+    """What one recorded call gave: the graph, the structure of the output, the output itself, what it depends on."""
+
+    __slots__ = ("graph", "out_tree", "result", "outer", "by_layout")
+
+    def __init__(self, graph: Graph, out_tree: Any, result: Any, outer: OuterState, by_layout: bool):
+        self.graph = graph
+        self.out_tree = out_tree
+        self.result = result
+        self.outer = outer
+        self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
+
+
+def record(
+    fun: Callable,
+    in_tree: Any,
+    leaves: list,
+    traced: list[bool],
+    places: bool = False,
+    outer: OuterState | None = None,
+) -> Recording:
+    """Run ``fun(*args, **kwargs)`` once and write it down; ``in_tree`` holds ``(args, kwargs)``.
+
+    Leaves for which `traced` is false go in as they are. With `places` each equation knows the user's line.
+    `outer` is what the function finds by name, as it is before the call; of other arrays it is assumed that they were
+    as they are when the function first uses them.
+    """
+    with unhurried(), Running(fun) as running:
+        try:
+            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
+        except TracerConversionError as error:
+            if not running.retry(error, error):
+                raise
+            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
+
+
+@contextlib.contextmanager
+def unhurried() -> Iterator[None]:
+    """Let the garbage collector rest: many small objects are made here, and none of them is garbage."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def is_recording() -> bool:
+    """Tell whether a program is being recorded: loops are operations of it then."""
+    return recording.get() is not None
+
+
+@contextlib.contextmanager
+def recording_by(trace: RecordTrace) -> Iterator[None]:
+    """Say which trace records: those above it share its copies of constants."""
+    token, mine = recording.set(trace.snapshots), recorder.set(trace)
+    try:
+        yield
+    finally:
+        recorder.reset(mine)
+        recording.reset(token)
+
+
+def _record(
+    fun: Callable, in_tree: Any, leaves: list, traced: list[bool], places: bool, outer: OuterState
+) -> Recording:
+    trace = RecordTrace(places)
+    try:
+        with recording_by(trace), noticing_layouts() as layouts:
+            given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
+            args, kwargs = tree.unflatten(in_tree, given)
+            inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
+            outs, out_tree = tree.flatten(fun(*args, **kwargs))
+            outs = [_made(up_to_date(y)) if type(y) is Tracer else y for y in outs]
+            outputs = [_output(trace, y) for y in outs]
+    except Exception as error:
+        trace.clarify(error)
+        raise
+    finally:
+        trace.finish()
+    trace.snapshots.check()
+    graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
+    shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
+    result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
+    trace.seen.clear()
+    outer.settle(_captured(trace, outs, outer))
+    return Recording(graph, out_tree, result, outer, layouts.found)
+
+
+def _made(y: Tracer) -> Any:
+    """Return an array that the function made and wrote no traced value into as what it is: a plain one."""
+    return PLAIN.outcome(y) if y.trace is PLAIN and RUNS.buffers < 2 else y  # none of a function around
+
+
+def _own(y: Any, shared: set[int]) -> Any:
+    """Return a result as a replay gives it, in memory of its own: no argument, constant, result or view of one."""
+    if hasattr(y, "shape") and (id(y) in shared or getattr(y, "base", None) is not None):
+        return y.copy()
+    shared.add(id(y))
+    return y
+
+
+def _output(trace: RecordTrace, y: Any) -> int:
+    if type(y) is Tracer:
+        if up_to_date(y).trace is not trace:
+            y.trace.check_alive()
+            return trace.foreign(y)
+        return y.info
+    if type(y) is not int and not is_traceable(y) and not (hasattr(y, "dtype") and y.dtype.kind in "fcbiu"):
+        raise NonArrayOutputError(
+            f"a jitted function returned a {type(y).__name__}"
+            f"{f' of dtype {y.dtype}' if hasattr(y, 'dtype') else ''}, but a program's outputs are arrays and numbers, "
+            "in tuples, lists, dicts and other pytrees. Return what is no array outside of jit"
+        )
+    return trace.constant(y)
+
+
+def _captured(trace: RecordTrace, outs: list, outer: OuterState) -> list[Entered]:
+    """Return further arrays behind constants that live on outside the recording, as they were at their first use.
+
+    Large ones that nobody wrote into meanwhile are constants themselves from now on, without a copy.
+    """
+    mode = config.check_mutation.get()
+    found, back = [], {}
+    constants, sources = trace.constants, trace.sources
+    trace.sources = {}
+    held = Counter(id(c) for c in constants.values())  # how often the recording itself holds an array
+    for x, *_ in sources.values():
+        held[id(x)] += 1
+        held[id(x.base)] += 1
+    local: Any = []
+    alone = sys.getrefcount(local)  # of what this variable alone holds
+    for x, *numbers in sources.values():
+        owned = sys.getrefcount(x) - alone > held[id(x)] or any(x is y for y in outs)
+        base = x.base  # an array made inside the function has no owner besides the recording, and so has its memory
+        if base is not None:
+            owned = owned or type(base) is not np.ndarray or sys.getrefcount(base) - alone > held[id(base)]
+        if not (owned and x.size and is_writeable(x)) or trace.snapshots.is_own(x):
+            continue
+        first = constants[numbers[0]]
+        changed = len(numbers) > 1 or not equal(x, first)
+        if not changed and x.nbytes > FEW_BYTES:
+            constants[numbers[0]] = x
+            back[id(first)] = x
+        how = "full" if changed else mode
+        known = outer.covering(x)
+        if known is None or (changed and known.mode != "full"):
+            found.append(Entered.of(first, how)._replace(array=x) if changed else Entered.of(x, how))
+    for key, c in constants.items():
+        if back and id(getattr(c, "base", None)) in back:
+            constants[key] = _same_view(c, back[id(c.base)])
+    return found
+
+
+def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the view of an array that another is of its copy, if the copy lies in memory as the array does."""
+    copy: Any = view.base
+    if not (x.flags.forc and x.strides == copy.strides):
+        return view
+    offset = view.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
+    return np.ndarray(view.shape, view.dtype, x if x.flags.c_contiguous else x.T, offset, view.strides)
+
+
+def is_traceable(x: Any) -> bool:
+    """Tell whether a leaf is an array or number, and no string, function or array of objects."""
+    kind = type(x)
+    if kind is np.ndarray or is_numpy_scalar(x):
+        return x.dtype.kind in "fcbiu"
+    if kind in _NUMBERS:
+        return not (kind is int and not -LARGEST < x < LARGEST)
+    return is_on_device(x) and x.dtype.kind in "fcbiu"
+
+
+def make_graph(fun: Callable) -> Callable:
+    """Return a function that records one call of `fun` and gives the recorded program.
+
+    Parameters
+    ----------
+    fun : callable
+        A function of arrays and pytrees; derivatives, batches and other transforms may be anywhere in it.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns a :class:`fad.core.graph.Graph`: ``str()``, ``.to_dot()``,
+        ``.to_html()``, and a call of its own that runs the program on a flat list of values. Buffers of models
+        (BatchNorm's statistics) are further inputs, and what is written to them further outputs; the model itself stays
+        as it was.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> print(make_graph(lambda x: np.sum(np.sin(x) * 2.0))(np.ones(3)))
+    graph(a: f64[3]) {
+      b: f64[3] = sin a
+      c: f64[3] = multiply b 2.0
+      d: f64[] = sum_over c {axis=(0,), keepdims=False}
+      return d
+    }
+    """
+
+    def recorded(*args: Any, **kwargs: Any) -> Graph:
+        leaves, in_tree, state = effects.open_flatten((args, kwargs))
+        program = effects.with_changes(fun) if state else fun
+        with effects.compiling():
+            try:
+                return record(program, in_tree, leaves, [is_traceable(x) for x in leaves], places=True).graph
+            except Refused as why:
+                raise why.error from None
+
+    return recorded

@@ -1,0 +1,81 @@
+"""The same on processes of MPI, started by its mpiexec; each file is one run of several processes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="there is no mpiexec: pip install mpich")
+
+
+def mpiexec(size, *command, timeout=120, check=True, **more):
+    """Run a file on several processes with one thread each."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "FAD_NUM_THREADS"), "1")
+    root = str(HERE.parent.parent)
+    path = os.pathsep.join(filter(None, [root, str(HERE), os.environ.get("PYTHONPATH")]))
+    run = subprocess.run(
+        [MPIEXEC, "-n", str(size), sys.executable, "-W", "error", *map(str, command)],
+        env={**os.environ, **threads, "PYTHONPATH": path, **more}, capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
+    if check:
+        assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
+    return run
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_every_collective_in_every_mode_on_processes(size):
+    assert "135 checks passed" in mpiexec(size, HERE / "ranks_main.py", size).stdout
+
+
+def test_both_lines_are_named_where_ranks_call_different_things(tmp_path):
+    program = tmp_path / "mismatch.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=10)\nx = np.ones(2)\n"
+        "if comm.rank:\n    comm.all_gather(x)\nelse:\n    comm.all_reduce(x)\n"
+    )
+    run = mpiexec(2, program, check=False, FAD_DISTRIBUTED_DEBUG="1")
+    assert run.returncode != 0
+    assert "MismatchError" in run.stderr
+    assert "mismatch.py:6: comm.all_gather(x)" in run.stderr
+    assert "mismatch.py:8: comm.all_reduce(x)" in run.stderr
+
+
+def test_a_rank_that_has_ended_is_named_in_the_debug_mode(tmp_path):
+    program = tmp_path / "ended.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=10)\n"
+        "if comm.rank == 0:\n    comm.all_reduce(np.ones(2))\n"
+    )
+    run = mpiexec(2, program, check=False, FAD_DISTRIBUTED_DEBUG="1")
+    assert run.returncode != 0
+    assert "nothing more at the end of its program" in run.stderr
+
+
+def test_waiting_longer_than_the_time_out_ends_the_run_and_names_the_line(tmp_path):
+    program = tmp_path / "waiting.py"
+    program.write_text(
+        "import time, numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=1)\n"
+        "if comm.rank:\n    time.sleep(60)\ncomm.all_reduce(np.ones(2))\n"
+    )
+    run = mpiexec(2, program, check=False, timeout=30)
+    assert run.returncode != 0
+    assert "rank 0 of 2 has waited for the others for more than 1 s" in run.stderr
+    assert "waiting.py, line 6" in run.stderr
+
+
+def test_an_error_on_one_rank_ends_the_run_on_all(tmp_path):
+    program = tmp_path / "failing.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=60)\n"
+        "if comm.rank:\n    raise ValueError('no data')\ncomm.all_reduce(np.ones(2))\n"
+    )
+    run = mpiexec(2, program, check=False, timeout=30)
+    assert run.returncode != 0
+    assert "ValueError: no data" in run.stderr
+    assert "rank 1 of 2 failed; the run ends on all ranks" in run.stderr

@@ -1,0 +1,284 @@
+"""What a user is told depends on what the line was doing, and nothing that another library says hides it."""
+
+import importlib
+import math
+from math import sqrt
+
+import numpy as np
+import pytest
+from refusals import X, elsewhere, refused
+
+import fad
+from fad import errors
+
+
+def store_part(x):
+    rows = elsewhere(3)
+    rows[1:] = x[1:]
+    return rows.sum()
+
+
+def store_one(x):
+    rows = elsewhere(3)
+    for i in range(3):
+        rows[i] = x[i] ** 2
+    return rows.sum()
+
+
+def store_in_attribute(x):
+    class Grid:
+        cells = elsewhere(3)
+
+    Grid.cells[0] = x[0]
+    return Grid.cells.sum()
+
+
+def store_sum(x):
+    rows = elsewhere(3)
+    rows += x
+    return rows.sum()
+
+
+def store_sum_of_part(x):
+    rows = elsewhere(3)
+    rows[1:] += x[1:]
+    return rows.sum()
+
+
+# NumPy's own functions, which make plain arrays, and not those that a function sees while a transform runs.
+
+
+def one_line(x):
+    np = importlib.import_module("numpy")
+
+    return np.array([x[0], 2.0]).sum()
+
+
+def several_lines(x):
+    np = importlib.import_module("numpy")
+    return np.array([
+        [x[0], 1.0],
+        [0.0, x[1]],
+    ]).sum()  # fmt: skip
+
+
+def as_it_is(x):
+    np = importlib.import_module("numpy")
+    return np.asarray(x).sum()
+
+
+def converted(x):
+    np = importlib.import_module("numpy")
+    return np.asarray(x, dtype=float).sum()
+
+
+LINES = [
+    (one_line, ("np.array", "fad.numpy.array", "np.stack")),
+    (several_lines, ("np.array", "fad.numpy.array")),
+    (as_it_is, ("np.asarray", "fad.numpy.asarray", "x itself")),
+    (converted, ("np.asarray", "x itself")),
+    (lambda x: elsewhere(2, 3).dot(x).sum(), (".dot", "a @ x")),
+    (lambda x: math.sin(x[0]), ("math.sin", "Write np.sin(")),
+    (lambda x: math.gamma(x[0]), ("math.gamma", "fad.scipy.special.gamma(")),
+    (lambda x: sqrt(x[0]), ("math.sqrt", "Write np.sqrt(")),
+    (lambda x: float(x[0]), ("float(", "x itself", "float(fad.stop_gradient(x))")),
+    (lambda x: x[0].item(), ("x[0].item(", "x itself")),
+    (lambda x: len("%.2f" % x[0]) * x[0], ("%", 'f"{x:.3f}"')),  # noqa: UP031  the old way of printing is the point
+    (store_part, ("rows[1:]", "rows = fad.numpy.at(rows)[1:].set(", "list")),
+    (store_one, ("rows[i]", "rows = fad.numpy.at(rows)[i].set(", "np.stack")),
+    (store_in_attribute, ("Grid.cells[0]", "Grid.cells = fad.numpy.at(Grid.cells)[0].set(")),
+    (store_sum, ("rows +=", "rows = rows + ")),
+    (store_sum_of_part, ("rows[1:] +=", "rows = fad.numpy.at(rows)[1:].add(")),
+]
+
+
+@pytest.mark.parametrize(("f", "texts"), LINES)
+def test_the_advice_is_for_what_the_line_does(f, texts):
+    with refused(errors.TracerConversionError, *texts):
+        fad.grad(f)(X)
+    with refused(errors.TracerConversionError, *texts):
+        fad.jvp(f, (X,), (X,))
+
+
+def test_the_advice_of_one_line_does_not_speak_of_the_others():
+    with pytest.raises(errors.TracerConversionError) as caught:
+        fad.grad(one_line)(X)
+    assert ".at(" not in str(caught.value)
+    assert "take" not in str(caught.value)
+    assert "@" not in str(caught.value)
+
+
+@pytest.mark.parametrize("f", [store_one, store_in_attribute])
+def test_under_vmap_too_an_item_of_a_plain_array_is_answered_with_at(f):
+    with refused(errors.BatchedValueError, "fad.numpy.at("):
+        fad.vmap(f)(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("transform", [lambda f: fad.jit(fad.grad(f)), lambda f: fad.grad(fad.jit(f))])
+def test_under_jit_too_an_item_of_a_plain_array_is_answered_with_at(transform):
+    with refused(errors.TracerConversionError, "fad.numpy.at("):
+        transform(store_one)(X)
+
+
+def test_a_batched_index_of_a_plain_array_is_answered_with_take():
+    with refused(errors.TracerConversionError, "fad.numpy.take(a, x, axis=0)"):
+        fad.vmap(lambda i: elsewhere(9)[i])(np.ones((3, 2), int))
+
+
+def test_jit_alone_guards_what_is_stored_into_a_plain_array():
+    f = fad.jit(store_one)
+    for x in (X, 2 * X, X):
+        assert f(x) == store_one(x)
+
+
+# --- what other libraries put on top ------------------------------------------------------------------------------
+
+
+def _kepler(solver):
+    so = pytest.importorskip("scipy.optimize")
+    return lambda x: getattr(so, solver)(lambda e: e - x[0] * np.sin(e) - 1.0, 0.0, 5.0)
+
+
+@pytest.mark.parametrize("solver", ["brentq", "brenth", "bisect", "ridder"])
+def test_a_solver_in_c_that_goes_on_after_an_error_does_not_hide_it(solver):
+    with pytest.raises(errors.TracerConversionError, match=rf"scipy\.optimize\.{solver} "):
+        fad.grad(_kepler(solver))(X)
+
+
+def test_a_solver_that_fad_has_is_named():
+    with pytest.raises(errors.TracerConversionError, match=r"Use fad\.scipy\.optimize\.brentq instead"):
+        fad.grad(_kepler("brentq"))(X)
+
+
+def test_scipys_integral_of_traced_values_is_answered_with_fads():
+    integrate = pytest.importorskip("scipy.integrate")
+    with refused(errors.TracerConversionError, "Use fad.scipy.integrate.quad instead"):
+        fad.grad(lambda x: integrate.quad(lambda t: np.exp(-x[0] * t), 0.0, 1.0)[0])(X)
+
+
+def test_scipys_minimum_of_a_traced_function_is_answered_with_fads():
+    so = pytest.importorskip("scipy.optimize")
+    with refused(errors.TracerConversionError, "Use fad.scipy.optimize.minimize instead"):
+        fad.grad(lambda x: so.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3)).x[0])(X)
+
+
+def test_an_error_of_the_users_own_stays_the_users_own():
+    def f(x):
+        try:
+            return float(x[0])
+        except TypeError as error:
+            raise ValueError("my own") from error
+
+    with pytest.raises(ValueError, match="my own"):
+        fad.grad(f)(X)
+
+
+@pytest.mark.parametrize("error", [ValueError, np.linalg.LinAlgError])
+def test_what_a_user_catches_does_not_hide_a_later_error(error):
+    interpolate = pytest.importorskip("scipy.interpolate")
+
+    def f(x):
+        with pytest.raises(errors.TracerConversionError):
+            interpolate.griddata(np.eye(3, 2), x, np.zeros((1, 2)))
+        return np.sum(x @ np.ones((7, 2)) if error is ValueError else np.linalg.inv(x[:1, None] * np.zeros((2, 2))))
+
+    with pytest.raises(error):
+        fad.grad(f)(X)
+
+
+def test_what_a_user_catches_is_forgotten():
+    so = pytest.importorskip("scipy.optimize")
+
+    def f(x):
+        try:
+            so.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3))
+        except errors.FadError:
+            pass
+        except ValueError:
+            pass
+        return {}["missing"]
+
+    with pytest.raises(KeyError):
+        fad.grad(f)(X)
+
+
+def test_a_traced_array_given_to_a_plot_shows_the_users_line_and_how_to_look_at_it():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    with refused(errors.TracerConversionError, "plot(fad.stop_gradient(x))"):
+        fad.grad(lambda x: (plt.plot(x), x.sum())[1])(X)
+    plt.close("all")
+    shown = fad.grad(lambda x: (plt.plot(fad.stop_gradient(x)), x.sum())[1])(X)
+    np.testing.assert_array_equal(shown, 1.0)
+    plt.close("all")
+
+
+def test_a_traced_array_given_to_an_estimator_shows_the_users_line():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    with refused(errors.TracerConversionError, "sklearn"):
+        fad.grad(lambda x: linear_model.Ridge().fit(x[:, None], x).coef_.sum())(X)
+
+
+def _calls_of_numpys_own():
+    np = importlib.import_module("numpy")
+    return [
+        (lambda x: np.full(3, x[0]).sum(), ("fad.numpy.full(...) for np.full(...)",)),
+        (lambda x: np.mean([x[0], x[1]]), ("fad.numpy.mean(...)", "np.stack([x, y])")),
+        (lambda x: np.r_[x, 1.0].sum(), ("fad.numpy.r_[", "np.concatenate")),
+        (lambda x: np.c_[x, x].sum(), ("fad.numpy.c_[", "np.column_stack")),
+        (lambda x: np.random.default_rng(0).normal(x).sum(), ("normal(size=x.shape)",)),
+    ]
+
+
+@pytest.mark.parametrize(("f", "texts"), _calls_of_numpys_own())
+def test_a_function_of_numpy_that_asks_no_protocol_is_answered_with_fads(f, texts):
+    with refused(errors.TracerConversionError, *texts):
+        fad.grad(f)(X)
+
+
+@pytest.mark.parametrize(("name", "kin"), [("fsolve", "root"), ("bisect", "brentq"), ("minimize_scalar", "minimize")])
+def test_a_solver_that_fad_has_under_another_name_is_answered_with_it(name, kin):
+    so = pytest.importorskip("scipy.optimize")
+    arguments = {"fsolve": (1.0,), "bisect": (0.0, 5.0), "minimize_scalar": ()}[name]
+    with pytest.raises(errors.TracerConversionError, match=rf"Use fad\.scipy\.optimize\.{kin} instead"):
+        fad.grad(lambda x: getattr(so, name)(lambda e: e * e - x[0], *arguments))(X)
+
+
+@pytest.mark.parametrize("look", [np.mean, float, np.asarray, lambda x: x[0].item(), lambda x: np.array([x])])
+def test_a_history_of_traced_values_is_answered_with_what_to_keep(look):
+    history = []
+    fad.grad(lambda x: (history.append(x.sum()), x.sum())[1])(X)
+    with refused(errors.LeakedTracerError, "after a reverse-mode transform", "keep fad.stop_gradient(x)"):
+        look(history if look in (np.mean, np.asarray) else history[0] if look is float else [history[0]][0][None])
+
+
+def test_an_unregistered_dataclass_is_answered_with_how_to_register_it():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Ray:
+        origin: np.ndarray
+        direction: np.ndarray
+
+    ray = Ray(X, 2 * X)
+    with refused(errors.UnsupportedInputError, "fad.tree.register_dataclass(Ray)"):
+        fad.grad(lambda r: r.origin @ r.direction)(ray)
+    fad.tree.register_dataclass(Ray)
+    np.testing.assert_array_equal(fad.grad(lambda r: r.origin @ r.direction)(ray).origin, 2 * X)
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vmap"])
+def test_a_value_or_an_argument_in_the_place_of_a_function_is_noticed_at_once(name):
+    transform = getattr(fad, name)
+    with pytest.raises(TypeError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f\(x\)\)"):
+        transform(np.sum(X))
+    if name != "vmap":
+        with pytest.raises(errors.ArgnumsError, match=rf"fad\.{name}\(f\)\(x\) for fad\.{name}\(f, x\)"):
+            transform(np.sum, X)
+
+
+@pytest.mark.parametrize(("name", "own"), [("make_jaxpr", "make_graph"), ("tree_util", "tree"), ("lax", "scan")])
+def test_a_name_of_jax_is_answered_with_fads(name, own):
+    assert hasattr(fad, own)
+    with pytest.raises(AttributeError, match=rf"{name}'; write .*fad\.{own}"):
+        getattr(fad, name)

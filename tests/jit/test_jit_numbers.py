@@ -1,0 +1,191 @@
+"""Python's numbers among the arguments of a jitted function: they stay Python's own, with its types and its answers."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile.targets.select import has_llvm, using
+
+LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
+SINGLE = np.ones(2, np.float32)
+
+
+@pytest.fixture(autouse=True, params=LOWERINGS)
+def lowering(request):
+    with using(request.param):
+        yield request.param
+
+
+def outcome(f, args):
+    """Return the result and its type, or the type of the error."""
+    try:
+        found = f(*args)
+    except ArithmeticError as error:
+        return type(error)
+    return [(type(x), x) for x in fad.tree.leaves(found)]
+
+
+def same(f, *calls):
+    """Call a jitted function with some arguments, in turn and again, and compare each answer, in kind too."""
+    fast = fad.jit(f)
+    for _ in range(2):
+        for args in calls:
+            for _ in range(2):
+                assert outcome(fast, args) == outcome(f, args), args
+
+
+OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_give_pythons_numbers(name):
+    f = getattr(operator, name)
+    same(f, (7, 2), (-7, 2), (7, -2), (2, 2))
+    same(f, (7.5, 2.0), (-7.5, 2.0), (2.0, 2.0))
+    same(f, (7, 2.5), (2, 2.0))
+    same(f, (True, True), (False, True))
+
+
+@pytest.mark.parametrize("name", ["and_", "or_", "xor", "lshift", "rshift"])
+def test_operators_on_bits_give_pythons_integers(name):
+    f = getattr(operator, name)
+    same(f, (13, 2), (-13, 3))
+    same(f, (True, True), (False, True), (True, False))
+
+
+def test_operators_of_one_number_give_pythons_numbers():
+    same(lambda x: (-x, +x, abs(x)), (3,), (-3,))
+    same(lambda x: (-x, +x, abs(x)), (3.5,), (-3.5,))
+    same(lambda x: (-x, abs(x)), (3 + 4j,), (-1j,))
+    same(lambda n: ~n, (5,), (-6,))
+    same(lambda x: divmod(x, 3), (7,), (-7,))
+    same(lambda x: divmod(9.5, x), (7.0,), (-7.0,))
+
+
+def test_rounding_a_number_gives_pythons_number():
+    same(lambda x: round(x, 1), (1.25,), (2.675,), (-0.05,))
+    same(lambda x: (round(x, 2), round(x)), (5.015,), (2.5,), (2.675,))
+    same(lambda n: (round(n, 1), round(n, -1), round(n)), (125,), (135,), (7,))
+    same(lambda b: round(b, 1), (True,))
+    same(lambda x, n: round(x, n), (2.345, 1), (2.345, 2))
+
+
+def test_parts_of_a_number_are_pythons_numbers():
+    same(lambda x: (x.real, x.imag, x.conjugate()), (1.5,), (3,), (1 + 2j,), (-0.0 - 1j,))
+    same(lambda z: (np.real(z), np.imag(z), np.conjugate(z)), (1 + 2j,))
+    same(lambda x: (np.imag(x), x.imag), (np.float64(2.0),))
+    assert fad.grad(lambda x: x * x.imag + np.imag(x))(2.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        lambda s: abs(s),
+        lambda s: (s < 3) * 2.0,
+        lambda s: divmod(s, 2)[0],
+        lambda s: -s % 3,
+        lambda s: np.add(s, 1.0),  # NumPy's own function makes a number of double precision
+        lambda s: np.negative(s),
+        lambda s: np.abs(s),
+        lambda s: np.power(s, 2),
+    ],
+)
+def test_the_dtype_of_a_result_is_that_without_jit(scale):
+    f = lambda x, s: x * scale(s)
+    fast = fad.jit(f)
+    for s in (2.0, -2.0, 2.0):
+        assert fast(SINGLE, s).dtype == f(SINGLE, s).dtype
+        np.testing.assert_allclose(fast(SINGLE, s), f(SINGLE, s), rtol=1e-6)
+
+
+# --- what has no place in 64 bits, or raises -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "calls"),
+    [
+        (lambda n: n * n, [(3,), (2**40,), (-(2**40),), (3,)]),
+        (lambda n: n * n, [(2**40,), (3,)]),
+        (lambda n: n + n + n, [(3,), (2**62 - 1,), (-(2**62) + 1,)]),
+        (lambda n: n - (-n) * 3, [(3,), (2**61,), (-(2**61),)]),
+        (lambda n: n**3 + 1, [(3,), (2**30,)]),
+        (lambda n, k: n**k, [(2, 3), (2, -1), (10, 30), (2, 3), (0, -1)]),
+        (lambda n, k: n**k, [(2, -1), (2, 3)]),
+        (lambda n, k: n << k, [(3, 2), (3, 70), (2**61, 2), (3, 2)]),
+        (lambda n: (n << 2) * 2, [(3,), (2**61,)]),
+        (lambda n: n, [(2**62,), (2**63,), (-(2**63),), (2**80,), (5,)]),
+        (lambda n: abs(n) * 2.0, [(2**61,), (-(2**63),), (2**70,)]),
+        (lambda x, y: x**y, [(2.0, 0.5), (-2.0, 0.5), (-2.0, 2.0), (0.0, -1.0), (10.0, 400.0)]),
+        (lambda x: x**0.5 + x**2, [(2.0,), (-2.0,), (2.0,)]),
+        (lambda x, y: (x + 1) / y, [(1.0, 2.0), (1.0, 0.0), (1.0, 4.0)]),
+        (lambda m, n: m / n, [(1, 2), (1, 0), (7, 4)]),
+        (lambda x, y: x // y + x % y, [(7.5, 2.0), (7.5, 0.0)]),
+        (lambda n: n * n if n % 2 else n + n, [(3,), (2,), (2**41 + 1,), (2**62 - 2,), (3,)]),
+    ],
+)
+def test_pythons_numbers_grow_change_their_kind_and_raise_as_they_do_without_jit(f, calls):
+    same(f, *calls)
+
+
+def test_integers_in_a_loop_grow_as_they_do_without_jit():
+    double = lambda n: fad.fori_loop(0, n, lambda i, s: s * 2, 1)
+    squares = lambda n: fad.fori_loop(0, 5, lambda i, s: s + i * i + n, 0)
+    same(double, (3,), (70,), (3,))
+    same(squares, (3,), (2**62 - 1,), (3,))
+    same(lambda n: fad.cond(n > 0, lambda m: m * m, lambda m: m + 1, n), (3,), (-3,), (2**40,))
+
+
+def test_an_array_beside_a_number_that_grew_is_computed_all_the_same():
+    def f(x, n):
+        return np.sin(x) * 2.0, n * n
+
+    fast = fad.jit(f)
+    for n in (3, 3, 2**40, 3):
+        y, square = fast(SINGLE, n)
+        np.testing.assert_allclose(y, np.sin(SINGLE) * 2.0, rtol=1e-6)
+        assert square == n * n
+
+
+def test_integers_beside_complex_numbers_are_checked_too():
+    same(lambda z, n: (z * 2.0, n * n), (1 + 2j, 3), (1 + 2j, 2**40))
+    fast = fad.jit(lambda z, n: (z * 2.0, n * n))
+    for n in (3, 3, 2**40):
+        assert fast(np.ones(2, complex), n)[1] == n * n
+
+
+def test_complex_numbers_of_more_than_double_precision_are_numpys_work():
+    z = np.ones(3, np.clongdouble) * (1 + 2j)
+    fast = fad.jit(lambda z: z * z + np.sum(z))
+    for _ in range(3):  # a warning would be an error here
+        np.testing.assert_array_equal(fast(z), z * z + np.sum(z))
+        assert fast(z).dtype == z.dtype
+
+
+def test_counters_need_no_check(lowering):
+    if lowering == "numpy":
+        return
+    from fad.compile.legalize.integer_overflow import CHECK, with_checks
+    from fad.compile.pipeline import optimise
+
+    def checks(f, *args):
+        def count(graph):
+            bodies = [eq.params["body"] for eq in graph.equations if eq.prim.archetype == "loop"]
+            return sum(eq.prim is CHECK for eq in graph.equations) + sum(map(count, bodies))
+
+        return count(with_checks(optimise(fad.make_graph(f)(*args))))
+
+    assert checks(lambda n, x: (n + 1, x * 0.9**n), 3, SINGLE) == 0
+    assert checks(lambda x: fad.fori_loop(0, 9, lambda i, s: (s[0] * (2 * i + 1), s[1] + 3), (x, 0)), SINGLE) == 0
+    assert checks(lambda n: n * n, 3) == 1
+    assert checks(lambda n: fad.fori_loop(0, 9, lambda i, s: s * 2, n), 3) == 1
+    assert checks(lambda a, b: a / b, 3.0, 2.0) == 1
+    assert checks(lambda a: a / 2.0, 3.0) == 0
+
+
+def test_the_program_is_written_with_pythons_operators():
+    text = fad.source(lambda n, x: x * abs(~n | 4) * (n << 1))(3, SINGLE)
+    space = {}
+    exec(text, space)
+    np.testing.assert_array_equal(space["program"](3, SINGLE), SINGLE * abs(~3 | 4) * 6)

@@ -1,0 +1,140 @@
+"""What ``help()`` shows: of operations a page made from the registry, of transformed functions what they are."""
+
+import copy
+import importlib
+import inspect
+import pickle
+import pydoc
+
+import numpy as np
+import pytest
+
+import fad
+from fad.core.docstrings import numpydoc_sections, public_path, summary, written
+from fad.core.primitive import REGISTRY, Primitive
+
+for _part in fad.scipy.__all__:
+    importlib.import_module(f"fad.scipy.{_part}")
+importlib.import_module("fad.nn")
+
+PRIMITIVES = {name: op for name, op in REGISTRY.items() if isinstance(op, Primitive)}
+
+
+def shown(thing):
+    return pydoc.render_doc(thing, renderer=pydoc.plaintext)
+
+
+# --- operations ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_help_of_an_operation_shows_its_page_and_not_its_class(name):
+    text = shown(PRIMITIVES[name])
+    assert "Method resolution order" not in text
+    assert "Data descriptors" not in text
+    last = name.rpartition(".")[2]
+    assert f"{last} = <fad operation {name}>\n    {last}(" in text
+    for section in ("Derivative", "Parameters", "Returns", "Notes"):
+        assert f"    {section}\n    {'-' * len(section)}\n" in text
+
+
+@pytest.mark.parametrize("name", [n for n, op in PRIMITIVES.items() if public_path(op)])
+def test_the_page_of_a_public_operation_has_a_sentence_and_an_example(name):
+    text = PRIMITIVES[name].__doc__
+    assert "which other functions of fad are made of" not in text
+    assert f">>> {public_path(PRIMITIVES[name])}(" in text
+
+
+def test_the_page_of_an_operation_writes_its_derivative_as_its_module_does():
+    assert "d/dx = np.cos(x)\n" in fad.numpy.sin.__doc__
+    assert "d/dx = 1.0 - out * out\nwhere out is the result" in fad.numpy.tanh.__doc__
+    assert "d/dx1 = 1.0\nd/dx2 = 1.0\n" in fad.numpy.add.__doc__
+    assert "d/dx2 = -out / x2" in fad.numpy.divide.__doc__
+    assert "Zero wherever it exists" in fad.numpy.floor.__doc__
+    special = fad.scipy.special
+    assert "d/dx = sc.digamma(x)" in special.gammaln.__doc__
+    assert "d/dv = the derivative in v of sc.gammainc(0.5 * v, 0.5 * x)" in special.chdtr.__doc__
+    assert "by the implicit function theorem" in special.chdtriv.__doc__
+    assert "d/dv = none (the order of a Bessel function" in special.jv.__doc__
+
+
+def test_the_example_on_a_page_is_run_and_shows_value_and_derivative():
+    assert fad.numpy.sin.__doc__.endswith(
+        ">>> import numpy as np, fad\n>>> fad.numpy.sin(0.5)\nnp.float64(0.479425538604203)\n"
+        ">>> fad.grad(fad.numpy.sin)(0.5)\nnp.float64(0.8775825618903728)\n"
+    )
+
+
+def test_an_operation_has_a_ufuncs_signature():
+    assert list(inspect.signature(fad.numpy.power).parameters)[:4] == ["x1", "x2", "out", "where"]
+    assert list(inspect.signature(fad.scipy.special.betainc).parameters)[:3] == ["a", "b", "x"]
+    assert "name" in inspect.signature(Primitive).parameters
+    assert fad.numpy.sin.__name__ == "sin"
+    assert fad.scipy.special.gammaln.__name__ == "gammaln"
+
+
+def test_the_classes_of_operations_keep_their_own_text():
+    assert "An operation with its derivative rules" in Primitive.__doc__
+    assert type(fad.numpy.sin).__doc__.startswith("An elementwise operation of one operand")
+
+
+def test_pages_are_read_from_numpys_format():
+    text = "f(x)\n\n    Do it\n    well.\n\n    More.\n\n    Parameters\n    ----------\n    x : int\n        It.\n"
+    text += "\n    See Also\n    --------\n    g\n"
+    assert summary(text) == "Do it well."
+    assert numpydoc_sections(text) == "Parameters\n----------\nx : int\n    It."
+    assert written(lambda _z, a, b: a * b, ("p", "q")) == "p * q"
+
+
+# --- transformed functions ------------------------------------------------------------------------------------------
+
+
+@fad.grad
+def slope(x):
+    """Return the derivative of x**2."""
+    return x * x
+
+
+class Model:
+    @fad.vmap
+    def double(self):
+        return 2 * self
+
+    @fad.checkpoint
+    def cube(self, x):
+        return self.power(x)
+
+    def power(self, x):
+        return x**3
+
+
+def test_a_transformed_function_says_what_it_is():
+    assert repr(fad.grad(np.sin)) == "<fad.grad of sin>"
+    assert repr(fad.value_and_grad(np.sin)) == "<fad.value_and_grad of sin>"
+    assert repr(fad.vmap(fad.grad(np.sin))) == "<fad.vmap of <fad.grad of sin>>"
+    assert repr(fad.jit(fad.grad(lambda x: x))) == "<fad.jit of <fad.grad of <lambda>>>"
+    assert repr(fad.hessian(np.sum)) == "<fad.hessian of sum>"
+    assert [repr(t(np.sum)) for t in (fad.jacobian, fad.jacfwd, fad.jacrev, fad.elementwise_grad, fad.checkpoint)] == [
+        f"<fad.{t} of sum>" for t in ("jacobian", "jacfwd", "jacrev", "elementwise_grad", "checkpoint")
+    ]
+    assert repr(fad.grad(fad.numpy.sin)) == "<fad.grad of sin>"
+
+
+def test_a_transformed_function_keeps_name_signature_and_docstring():
+    assert slope.__name__ == "slope"
+    assert slope.__doc__ == "Return the derivative of x**2."
+    assert slope.__module__ == __name__
+    assert list(inspect.signature(slope).parameters) == ["x"]
+    assert "Return the derivative of x**2." in shown(slope)
+    assert fad.grad(fad.numpy.sin).__doc__ is fad.numpy.sin.__doc__
+
+
+def test_a_transformed_function_is_pickled_and_copied_as_functions_are():
+    assert pickle.loads(pickle.dumps(slope)) is slope
+    assert copy.copy(slope) is slope
+    assert copy.deepcopy({"f": slope})["f"] is slope
+
+
+def test_a_transformed_function_in_a_class_is_a_method():
+    assert Model().cube(2.0) == 8.0
+    assert fad.grad(Model().cube)(2.0) == 12.0

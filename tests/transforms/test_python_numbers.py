@@ -1,0 +1,164 @@
+"""A Python number that is differentiated promotes as the plain run's number does, in every transform."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad import control
+
+ONES = np.ones(3, "f4")
+
+# Each maps a number to an array or number; the dtype is that of the plain run.
+PROGRAMS = {
+    "a factor": lambda n: ONES * n,
+    "a factor in front": lambda n: n * ONES,
+    "Python's arithmetic": lambda n: ((n * 2 + 1) ** 2 / 3 - n % 2.0 + n // 0.3) * ONES,
+    "Python's functions": lambda n: sum([abs(-n), +n, max(n, 0.1)]) * ONES,
+    "parts": lambda n: (n.real + n.imag + n.conjugate()) * ONES,
+    "a power": lambda n: ONES**n + n**ONES + n**0.5 * ONES,
+    "NumPy's function of a number": lambda n: np.sin(n) * ONES,
+    "NumPy's arithmetic of numbers": lambda n: np.multiply(n, 2.0) * ONES,
+    "NumPy's arithmetic with arrays": lambda n: np.maximum(np.hypot(ONES, n), np.arctan2(n, ONES)),
+    "half precision": lambda n: n * np.ones(3, "f2"),
+    "double precision": lambda n: n * np.ones(3),
+    "whole numbers": lambda n: n * np.arange(3),
+    "a NumPy scalar": lambda n: n * np.float32(2),
+    "complex numbers": lambda n: np.real(n * np.ones(3, "c8") * 2j),
+    "a complex number of it": lambda n: np.abs(ONES * (n * 1j)),
+    "where": lambda n: np.where(ONES > 0, n, ONES),
+    "clip": lambda n: np.clip(ONES, n, 2.0),
+    "an array of it": lambda n: np.array(n) * ONES,
+    "a stack": lambda n: np.stack([n, np.float32(1)]),
+    "a product with an array": lambda n: np.dot(n, ONES),
+    "a reduction of it": lambda n: np.sum(n) * ONES,
+    "linspace": lambda n: np.linspace(ONES, n, 3),
+    "a quantile": lambda n: np.quantile(ONES, n),
+    "real_if_close": lambda n: np.real_if_close(n) * ONES,
+    "a norm": lambda n: np.linalg.norm(n) * ONES,
+    "augmented assignment": lambda n: _augmented(ONES.copy(), n),
+    "assignment": lambda n: _assigned(np.zeros(3, "f4"), n),
+    "a value of a gradient": lambda n: fad.value_and_grad(lambda m: np.sum(ONES * m))(n)[0] * ONES,
+    "a gradient": lambda n: fad.grad(lambda m: np.sum(ONES * m * m))(n) * ONES,
+    "a closure of a gradient": lambda n: fad.grad(lambda x: np.sum(x * x * n))(ONES),
+    "a closure of a batch": lambda n: fad.vmap(lambda x: x * n)(ONES),
+    "what a batch has in common": lambda n: fad.vmap(lambda x, m: x * m, in_axes=(0, None))(ONES, n),
+    "jit": lambda n: fad.jit(lambda m: ONES * m)(n),
+    "a checkpoint": lambda n: fad.checkpoint(lambda m: ONES * m)(n),
+    "a loop": lambda n: control.fori_loop(0, 3, lambda i, x: x * n, ONES),
+    "a branch": lambda n: control.cond(n > 0, lambda m: ONES * m, lambda m: ONES, n),
+    "a constant of it": lambda n: fad.stop_gradient(n) * ONES * n,
+}  # fmt: skip
+
+
+def _augmented(y, n):
+    y = y * n
+    y += n
+    return y
+
+
+def _assigned(y, n):
+    y[0] = n
+    y[1] = n * n
+    return y
+
+
+TRANSFORMS = {
+    "value_and_grad": lambda f: lambda n: fad.value_and_grad(f)(n)[0],
+    "vjp": lambda f: lambda n: fad.vjp(f, n)[0],
+    "jvp": lambda f: lambda n: fad.jvp(f, (n,), (1.0,))[0],
+    "linearize": lambda f: lambda n: fad.linearize(f, n)[0],
+    "jet": lambda f: lambda n: fad.jet(f, (n,), ((1.0,),))[0],
+    "jit": fad.jit,
+}
+
+
+@pytest.mark.parametrize("inner", TRANSFORMS)
+@pytest.mark.parametrize("outer", [*TRANSFORMS, None])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_value_has_the_dtype_of_the_plain_run(program, inner, outer):
+    def f(n):
+        return np.sum(PROGRAMS[program](n))
+
+    run = TRANSFORMS[inner](f)
+    run = run if outer is None else TRANSFORMS[outer](run)
+    with np.errstate(all="ignore"):
+        wanted, got = f(0.5), run(0.5)
+    assert got.dtype == np.asarray(wanted).dtype
+    np.testing.assert_allclose(got, wanted, rtol=1e-3)
+    assert type(got) in (np.float16, np.float32, np.float64, np.ndarray)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_gradient_of_a_number_is_a_float64(program):
+    def f(n):
+        return np.sum(PROGRAMS[program](n))
+
+    for g in (fad.grad(f)(0.5), fad.jit(fad.grad(f))(0.5), fad.grad(fad.jit(f))(0.5), fad.jacrev(f)(0.5)):
+        assert (g.dtype, g.shape) == (np.float64, ())
+
+
+def test_the_gradient_of_a_complex_number_is_a_complex128():
+    for f in (lambda z: np.sum(np.abs(z * ONES) ** 2), lambda z: abs(z * 2 + 1) ** 2):
+        value, g = fad.value_and_grad(f)(1 + 2j)
+        assert value.dtype == f(1 + 2j).dtype if hasattr(f(1 + 2j), "dtype") else value.dtype == np.float64
+        assert type(g) is np.complex128
+
+
+def test_an_array_has_its_own_dtype_in_a_gradient_beside_a_number():
+    f = lambda n, x: np.sum(n * x * x)
+    value, (dn, dx) = fad.value_and_grad(f, argnums=(0, 1))(0.5, ONES)
+    assert (value.dtype, type(dn), dx.dtype) == (np.float32, np.float64, np.float32)
+
+
+def test_the_gradient_of_a_float32_scalar_beside_a_number_is_a_float32():
+    for f in (lambda x, n: x * n, lambda x, n: n - x, lambda x, n: n / x, lambda x, n: x**n, np.arctan2, np.maximum):
+        value, (dx, dn) = fad.value_and_grad(f, argnums=(0, 1))(np.float32(0.5), 0.25)
+        assert (type(value), type(dx), type(dn)) == (np.float32, np.float32, np.float64)
+        dx, dn = fad.jit(fad.grad(f, argnums=(0, 1)))(np.float32(0.5), 0.25)
+        assert (dx.dtype, dn.dtype) == (np.float32, np.float64)
+
+
+def test_an_integer_beside_single_precision_stays_one_with_allow_int():
+    value, (dx, dn) = fad.value_and_grad(lambda x, n: np.sum(x * n), argnums=(0, 1), allow_int=True)(ONES, 3)
+    assert (value.dtype, dx.dtype, dn) == (np.float32, np.float32, 0)
+
+
+def test_what_a_transform_hands_out_is_no_python_number():
+    value, g = fad.value_and_grad(lambda n: n)(0.5)
+    assert (value * ONES).dtype == (g * ONES).dtype == np.float64
+    (value, aux), _ = fad.value_and_grad(lambda n: (n * n, n), has_aux=True)(0.5)
+    assert type(value) is type(aux) is np.float64
+    assert type(fad.jvp(lambda n: n + n, (0.5,), (1.0,))[0]) is np.float64
+
+
+def test_a_traced_number_is_an_instance_of_float_and_of_no_array():
+    seen = []
+    fad.grad(lambda n: seen.append((n.__class__, isinstance(n, float), isinstance(n, np.ndarray))) or n)(0.5)
+    assert seen == [(float, True, False)]
+
+
+LISTS = {
+    "an array of a list": lambda x: np.array([v * v for v in x.tolist()]),
+    "a product with an element of a list": lambda x: x * x.tolist()[1],
+    "Python's arithmetic of a list": lambda x: x * sum(x.tolist()) ** 2,
+    "NumPy's function of an element": lambda x: x * np.sin(x.tolist()[1]),
+    "the list of a number": lambda x: x * np.sum(x).tolist(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("program", LISTS)
+def test_elements_of_a_list_are_python_numbers(program, dtype):
+    x = np.array([0.5, 1.5, 2.0], dtype)
+    with np.errstate(all="ignore"):
+        wanted = LISTS[program](x)
+        for got in (
+            fad.vjp(LISTS[program], x)[0],
+            fad.jvp(LISTS[program], (x,), (x,))[0],
+            fad.jit(LISTS[program])(x),
+            fad.jit(lambda x: fad.vjp(LISTS[program], x)[0])(x),
+            fad.vjp(lambda x: fad.jvp(LISTS[program], (x,), (x,))[0], x)[0],
+        ):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_allclose(got, wanted, rtol=1e-2)
+        assert fad.grad(lambda x: np.sum(np.abs(LISTS[program](x))))(x).dtype == dtype
