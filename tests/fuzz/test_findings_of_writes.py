@@ -139,3 +139,30 @@ def test_elements_of_flat_of_an_array_that_no_name_leads_to():
     holder = Holder()
     holder.fill = fill
     np.testing.assert_array_equal(fad.jvp(lambda x: holder.fill(x), (X,), (X,))[1], [2 * X[0] * X[1], X[1], X[2]])
+
+
+@pytest.mark.parametrize(
+    "text", ["x.imag[0] = 3", "x.imag.fill(2)", "v = np.imag(x); v += 1", "v = np.imag(x)[1:]; v[0] = 3"]
+)
+def test_the_imaginary_part_of_a_real_array_is_not_written(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n    return np.sum(x)\n", names)
+    f = names["f"]
+    batch = lambda f: lambda x: fad.vmap(f)(x[None])
+    for transform in (lambda f: f, fad.grad, batch, fad.jit, lambda f: fad.grad(lambda x: np.sum(fad.grad(f)(x)))):
+        with pytest.raises(ValueError, match="read-only"):
+            transform(f)(np.copy(X))
+
+
+@pytest.mark.parametrize("out", [np.ones((3, 3), ">f8"), np.ones((3, 3), "f4"), np.ones((3, 3), order="F")])
+def test_dot_writes_into_arrays_alone_that_numpy_takes(out):
+    def f(x, y):
+        np.dot(x, x, out=y)
+        return y
+
+    x, fine, fast = np.outer(X, X), np.ones((3, 3)), fad.jit(f)
+    batch = lambda x, y: fad.vmap(f)(x[None], y[None])
+    for run in (f, fast, batch, fast):
+        np.testing.assert_array_equal(np.reshape(run(x, fine.copy()), (3, 3)), x @ x)
+        with pytest.raises(ValueError, match=r"output array .*dtype|output array is not acceptable"):
+            run(x, out.copy("K"))
