@@ -37,8 +37,8 @@ LAYERS = [
         "ops", "ops.__main__",
     ],
     [
-        "transforms", "transforms.check", "transforms.mutation", "transforms.accumulate", "transforms.tape",
-        "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
+        "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
+        "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
         "transforms.handles", "transforms.checkpoint", "transforms.custom",
         "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",

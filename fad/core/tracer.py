@@ -196,7 +196,7 @@ class Tracer:
             raise written_into("a plain array, which cannot carry a derivative")
         if method != "__call__":
             same_size(outs[0], values[0], ufunc.__name__)
-        casting = kwargs.get("casting", "same_kind")
+        casting = kwargs.get("casting", "same_kind" if method in ("__call__", "outer") else "unsafe")
         written = [
             y if out is None else out.receive(y, casting, where, ufunc.__name__)
             for out, y in zip(outs, values, strict=True)
@@ -351,8 +351,8 @@ class Trace:
         raise self.refusal(to_array(x.shape))
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
-        """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
-        self.withheld = error if error.caller else None
+        """Keep what was refused: a library may put an error of its own on top, and `clarify` looks below."""
+        self.withheld = error
         return error
 
     def clarify(self, error: Exception) -> None:

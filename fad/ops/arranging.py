@@ -210,7 +210,7 @@ def block(arrays):
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
     near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
-    return _assemble(arrays, depth, rank, near)
+    return _assemble(arrays if depth else np.copy(arrays), depth, rank, near)
 
 
 def _depth(arrays):

@@ -62,8 +62,8 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, y, np.imag(x)), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, np.real(x), y), False)
+_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, y, np.imag(x)), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, np.real(x), y), False)
 
 
 def _joined(x, real, imaginary):
@@ -107,7 +107,10 @@ def imag(val):
     >>> fad.grad(lambda x: fad.numpy.imag(1j * x))(3.0)
     np.float64(1.0)
     """
-    return _part(_imag, val) if _is_complex(val) else _no_imag(val)
+    if _is_complex(val):
+        return _part(_imag, val)
+    y = _no_imag(val)
+    return np.broadcast_to(y, y.shape) if type(y) is Tracer and y.shape else y  # zeros that nobody may write into
 
 
 @public(np.conjugate, samples=_both)

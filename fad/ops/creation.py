@@ -204,12 +204,12 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 
 @public(np.asfortranarray, samples=_array_samples)
 def asfortranarray(a, dtype=None, *, like=None):
-    """Return the array; a copy if it does not lie in Fortran's order.
+    """Return the array, with at least one axis; a copy if it does not lie in Fortran's order.
 
     >>> fad.numpy.asfortranarray(np.eye(2)).flags.f_contiguous
     True
     """
-    return _laid_out(_as(a, dtype), "F")
+    return np.atleast_1d(_laid_out(_as(a, dtype), "F"))
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])

@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -202,12 +202,15 @@ getitem_p: Any = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
-            lambda x, y, template: bind(set_p, x, y, template=template),
+            lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
         ),
         doc="The elements at an index: slices and integers in the template, arrays of integers as operands.",
     )
 )
+
+
+def _is_view(x: Any, y: Any, template: tuple) -> bool:
+    return ARRAY not in template and is_array(x) and (bool(y.shape) or Ellipsis in template)
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -216,7 +219,10 @@ def getitem(x: Any, index: Any) -> Any:
         refresh(x)
     basic = as_basic(index)
     if basic is not None:
-        return x.trace.index(getitem_p, x, basic)
+        y = x.trace.index(getitem_p, x, basic)
+        if index is Ellipsis and type(y) is Tracer and y.memory is None:
+            y.memory = Memory()  # of a NumPy scalar: an array without axes
+        return y
     template, arrays = split_index(index)
     if not arrays:
         return x.trace.index(getitem_p, x, template)
@@ -293,10 +299,11 @@ scatter_p: Any = register(
 
 
 def _updated(x, v, arrays, template, how):
-    if type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
-        dtype = _dtype(x, v)
-        known = dtype == x.dtype and 0 not in x.strides
-        out = copy_layout(x) if known else np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
+    dtype = _dtype(x, v)
+    if type(x) is np.ndarray and dtype == x.dtype:
+        out = copy_layout(x)
+    elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
+        out = np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)

@@ -92,8 +92,8 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     options = {**_DEFAULTS[mode], **kwargs}
-    if not widths:
-        return array
+    if not any(before or after for before, after in widths):
+        return np.copy(array)
     if mode == "constant" and _is_zero(options["constant_values"]):
         return bind(pad_p, array, widths=widths)
     dtype = array.dtype

@@ -103,6 +103,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
         refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
+    if low is None and high is None:
+        return np.copy(a)
     # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
     if low is not None and high is not None and np.size(low) == np.size(high) == 1:
         return np.minimum(high, np.maximum(low, a))
@@ -120,7 +122,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """
     if not copy and is_array(x):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
-        return x
+        return x[()]
+    if not copy and type(x) is Tracer:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")  # of a NumPy scalar
     if x.dtype.kind == "c":
         z = np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
         return z.astype(x.dtype, copy=False)

@@ -173,7 +173,7 @@ transpose_p: Any = linear(
 
 
 transpose_p.view = ViewRule(
-    lambda x, y, params: is_array(y), lambda x, y, axes: bind(transpose_p, y, axes=inverse(axes))
+    lambda x, y, params: is_array(x), lambda x, y, axes: bind(transpose_p, y, axes=inverse(axes))
 )
 
 

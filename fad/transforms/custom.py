@@ -18,6 +18,8 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
+from fad.core.memory import copy_layout, snapshot
+from fad.core.overlay import spaces_of
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.core.transformed import Wrapping, name_of
 from fad.core.values import depth
@@ -25,6 +27,7 @@ from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
+from fad.transforms.mutation import equal
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
@@ -321,7 +324,9 @@ class CustomFunction(Wrapping):
             adapter.batch if self._vmap and not adapter.traced else None,
             (self.fun, self._jvp, self._fwd, self._bwd),
         )
-        ys = call(*xs, *adapter.traced)
+        xs += adapter.traced
+        adapter.guarded = youngest(xs) is not None
+        ys = call(*xs)
         return tree.unflatten(adapter.out_tree, ys)
 
 
@@ -338,6 +343,24 @@ class _Adapter:
         self.fixed, self.nondiff_tree = tree.flatten(nondiff)
         self.traced = [x for x in self.fixed if type(x) is Tracer]
         self.out_tree: Any = None
+        self.guarded = False  # whether a transform runs, and the rule would not know what the function writes
+
+    def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
+        """Call a function of the user's on ``given(xs)``, as values that it does not write into."""
+        if not self.guarded or not spaces_of(function)[0]:
+            return function(*given(xs))
+        own = [copy_layout(x) if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x for x in xs]
+        out = function(*given(own))
+        for x, y in zip(xs, own, strict=True):
+            if y.memory is not None if type(y) is Tracer else type(y) is np.ndarray and not equal(x, y):
+                raise CustomRuleError(
+                    f"{self.custom.__name__} has a custom derivative rule, which does not know that the function wrote "
+                    f"into its argument of shape {y.shape}: write into a copy, x = x.copy(), and return it"
+                )
+        return out
+
+    def _merged(self, xs: Any) -> list:
+        return self.custom._merge(self._nondiff(xs), self._primals(xs))
 
     def _nondiff(self, xs: Any) -> list:
         it = iter(xs[self.n :])
@@ -351,10 +374,10 @@ class _Adapter:
         return [as_value(y, f"an output of {self.custom.__name__}") for y in ys]
 
     def fun(self, *xs):
-        return self._outputs(self.custom.fun(*self.custom._merge(self._nondiff(xs), self._primals(xs))))
+        return self._outputs(self._run(self.custom.fun, xs, self._merged))
 
     def jvp(self, xs, ts):
-        got = self.custom._jvp(*self._nondiff(xs), self._primals(xs), self._primals(ts))
+        got = self._run(self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts)))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -367,7 +390,7 @@ class _Adapter:
         return ys, [self._like(t, y, "JVP", "tangent") for t, y in zip(found, ys, strict=True)]
 
     def fwd(self, *xs):
-        got = self.custom._fwd(*self.custom._merge(self._nondiff(xs), self._primals(xs)))
+        got = self._run(self.custom._fwd, xs, self._merged)
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the forward rule of {self.custom.__name__} must return (out, residuals)")
         return self._outputs(got[0]), (got[1], list(xs))
