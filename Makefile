@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint types test-matrix test-gpu test-emulated bench bench-gpu docs clean
+.PHONY: demo test lint types test-matrix test-gpu test-emulated bench bench-gpu docs linkcheck release wheel-alone clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m fad.demo
@@ -12,7 +12,7 @@ test: $(VENV)/.test lint types
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check fad tests benchmarks examples
+	$(BIN)/ruff check fad tests benchmarks examples docs
 
 types: $(VENV)/.test
 	$(BIN)/mypy
@@ -91,7 +91,8 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-gpu .venv-gpu-bench .venv-matrix build dist
+	rm -rf $(VENV) .venv-bench .venv-gpu .venv-gpu-bench .venv-matrix .venv-release build dist \
+	  docs/_build docs/generated docs/gallery docs/learn
 
 # Python 3.11 to 3.13 as far as they are installed, with the newest of all libraries; and the oldest of those that
 # pyproject.toml permits, on the oldest Python. Every environment is tried, whatever became of the one before.
@@ -118,9 +119,42 @@ test-matrix:
 
 $(VENV)/.docs: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -e '.[docs,scipy]'
+	$(BIN)/pip install -q -e '.[docs]'
 	touch $@
 
+# The pages, with every tutorial and example run; warnings are errors. Nothing is fetched meanwhile.
 docs: $(VENV)/.docs
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -j 2 -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# Links to the pages of others as well; needs the network.
+linkcheck: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -b linkcheck docs docs/_build/linkcheck
+
+.venv-release/.release: pyproject.toml
+	test -d .venv-release || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install -q build twine
+	touch $@
+
+# The files of a release, checked; and what would be done with them. Nothing is published.
+release: .venv-release/.release
+	rm -rf dist
+	.venv-release/bin/python -m build -q
+	.venv-release/bin/twine check --strict dist/*
+	$(MAKE) wheel-alone
+	@version=$$($(PYTHON) -c "import tomllib; print(tomllib.load(open('pyproject.toml', 'rb'))['project']['version'])"); \
+	echo "To publish version $$version:"; \
+	git diff --quiet && echo "  (the working tree is clean)" || echo "  commit first: the working tree has changes"; \
+	grep -q "$$version" CHANGELOG.md && echo "  (CHANGELOG.md has $$version)" || echo "  add $$version to CHANGELOG.md"; \
+	echo "  git tag -a v$$version -m 'fad $$version' && git push --tags"; \
+	echo "  .venv-release/bin/twine upload dist/*"
+
+# The wheel in an environment of its own, with NumPy and optree alone: the README's first programs run there.
+wheel-alone: .venv-release/.release
+	test -f dist/*.whl || .venv-release/bin/python -m build -q --wheel
+	rm -rf build/alone
+	$(PYTHON) -m venv build/alone
+	build/alone/bin/pip install -q dist/*.whl
+	$(PYTHON) tests/docs/first_programs.py > build/first.py
+	cd build && alone/bin/python first.py

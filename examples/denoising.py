@@ -1,10 +1,15 @@
-"""Noise taken off a photograph by Newton's method with a sparse Hessian: python examples/denoising.py
+"""
+A photograph without its noise
+==============================
 
 The image minimises half the squared distance to the noisy one plus its total variation, smoothed where it is flat
 (Rudin, Osher and Fatemi, Physica D 60, 1992). Each pixel meets its neighbours alone, so that of the Hessian's
 N * N entries 7 * N are not zero, which nine products tell. The photograph comes with scikit-learn.
+
+Run it as ``python examples/denoising.py``.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.sparse.linalg import spsolve
 from sklearn.datasets import load_sample_image
@@ -52,6 +57,15 @@ def main():
     for i, norm in enumerate(norms):
         print(f"step {i:2d}  norm of the gradient {norm:.3e}")
     print(f"wrong by {error(noisy, clean):.1f} shades before, {error(image, clean):.1f} after")
+    plt.style.use("fad.style")
+    _, axes = plt.subplots(1, 3, figsize=(11, 3.1))
+    for ax, shown, title in zip(
+        axes, (noisy, image, clean), ("with noise", "after Newton's method", "as it was"), strict=True
+    ):
+        ax.imshow(shown, cmap="gray", vmin=0, vmax=1)
+        ax.set_title(title)
+        ax.axis("off")
+    plt.show()
 
 
 if __name__ == "__main__":

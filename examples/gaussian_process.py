@@ -1,11 +1,16 @@
-"""Hyperparameters of a Gaussian process by its marginal likelihood: python examples/gaussian_process.py
+"""
+A Gaussian process of ten measurements
+======================================
 
 Regression on the diabetes data of scikit-learn: a length scale for each of ten measurements, an amplitude and a
 noise, all found by the gradient of the logarithmic marginal likelihood, through a Cholesky factor.
+
+Run it as ``python examples/gaussian_process.py``.
 """
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 
@@ -66,6 +71,15 @@ def main():
         print(f"  length scale of {name:<4} {scale:10.3g}")
     print(f"noise {np.exp(p['noise']):.3f}, amplitude {np.exp(p['amplitude']):.3f}")
     print(f"held-out squared error, as a share of that of the mean: {error:.3f}")
+    plt.style.use("fad.style")
+    (x, y), (new_x, new_y) = load()
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
+    left.barh(load_diabetes().feature_names, np.exp(-p["scales"]))
+    left.set(xlabel="1 / length scale", title="What the process looks at")
+    right.plot(new_y, predict(p, x, y, new_x), "o", alpha=0.6)
+    right.plot([-2, 2], [-2, 2], color="C6", linewidth=1)
+    right.set(xlabel="measured", ylabel="predicted", title="100 patients that were held out")
+    plt.show()
 
 
 if __name__ == "__main__":

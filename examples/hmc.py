@@ -1,11 +1,16 @@
-"""Hamiltonian Monte Carlo with vmap(grad): python examples/hmc.py [--samples 400]
+"""
+Hamiltonian Monte Carlo, many chains at once
+============================================
 
 The posterior of a logistic regression on five measurements of scikit-learn's breast-cancer data, sampled by many chains
 at once: the logarithmic density is written for one chain, and vmap runs it for all.
+
+Run it as ``python examples/hmc.py --samples 400``.
 """
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
@@ -76,6 +81,14 @@ def main():
     flat = found.reshape(-1, found.shape[-1])
     for name, mean, std, r in zip(names, flat.mean(axis=0), flat.std(axis=0), r_hat(found), strict=True):
         print(f"  {name:<16} {mean:7.3f} +- {std:.3f}   R-hat {r:.3f}")
+    plt.style.use("fad.style")
+    _, axes = plt.subplots(2, 3, figsize=(10, 4.8))
+    for k, (ax, name) in enumerate(zip(axes.flat, names, strict=True)):
+        ax.hist(flat[:, k], bins=50, density=True, color=f"C{k}", alpha=0.6)
+        ax.axvline(0, color="#888888", linewidth=0.8)
+        ax.set_title(name)
+        ax.set_yticks([])
+    plt.show()
 
 
 if __name__ == "__main__":

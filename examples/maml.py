@@ -1,11 +1,16 @@
-"""Learning to learn (MAML): the gradient goes through gradient steps. python examples/maml.py [--steps 300]
+"""
+Learning to learn
+=================
 
 A task is to tell two digits apart from five examples of each. Weights are learnt from which one gradient step on those
 examples leads to a good classifier; the digits 7, 8 and 9 are never seen while learning, and test it.
+
+Run it as ``python examples/maml.py --steps 300``.
 """
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -79,8 +84,22 @@ def train(steps=300, tasks=8, seed=0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
-    _, learnt, fresh = train(parser.parse_args().steps)
+    model, learnt, fresh = train(parser.parse_args().steps)
     print(f"accuracy on unseen digits after one step: {learnt:.3f} from learnt weights, {fresh:.3f} from random ones")
+    plt.style.use("fad.style")
+    x, y, new_x, new_y = (column[0] for column in draw_tasks(np.random.default_rng(5), np.array([7, 8, 9]), 1))
+    adapted_model = adapted(model, x, y)
+    figure, axes = plt.subplots(2, 10, figsize=(10, 2.9))
+    for ax in axes.flat:
+        ax.axis("off")
+    for ax, image in zip(axes[0], x, strict=False):
+        ax.imshow(image.reshape(8, 8), cmap="gray_r")
+    pick = np.linspace(0, len(new_x) - 1, 10).astype(int)
+    for ax, i in zip(axes[1], pick, strict=True):
+        right = adapted_model(new_x[i : i + 1]).argmax() == new_y[i]
+        ax.imshow(new_x[i].reshape(8, 8), cmap="Greens" if right else "Reds")
+    figure.suptitle(f"Above: all it saw of two new digits; below: its guesses, green if right ({100 * learnt:.0f} %)")
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-"""Fill the holes of a matrix by low-rank factors: python examples/matrix_factorisation.py [--steps 300]
+"""
+Hidden pixels, guessed from the others
+======================================
 
 The matrix is that of scikit-learn's digits, one row per image and one column per pixel, of which three pixels in ten
 are hidden. Factors learnt from the others tell what the hidden ones were.
+
+Run it as ``python examples/matrix_factorisation.py``.
 """
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -56,8 +61,19 @@ def train(steps=300, rank=24, rows=1797):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
-    _, error, baseline = train(parser.parse_args().steps)
+    p, error, baseline = train(parser.parse_args().steps)
     print(f"error of the hidden pixels: {error:.4f} by factors, {baseline:.4f} by the mean of each pixel")
+    plt.style.use("fad.style")
+    matrix, seen = load(1797)
+    _, axes = plt.subplots(3, 10, figsize=(10, 3.4))
+    for row, (images, name) in zip(
+        axes, ((np.where(seen, matrix, np.nan), "seen"), (filled(p), "guessed"), (matrix, "all")), strict=True
+    ):
+        for ax, image in zip(row, images, strict=False):
+            ax.imshow(image.reshape(8, 8), cmap="gray_r")
+            ax.set(xticks=[], yticks=[])
+        row[0].set_ylabel(name)
+    plt.show()
 
 
 if __name__ == "__main__":

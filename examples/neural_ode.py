@@ -1,11 +1,16 @@
-"""A neural differential equation of hares and lynxes: python examples/neural_ode.py [--steps 1500]
+"""
+A neural differential equation of hares and lynxes
+==================================================
 
 The data are the pelts that the Hudson's Bay Company took in 1900 to 1920, in thousands (public domain). The growth
 rates of both animals are a small network of their numbers; the gradient goes through all steps of a Runge-Kutta method.
+
+Run it as ``python examples/neural_ode.py --steps 1500``.
 """
 
 import argparse
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import fad
@@ -71,6 +76,24 @@ def train(steps=1500, seed=0):
     return model, history
 
 
+def draw(model):
+    """Show the path from 1900 on, and the growth that the network learnt as a field of arrows."""
+    plt.style.use("fad.style")
+    _, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1.5, 1))
+    found = np.exp(path(model, LOGS[0], len(YEARS) - 1))
+    for k, name in enumerate(("hares", "lynxes")):
+        left.plot(YEARS, found[:, k], color=f"C{k}", label=name)
+        left.plot(YEARS, np.exp(LOGS[:, k]), "o", color=f"C{k}")
+    left.set(xlabel="year", ylabel="thousands of pelts", title="Points: counted; curves: the network's")
+    left.set_xticks(YEARS[::5])
+    left.legend()
+    grid = np.stack(np.meshgrid(np.linspace(2, 4.5, 18), np.linspace(1.2, 4.2, 18)), axis=-1).reshape(-1, 2)
+    right.quiver(*grid.T, *model(grid).T, np.linalg.norm(model(grid), axis=1), cmap="viridis", width=0.004)
+    right.plot(*LOGS.T, "o-", color="C1", linewidth=1)
+    right.set(xlabel="log hares", ylabel="log lynxes", title="The learnt field")
+    plt.show()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=1500)
@@ -79,6 +102,7 @@ def main():
     print("year  hares found (true)   lynxes found (true)")
     for year, x, y in zip(YEARS, np.exp(path(model, LOGS[0], len(YEARS) - 1)), np.exp(LOGS), strict=True):
         print(f"{year}  {x[0]:8.1f} ({y[0]:.1f})  {x[1]:12.1f} ({y[1]:.1f})")
+    draw(model)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
-"""Logistic regression by Newton's method with an exact Hessian: python examples/newton.py
+"""
+Logistic regression by Newton's method
+======================================
 
 The data are the 569 tumours of 30 measurements (Wisconsin breast-cancer data) that come with scikit-learn.
+
+Run it as ``python examples/newton.py``.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
@@ -49,6 +54,17 @@ def main():
     for i, norm in enumerate(norms):
         print(f"step {i:2d}  norm of the gradient {norm:.3e}")
     print(f"held-out accuracy {accuracy(w, *held_out):.4f}")
+    plt.style.use("fad.style")
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
+    left.semilogy(norms, "o-")
+    left.set(xlabel="step", title="Norm of the gradient: digits double")
+    x, y = held_out
+    for value, name, colour in ((0, "malignant", "C1"), (1, "benign", "C0")):
+        right.hist(x[y == value] @ w, bins=30, alpha=0.6, color=colour, label=name)
+    right.axvline(0, color="#555555")
+    right.set(xlabel="log odds", title="Tumours that were held out")
+    right.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

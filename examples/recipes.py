@@ -1,9 +1,14 @@
-"""Six things that one wants to do while training, each a short function: python examples/recipes.py
+"""
+Recipes for training
+====================
 
 Gradient accumulation, clipping, averaged weights, mixed precision, per-example gradients, and fine-tuning with frozen
 layers, all on scikit-learn's digits.
+
+Run it as ``python examples/recipes.py``.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -95,6 +100,14 @@ def main():
     print("mixed precision: accuracy {:.3f}, weights kept as {}".format(*mixed_precision()))
     print(f"per-example gradients: norms {np.round(per_example_gradients(model, x[:5], y[:5]), 2)}")
     print("fine-tuning: accuracy {:.3f}, frozen layer unchanged: {}".format(*fine_tuning()))
+    plt.style.use("fad.style")
+    norms = per_example_gradients(model, *TRAINING)
+    figure, axes = plt.subplots(2, 12, figsize=(10, 2.6))
+    for ax, i in zip(axes.flat, [*np.argsort(norms)[:12], *np.argsort(norms)[-12:]], strict=True):
+        ax.imshow(TRAINING[0][i].reshape(8, 8), cmap="gray_r")
+        ax.axis("off")
+    figure.suptitle("Digits whose own gradient is smallest (above) and largest (below), before training")
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-"""A character-level transformer on fourteen sonnets of Shakespeare: python examples/transformer.py [--steps 500]
+"""
+A transformer on Shakespeare's sonnets
+======================================
 
 The text (public domain) is data/sonnets.txt. The unigram entropy is the best that a model without context can do.
+
+Run it as ``python examples/transformer.py --steps 500``.
 """
 
 import argparse
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import fad
@@ -70,7 +75,7 @@ def train(steps=500, context=48, width=64, batch=16, seed=0):
     cut = int(0.9 * len(CODES))
     training, held_out = CODES[:cut], CODES[cut:]
     key, history = fad.random.key(seed), optim.History()
-    bar = data.progress(range(steps), "training")
+    bar = data.progress(range(steps), "training", lines=10)
     for step in bar:
         starts = fad.random.randint(fad.random.fold_in(key, step), (batch,), 0, len(training) - context)
         value, grads = fad.value_and_grad(loss)(model, windows(training, starts, context))
@@ -95,15 +100,24 @@ def write(model, start, length, key, temperature=0.7):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--letters", type=int, default=300)
     parser.add_argument("--plot", help="where to write a picture of the loss")
     args = parser.parse_args()
     model, history, found = train(args.steps)
     print(f"unigram entropy          {unigram_entropy(CODES):.3f} nats a letter")
     print(f"loss at the end          {np.mean(history['loss'][-50:]):.3f}")
     print(f"loss on held-out sonnets {found:.3f}\n")
-    print(write(model, "Shall I compare ", 300, fad.random.key(1)))
+    print(write(model, "Shall I compare ", args.letters, fad.random.key(1)))
     if args.plot:
         history.plot(args.plot)
+    plt.style.use("fad.style")
+    _, ax = plt.subplots()
+    ax.plot(history["loss"], linewidth=0.8, label="each batch")
+    ax.axhline(unigram_entropy(CODES), color="C6", linestyle="--", label="knowing only how frequent letters are")
+    ax.plot([len(history["loss"])], [found], "o", color="C1", label="sonnets never seen")
+    ax.set(xlabel="step", ylabel="nats a letter", title="Learning to write like Shakespeare")
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

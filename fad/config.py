@@ -19,6 +19,10 @@ change), ``"full"`` (every byte), ``"off"`` (not at all; then derivatives keep r
 default_dtype: ContextVar[str] = ContextVar("default_dtype", default="float64")
 """The dtype of ``fad.random`` and of new parameters of ``fad.nn``, where none is given."""
 
+error_links: ContextVar[bool] = ContextVar("error_links", default=True)
+"""Whether the message of an error ends with the address of its page. ``fad.config.error_links.set(False)`` turns that
+off for the rest of the program."""
+
 kernel_cache_bytes: ContextVar[int] = ContextVar("kernel_cache_bytes", default=256 * 2**20)
 """How many bytes of compiled kernels are kept on disk, for all programs together. Beyond that the oldest are removed,
 now and then, so that there may be about a sixteenth more for each process that compiles. With 0 none are written."""
@@ -27,6 +31,7 @@ now and then, so that there may be about a sixteenth more for each process that 
 _CHOICES: dict[ContextVar, Any] = {
     check_mutation: ("sample", "full", "off"),
     default_dtype: ("float32", "float64"),
+    error_links: (True, False),
     kernel_cache_bytes: (lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 0, "an integer, 0 or more"),
 }
 _SETTINGS = {setting.name: setting for setting in _CHOICES}

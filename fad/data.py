@@ -109,14 +109,19 @@ def _taken(x: Any, where: Any) -> Any:
 class progress:
     """Iterate with a progress bar where tqdm is installed and stderr is a terminal, and quietly anywhere else.
 
+    With `lines`, so many lines are printed to stderr where it is no terminal, for programs that run for minutes.
+
     >>> for i in progress(range(2), "counting"):
     ...     print(i)
     0
     1
     """
 
-    def __init__(self, iterable: Any, description: str = ""):
+    def __init__(self, iterable: Any, description: str = "", *, lines: int = 0):
         self._iterable = iterable
+        self._description = description
+        self._every = max(1, len(iterable) // lines) if lines else 0
+        self._done = 0
         self._bar: Any = None
         if sys.stderr is not None and sys.stderr.isatty():
             with contextlib.suppress(ImportError):
@@ -128,6 +133,10 @@ class progress:
         return iter(self._bar if self._bar is not None else self._iterable)
 
     def show(self, **numbers: float) -> None:
-        """Show numbers behind the bar."""
+        """Show numbers behind the bar, once in each step."""
+        self._done += 1
         if self._bar is not None:
             self._bar.set_postfix({name: f"{float(x):.4g}" for name, x in numbers.items()})
+        elif self._every and self._done % self._every == 0 and sys.stderr is not None:
+            shown = ", ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())
+            print(f"{self._description} {self._done}/{len(self._iterable)}: {shown}", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["introspect", "introspect.frames", "introspect.reachable", "errors", "tree", "config"],
+    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors", "tree"],
     ["viz."],
     ["backends."],
     [

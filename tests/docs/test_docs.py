@@ -47,3 +47,52 @@ def test_the_pictures_of_imports_show_the_folders_that_there_are():
         drawn = (PAGES[0].parent / name).read_text(encoding="utf-8")
         folders = sorted(p.parent.name for p in root.glob("*/__init__.py"))
         assert [f for f in folders if f">{f}</text>" not in drawn] == [], "run python docs/draw_imports.py"
+
+
+# --- the reference ------------------------------------------------------------------------------------------------
+
+
+def _reference(monkeypatch):
+    pytest.importorskip("scipy", reason="the reference has fad.scipy")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    import reference
+
+    return reference
+
+
+def test_every_public_name_has_a_page_of_its_own(monkeypatch, tmp_path):
+    reference = _reference(monkeypatch)
+    monkeypatch.setattr(reference, "OUT", tmp_path)
+    names = list(reference.everything())
+    assert reference.write() >= len(names)
+    pages = [f"{n.page.lower()}.rst" for n in names]
+    assert len(set(pages)) == len(pages), "two pages differ in the case of letters alone"
+    assert {p.name.lower() for p in tmp_path.glob("*.rst")} >= set(pages)
+
+
+def test_every_public_module_is_in_the_reference(monkeypatch):
+    import types
+
+    import fad
+
+    reference = _reference(monkeypatch)
+    spaces = {space for group in reference.NAMESPACES.values() for space, _ in group}
+    modules = {f"fad.{n}" for n in fad.__all__ if isinstance(getattr(fad, n), types.ModuleType)}
+    elsewhere = {"fad.errors", "fad.compat", "fad.ops"}  # docs/errors.md, docs/migration.md, the table of operations
+    assert {m for m in modules if not any(s == m or s.startswith(m + ".") for s in spaces)} == elsewhere
+
+
+def test_the_addresses_of_the_project_agree():
+    import tomllib
+
+    from fad.errors import SITE
+
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert project["urls"]["Documentation"] == SITE
+    assert project["urls"]["Changelog"].startswith(SITE)
+    assert f"url: {SITE}\n" in citation
+    assert f"repository-code: {project['urls']['Repository']}\n" in citation
+    assert f"version: {project['version']}\n" in citation
+    assert f'"{project["urls"]["Repository"]}"' in (root / "docs" / "conf.py").read_text(encoding="utf-8")

@@ -315,3 +315,29 @@ def test_threads_inside_the_function_are_right():
         return sum(parts)
 
     assert fad.grad(f)(1.0) == sum(i * 2.0 ** (i - 1) for i in range(4))
+
+
+# --- the address of the page -------------------------------------------------------------------------------------
+
+
+def test_a_message_ends_with_the_address_of_the_errors_page():
+    with pytest.raises(errors.NonScalarOutputError) as caught:
+        fad.grad(lambda x: x)(X)
+    assert str(caught.value).endswith("\n  see " + errors.SITE + "errors.html#fad.errors.NonScalarOutputError")
+
+
+def test_a_setting_leaves_the_address_out():
+    with fad.config.use(error_links=False), pytest.raises(errors.NonScalarOutputError) as caught:
+        fad.grad(lambda x: x)(X)
+    assert errors.SITE not in str(caught.value)
+
+
+def test_an_error_that_is_defined_elsewhere_leads_to_the_nearest_page_or_to_none():
+    class Special(errors.NotLinearError):
+        pass
+
+    class Alone(errors.FadError):
+        pass
+
+    assert errors.page_of(Special) == errors.page_of(errors.NotLinearError)
+    assert errors.page_of(Alone) == ""

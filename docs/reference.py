@@ -1,0 +1,282 @@
+"""Write the reference: a page for each public name, and a table for each namespace: python docs/reference.py
+
+Names are those that users write (``fad.save``, whatever file it is defined in). A page has the signature, the
+docstring, for an operation where its rules come from, and links to the examples of the gallery that use it. Run as a
+script, this counts names and pages, and fails where a public name has none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+OUT = HERE / "generated" / "reference"
+
+# The namespaces in the order of the table of contents: caption -> (namespace, what it is for).
+NAMESPACES = {
+    "Derivatives": [
+        ("fad", "derivatives, batches, compiling, control flow, saving"),
+        ("fad.sparse", "Jacobians and Hessians that are mostly zero"),
+        ("fad.tree", "pytrees: nested lists, dictionaries, models"),
+        ("fad.testing", "derivatives compared with numerical ones"),
+    ],
+    "Models": [
+        ("fad.nn", "layers and losses"),
+        ("fad.nn.functional", "layers and losses as functions"),
+        ("fad.nn.init", "first values of parameters"),
+        ("fad.optim", "optimisers, clipping, loops of training"),
+        ("fad.optim.schedules", "learning rates that change"),
+        ("fad.data", "batches"),
+        ("fad.random", "random numbers as functions of a key"),
+        ("fad.distributed", "programs of several ranks: collectives, training, checkpoints"),
+    ],
+    "Seeing what happens": [
+        ("fad.debug", "NaNs, printing from compiled programs"),
+        ("fad.profiler", "where the time goes"),
+        ("fad.config", "settings"),
+        ("fad.backends", "arrays of the host and of a GPU"),
+    ],
+    "NumPy": [
+        ("fad.numpy", "NumPy's functions, for traced and for plain arrays"),
+        ("fad.numpy.linalg", "linear algebra"),
+        ("fad.numpy.fft", "Fourier transforms"),
+    ],
+    "SciPy": [
+        ("fad.scipy.special", "special functions"),
+        ("fad.scipy.linalg", "functions of matrices, decompositions, structured solvers"),
+        ("fad.scipy.integrate", "integrals and differential equations"),
+        ("fad.scipy.optimize", "roots, minima and fits, differentiated through the solution"),
+        ("fad.scipy.interpolate", "splines and interpolation"),
+        ("fad.scipy.signal", "filters and spectra"),
+        ("fad.scipy.ndimage", "images"),
+        ("fad.scipy.fft", "Fourier, cosine, sine and Hankel transforms"),
+        ("fad.scipy.stats", "distributions"),
+        ("fad.scipy.sparse", "sparse matrices"),
+        ("fad.scipy.sparse.linalg", "sparse solvers"),
+        ("fad.scipy.spatial.distance", "distances"),
+    ],
+    "PyTorch": [
+        ("fad.eager", "tensors and their functions"),
+        ("fad.eager.nn", "modules"),
+        ("fad.eager.nn.functional", "layers and losses as functions"),
+        ("fad.eager.nn.utils.rnn", "sequences of different lengths"),
+        ("fad.eager.nn.utils.parametrize", "parameters computed from others"),
+        ("fad.eager.nn.utils.parametrizations", "weight and spectral norm"),
+        ("fad.eager.optim", "optimisers"),
+        ("fad.eager.optim.lr_scheduler", "learning rates"),
+        ("fad.eager.autograd", "derivatives of tensors"),
+        ("fad.eager.autograd.functional", "Jacobians and Hessians of functions of tensors"),
+        ("fad.eager.autograd.graph", "the graph behind a tensor"),
+        ("fad.eager.func", "transforms of functions of tensors"),
+        ("fad.eager.linalg", "linear algebra"),
+        ("fad.eager.distributions", "distributions"),
+        ("fad.eager.utils.data", "data sets and loaders"),
+        ("fad.eager.utils.checkpoint", "less memory for more time"),
+    ],
+}
+LIBRARIES = {
+    "fad.numpy": ("numpy", "https://numpy.org/doc/stable/reference/generated/{}.html"),
+    "fad.scipy": ("scipy", "https://docs.scipy.org/doc/scipy/reference/generated/{}.html"),
+}
+
+
+class Name(NamedTuple):
+    """A public name: where users find it, and what it is."""
+
+    space: str
+    name: str
+    thing: Any
+
+    @property
+    def full(self) -> str:
+        return f"{self.space}.{self.name}"
+
+    @property
+    def page(self) -> str:
+        """The page's name, apart from others also where files differ in more than the case of letters alone."""
+        return f"{self.full}-class" if isinstance(self.thing, type) else self.full
+
+
+def load(space: str) -> Any:
+    """Return a namespace; some are no modules of their own."""
+    found = importlib.import_module("fad")
+    for part in space.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def names(space: str) -> list[Name]:
+    """Return the public names of a namespace, those that NumPy or SciPy define themselves and modules left out."""
+    module = load(space)
+    listed = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    found = []
+    for name in sorted(set(listed), key=lambda n: (n.lower(), n)):
+        thing = getattr(module, name)
+        if isinstance(thing, types.ModuleType) or not _is_ours(thing, space):
+            continue
+        found.append(Name(space, name, thing))
+    return found
+
+
+def _is_ours(thing: Any, space: str) -> bool:
+    where = getattr(thing, "__module__", None) or type(thing).__module__
+    if space in ("fad.config", "fad.backends", "fad.nn.init", "fad.optim.schedules"):  # these have no list of names
+        return where == space or (space == "fad.config" and type(thing).__name__ == "ContextVar")
+    return str(where).startswith("fad") and not (isinstance(thing, type) and thing.__module__ == "fad.errors")
+
+
+def everything() -> Iterator[Name]:
+    for group in NAMESPACES.values():
+        for space, _ in group:
+            yield from names(space)
+
+
+def own_doc(thing: Any) -> str:
+    """Return what a thing's docstring says of it, not what its class says of all its instances."""
+    text = inspect.getdoc(thing) or ""
+    if not isinstance(thing, type) and not inspect.isroutine(thing) and text == (inspect.getdoc(type(thing)) or ""):
+        return ""
+    return text
+
+
+def library(name: Name) -> tuple[str, str] | None:
+    """Return the dotted name of NumPy's or SciPy's function of this name, and the address of its page."""
+    for prefix, (package, address) in LIBRARIES.items():
+        if name.space.startswith(prefix):
+            dotted = package + name.full[len(prefix) :]
+            return dotted, address.format(dotted)
+    return None
+
+
+def summary(name: Name) -> str:
+    """Return one line about a name."""
+    text = own_doc(name.thing)
+    if text:
+        line = " ".join(text.split("\n\n")[0].split())
+        return line if len(line) < 160 else line[:157].rsplit(" ", 1)[0] + " …"
+    same = library(name)
+    return f"Does what ``{same[0]}`` does, on traced arrays too." if same else f"The operation ``{name.name}``."
+
+
+def _rules(thing: Any, rows: dict[str, tuple]) -> str:
+    row = rows.get(getattr(thing, "name", ""))
+    if row is None:
+        return ""
+    _, kind, jvp, vjp, batch, lowering, _ = row
+    compiled = f"; ``fad.jit`` compiles it as ``{lowering}``" if lowering else ""
+    return (
+        f"An operation of the kind *{kind}*. Rules: JVP {jvp}, VJP {vjp}, batching {batch}{compiled}. "
+        "What the words mean is said in :doc:`the table of all operations </generated/operations>`.\n"
+    )
+
+
+def write_page(name: Name, rows: dict[str, tuple]) -> str:
+    """Return the page of one name, in reStructuredText."""
+    heading = name.full
+    lines = [":orphan:", "", heading, "=" * len(heading), ""]
+    text = own_doc(name.thing)
+    if isinstance(name.thing, type):
+        lines += [f".. autoclass:: {name.full}", "   :members:", ""]
+    elif text and inspect.isroutine(name.thing):
+        lines += [f".. autofunction:: {name.full}", ""]
+    else:
+        lines += [
+            f".. py:function:: {name.full}{signature(name)}" if callable(name.thing) else f".. py:data:: {name.full}",
+            "",
+        ]
+        body = text or summary(name)
+        lines += ["   " + line if line else "" for line in body.splitlines()] + [""]
+    if rules := _rules(name.thing, rows):
+        lines += [rules]
+    if same := library(name):
+        lines += [f"The same name in the library: `{same[0]} <{same[1]}>`__.", ""]
+    lines += [
+        f".. minigallery:: {name.full}",
+        f"   :add-heading: Examples with {name.name}",
+        "   :heading-level: -",
+        "",
+    ]
+    lines += [f"All names of :doc:`{name.space} <{name.space}>`.", ""]
+    return "\n".join(lines)
+
+
+def signature(name: Name) -> str:
+    same = library(name)
+    candidates = [name.thing]
+    if same:
+        found: Any = importlib.import_module(same[0].partition(".")[0])
+        for part in same[0].split(".")[1:]:
+            found = getattr(found, part, None)
+        candidates.insert(0, found)
+    for candidate in candidates:
+        try:
+            text = str(inspect.signature(candidate))
+        except (TypeError, ValueError):
+            continue
+        return text if len(text) < 120 and "<" not in text else "(...)"
+    return "(...)"
+
+
+def write_table(space: str, about: str, found: list[Name]) -> str:
+    """Return the page of a namespace: a table of its names."""
+    lines = [space, "=" * len(space), "", f"{about[0].upper()}{about[1:]}. {len(found)} names.", ""]
+    lines += [".. list-table::", "   :widths: 30 70", "   :class: names", ""]
+    for name in found:
+        line = summary(name).replace("|", "\\|")
+        lines += [f"   * - :doc:`{name.name} <{name.page}>`", f"     - {line}"]
+    return "\n".join([*lines, ""])
+
+
+def write() -> int:
+    """Write all pages; unchanged files are left alone, so that Sphinx does not read them again."""
+    import runpy
+
+    rows = {row[0]: row for row in runpy.run_module("fad.ops.__main__", run_name="operations")["rows"]()}
+    OUT.mkdir(parents=True, exist_ok=True)
+    pages: dict[str, str] = {}
+    contents = []
+    for caption, group in NAMESPACES.items():
+        contents += ["", f".. toctree::\n   :caption: {caption}\n   :maxdepth: 1", ""]
+        for space, about in group:
+            found = names(space)
+            pages[space] = write_table(space, about, found)
+            contents.append(f"   {space}")
+            for name in found:
+                pages[name.page] = write_page(name, rows)
+    pages["index"] = "\n".join([*INDEX, *contents, ""])
+    for old in OUT.glob("*.rst"):
+        if old.stem not in pages:
+            old.unlink()
+    for page, text in pages.items():
+        path = OUT / f"{page}.rst"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    return len(pages)
+
+
+INDEX = """\
+API
+===
+
+A page for each public name, with its signature, what it computes, where its rules come from, and the examples that use
+it. :doc:`/coverage` says what each library differentiates, :doc:`/generated/operations` where each rule comes from.
+:doc:`/errors` has a page for each error.
+""".splitlines()
+
+
+def main() -> None:
+    found = list(everything())
+    count = write()
+    missing = [n.full for n in found if not (OUT / f"{n.page}.rst").exists()]
+    print(f"{len(found)} public names, {count} pages, {len(missing)} names without one")
+    sys.exit(1 if missing else 0)
+
+
+if __name__ == "__main__":
+    main()
