@@ -39,38 +39,38 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
             return None
         right = p["side"] == "right"
         title = f"search_{t}_{'right' if right else 'left'}"
-        return title, lambda: scan.search_text(title, t, right), (types[1].size, types[0].size, 1)
+        return title, lambda: scan.search_module(title, t, right), (types[1].size, types[0].size, 1)
     if name in _POSITIONS and kinds[-1] == "i64":
         extents = _extents(shape, (p["axis"],))
         title = f"{name}_{t}"
-        return title, lambda: scan.position_text(title, _POSITIONS[name], t), extents
+        return title, lambda: scan.position_module(title, _POSITIONS[name], t), extents
     if name == PLACE.name:
         n = types[1].size
-        return f"place_{t}", lambda: scan.place_text(f"place_{t}", t), (n, types[0].size // n, 1)
+        return f"place_{t}", lambda: scan.place_module(f"place_{t}", t), (n, types[0].size // n, 1)
     if any(k != t for k in kinds[1:]) and name == CHECK.name:
         return None
     if kinds[-1] != t:
         return None
     if name == CHECK.name and (kinds[0] == "i64" or p["how"] == "nonzero"):
         title = f"check_{p['how']}_{t}"
-        return title, lambda: scan.check_text(title, t, p["how"]), (1, 1, 1)
+        return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
     if name == NOT_NEGATIVE.name:
-        return f"negative_{t}", lambda: scan.negative_text(f"negative_{t}", t), (1, types[0].size, 1)
+        return f"negative_{t}", lambda: scan.negative_module(f"negative_{t}", t), (1, types[0].size, 1)
     if name in _FOLDED and (t in INTEGERS or name == "product_over"):
         axis = p["axis"]
         if not axis or axis != tuple(range(axis[0], axis[-1] + 1)):
             return None
         title = f"fold_{_FOLDED[name]}_{t}"
-        return title, lambda: scan.fold_text(title, _FOLDED[name], t), _extents(shape, axis)
+        return title, lambda: scan.fold_module(title, _FOLDED[name], t), _extents(shape, axis)
     if name in ("cumsum_along", "accumulation"):
         op = "add" if name == "cumsum_along" else _ACCUMULATED.get(p["ufunc"])
         extents = _extents(shape, (p["axis"],))
         one = extents[2] == 1
         title = f"accumulate_{op}_{t}{'_one' if one else ''}"
-        return None if op is None else (title, lambda: scan.accumulation_text(title, op, t, one), extents)
+        return None if op is None else (title, lambda: scan.accumulation_module(title, op, t, one), extents)
     if name == "linear_recurrence" and t in _REAL and kinds[1] == t and types[1].shape == shape:
         title = f"recur_{t}{'_back' if p['reverse'] else ''}"
-        return title, lambda: scan.recurrence_text(title, t, p["reverse"]), _extents(shape, (p["axis"],))
+        return title, lambda: scan.recurrence_module(title, t, p["reverse"]), _extents(shape, (p["axis"],))
     return None
 
 

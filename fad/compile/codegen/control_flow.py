@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.compile.codegen.llvm import scalar_loop
-from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_text, loop_text
+from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_module, loop_module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.compile.ir.slice_writes import data_address
@@ -109,7 +109,7 @@ def native_loop(program: Program, eq: Equation) -> bool:
     consts, carry, xs = _operands(program, loop)
     if body.fails:
         program.failing(eq)
-    program.table.begin_row("loop", loop_text)
+    program.table.begin_row("loop", loop_module)
     row, outs = Row(program, LOOP), eq.outs
     pairs = []  # the two places of each part of the state lie beside each other in the row; or it has one place
     for o, ends in zip(outs[: len(carry)], zip(graph.inputs[start:], graph.outputs, strict=False), strict=False):
@@ -201,7 +201,7 @@ def native_branch(program: Program, eq: Equation) -> bool:
     operands = [program.table.contiguous(i) for i in eq.ins[1:]]
     if any(body.fails for body in bodies):
         program.failing(eq)
-    program.table.begin_row("branch", branch_text)
+    program.table.begin_row("branch", branch_module)
     row = Row(program, BRANCH)
     row.set_address("index", index)
     row.set("width", width or 0)

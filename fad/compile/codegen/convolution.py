@@ -175,7 +175,7 @@ def _add_products(program: Program, call: _Products, values: tuple, t: str) -> N
     nanos = len(call.q) * len(call.m) * max(1, len(call.k)) * call.v * _COST
     parts = _parts(len(call.q), int(nanos / GRAIN) if nanos >= SMALLEST else 1)
     q, m, k = _kept(program, call.q, call.m, call.k)
-    _start(program, name, lambda: conv_matmul.product_text(t, rows, columns), len(parts), len(conv_matmul.PRODUCT))
+    _start(program, name, lambda: conv_matmul.product_module(t, rows, columns), len(parts), len(conv_matmul.PRODUCT))
     for first, count in parts:
         for i, offset in zip(values, call.starts, strict=True):
             program.table.point_to(i, offset)
@@ -216,7 +216,7 @@ def _dots(program: Program, values: tuple, tables: tuple, v: int) -> None:
     rows, columns = _block(len(m), len(j))
     partial = np.empty((len(terms), *w.shape), w.dtype) if len(terms) > 1 else None
     pg, pm, pj, pq = _kept(program, g, m, j, q)
-    text = lambda: conv_matmul.dots_text(t, rows, columns)
+    text = lambda: conv_matmul.dots_module(t, rows, columns)
     _start(program, conv_matmul.dots_name(t, rows, columns), text, len(terms) * len(taps), len(conv_matmul.DOTS))
     for k, (first, count) in enumerate(terms):
         for tap, many in taps:

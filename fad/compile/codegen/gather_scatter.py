@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.compile.codegen.llvm.guards_and_gathers import lookup_text
+from fad.compile.codegen.llvm.guards_and_gathers import lookup_module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
@@ -152,7 +152,7 @@ def _emit(program: Program, eq: Equation, how: str, plan: tuple) -> None:
     single = q[0] == 1
     name = f"look_{how}_{t}_{len(arrays)}{'_even' if even else '_one' if single else ''}"
     program.failing(eq)
-    program.table.begin_row(name, lambda: lookup_text(name, how, t, len(arrays), even, single))
+    program.table.begin_row(name, lambda: lookup_module(name, how, t, len(arrays), even, single))
     words = program.table.words
     for extent in (p, n, q):
         words.append(extent[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fad.compile.codegen.llvm.guards_and_gathers import guard_text
+from fad.compile.codegen.llvm.guards_and_gathers import guard_module
 from fad.compile.codegen.numpy_calls import getter
 from fad.compile.codegen.program import Program
 from fad.compile.schedule.fusion import Step
@@ -26,7 +26,7 @@ def add_guard(program: Program, step: Step) -> Callable | None:
         width = 8 if t.dtype.kind == "b" else 64
         if (width == 8) == (type(want) is bool):
             program.failing(eq)
-            program.table.begin_row(f"guard{width}", lambda: guard_text(width))
+            program.table.begin_row(f"guard{width}", lambda: guard_module(width))
             program.table.point_to(i)
             program.table.words.append(int(want))
             return None

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.loop_nest import kernel_text
-from fad.compile.codegen.llvm.worker_pool import pool_text
+from fad.compile.codegen.llvm.loop_nest import kernel_module
+from fad.compile.codegen.llvm.worker_pool import pool_module
 from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import LLVM_TYPE
@@ -48,9 +48,9 @@ class Table:
         self.words.append(self.memory.address(i, len(self.words), offset))
 
     def in_parts(self, name: str, text: Callable, count: int, length: int) -> None:
-        """Begin the row of a function that the pool's threads run in parts, whose words follow; see `pool_text`."""
+        """Begin the row of a function that the pool's threads run in parts, whose words follow; see `pool_module`."""
         self.kernels.setdefault(name, text)
-        self.begin_row("pool_run", pool_text)
+        self.begin_row("pool_run", pool_module)
         self.late.append((len(self.words) + 1, name))
         self.words += [count, 0, length, pool().address]
 
@@ -109,11 +109,11 @@ class Table:
         """Add a kernel to the table, whole or in parts; ``point(k, offset, start)`` gives the address of array k."""
         name, words = facts(kernel)
         if split is None:
-            self.begin_row(name, lambda: kernel_text(kernel))
+            self.begin_row(name, lambda: kernel_module(kernel))
             self._row(words, extents, strides, point, 0, (0, extents[0]))
             return
         axis, bounds = split
-        self.in_parts(name, lambda: kernel_text(kernel), len(bounds), len(words))
+        self.in_parts(name, lambda: kernel_module(kernel), len(bounds), len(words))
         for part in bounds:
             self._row(words, extents, strides, point, axis, part)
 

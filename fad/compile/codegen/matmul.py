@@ -228,7 +228,7 @@ def _by_own_code(p: Product, t: str) -> tuple:
         m, k, n = p.shape
     dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
     if dots and min(m, n) < 4 and (p.b[1] != size or n == 1):
-        name, text = f"mm_dot_{t}", lambda: matmul_kernels.dots_text(t)
+        name, text = f"mm_dot_{t}", lambda: matmul_kernels.dots_module(t)
     else:
         if p.b[1] != size and p.a[0] == size and p.c[0] == size:
             p.flip()
@@ -238,7 +238,7 @@ def _by_own_code(p: Product, t: str) -> tuple:
         # two vectors of columns at a time where there are registers for their sums
         columns = 2 if rows > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
         name = matmul_kernels.rows_name(t, rows, gathered, columns)
-        text = lambda: matmul_kernels.rows_text(t, rows, gathered, columns)
+        text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
 
 
@@ -264,7 +264,7 @@ def _by_panels(p: Product, t: str) -> tuple | None:
         return None
     turned = p.b[1] != size
     words = [m, n, k, *p.a, *p.b, p.c[0], k]
-    return packed_matmul.panels_name(t, turned), lambda: packed_matmul.panels_text(t, turned), words
+    return packed_matmul.panels_name(t, turned), lambda: packed_matmul.panels_module(t, turned), words
 
 
 def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple]:
@@ -307,7 +307,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
         if max(m, k, lda, incx, incy) > _MOST_OF_BLAS:
             return None
         words = [f, how, inner, outer, alpha, lda, incx, beta, incy, _told()]
-        return "blas_gemv", matmul_kernels.gemv_text, words
+        return "blas_gemv", matmul_kernels.gemv_module, words
     if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
@@ -316,7 +316,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
     if max(m, k, n, a[1], b[1], ldc) > _MOST_OF_BLAS:
         return None
     words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, alpha, b[1], a[1], beta, ldc, _told()]
-    return "blas_gemm", matmul_kernels.gemm_text, words
+    return "blas_gemm", matmul_kernels.gemm_module, words
 
 
 def _told() -> int:

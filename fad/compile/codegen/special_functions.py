@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
@@ -81,7 +81,7 @@ def add_special(program: Program, eq: Equation) -> bool:
     operands = [_operand(program, i, out) for i in eq.ins]
     name = f"special_{t}_{''.join('01'[moves] for *_, moves in operands)}"
     parts = [(k, min(k + _PART, out.size)) for k in range(0, out.size, _PART)]
-    text = lambda: _text(name, t, [moves for *_, moves in operands])
+    text = lambda: _module(name, t, [moves for *_, moves in operands])
     if len(parts) > 1 and not program.memory.within:
         program.table.in_parts(name, text, len(parts), 3 + len(operands))
     else:
@@ -113,7 +113,7 @@ def _operand(program: Program, i: int, out: np.ndarray) -> tuple[np.ndarray, int
     return program.memory.at[i], i, array.size > 1
 
 
-def _text(name: str, t: str, moving: list[bool]) -> str:
+def _module(name: str, t: str, moving: list[bool]) -> Module:
     """Return the loop. Words: the number of elements, the function, the result, the operands."""
     names = ["N", "F", "Y", *[f"X{k}" for k in range(len(moving))]]
     lines = [f"define i32 @{name}(ptr noalias %W) {{", "entry:"]
@@ -132,4 +132,4 @@ def _text(name: str, t: str, moving: list[bool]) -> str:
         f"  %b = getelementptr {t}, ptr %Y, i64 %i", f"  store {t} %y, ptr %b", "  %i1 = add i64 %i, 1",
         "  %more = icmp ult i64 %i1, %N", "  br i1 %more, label %n, label %out", "out:", "  ret i32 0", "}", "",
     ]  # fmt: skip
-    return "\n".join([SCALAR, *lines])
+    return Module("\n".join(lines), SCALAR)

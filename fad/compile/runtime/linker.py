@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.interrupt_check import glance_text
-from fad.compile.codegen.llvm.worker_pool import pool_text
+from fad.compile.codegen.llvm.interrupt_check import glance_module
+from fad.compile.codegen.llvm.worker_pool import pool_module
 from fad.compile.codegen.program import Program
 from fad.compile.runtime import entry_point, jit_engine
 
 # What programs need besides their kernels: the entry point, the look at the clock, the pool of threads.
-SUPPORT: dict[str, Callable] = {**entry_point.RUNTIME, "glance": glance_text, "pool_run": pool_text}
+SUPPORT: dict[str, Callable] = {**entry_point.RUNTIME, "glance": glance_module, "pool_run": pool_module}
 
 
 class Code:
