@@ -23,9 +23,10 @@ import numpy as np
 
 from fad.core.buffers import buffer
 from fad.core.memory import RUNS
+from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import lend, take_back
 from fad.core.primitive import has_tracer
-from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 from fad.errors import BatchedValueError, TracerConversionError
 from fad.introspect.frames import is_machinery

@@ -16,7 +16,8 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.tracer import Tracer, depth
+from fad.core.tracer import Tracer
+from fad.core.values import depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives

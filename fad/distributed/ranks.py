@@ -26,7 +26,8 @@ import numpy as np
 from fad import tree
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, bind, depth, tracer, up_to_date
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
+from fad.core.values import depth
 from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary

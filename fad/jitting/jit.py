@@ -32,7 +32,6 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
 from fad.core.weak import number
 from fad.errors import PathLimitWarning
-from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
@@ -54,6 +53,7 @@ from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")

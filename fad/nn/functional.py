@@ -10,7 +10,8 @@ import numpy as np
 from fad import random
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.nn.ctc import *  # noqa: F403  (losses are functions too, and have files of their own)
 from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p

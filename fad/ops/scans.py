@@ -14,10 +14,11 @@ import numpy as np
 
 from fad.core.archetypes import linear
 from fad.core.cotangent import densify
+from fad.core.numpy_dispatch import REFUSED, UFUNC_METHODS, UFUNCS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind, strong
+from fad.core.tracer import bind, strong
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     converted,

@@ -14,7 +14,8 @@ from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import on_device, public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, any_of, bind, innermost
+from fad.core.tracer import Tracer, any_of, bind
+from fad.core.values import innermost
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,

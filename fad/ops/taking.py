@@ -15,7 +15,8 @@ from fad.core.archetypes import flat
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, depth, outcome
+from fad.core.tracer import Tracer, bind, outcome
+from fad.core.values import depth
 from fad.ops.indexing import At, pick
 from fad.ops.structural import along, as_array, beside, normalize_axis
 

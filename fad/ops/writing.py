@@ -18,7 +18,8 @@ from fad.backends import like
 from fad.core.conversions import written_outside
 from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
-from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
+from fad.core.tracer import Tracer, bind, up_to_date, youngest
+from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.indexing import _full_value, as_basic, set_p, split_index
 from fad.ops.structural import as_array

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.integrate as si
 
 from fad import tree
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.collocation import stored_solution
 from fad.scipy.host import host_function, needs_host_call, plain

@@ -10,8 +10,9 @@ import scipy.sparse
 
 from fad import tree
 from fad.backends import like
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
 from fad.core.transformed import Wrapping, name_of
+from fad.core.values import stop_gradient
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import Pattern, SparseArray

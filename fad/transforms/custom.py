@@ -18,8 +18,9 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
-from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
+from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.core.transformed import Wrapping, name_of
+from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace

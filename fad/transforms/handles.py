@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from fad import tree
 from fad.core.buffers import PLAIN
-from fad.core.memory import contents_of, point, root_of, snapshot
+from fad.core.memory import RUNS, contents_of, point, root_of, snapshot
 from fad.core.tracer import Tracer
 from fad.introspect.reachable import reached
 
@@ -64,3 +66,21 @@ class Roots(Handles):
             x.memory.private = False
             x.memory.version += 1
         return changed
+
+
+def closes_over_tracer(fun: Callable) -> bool:
+    """Return whether a function holds traced values, which a recording of it could not."""
+    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+        return True
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
+            return True
+    return False
+
+
+def _holds_tracer(value: Any) -> bool:
+    return any(type(x) is Tracer for x in tree.leaves(value))

@@ -13,7 +13,8 @@ from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.memory import running_rules
-from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
+from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
+from fad.core.values import same_structure
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
 from fad.transforms.jvp import jvp, pushed

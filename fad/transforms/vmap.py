@@ -23,8 +23,9 @@ from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
+from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import transformed
+from fad.core.values import class_of_element
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
 

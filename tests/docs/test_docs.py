@@ -88,3 +88,11 @@ def test_the_addresses_of_the_project_agree():
     assert f"repository-code: {project['urls']['Repository']}\n" in citation
     assert f"version: {project['version']}\n" in citation
     assert f'"{project["urls"]["Repository"]}"' in (root / "docs" / "conf.py").read_text(encoding="utf-8")
+
+
+def test_the_pictures_of_imports_show_the_folders_that_there_are():
+    fad = SOURCES[0].parent
+    for name, root in (("imports-fad.svg", fad), ("imports-compile.svg", fad / "compile")):
+        drawn = (PAGES[0].parent / name).read_text(encoding="utf-8")
+        folders = sorted(p.parent.name for p in root.glob("*/__init__.py"))
+        assert [f for f in folders if f">{f}</text>" not in drawn] == [], "run python docs/draw_imports.py"

@@ -8,7 +8,8 @@ from typing import Any
 
 from fad import tree
 from fad.compat.autograd.vspaces import VSpace, vspace
-from fad.core.tracer import Tracer, stop_gradient, youngest
+from fad.core.tracer import Tracer, youngest
+from fad.core.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import _RULES, Call

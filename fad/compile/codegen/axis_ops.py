@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from fad.compile.codegen.llvm import scan
+from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
 from fad.compile.legalize.integer_overflow import CHECK
@@ -79,19 +79,19 @@ def _extents(shape: tuple, axis: tuple) -> tuple[int, ...]:
     return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
 
 
-def add_row(build: Any, eq: Equation) -> bool:
+def add_row(program: Program, eq: Equation) -> bool:
     """Add an operation along an axis to a program's table."""
-    plan = _plan(build.graph, eq)
+    plan = _plan(program.graph, eq)
     if plan is None:
         return False
     name, text, extents = plan
-    arrays = [build.contiguous(i) for i in eq.ins]
+    arrays = [program.table.contiguous(i) for i in eq.ins]
     if eq.prim.name in ("search_sorted", "linear_recurrence"):  # the second one is run along
         arrays = arrays[::-1]
     if eq.prim in (NOT_NEGATIVE, CHECK):
-        build.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
-    build._function(name, text)
-    build.words += extents
+        program.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
+    program.table.begin_row(name, text)
+    program.table.words += extents
     for i in (arrays[0], eq.outs[0], *arrays[1:]):
-        build.words.append(build.address(i, len(build.words)))
+        program.table.point_to(i)
     return True

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any
 
 import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
+from fad.compile.codegen.program import Program
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
@@ -95,26 +95,26 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
     return axes
 
 
-def add_product(build: Any, eq: Equation) -> bool:
+def add_product(program: Program, eq: Equation) -> bool:
     """Add a product to a program's table, `matmul` or `ADDED_PRODUCT`; return false if NumPy must do it."""
     x, y, *base = eq.ins
     factor = eq.params.get("factor")
-    arrays = [build.at[i] for i in (x, y, eq.outs[0])]
+    arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
     key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
-    if key not in build.layouts:  # unrolled steps have the same products over and over
-        build.layouts[key] = _planned(*arrays, factor)
-    found = build.layouts[key]
-    if found is None or (base and not build.copy((build.at[base[0]], base[0]), eq.outs[0])):
+    if key not in program.table.layouts:  # unrolled steps have the same products over and over
+        program.table.layouts[key] = _planned(*arrays, factor)
+    found = program.table.layouts[key]
+    if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
         return False
     name, text, swapped, parts = found
     if len(parts) == 1:
-        build._function(name, text)
+        program.table.begin_row(name, text)
     else:
-        build.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
+        program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
     for offsets, words in parts:
         for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
-            build.words.append(build.address(i, len(build.words), offset))
-        build.words += words
+            program.table.point_to(i, offset)
+        program.table.words += words
     return True
 
 

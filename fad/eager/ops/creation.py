@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.eager.ops.operators import convert
 from fad.eager.rng import generator
 from fad.eager.tensor import Tensor, float32, int64, wrap

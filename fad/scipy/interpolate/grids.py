@@ -10,7 +10,7 @@ import scipy.interpolate as theirs
 
 from fad.backends import like
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted

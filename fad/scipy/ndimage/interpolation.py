@@ -20,7 +20,8 @@ import scipy.ndimage
 from fad.backends import backend_of, like
 from fad.core.archetypes import linear
 from fad.core.samples import call
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.ndimage.filters import MODES, beyond, door, in_dtype, per_axis

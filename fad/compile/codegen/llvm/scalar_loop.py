@@ -200,22 +200,22 @@ def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Calla
     return name, lambda: text.replace("@NAME", f"@{name}")
 
 
-def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
+def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
     """Write the row of arguments."""
     m = len(loop.carry)
 
     def address(i: int) -> None:
-        build.words.append(build.address(i, len(build.words)))
+        program.table.point_to(i)
 
-    build.words.append(loop.length if loop.stop == "length" else forever)
+    program.table.words.append(loop.length if loop.stop == "length" else forever)
     if loop.stop == "count":
         address(eq.ins[loop.count])
     else:
-        build.words.append(0)
+        program.table.words.append(0)
     if loop.stop == "cond":
         address(eq.outs[-1])
     else:
-        build.words.append(0)
-    build.words.append(build.watch.address)
+        program.table.words.append(0)
+    program.table.words.append(program.watch.address)
     for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)
