@@ -96,10 +96,6 @@ def slope(x):
 
 
 class Model:
-    @fad.vmap
-    def double(self):
-        return 2 * self
-
     @fad.checkpoint
     def cube(self, x):
         return self.power(x)
