@@ -19,7 +19,7 @@ from fad.core import effects
 from fad.core.tracer import Tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, vary
+from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, traced_like, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
@@ -58,7 +58,7 @@ class Buckets:
         if not self.last:
             self.sums[number] = g
             return
-        self.found[number] = g
+        self.found[number] = traced_like(g, self.leaves[number])
         while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
             flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
             if not self.sent and self.share is not None:
@@ -75,7 +75,7 @@ class Buckets:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
-                self.take(number, np.zeros_like(leaf))
+                self.take(number, traced_like(None, leaf))
         for number, (bucket, wait) in enumerate(zip(self.plan, self.sent, strict=True)):
             total, at = wait(), 0
             if number == 0 and self.share is not None:

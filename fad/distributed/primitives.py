@@ -25,14 +25,20 @@ import numpy as np
 from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, once
 from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer
 from fad.distributed.errors import RankTypeError
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
 
 
-def _zeros(y: Any) -> Any:
-    """Return the cotangent of a result that nothing here depends on; it is traced where the result is."""
-    return tied(np.zeros_like(y), y)
+def traced_like(t: Any, y: Any) -> Any:
+    """Return a tangent or cotangent that is traced wherever its value is; zeros where there is none.
+
+    On other ranks it may depend on what is differentiated once more, and then they send its derivative, too.
+    """
+    if t is None:
+        t = np.zeros_like(y)
+    return tied(t, y) if type(y) is Tracer else t
 
 
 TYPED: dict[Primitive, Primitive] = {}
@@ -103,8 +109,8 @@ def pair(
     """Make both forms of an operation with an effect; return the one without types."""
     full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
     typed = Primitive(
-        full, forward, jvp=lambda ts, y, xs, params: jvp(ts[0], y, *xs, **params),
-        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": _zeros, "needs_trace": True},
+        full, forward, jvp=lambda ts, y, xs, params: jvp(traced_like(ts[0], xs[0]), y, *xs, **params),
+        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": traced_like, "needs_trace": True},
     )  # fmt: skip
     typed.batch = _checked(batch, typed)
     if takes_same:
@@ -143,23 +149,25 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": _zeros},
-    jvp=lambda ts, y, xs, params: vary(ts[0], **params), vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
+    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": traced_like},
+    jvp=lambda ts, y, xs, params: vary(traced_like(ts[0], xs[0]), **params),
+    vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
 )  # fmt: skip
 
 # The part of this rank of what is the same on all: row `rank`.
 own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", extra={"swept": _zeros},
-    jvp=lambda ts, y, xs, params: own_part(ts[0], **params), vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
+    saves="none", archetype="linear", extra={"swept": traced_like},
+    jvp=lambda ts, y, xs, params: own_part(traced_like(ts[0], xs[0]), **params),
+    vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
 )  # fmt: skip
 TAKES_SAME.update((vary, own_part))
 
 
 def _tied_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-    return np.zeros_like(y) if ts[0] is None else ts[0]
+    return traced_like(ts[0], y)
 
 
 # A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
@@ -287,7 +295,7 @@ permute_p: Primitive = TYPED[permute]
 send = collective(
     "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
     jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
-    vjp=lambda ct, y, x, comm, dest, tag: recv_p(_zeros(x), comm=comm, source=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(traced_like(None, x), comm=comm, source=dest, tag=tag),
 )  # fmt: skip
 send_p: Primitive = TYPED[send]
 

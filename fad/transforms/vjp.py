@@ -321,7 +321,7 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
-    _sweep_general(record, record[2].extra["swept"](record[3]) if g is None else densify(g), cts, own)
+    _sweep_general(record, record[2].extra["swept"](None if g is None else densify(g), record[3]), cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
