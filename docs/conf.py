@@ -36,7 +36,8 @@ extensions = [
 ]  # fmt: skip
 exclude_patterns = ["_build", "tutorials", "*.py", "learn/**.ipynb", "gallery/**.ipynb"]
 # The design notes quote shapes of code, not cross-references; a page of the reference is reached from its table.
-suppress_warnings = ["myst.xref_missing", "config.cache"]
+# Types of one name in two packages (fad.nn.Module, fad.eager.nn.Module) are both meant where an annotation has it.
+suppress_warnings = ["myst.xref_missing", "config.cache", "ref.python"]
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -87,6 +88,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["tutorials", "../examples"],
     "gallery_dirs": ["learn", "gallery"],
     "filename_pattern": r"\.py$",
+    "ignore_pattern": r"__init__\.py|distributed",
     "subsection_order": [f"../examples/{d}" for d in (
         "physics", "biology", "chemistry", "statistics", "finance", "imaging", "robotics")],
     "within_subsection_order": "FileNameSortKey",
@@ -159,6 +161,13 @@ def _others(app, what, name, member, skip, options):
     return True if (getattr(member, "__module__", None) or "").startswith(("scipy.", "numpy.")) else None
 
 
+def _clean(app, what, name, thing, options, lines):
+    """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
+    if name.startswith(("fad.numpy", "fad.scipy")):
+        lines[:] = reference.clean("\n".join(lines)).splitlines()
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", _clean, priority=400)  # before napoleon
     app.connect("doctree-read", _without_last_blank_lines)
     app.connect("autodoc-skip-member", _others)
