@@ -7,6 +7,7 @@ which their inventories are read from the network.
 import contextlib
 import io
 import os
+import re
 import runpy
 import sys
 import warnings
@@ -37,7 +38,7 @@ extensions = [
 exclude_patterns = ["_build", "tutorials", "*.py", "learn/**.ipynb", "gallery/**.ipynb"]
 # The design notes quote shapes of code, not cross-references; a page of the reference is reached from its table.
 # Types of one name in two packages (fad.nn.Module, fad.eager.nn.Module) are both meant where an annotation has it.
-suppress_warnings = ["myst.xref_missing", "config.cache", "ref.python"]
+suppress_warnings = ["myst.xref_missing", "config.cache", "ref.python", "sphinx_gallery.duplicate_filename"]
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -165,6 +166,7 @@ def _clean(app, what, name, thing, options, lines):
     """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
     if name.startswith(("fad.numpy", "fad.scipy")):
         lines[:] = reference.clean("\n".join(lines)).splitlines()
+    lines[:] = [re.sub(r"(?<=[ (\[])\*(?=\w+[\])])", r"\\*", line) for line in lines]  # (n, *kernel_size) is no emphasis
 
 
 def setup(app):

@@ -172,7 +172,7 @@ def napoleon(text: str, what: str) -> list[str]:
     """Return a docstring in NumPy's form as reStructuredText."""
     from sphinx.ext.napoleon import Config, NumpyDocstring
 
-    return str(NumpyDocstring(clean(text), Config(napoleon_use_rtype=False), what=what)).splitlines()
+    return str(NumpyDocstring(clean(text), Config(napoleon_use_rtype=False), what=what, options={"no-index": True})).splitlines()
 
 
 def library(name: Name) -> tuple[str, str] | None:
@@ -206,15 +206,16 @@ def _rules(thing: Any, rows: dict[str, tuple]) -> str:
     )
 
 
-def write_page(name: Name, rows: dict[str, tuple]) -> str:
-    """Return the page of one name, in reStructuredText."""
+def write_page(name: Name, rows: dict[str, tuple], repeated: bool = False) -> str:
+    """Return the page of one name, in reStructuredText; `repeated` if the same thing has a page under another name."""
+    index = ["   :no-index:"] if repeated else []
     heading = name.full
     lines = [":orphan:", "", heading, "=" * len(heading), ""]
     text = own_doc(name.thing)
     if isinstance(name.thing, type):
-        lines += [f".. autoclass:: {name.full}", "   :members:", ""]
+        lines += [f".. autoclass:: {name.full}", "   :members:", *index, ""]
     elif text and inspect.isroutine(name.thing):
-        lines += [f".. autofunction:: {name.full}", ""]
+        lines += [f".. autofunction:: {name.full}", *index, ""]
     else:
         lines += [
             f".. py:function:: {name.full}{signature(name)}" if callable(name.thing) else f".. py:data:: {name.full}",
@@ -270,6 +271,7 @@ def write() -> int:
     rows = {row[0]: row for row in runpy.run_module("fad.ops.__main__", run_name="operations")["rows"]()}
     OUT.mkdir(parents=True, exist_ok=True)
     pages: dict[str, str] = {}
+    seen: set[int] = set()
     contents = []
     for caption, group in NAMESPACES.items():
         contents += ["", f".. toctree::\n   :caption: {caption}\n   :maxdepth: 1", ""]
@@ -278,7 +280,8 @@ def write() -> int:
             pages[space] = write_table(space, about, found)
             contents.append(f"   {space}")
             for name in found:
-                pages[name.page] = write_page(name, rows)
+                pages[name.page] = write_page(name, rows, id(name.thing) in seen)
+                seen.add(id(name.thing))
     pages["index"] = "\n".join([*INDEX, *contents, ""])
     for old in OUT.glob("*.rst"):
         if old.stem not in pages:
