@@ -166,7 +166,8 @@ def _clean(app, what, name, thing, options, lines):
     """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
     if name.startswith(("fad.numpy", "fad.scipy")):
         lines[:] = reference.clean("\n".join(lines)).splitlines()
-    lines[:] = [re.sub(r"(?<=[ (\[])\*(?=\w+[\])])", r"\\*", line) for line in lines]  # (n, *kernel_size) is no emphasis
+    # (n, *kernel_size) is no emphasis
+    lines[:] = [re.sub(r"(?<=[ (\[])\*(?=\w+[\])])", r"\\*", line) for line in lines]
 
 
 def setup(app):

@@ -170,9 +170,12 @@ def clean(text: str) -> str:
 
 def napoleon(text: str, what: str) -> list[str]:
     """Return a docstring in NumPy's form as reStructuredText."""
-    from sphinx.ext.napoleon import Config, NumpyDocstring
-
-    return str(NumpyDocstring(clean(text), Config(napoleon_use_rtype=False), what=what, options={"no-index": True})).splitlines()
+    try:
+        from sphinx.ext.napoleon import Config, NumpyDocstring
+    except ImportError:  # names and pages are counted without Sphinx, too
+        return clean(text).splitlines()
+    settings = Config(napoleon_use_rtype=False)
+    return str(NumpyDocstring(clean(text), settings, what=what, options={"no-index": True})).splitlines()
 
 
 def library(name: Name) -> tuple[str, str] | None:
