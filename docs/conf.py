@@ -38,7 +38,11 @@ extensions = [
 exclude_patterns = ["_build", "tutorials", "*.py", "learn/**.ipynb", "gallery/**.ipynb"]
 # The design notes quote shapes of code, not cross-references; a page of the reference is reached from its table.
 # Types of one name in two packages (fad.nn.Module, fad.eager.nn.Module) are both meant where an annotation has it.
-suppress_warnings = ["myst.xref_missing", "config.cache", "ref.python", "sphinx_gallery.duplicate_filename"]
+# The examples of fad.distributed have names that others have, and are not in the gallery; a folder may have a space.
+suppress_warnings = [
+    "myst.xref_missing", "config.cache", "ref.python", "sphinx_gallery.duplicate_filename",
+    "sphinx_gallery.space_in_filename",
+]  # fmt: skip
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
