@@ -7,6 +7,7 @@ which their inventories are read from the network.
 import contextlib
 import io
 import os
+import re
 import runpy
 import sys
 import warnings
@@ -36,7 +37,12 @@ extensions = [
 ]  # fmt: skip
 exclude_patterns = ["_build", "tutorials", "*.py", "learn/**.ipynb", "gallery/**.ipynb"]
 # The design notes quote shapes of code, not cross-references; a page of the reference is reached from its table.
-suppress_warnings = ["myst.xref_missing", "config.cache"]
+# Types of one name in two packages (fad.nn.Module, fad.eager.nn.Module) are both meant where an annotation has it.
+# The examples of fad.distributed have names that others have, and are not in the gallery; a folder may have a space.
+suppress_warnings = [
+    "myst.xref_missing", "config.cache", "ref.python", "sphinx_gallery.duplicate_filename",
+    "sphinx_gallery.space_in_filename",
+]  # fmt: skip
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -160,6 +166,15 @@ def _others(app, what, name, member, skip, options):
     return True if (getattr(member, "__module__", None) or "").startswith(("scipy.", "numpy.")) else None
 
 
+def _clean(app, what, name, thing, options, lines):
+    """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
+    if name.startswith(("fad.numpy", "fad.scipy")):
+        lines[:] = reference.clean("\n".join(lines)).splitlines()
+    # (n, *kernel_size) is no emphasis
+    lines[:] = [re.sub(r"(?<=[ (\[])\*(?=\w+[\])])", r"\\*", line) for line in lines]
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", _clean, priority=400)  # before napoleon
     app.connect("doctree-read", _without_last_blank_lines)
     app.connect("autodoc-skip-member", _others)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -145,6 +146,38 @@ def own_doc(thing: Any) -> str:
     return text
 
 
+_ROLE = re.compile(r":(?:ref|doc|term|any|func|class|meth|mod|obj|attr|py:\w+):`~?([^<`]*?)(?:\s*<[^>`]*>)?`")
+_DERIVATIVE = re.compile(r"^Derivatives?\n-+\n((?:.*\S.*\n?)+)", re.MULTILINE)
+
+
+def clean(text: str) -> str:
+    """Return a docstring without what only the library that it was taken from can resolve.
+
+    The first line may be a signature; references and footnotes lead to pages that are not here; formulas of a
+    derivative are code.
+    """
+    text = re.sub(r"^\w+\(.*\)\n\n", "", text)
+    text = re.sub(r"\.\. \[\d+\].*(?:\n[ \t]+\S.*)*", "", text)
+    text = re.sub(r"\s?\[\w+\]_", "", _ROLE.sub(r"\1", text))
+    text = re.sub(r"^References\n-+\s*(?=\Z|\w+\n-)", "", text, flags=re.MULTILINE)
+
+    def formula(found: re.Match) -> str:
+        body = "\n".join("    " + line for line in found[1].rstrip("\n").splitlines())
+        return f".. rubric:: Derivative\n\n.. code-block:: text\n\n{body}\n\n"
+
+    return _DERIVATIVE.sub(formula, text)
+
+
+def napoleon(text: str, what: str) -> list[str]:
+    """Return a docstring in NumPy's form as reStructuredText."""
+    try:
+        from sphinx.ext.napoleon import Config, NumpyDocstring
+    except ImportError:  # names and pages are counted without Sphinx, too
+        return clean(text).splitlines()
+    settings = Config(napoleon_use_rtype=False)
+    return str(NumpyDocstring(clean(text), settings, what=what, options={"no-index": True})).splitlines()
+
+
 def library(name: Name) -> tuple[str, str] | None:
     """Return the dotted name of NumPy's or SciPy's function of this name, and the address of its page."""
     for prefix, (package, address) in LIBRARIES.items():
@@ -156,7 +189,7 @@ def library(name: Name) -> tuple[str, str] | None:
 
 def summary(name: Name) -> str:
     """Return one line about a name."""
-    text = own_doc(name.thing)
+    text = clean(own_doc(name.thing))
     if text:
         line = " ".join(text.split("\n\n")[0].split())
         return line if len(line) < 160 else line[:157].rsplit(" ", 1)[0] + " …"
@@ -176,22 +209,23 @@ def _rules(thing: Any, rows: dict[str, tuple]) -> str:
     )
 
 
-def write_page(name: Name, rows: dict[str, tuple]) -> str:
-    """Return the page of one name, in reStructuredText."""
+def write_page(name: Name, rows: dict[str, tuple], repeated: bool = False) -> str:
+    """Return the page of one name, in reStructuredText; `repeated` if the same thing has a page under another name."""
+    index = ["   :no-index:"] if repeated else []
     heading = name.full
     lines = [":orphan:", "", heading, "=" * len(heading), ""]
     text = own_doc(name.thing)
     if isinstance(name.thing, type):
-        lines += [f".. autoclass:: {name.full}", "   :members:", ""]
+        lines += [f".. autoclass:: {name.full}", "   :members:", *index, ""]
     elif text and inspect.isroutine(name.thing):
-        lines += [f".. autofunction:: {name.full}", ""]
+        lines += [f".. autofunction:: {name.full}", *index, ""]
     else:
         lines += [
             f".. py:function:: {name.full}{signature(name)}" if callable(name.thing) else f".. py:data:: {name.full}",
             "",
         ]
-        body = text or summary(name)
-        lines += ["   " + line if line else "" for line in body.splitlines()] + [""]
+        body = napoleon(text, "function") if text else [summary(name)]
+        lines += ["   " + line if line else "" for line in body] + [""]
     if rules := _rules(name.thing, rows):
         lines += [rules]
     if same := library(name):
@@ -240,6 +274,7 @@ def write() -> int:
     rows = {row[0]: row for row in runpy.run_module("fad.ops.__main__", run_name="operations")["rows"]()}
     OUT.mkdir(parents=True, exist_ok=True)
     pages: dict[str, str] = {}
+    seen: set[int] = set()
     contents = []
     for caption, group in NAMESPACES.items():
         contents += ["", f".. toctree::\n   :caption: {caption}\n   :maxdepth: 1", ""]
@@ -248,7 +283,8 @@ def write() -> int:
             pages[space] = write_table(space, about, found)
             contents.append(f"   {space}")
             for name in found:
-                pages[name.page] = write_page(name, rows)
+                pages[name.page] = write_page(name, rows, id(name.thing) in seen)
+                seen.add(id(name.thing))
     pages["index"] = "\n".join([*INDEX, *contents, ""])
     for old in OUT.glob("*.rst"):
         if old.stem not in pages:

@@ -2,7 +2,7 @@
 On a GPU
 ========
 
-The same functions run on arrays of an NVIDIA GPU, which CuPy holds: ``pip install 'fad[cupy]'``. This page is built
+The same functions run on arrays of an NVIDIA GPU, which CuPy holds: ``pip install -e '.[cupy]'``. This page is built
 on a machine without one, so it shows how a program is written for both, and what happens where there is none.
 """
 
