@@ -217,6 +217,8 @@ def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``, as NumPy does, for every kind of index."""
     if type(x.memory) is tuple:
         refresh(x)
+    if type(index) is int:
+        return x.trace.index(getitem_p, x, (index,))
     basic = as_basic(index)
     if basic is not None:
         y = x.trace.index(getitem_p, x, basic)
