@@ -338,7 +338,7 @@ def spaces_of(function: Callable) -> tuple[tuple, bool]:
 
     And whether a write failed in it.
     """
-    if type(function) is types.FunctionType and function.__closure__ is None:
+    if type(function) is types.FunctionType and function.__closure__ is None and not _defaults(function):
         parts = [function.__code__]
         key: Any = id(parts[0])
     else:
@@ -363,11 +363,7 @@ def _parts(function: Any) -> list:
         kind = type(f)
         if kind is types.FunctionType:
             parts.append(f.__code__)
-            for cell in f.__closure__ or ():
-                try:
-                    held = cell.cell_contents
-                except ValueError:  # a cell that is still empty
-                    continue
+            for held in _held(f):
                 if type(held) not in _DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
                     waiting.append(held)
         elif kind is types.MethodType:
@@ -437,15 +433,25 @@ def _reached(function: Callable) -> Iterator[types.FunctionType]:
             waiting.append(kind)
 
 
-def _named(f: types.FunctionType) -> list:
-    """Return what a function's code names, and what its closure holds, as far as it can be called."""
-    found: list = []
-    own = not is_machinery(f.__code__.co_filename)
+def _defaults(f: types.FunctionType) -> tuple:
+    return (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values())
+
+
+def _held(f: types.FunctionType) -> list:
+    """Return what the closure and the defaults of a function hold."""
+    found = list(_defaults(f))
     for cell in f.__closure__ or ():
         try:
             found.append(cell.cell_contents)
         except ValueError:  # a cell that is still empty
             continue
+    return found
+
+
+def _named(f: types.FunctionType) -> list:
+    """Return what a function's code names, its closure and its defaults hold, as far as it can be called."""
+    found = _held(f)
+    own = not is_machinery(f.__code__.co_filename)
     if own:
         found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
         attributes = _names(f.__code__)

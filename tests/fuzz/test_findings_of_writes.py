@@ -166,3 +166,13 @@ def test_dot_writes_into_arrays_alone_that_numpy_takes(out):
         np.testing.assert_array_equal(np.reshape(run(x, fine.copy()), (3, 3)), x @ x)
         with pytest.raises(ValueError, match=r"output array .*dtype|output array is not acceptable"):
             run(x, out.copy("K"))
+
+
+def test_piecewise_of_a_number_is_an_array_that_is_written():
+    def f(x):
+        y = np.piecewise(x, [x > 0], [lambda v: 2 * v, lambda v: v])
+        y[...] = np.sin(x + y)
+        return y * x
+
+    np.testing.assert_allclose(fad.vmap(f)(X), [f(x) for x in X], 1e-14)
+    np.testing.assert_allclose(fad.vmap(fad.grad(f))(X), [fad.grad(f)(x) for x in X], 1e-14)

@@ -325,3 +325,26 @@ def test_a_jitted_function_writes_into_an_array_of_a_class_in_every_call():
         State.table[:] = 5
         g(X)
         np.testing.assert_array_equal(State.table, [X[0], 5])
+
+
+def with_a_default(f):
+    def outer(x, f=f):
+        return f(x)
+
+    return outer
+
+
+def with_a_keyword(f):
+    def outer(x, *, f=f):
+        return f(x)
+
+    return outer
+
+
+@pytest.mark.parametrize("of", [with_a_default, with_a_keyword])
+def test_a_function_among_the_defaults_of_another_has_written_once(of):
+    fad.grad(of(np.sum))(X)  # the same code, which wrote nothing then
+    names = {"np": np, "V": np.ones(4)}
+    exec("def f(x):\n    V[0] += 1\n    b = np.zeros(4)\n    b[0] = x[0]\n    return np.sum(b * V)\n", names)
+    np.testing.assert_array_equal(fad.grad(of(names["f"]))(X), [2, 0, 0, 0])
+    np.testing.assert_array_equal(names["V"], [2, 1, 1, 1])
