@@ -242,14 +242,14 @@ class Running:
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
         put another, `error`.
         """
-        if not isinstance(own, (TracerConversionError, BatchedValueError)) or self.lent:
+        if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)
+        lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
-        if writes:
-            self.lent = lend(self.function)
-        return bool(found or self.lent)
+        self.lent += lent
+        return bool(found or lent)
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
@@ -319,7 +319,7 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     writes = bool(codes) and _writes(codes[-1])
     if found or writes:
         _known.clear()
-        _learned.update((code, (found, writes)) for code in codes)
+        _learned.update((code, (found, writes and not found)) for code in codes)
     return found, writes
 
 
