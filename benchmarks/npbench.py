@@ -319,7 +319,9 @@ def page(rows: dict, preset: str) -> str:
 The programs of [NPBench](https://github.com/spcl/npbench), unchanged, at size {preset}: the time of a plain run, and
 the value and gradient as a multiple of it. *JAX jit* is the gradient of the version that NPBench has for JAX, – where
 there is none, or it has no gradient. *Right* is what equals extrapolated differences, of: {kinds}.
-`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH.
+`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH; each
+comparison may take `--limit` seconds. *Ill-conditioned* is what the last bit of the point decides. JAX's gradients are
+timed, and not compared.
 
 {os.linesep.join(lines)}
 
