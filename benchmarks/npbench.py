@@ -209,7 +209,7 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
         check("jit jvp", lambda: judge(twice(), wanted, doubt))
         if verdicts["jit grad"] == "right":
             seconds["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
-    if options.hvp:
+    if options.hvp and p.active:
         check_hessian(loss, point, direction, other, check)
     if options.jax and p.jax:
         seconds["jax"] = attempt(lambda: time_jax(p), options.limit)
@@ -223,13 +223,15 @@ def check_hessian(loss: Callable, point: list, u: list, v: list, check: Callable
     fresh = lambda: [x.copy() for x in point]
     wanted: list = []
 
-    def over(found: Callable) -> Callable:
+    def over(second: Callable) -> Callable:
         def run():
+            found = second(fresh())
+            nudged = second([x * (1 + np.finfo(x.dtype).eps * np.sign(d.real)) for x, d in zip(point, u, strict=True)])
+            if abs(found - nudged) > 1e-4 * abs(found):
+                return "ill-conditioned"  # the last bit of the point decides
             if not wanted:
                 wanted.extend(differences(lambda *xs: inner(gradient(*xs), v), point, u))
-            value, doubt = wanted
-            scale = max(1.0, *[float(np.max(np.abs(x), initial=0.0)) for x in gradient(*fresh())])
-            return judge(found(), value, max(doubt, 1e-12 * scale / (abs(value) + 1e-30)))
+            return judge(found, *wanted)
 
         return run
 
@@ -237,8 +239,8 @@ def check_hessian(loss: Callable, point: list, u: list, v: list, check: Callable
         products = [np.sum((g * d).real) for g, d in zip(gradient(*xs), v, strict=True)]
         return sum(products, start=0.0)
 
-    check("jvp of grad", over(lambda: inner(fad.jvp(lambda *xs: gradient(*xs), fresh(), u)[1], v)))
-    check("grad of grad", over(lambda: inner(fad.grad(traced, argnums=every)(*fresh()), u)))
+    check("jvp of grad", over(lambda xs: inner(fad.jvp(lambda *xs: gradient(*xs), xs, u)[1], v)))
+    check("grad of grad", over(lambda xs: inner(fad.grad(traced, argnums=every)(*xs), u)))
 
 
 def time_jax(p: SimpleNamespace) -> float:
@@ -284,10 +286,11 @@ def show(name: str, row: dict) -> str:
 def summary(rows: dict) -> str:
     """Return how many programs are right, and the mean costs of a gradient, as a list for a page."""
     lines = []
-    for kind in next(iter(rows.values()))["verdicts"]:
-        right = [name for name, row in rows.items() if row["verdicts"][kind] == "right"]
-        left = [f"{name} ({row['verdicts'][kind]})" for name, row in rows.items() if name not in right]
-        lines.append(f"- {kind}: {len(right)} of {len(rows)} right" + (f"; not {', '.join(left)}" if left else ""))
+    for kind in dict.fromkeys(kind for row in rows.values() for kind in row["verdicts"]):
+        verdicts = {name: row["verdicts"][kind] for name, row in rows.items() if kind in row["verdicts"]}
+        left = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "right"]
+        wrong = f"; not {', '.join(left)}" if left else ""
+        lines.append(f"- {kind}: {len(verdicts) - len(left)} of {len(verdicts)} right{wrong}")
     for group in ("array programs", "loops over elements", "all"):
         for key in ("fad", "jit", "jax"):
             named = {k: r for k, r in rows.items() if group == "all" or (k in LOOPS) is (group != "array programs")}
@@ -310,13 +313,15 @@ def page(rows: dict, preset: str) -> str:
         said = "all" if len(right) == len(row["verdicts"]) else ", ".join(right)
         cells = " | ".join(ratio(row, key) for key in COLUMNS)
         lines.append(f"| {name} | {row['seconds']['numpy'] * 1e3:.2f} | {cells} | {said} |")
-    kinds = ", ".join(next(iter(rows.values()))["verdicts"])
+    kinds = ", ".join(dict.fromkeys(kind for row in rows.values() for kind in row["verdicts"]))
     return f"""{HEADING}
 
 The programs of [NPBench](https://github.com/spcl/npbench), unchanged, at size {preset}: the time of a plain run, and
 the value and gradient as a multiple of it. *JAX jit* is the gradient of the version that NPBench has for JAX, – where
 there is none, or it has no gradient. *Right* is what equals extrapolated differences, of: {kinds}.
-`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH.
+`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH; each
+comparison may take `--limit` seconds. *Ill-conditioned* is what the last bit of the point decides. JAX's gradients are
+timed, and not compared.
 
 {os.linesep.join(lines)}
 

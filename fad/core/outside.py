@@ -25,7 +25,7 @@ from fad.introspect.reachable import Walk
 _MOST = 400  # things that are looked at, from the function on
 _ROOM = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
 _LIBRARIES = ("builtins", "numpy", "scipy", "fad")
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), list, tuple, types.ModuleType)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, types.ModuleType)
 
 _lock = threading.Lock()
 _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, handle, uses]
@@ -74,6 +74,8 @@ def take_back(found: list[tuple]) -> None:
 
 
 def _get(container: Any, key: Any) -> Any:
+    if type(container) is list:
+        return container[key] if key < len(container) else None
     if type(container) is not types.CellType:
         return container.get(key)
     try:
@@ -90,7 +92,7 @@ def _put(container: Any, key: Any, value: Any) -> None:
 
 
 def _places(function: Any) -> list[tuple]:
-    """Return where a function finds arrays by name: containers (dictionaries and cells), keys, and what is there."""
+    """Return where a function finds arrays by name: containers (dictionaries, lists, cells), keys, what is there."""
     found: list[tuple] = []
     seen: set[int] = set()
     todo = [function]
@@ -101,13 +103,13 @@ def _places(function: Any) -> list[tuple]:
         for container, key, value in _held(x):
             if type(value) is Tracer or (type(value) is np.ndarray and value.dtype.kind in "fc"):
                 found.append((container, key, value))
-            else:
+            elif type(value) not in _PLAIN:
                 todo.append(value)
     return list({(id(c), key): (c, key, value) for c, key, value in found}.values())
 
 
 def _held(x: Any) -> Iterator[tuple]:
-    """Give what a function, an object or a dictionary holds, with where it holds it: (container, key, value)."""
+    """Give what a function, object, dictionary or list holds, with where it holds it: (container, key, value)."""
     kind = type(x)
     if kind is types.FunctionType:
         for cell in x.__closure__ or ():
@@ -121,9 +123,11 @@ def _held(x: Any) -> Iterator[tuple]:
         yield None, None, x.func
     elif kind is dict:
         yield from [(x, key, value) for key, value in list(x.items())[:_MOST]]
+    elif kind is list:
+        yield from [(x, key, value) for key, value in enumerate(x[:_MOST])]
     elif issubclass(kind, type):
         yield from [(None, None, f) for f in vars(x).values() if type(f) is types.FunctionType]
-    elif kind not in _PLAIN and kind.__module__.partition(".")[0] not in _LIBRARIES:
+    elif kind.__module__.partition(".")[0] not in _LIBRARIES:
         held = getattr(x, "__dict__", None)
         yield from [(held, key, value) for key, value in held.items()] if type(held) is dict else ()
         yield None, None, kind

@@ -252,9 +252,9 @@ class Running:
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)
+        lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
-        lent = lend(self.function) if writes and not self.lent else []
         self.lent += lent
         if found or lent:
             for x, then in self.before:
@@ -329,7 +329,7 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     writes = bool(codes) and _writes(codes[-1])
     if found or writes:
         _known.clear()
-        _learned.update((code, (found, writes)) for code in codes)
+        _learned.update((code, (found, writes and not found)) for code in codes)
     return found, writes
 
 

@@ -182,7 +182,10 @@ class JVPTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
-        with running_rules():
+        if RUNS.buffers:
+            with running_rules():
+                found = pushed(prim, tangents, y, values, params)
+        else:
             found = pushed(prim, tangents, y, values, params)
         if prim.multi:
             return tuple(self._attach(v, t) for v, t in zip(y, found, strict=True))

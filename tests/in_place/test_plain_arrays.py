@@ -14,7 +14,7 @@ import fad
 from fad.errors import FadError, TracerConversionError
 
 START = np.array([0.5, 1.5, 2.5, 3.5])
-TABLES = {"start": np.array([3.0, 4.0, 5.0, 6.0])}
+TABLES = {"start": np.array([3.0, 4.0, 5.0, 6.0]), "more": [START]}
 RNG = np.random.default_rng(3)
 
 
@@ -48,7 +48,7 @@ def a_copy_of_a_global_array(x):
     u[1:-1] += x[0] * (u[2:] - 2 * u[1:-1] + u[:-2]) + x[1]
     v = TABLES["start"] * 2.0
     v[0] = x[2] ** 2
-    w = -START
+    w = -TABLES["more"][0]
     w[w < -1.0] *= x[3]
     return np.sum(u * v * w)
 

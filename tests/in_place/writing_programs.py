@@ -402,6 +402,82 @@ def kalman_filter(x):
     return np.sum(history[:, 0] ** 2 + np.log(history[:, 1]))
 
 
+def kalman_filter_with_histories(x):
+    n = 4
+    f, h = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    means, covariances = np.zeros((n + 1, 2)), np.zeros((n + 1, 2, 2))
+    innovations = np.empty(n)
+    covariances[0] = np.eye(2)
+    q = np.eye(2) * 0.01
+    q[1, 1] *= x[1]
+    for t in range(n):
+        m, p = f @ means[t], f @ covariances[t] @ f.T + q
+        innovations[t] = x[t] - (h @ m)[0]
+        gain = p @ h.T / ((h @ p @ h.T)[0, 0] + x[0] ** 2)
+        means[t + 1] = m + gain[:, 0] * innovations[t]
+        covariances[t + 1] = p
+        covariances[t + 1] -= gain @ h @ p
+    return np.sum(innovations**2) + np.sum(covariances[-1]) + np.sum(means[:, 1] ** 2)
+
+
+def n_bodies(x):
+    position, velocity = np.zeros((3, 2)), np.zeros((3, 2))
+    position[0], position[1], position[2, 1] = x[:2], -x[2:], x[0] * 2
+    mass = np.array([1.0, x[3], 0.5])
+    acceleration = np.zeros_like(position)
+    energy = np.empty(3)
+    for step in range(3):
+        acceleration[...] = 0.0
+        for i in range(3):
+            for j in range(3):
+                if i != j:
+                    d = position[j] - position[i]
+                    acceleration[i] += mass[j] * d / (np.sum(d * d) + 0.1) ** 1.5
+        velocity += 0.05 * acceleration
+        position += 0.05 * velocity
+        energy[step] = 0.5 * np.sum(mass[:, None] * velocity**2)
+    return np.sum(energy) + np.sum(position[0] * position[1])
+
+
+def wave_equation_in_two_dimensions(x):
+    before, now, after = np.zeros((3, 6, 6))
+    now[2:4, 2:4] = x.reshape(2, 2)
+    before[:] = now
+    for _ in range(4):
+        after[1:-1, 1:-1] = 2 * now[1:-1, 1:-1] - before[1:-1, 1:-1]
+        after[1:-1, 1:-1] += 0.2 * x[0] * (now[2:, 1:-1] + now[:-2, 1:-1] + now[1:-1, 2:] + now[1:-1, :-2])
+        after[1:-1, 1:-1] -= 0.8 * x[0] * now[1:-1, 1:-1]
+        before, now, after = now, after, before
+    return np.sum(now**2) + np.sum(now[2])
+
+
+def lu_with_pivots(x):
+    a = np.outer(x, x[::-1]) + np.diag([0.1, 1.0, 2.0, 3.0])
+    b = x**2
+    for k in range(4):
+        p = k + int(np.argmax(np.abs(a[k:, k])))
+        a[[k, p]] = a[[p, k]]
+        b[k], b[p] = b[p], b[k]
+        for i in range(k + 1, 4):
+            a[i, k] /= a[k, k]
+            a[i, k + 1 :] -= a[i, k] * a[k, k + 1 :]
+            b[i] -= a[i, k] * b[k]
+    for k in reversed(range(4)):
+        b[k] = (b[k] - a[k, k + 1 :] @ b[k + 1 :]) / a[k, k]
+    return np.sum(b * np.arange(1.0, 5.0))
+
+
+def most_likely_path(x):
+    score, back = np.zeros((4, 3)), np.zeros((4, 3), int)
+    change = np.log(np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))
+    for t in range(1, 4):
+        for s in range(3):
+            candidates = score[t - 1] + change[:, s]
+            back[t, s] = np.argmax(candidates)
+            score[t, s] = candidates[back[t, s]] - (x[t] - s * x[0]) ** 2
+    return np.max(score[-1])
+
+
 def bubble_sort(x):
     for i in range(4):
         for j in range(3 - i):
