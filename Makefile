@@ -88,6 +88,7 @@ bench: .venv-bench/.bench
 	.venv-bench/bin/python benchmarks/eager.py
 	.venv-bench/bin/python benchmarks/passes.py
 	.venv-bench/bin/python benchmarks/sparse.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-bench/bin/mpiexec -n 2 .venv-bench/bin/python benchmarks/distributed.py
 	.venv-bench/bin/python benchmarks/jit.py --write
 
 clean:
@@ -156,5 +157,5 @@ wheel-alone: .venv-release/.release
 	rm -rf build/alone
 	$(PYTHON) -m venv build/alone
 	build/alone/bin/pip install -q dist/*.whl
-	$(PYTHON) tests/first_programs.py > build/first.py
+	$(PYTHON) tests/docs/first_programs.py > build/first.py
 	cd build && alone/bin/python first.py

@@ -1,11 +1,12 @@
 """What the examples of docstrings may use without an import: ``np`` and ``fad``."""
 
-import numpy as np
 import pytest
 
-import fad
 
-
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def _names_of_examples(doctest_namespace):
+    import numpy as np  # not before tests/conftest.py has said how many threads it may use
+
+    import fad
+
     doctest_namespace.update(np=np, fad=fad)

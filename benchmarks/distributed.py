@@ -52,12 +52,12 @@ def overhead(comm, show):
         show(f"all_reduce of {nbytes:8d} bytes: mpi4py {a * 1e6:9.1f} us, fad {b * 1e6:9.1f} us: {more}")
 
 
-def digits(rank):
+def digits(rank, size=32):
     """The MLP of examples/digits.py, and half of its batch."""
     with nn.seed(0):
         model = nn.Sequential(nn.Linear(64, 256, dtype="float32"), nn.ReLU(), nn.Linear(256, 10, dtype="float32"))
     rng = np.random.default_rng(rank)
-    batch = rng.uniform(size=(32, 64)).astype("float32"), rng.integers(0, 10, 32)
+    batch = rng.uniform(size=(size, 64)).astype("float32"), rng.integers(0, 10, size)
     return model, batch, lambda m, x, y: F.cross_entropy(m(x), y)
 
 
@@ -75,7 +75,11 @@ def training(comm, show):
     """A step on this rank's half of the batch, with and without the other rank; what a step of the first is made of."""
     alone = D.init("alone")
     facts = {}
-    for name, make, rounds in (("digits MLP", digits, 200), ("transformer", transformer, 40)):
+    cases = (
+        ("digits MLP", digits, 150), ("digits MLP, batch 512", lambda rank: digits(rank, 256), 100),
+        ("transformer", transformer, 30),
+    )  # fmt: skip
+    for name, make, rounds in cases:
         model, batch, loss = make(int(comm.rank))
         sides = {}
         for who, world in (("alone", alone), ("ranks", comm)):
@@ -93,12 +97,14 @@ def training(comm, show):
             (a, am), (b, bm) = found[f"{how}, alone"], found[f"{how}, ranks"]
             ratio = f"{b / a:.3f} (shortest), {bm / am:.3f} (median)"
             show(f"{name}, {how}: one rank on half the batch {a * 1e3:.2f} ms, two ranks {b * 1e3:.2f} ms: {ratio}")
+        grads = fad.grad(loss)(model, *batch)
         parts = {"loss": lambda m=model, b=batch, f=loss: f(m, *b),
-                 "gradient": lambda m=model, b=batch, f=loss: fad.value_and_grad(f)(m, *b)}  # fmt: skip
+                 "gradient": lambda m=model, b=batch, f=loss: fad.value_and_grad(f)(m, *b),
+                 "optimiser": lambda opt=opt, g=grads: opt.step(g)}  # fmt: skip
         times = {k: t for k, (t, _) in in_turn(comm, parts, 1, rounds).items()}
-        facts = facts if name == "digits MLP" else {
+        facts = facts if name != "transformer" else {
             "forward": times["loss"], "backward": times["gradient"] - times["loss"],
-            "rest": max(0.0, found["eager, alone"][0] - times["gradient"]),
+            "rest": times["optimiser"],
             "buckets": [x.nbytes for x in reversed(fad.tree.leaves(model))],
         }  # fmt: skip
     return facts
@@ -108,10 +114,10 @@ def constants(comm, show):
     """The latency and the time per byte of a message, and what it takes to add up."""
     mpi, other = comm.mpi, 1 - int(comm.rank)
     times = {}
-    for nbytes, calls in ((8, 100), (8 << 20, 2)):
+    for nbytes, calls in ((8, 50), (8 << 20, 2)):
         x, y = np.ones(nbytes // 8), np.empty(nbytes // 8)
         exchange = lambda x=x, y=y: mpi.Sendrecv(x, other, 0, y, other, 0)
-        times[nbytes] = in_turn(comm, {"message": exchange}, calls, 60)["message"][0]
+        times[nbytes] = in_turn(comm, {"message": exchange}, calls, 150)["message"][0]
     x, y = np.ones(1 << 20), np.ones(1 << 20)
     add = in_turn(comm, {"add": lambda: np.add(x, y, out=y)}, 20)["add"][0]
     found = {"latency": times[8], "gap": (times[8 << 20] - times[8]) / (8 << 20), "reduce": add / x.nbytes}

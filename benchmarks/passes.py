@@ -15,9 +15,8 @@ import numpy as np
 
 import fad
 from fad.compile.passes.hoist_loop_matmuls import leave_loops
-from fad.compile.pipeline import OPTIMISE, optimise
+from fad.compile.pipeline import OPTIMISE, optimise, schedule
 from fad.compile.schedule.numpy_buffers import plan_memory
-from fad.compile.schedule.steps import plan_steps
 from fad.compile.targets.numpy_program import NumPyProgram
 
 SIZES = (5_000, 10_000, 20_000)
@@ -62,10 +61,10 @@ def table(name, make):
     rows = [(f.__name__, f, graphs) for f in PASSES]
     rows += [
         ("all passes (optimise)", optimise, graphs),
-        ("plan_steps", plan_steps, optimised),
+        ("schedule", schedule, optimised),
         ("plan_memory", plan_memory, optimised),
         ("NumPyProgram", NumPyProgram, optimised),
-        ("optimise, plan_steps", lambda g: plan_steps(optimise(g)), graphs),
+        ("optimise, schedule", lambda g: schedule(optimise(g)), graphs),
     ]
     for title, work, programs in rows:
         found = [seconds(work, g) for g in programs]

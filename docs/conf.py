@@ -93,7 +93,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["tutorials", "../examples"],
     "gallery_dirs": ["learn", "gallery"],
     "filename_pattern": r"\.py$",
-    "ignore_pattern": r"__init__\.py|distributed",
+    "ignore_pattern": r"__init__\.py|/distributed/",  # those are for several ranks
     "subsection_order": [f"../examples/{d}" for d in (
         "physics", "biology", "chemistry", "statistics", "finance", "imaging", "robotics")],
     "within_subsection_order": "FileNameSortKey",

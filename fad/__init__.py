@@ -14,7 +14,7 @@ from fad.backends import device_get, device_put
 from fad.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
 from fad.core.conversions import OFFERED
 from fad.core.spec import ShapeDtypeStruct
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.doctor import doctor
 from fad.jitting.jit import jit, source
 from fad.staging.record import make_graph

@@ -21,7 +21,8 @@ from fad import tree
 from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
 from fad.control_flow.subgraph import is_weak
-from fad.core.tracer import Tracer, same_structure, youngest
+from fad.core.tracer import Tracer, youngest
+from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.checkpoint import checkpoint as _checkpoint
 from fad.transforms.vjp import VJPTrace

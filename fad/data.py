@@ -77,6 +77,9 @@ class batches:
         self.drop_last = drop_last
         self.passes = 0
 
+    def __repr__(self) -> str:
+        return f"<fad.data.batches of {self.batch_size} from {self.size}{'' if self.key is None else ', shuffled'}>"
+
     def __len__(self) -> int:
         rest = self.size % self.batch_size
         return self.size // self.batch_size + (rest >= self.ranks and not self.drop_last)

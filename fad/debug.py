@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.transforms.tape_hooks import Note, Watcher, describe, has_nan, watching
 

@@ -97,18 +97,19 @@ def _spread(size: int, batched: tuple, xs: tuple) -> list:
     return [x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
 
 
-words_p = register(
+words_p: Any = register(
     Primitive(
         "random_words", _words, flat=True, archetype="flat",
         batch=lambda size, batched, xs, params: bind(words_p, *xs, **params),
         samples=lambda s: [call(np.array([1, 2], np.uint32), n=6, purpose=0)],
     )
 )  # fmt: skip
-fold_p = register(
+fold_p: Any = register(
     Primitive(
         "random_fold", _fold, flat=True, archetype="flat",
         batch=lambda size, batched, xs, params: bind(fold_p, *_spread(size, batched, xs), **params),
         samples=lambda s: [call(np.array([1, 2], np.uint32), np.asarray(7), purpose=2)],
+        doc="A random key made of another one and of numbers.",
     )
 )  # fmt: skip
 
@@ -427,7 +428,7 @@ def _gamma_jvp(tangents, y, xs, params):
     return (-slope / density * tangents[1]).astype(y.dtype)
 
 
-gamma_p = register(
+gamma_p: Any = register(
     Primitive(
         # The numbers come from rejection, and jump in a where a proposal is accepted or not; the derivative is that of
         # the quantile at the number drawn, so differences of the numbers are no measure of it.

@@ -48,7 +48,7 @@ def _replace(home: Any, name: str, extend: Callable) -> None:
     own = getattr(home, name, None)
     if own is None or hasattr(own, "__fad__"):
         return
-    new = functools.wraps(own)(extend(own))
+    new: Any = functools.wraps(own)(extend(own))
     new.__fad__ = True
     for module in list(sys.modules.values()):
         for alias, value in list(getattr(module, "__dict__", {}).items()):

@@ -1,1 +1,1 @@
-"""What jit lowers to: passes over graphs, a NumPy program, and native code where llvmlite is installed."""
+"""The compiler behind jit: a recorded graph becomes NumPy calls, native code or kernels of a device; see `pipeline`."""

@@ -1,11 +1,19 @@
 """The pipeline: all passes of the compiler in the order in which they run, each with a line that says what it does.
 
-A recorded program is a `Graph` of operations. `optimise` makes it smaller, whatever is to run it.
+A recorded program is a `Graph` of operations. `optimise` makes it smaller, whatever is to run it. Then
+
+- `fad.compile.targets.numpy_program` writes it as NumPy calls;
+- `fad.compile.targets.device` groups it into kernels of a device;
+- `compile_native` makes native code: `legalize` rewrites it into operations that have kernels, `schedule` says which of
+  them are one loop and where values live, and code generation and the linker make a table of functions of that.
+
+What native code alone needs is imported when the first program is compiled, so that `import fad` stays quick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fad.compile.passes.algebra import simplify
 from fad.compile.passes.batch_unrolled_matmuls import merge_steps
@@ -19,6 +27,11 @@ from fad.compile.passes.reduce_before_matmul import add_before_products
 from fad.compile.passes.sum_before_scatter import add_before_scatter
 from fad.control_flow.subgraph import inlined
 from fad.core.graph import Graph
+
+if TYPE_CHECKING:
+    from fad.compile.codegen.program import Program
+    from fad.compile.machine.signals import Watch
+    from fad.compile.schedule.buffers import Body, Memory
 
 OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     inlined,  # programs of calls with custom rules are put in their places: all derivatives have been taken
@@ -40,3 +53,66 @@ def optimise(graph: Graph) -> Graph:
     graph = trim(graph, optimise)  # results of loops that nothing reads are dropped, and the bodies optimised
     graph = leave_loops(graph)  # products that a loop need not do step by step become one large product
     return simplify(graph)
+
+
+def legalize(graph: Graph) -> Graph:
+    """Rewrite a program into operations that native code has kernels for."""
+    from fad.compile.legalize.conv_layout import lay_examples_last
+    from fad.compile.legalize.decompose import composed
+    from fad.compile.legalize.gemm_accumulate import add_products
+    from fad.compile.legalize.narrow_selects import narrow_choices
+    from fad.compile.legalize.pooling import expand_pools, lay_by_rows, split_sums
+    from fad.compile.legalize.push_slices_up import slice_sooner
+    from fad.compile.legalize.scatter_to_gather import gather_scatters
+    from fad.compile.legalize.split_complex import split_complex
+    from fad.compile.passes.cse import share_copies
+
+    for rewrite in (
+        composed,  # norms, variances, einsum, distances: by simpler operations
+        narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
+        expand_pools,  # pooling is a maximum or a sum of slices
+        slice_sooner,  # what is computed only for slices is computed on the slices
+        lay_examples_last,  # convolutions, and what lies between them, have the examples innermost in memory
+        split_sums,  # sums over axes apart are sums over one after the other
+        lay_by_rows,  # a transposed matrix that many products read is copied once
+        gather_scatters,  # large scatters of neighbouring slices are loops over their result
+        split_complex,  # complex numbers are pairs of real ones
+        share_copies,  # copies of one transposed array are views of the first
+        add_products,  # large products that are added to an array are one call of BLAS
+    ):
+        graph = rewrite(graph)
+    return graph
+
+
+def schedule(graph: Graph, body: Body | None = None) -> Memory:
+    """Decide which operations are one loop, in which order the loops run, and where values live."""
+    from fad.compile.codegen.selection import kind_of
+    from fad.compile.schedule.buffers import Memory
+    from fad.compile.schedule.inplace_updates import schedule_updates
+    from fad.compile.schedule.steps import plan_steps
+
+    graph, updates = schedule_updates(graph, kind_of, body.carried if body else ())  # which writes overwrite
+    steps = plan_steps(graph, kind_of, updates)  # operations are fused, and moved to where they are read
+    memory = Memory(graph, steps, updates, body)
+    memory.arrange()  # values get memory, views of it, or that of a value that is not needed any more
+    return memory
+
+
+def compile_native(graph: Graph, run_in_numpy: Callable) -> Program:
+    """Return an optimised program as native code; ``run_in_numpy(graph)`` is how a loop runs that has none."""
+    from fad.compile.codegen.assembler import assemble
+    from fad.compile.codegen.program import Program
+    from fad.compile.legalize.integer_overflow import with_checks
+    from fad.compile.machine.signals import Watch
+    from fad.compile.runtime.linker import link
+
+    def compile_flat(graph: Graph, body: Body | None, watch: Watch) -> Program:
+        memory = schedule(legalize(graph), body)
+        program = Program(graph, memory, compile_flat, run_in_numpy, watch)
+        assemble(program)  # each step becomes rows of the table, or a NumPy call between them
+        return program
+
+    checked = with_checks(graph)  # where Python's integers may leave 64 bits, the program stops
+    program = compile_flat(checked, None, Watch())
+    link(program)  # kernels are compiled, or found in the cache, and the table gets their addresses
+    return program

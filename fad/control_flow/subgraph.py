@@ -19,6 +19,7 @@ from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
+from fad.core.memory import finding_writes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.weak import number
@@ -27,10 +28,10 @@ from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.check import as_value
 from fad.transforms.custom import _RULES, Call, _batched
-from fad.transforms.handles import Roots
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
+from fad.transforms.undo_writes import outside
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
@@ -187,23 +188,24 @@ def record_body(fun: Callable, examples: list) -> Body:
     Raises Unrecordable if the body's program depends on values, or if it writes to state outside.
     """
     trace = BodyTrace()
-    outside = Roots(fun)
+    arrays, written = outside(fun), finding_writes(undoable=True)
     with np.errstate(all="ignore"), recording_by(trace):
         try:
             given = [trace.new(x) for x in examples]
             numbers = [x.info for x in given]  # the body may write into its arguments
-            with effects.recording() as log:
+            with effects.recording() as log, written:
                 outs, out_tree = tree.flatten(fun(*given))
             if log.restore():
                 raise Unrecordable(trace, "its steps change state outside of it")
-            if outside.undo():
+            if written.undo([x for x in (*outs, *given) if type(x) is Tracer]) | arrays.undo():
                 raise Unrecordable(trace, "its steps write into an array outside of it: carry the array")
             if not all(type(y) is Tracer or is_traceable(y) for y in outs):
                 raise Unrecordable(trace, "it returns what is no array")
             outputs = [_output(trace, y) for y in outs]
             captured = trace.from_outside()
         except BaseException:
-            outside.undo()
+            written.undo()
+            arrays.undo()
             raise
         finally:
             trace.finish()

@@ -202,10 +202,13 @@ def linear(
     *,
     samples: Callable | None = None,
     archetype: str = "linear",
+    doc: str = "",
     **extra: Any,
 ) -> Primitive:
     """Make an operation that is linear in its one operand: ``transpose(ct, x, **params)``, x a ShapeDtypeStruct."""
-    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, extra=extra)
+    prim = Primitive(
+        name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, doc=doc, extra=extra
+    )
     prim.jvp = lambda tangents, y, xs, params: prim(tangents[0], **params)
     prim.vjp = (lambda ct, y, x, **params: transpose(ct, x, **params),)
     return register(prim)

@@ -33,6 +33,7 @@ _KIN = {
     }.items()
     for name in names
 }
+_OF_FLAT = "Error setting single item of array."  # what x.flat[i] = v raises, whatever was raised before
 _MAKE = "Make the array in the function, by NumPy's own functions (np.zeros(n), np.array(y)), and return it"
 _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
@@ -98,6 +99,8 @@ def own_error(error: Exception, refused: TracerConversionError | None) -> FadErr
     frames = _frames(error)
     if own is None and refused is not None and refused.caller.rpartition(".")[2] in [f.co_name for f in frames]:
         own = refused  # the call that it was refused to is the one that failed
+    if own is None and str(error) == _OF_FLAT:
+        own = refused
     return own if own is not None and _by_library(error, frames) else None
 
 
@@ -111,7 +114,7 @@ def _frames(error: Exception) -> list[CodeType]:
 
 
 def _by_library(error: Exception, frames: list[CodeType]) -> bool:
-    if isinstance(error, SystemError) or str(error) == "setting an array element with a sequence.":
+    if isinstance(error, SystemError) or str(error) in ("setting an array element with a sequence.", _OF_FLAT):
         return True
     return bool(frames) and is_machinery(frames[-1].co_filename)
 

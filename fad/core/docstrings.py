@@ -22,7 +22,7 @@ import numpy as np
 
 from fad.core.samples import Sampler
 
-_AFTER = ("See Also", "Notes", "Examples", "References", "Warnings", "Warns", "See also")
+_AFTER = re.compile(r"\n *(?:See Also|See also|Notes|Examples|References|Warnings|Warns)\n")
 _UFUNC_OPTIONS = {
     "out": None, "where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True,
 }  # fmt: skip
@@ -58,9 +58,10 @@ def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
         return
     if name is not None and "<locals>" in function.__qualname__:
         function.__name__ = function.__qualname__ = name.rpartition(".")[2]
-    own = inspect.cleandoc(doc or function.__doc__ or "")
-    if "\nParameters\n" not in own and not isinstance(plain, list | tuple):
-        own = _joined(own, numpydoc_sections(getattr(plain, "__doc__", None) or ""))
+    own = doc or function.__doc__ or ""
+    if plain is not None and not isinstance(plain, list | tuple) and "Parameters\n" not in own:
+        sections = numpydoc_sections(plain.__doc__ or "")
+        own = _joined(inspect.cleandoc(own), sections) if sections else own
     function.__doc__ = own or None
 
 
@@ -222,8 +223,8 @@ def numpydoc_sections(text: str) -> str:
         return ""
     start = text.rfind("\n", 0, at) + 1
     margin = text[start:at]
-    ends = [text.find(f"\n{margin}{title}\n", at) for title in _AFTER]
-    kept = text[start : min((e for e in ends if e >= 0), default=None)].rstrip()
+    end = _AFTER.search(text, at)
+    kept = text[start : end.start() if end else None].rstrip()
     return kept.replace("\n" + margin, "\n")[len(margin) :] if margin else kept
 
 

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
-from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
+from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.values import class_of_element
 from fad.errors import GaugeDependenceWarning
 
 # The points of the line, and those of the line with the other choice.

@@ -23,7 +23,7 @@ class _Runs(threading.local):
     depth = 0  # how many transforms are running in this thread, one inside the other
     buffers = 0  # how many of them need arrays that user code makes to be handles
     rules = False  # whether a derivative's rules are running, and no code of the user's
-    touched: set | None = None  # while a function runs that will run again: the arrays that it wrote into
+    touched: Any = None  # while a function runs that may run again: a `finding_writes`
     written = False  # whether a traced array was written
     asked = False  # whether something is a view or a copy, as arrays lie in memory
     laid_out = False  # whether the program itself read how an array lies in memory
@@ -170,7 +170,7 @@ def rewritten(root: Any, new: Any) -> None:
     RUNS.written = True
     root.trace.note_writes()
     if RUNS.touched is not None:
-        RUNS.touched.add(weakref.ref(root))
+        RUNS.touched.add(root)
     if new.trace is not root.trace:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
@@ -178,22 +178,54 @@ def rewritten(root: Any, new: Any) -> None:
 
 
 class finding_writes:
-    """Find the arrays that code wrote into and that outlive it."""
+    """Find the arrays that code wrote into and that outlive it; with `undoable`, keep them as they were."""
 
-    __slots__ = ("around", "found")
+    __slots__ = ("around", "found", "undoable", "written")
 
-    def __enter__(self) -> list:
-        self.around, RUNS.touched = RUNS.touched, set()
+    def __init__(self, undoable: bool = False) -> None:
+        self.undoable = undoable
+
+    def __enter__(self) -> finding_writes:
+        self.around, RUNS.touched = RUNS.touched, self
+        self.undoable = self.undoable or (self.around is not None and self.around.undoable)
+        self.written: dict[int, tuple] = {}  # by id: a weak reference, and what the array stood for
         self.found: list = []
-        return self.found
+        return self
+
+    def add(self, root: Any) -> None:
+        """Note that an array is about to be written."""
+        known = self.written.get(id(root))
+        if known is None or known[0]() is not root:
+            then = (root.value, root.trace, root.info, snapshot(root)) if self.undoable else None
+            self.written[id(root)] = weakref.ref(root), then
 
     def __exit__(self, *_: Any) -> None:
-        touched: Any = RUNS.touched
         RUNS.touched = self.around
-        if touched:
-            self.found += [x for x in [reference() for reference in touched] if x is not None]
+        for key, (reference, then) in self.written.items():
+            root = reference()
+            if root is None:
+                continue
+            self.found.append((root, then))
             if self.around is not None:
-                self.around |= touched
+                known = self.around.written.get(key)
+                if known is None or known[0]() is not root:
+                    self.around.written[key] = reference, then
+
+    def undo(self, but: Any = ()) -> bool:
+        """Let the arrays be what they were; return whether there are any. Those of the results are left out."""
+        own = {id(root_of(x)) for x in but}
+        changed = [(root, then) for root, then in self.found if id(root) not in own]
+        self.found = []
+        for root, (value, trace, info, then) in changed:
+            if trace.physical:
+                root.value, root.trace, root.info = value, trace, info
+                value[...] = then.value
+                root.memory.contents += 1
+            else:
+                point(root, then)
+            root.memory.private = False
+            root.memory.version += 1
+        return bool(changed)
 
 
 def own_memory(root: Any, copy: Callable) -> Any:
@@ -201,8 +233,8 @@ def own_memory(root: Any, copy: Callable) -> Any:
     memory = root.memory
     if memory is None:
         memory = root.memory = Memory()
-        root.trace.note_writes()
     if not memory.private:
+        root.trace.note_writes()
         copy(root)
         memory.first = None
         memory.private = True
@@ -228,14 +260,21 @@ class noticing_layouts:
 
 
 def copy_layout(x: np.ndarray) -> np.ndarray:
-    """Return a copy that lies in memory as the array does, gaps included, for on that depends what is a view."""
+    """Return a copy in which the same axes lie side by side as in the array, for on that depends what is a view."""
     if x.flags.forc or not x.size:
         return np.array(x, order="K")
     if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
         return np.array(x, order="C")  # a value that stands for a new array, though its elements are one
-    low, high = np.lib.array_utils.byte_bounds(x)
-    start = x.__array_interface__["data"][0] - low
-    y = np.ndarray(x.shape, x.dtype, np.empty(high - low, np.uint8), start, x.strides)
+    strides = [x.itemsize] * x.ndim
+    start, wanted, step, last = 0, x.itemsize, x.itemsize, x.itemsize
+    for axis in sorted([k for k, n in enumerate(x.shape) if n > 1], key=lambda k: abs(x.strides[k])):
+        n, old = x.shape[axis], abs(x.strides[axis])
+        step = step if old == wanted else step + x.itemsize  # a gap where there is one, but a small one
+        strides[axis] = step if x.strides[axis] > 0 else -step
+        start += step * (n - 1) if x.strides[axis] < 0 else 0
+        last += step * (n - 1)
+        wanted, step = old * n, step * n
+    y = np.ndarray(x.shape, x.dtype, np.empty(last, np.uint8), start, strides)
     y[...] = x
     return y
 
@@ -307,6 +346,10 @@ def shares(x: Any, y: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Return whether a tracer stands for an array, and not for a NumPy scalar, which no write can change."""
-    if issubclass(type(x.value), np.generic):
-        return False
-    return x.memory is not None or bool(x.shape) or type(layout(x)) is np.ndarray
+    memory = x.memory
+    if x.shape or type(memory) is Memory:
+        return True
+    if type(memory) is tuple:
+        template = memory[2].get("template")
+        return is_array(memory[0]) if template is None else Ellipsis in template
+    return issubclass(type(bottom(x)), np.ndarray) and type(layout(x)) is np.ndarray

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.conversions import same_size, written_into
+from fad.core.memory import RUNS, layout
 from fad.core.tracer import Tracer
 from fad.errors import TracerConversionError
 
@@ -23,6 +24,14 @@ def refuse_out(out: Any) -> None:
         return
     what = "a traced array" if type(out) is Tracer else "a plain array, which cannot carry a derivative"
     raise written_into(what)
+
+
+# What writes its result into an array of any dtype.
+_UNSAFE = {
+    "sum", "prod", "max", "min", "amax", "amin", "mean", "var", "cumsum", "cumprod", "take", "choose", "compress",
+    "trace", "median", "any", "all", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nancumsum",
+    "nancumprod", "nanmedian",
+}  # fmt: skip
 
 
 def with_out(function: Any) -> Any:
@@ -45,11 +54,24 @@ def with_out(function: Any) -> Any:
         args = (*args[:place], None, *args[place + 1 :]) if len(args) > place else args
         kwargs.pop("out", None)
         y = function(*args, **kwargs)
+        if name == "dot":
+            _check_as_dot(out, y)
         if name != "clip":
             same_size(out, y, name)
-        return out.receive(y)
+        return out.receive(y, "unsafe" if name in _UNSAFE else "same_kind")
 
     return run
+
+
+def _check_as_dot(out: Any, y: Any) -> None:
+    """Raise where NumPy's dot does not take an array for its result, which it writes without a conversion."""
+    RUNS.laid_out = True
+    plain = layout(out)
+    if out.dtype != y.dtype or (type(plain) is np.ndarray and not plain.flags.c_contiguous):
+        raise ValueError(
+            f"the output array of dot has dtype {out.dtype}, and lies in memory as {getattr(plain, 'strides', ())}: it "
+            f"must have the dtype of the result, {y.dtype}, and lie in C order. Write out[...] = np.dot(a, b)"
+        )
 
 
 def refuse_options(name: str, options: dict) -> None:

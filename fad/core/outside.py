@@ -20,13 +20,26 @@ from fad.core.buffers import buffer
 from fad.core.memory import Memory
 from fad.core.tracer import Tracer
 from fad.introspect.frames import is_machinery
+from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on
+_ROOM = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
 _LIBRARIES = ("builtins", "numpy", "scipy", "fad")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), list, tuple, types.ModuleType)
 
 _lock = threading.Lock()
 _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, handle, uses]
+
+
+def copies(function: Any) -> list[tuple]:
+    """Return the arrays that a function finds by name, with copies: its first run may have to be undone."""
+    room = _ROOM
+    found = []
+    for x in Walk([function], _MOST):
+        if type(x) is np.ndarray and x.flags.writeable and x.nbytes <= room:
+            room -= x.nbytes
+            found.append((x, x.copy()))
+    return found
 
 
 def lend(function: Any) -> list[tuple]:

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from fad.core.buffers import buffer
-from fad.core.memory import RUNS
-from fad.core.outside import lend, take_back
+from fad.core.memory import RUNS, Memory, is_array, snapshot
+from fad.core.numpy_dispatch import FUNCTIONS
+from fad.core.outside import copies, lend, take_back
 from fad.core.primitive import has_tracer
-from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 from fad.errors import BatchedValueError, TracerConversionError
 from fad.introspect.frames import is_machinery
@@ -70,6 +71,8 @@ def made(y: Any) -> Any:
     """Return an array that user code made behind a handle, if the transform that runs needs that."""
     if type(y) is np.ndarray and RUNS.buffers and y.dtype.kind in "fcbiu":
         return buffer(y if y.base is None and y.flags.writeable else y.copy())
+    if type(y) is Tracer and not y.shape and y.memory is None:
+        y.memory = Memory()  # an array without axes, and no NumPy scalar
     return y
 
 
@@ -81,7 +84,8 @@ def _converter(convert: Callable) -> Callable:
         if not RUNS.buffers or type(a) is np.ndarray:
             return convert(a, *args, **kwargs)
         if has_tracer((a,)) and _is_numeric(args, kwargs):
-            return FUNCTIONS[convert](a, *args, **kwargs)
+            y = FUNCTIONS[convert](a, *args, **kwargs)
+            return made(snapshot(y)) if type(y) is Tracer and not is_array(y) else y
         y = convert(a, *args, **kwargs)
         return made(y) if type(a) in (list, tuple) else y
 
@@ -214,13 +218,15 @@ class Running:
     It runs from the making of this on; ``with`` ends it.
     """
 
-    __slots__ = ("spaces", "function", "lent")
+    __slots__ = ("spaces", "function", "lent", "before")
 
     def __init__(self, function: Callable):
         self.spaces: tuple = ()
         self.lent: list = []
         self.function = function
+        looks = _looks.n
         found, failed = spaces_of(function)
+        self.before = copies(function) if looks != _looks.n else ()
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -241,16 +247,19 @@ class Running:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
-        put another, `error`.
+        put another, `error`. What the run wrote into arrays from outside is undone.
         """
-        if not isinstance(own, (TracerConversionError, BatchedValueError)) or self.lent:
+        if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)
         if found:
             self._overlay(found)
-        if writes:
-            self.lent = lend(self.function)
-        return bool(found or self.lent)
+        lent = lend(self.function) if writes and not self.lent else []
+        self.lent += lent
+        if found or lent:
+            for x, then in self.before:
+                x[...] = then
+        return bool(found or lent)
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
@@ -373,7 +382,15 @@ def _parts(function: Any) -> list:
     return parts
 
 
+class _Looks(threading.local):
+    n = 0  # how often this thread has looked at a function's code for the first time
+
+
+_looks = _Looks()
+
+
 def _look(function: Callable) -> tuple[tuple, bool]:
+    _looks.n += 1
     spaces: dict[int, dict] = {}
     writes = imports = failed = False
     for f in _reached(function):

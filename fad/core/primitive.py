@@ -16,8 +16,9 @@ from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
 from fad.core.docstrings import PageOfInstance, SignatureOfInstance, document, page
 from fad.core.memory import ViewRule
+from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
-from fad.core.tracer import FUNCTIONS, UFUNC_METHODS, UFUNCS, Tracer, add_context, bind
+from fad.core.tracer import Tracer, bind
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
 REGISTRY: dict[str, Any] = {}

@@ -24,30 +24,16 @@ from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.memory import RUNS, bottom, link, refresh, rewritten, snapshot
+from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
-    FadError,
     LeakedTracerError,
     MissingRuleError,
     TracerConversionError,
-    TreeMismatchError,
 )
-from fad.introspect.frames import user_line
+from fad.introspect.reachable import TRACED
 
 _births = itertools.count(1)
-
-# NumPy's callables and what answers for each: filled by the rooms through `fad.core.primitive`.
-UFUNCS: dict[Any, Callable] = {}
-UFUNC_METHODS: dict[tuple[Any, str], Callable] = {}
-FUNCTIONS: dict[Any, Callable] = {}
-# Functions refused on purpose, and why.
-REFUSED: dict[Any, str] = {}
-# Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
-# each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
-LOADERS: list[Callable[[Any], None]] = []
-# What gives the advice for a function without a rule; set by the last room, `fad.ops.refused`, which knows all names.
-_suggest: list[Callable[[str], str]] = []
-
 
 class _NoLength(TypeError, AttributeError):
     """What a number's ``len(x)`` and ``x.__len__`` raise: ``hasattr(x, "__len__")`` is False, as of NumPy's scalars."""
@@ -191,14 +177,14 @@ class Tracer:
             if out is not None and any(type(x) is Tracer for x in out):
                 return self._into(out, ufunc, method, inputs, kwargs)
         if method == "__call__":
-            operation = UFUNCS.get(ufunc) or _load(ufunc)
+            operation = UFUNCS.get(ufunc) or load_rules(ufunc)
             if operation is not None:
                 return operation(*inputs, **kwargs) if kwargs else operation(*inputs)
-            return _missing(ufunc, ufunc.__name__)
+            return raise_missing(ufunc, ufunc.__name__)
         operation = UFUNC_METHODS.get((ufunc, method))
         if operation is not None:
             return operation(*inputs, **kwargs)
-        return _missing((ufunc, method), f"{ufunc.__name__}.{method}")
+        return raise_missing((ufunc, method), f"{ufunc.__name__}.{method}")
 
     def _into(self, outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
         """Write the results of a ufunc into traced arrays, where a mask is true."""
@@ -210,7 +196,7 @@ class Tracer:
             raise written_into("a plain array, which cannot carry a derivative")
         if method != "__call__":
             same_size(outs[0], values[0], ufunc.__name__)
-        casting = kwargs.get("casting", "same_kind")
+        casting = kwargs.get("casting", "same_kind" if method in ("__call__", "outer") else "unsafe")
         written = [
             y if out is None else out.receive(y, casting, where, ufunc.__name__)
             for out, y in zip(outs, values, strict=True)
@@ -220,7 +206,7 @@ class Tracer:
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         operation = FUNCTIONS.get(func)
         if operation is None:
-            return _missing(func, _full_name(func))
+            return raise_missing(func, full_name(func))
         try:
             return operation(*args, **kwargs)
         except (ValueError, IndexError, TypeError) as error:
@@ -254,37 +240,7 @@ def tracer(value: Any, trace: Trace, info: Any) -> Tracer:
     return x
 
 
-def _load(ufunc: np.ufunc) -> Callable | None:
-    """Let the loaders bring in the rules of the library that a ufunc comes from; return what answers for it then."""
-    for load in LOADERS:
-        load(ufunc)
-    return UFUNCS.get(ufunc)
-
-
-def add_context(error: Exception, func: Callable, args: Any) -> None:
-    """Note the operation, the shapes and the user's line on an error that NumPy would raise too."""
-    if isinstance(error, FadError) or hasattr(error, "__notes__"):  # those say it themselves, and once is enough
-        return
-    shapes = ", ".join(str(x.shape) for x in args if hasattr(x, "shape"))
-    error.add_note(f"  in {_full_name(func)}" + (f" of shape {shapes}" if shapes else "") + f", at {user_line()}")
-
-
-def _full_name(func: Callable) -> str:
-    """Return a function's name below numpy: ``sum``, ``linalg.norm``."""
-    name = getattr(func, "__name__", repr(func))
-    module = getattr(func, "__module__", None) or ""
-    return f"{module[6:]}.{name}" if module.startswith("numpy.") else name
-
-
-def _missing(func: Any, name: str) -> Any:
-    reason = REFUSED.get(func)
-    if reason:
-        raise MissingRuleError(f"numpy.{name} cannot take a traced value: {reason}")
-    advice = _suggest[0](name) if _suggest else ""
-    raise MissingRuleError(
-        f"numpy.{name} was called on a traced value, and fad has no rule for it. {advice}"
-        "Give it one with fad.custom_jvp or fad.custom_vjp, or keep it out of the derivative with fad.stop_gradient"
-    )
+TRACED.add(Tracer)
 
 
 class Trace:
@@ -395,8 +351,8 @@ class Trace:
         raise self.refusal(to_array(x.shape))
 
     def refusal(self, error: TracerConversionError) -> TracerConversionError:
-        """Keep what was refused to a library: it may put an error of its own on top, and `clarify` looks below."""
-        self.withheld = error if error.caller else None
+        """Keep what was refused: a library may put an error of its own on top, and `clarify` looks below."""
+        self.withheld = error
         return error
 
     def clarify(self, error: Exception) -> None:
@@ -412,7 +368,7 @@ class Trace:
 
     def stop(self, x: Tracer) -> Any:
         """Return what `stop_gradient` leaves of a tracer of this trace."""
-        value = number(_stop(x.value))
+        value = number(stop(x.value))
         if type(value) is not np.ndarray:
             return value
         value = value.copy()  # what is written into it changes no traced value
@@ -516,12 +472,6 @@ def _handed_over(prim: Any, args: tuple, params: dict) -> Any:
     raise TypeError(f"{prim.name} takes arrays and numbers, but was called with operands of type {kinds}")
 
 
-def class_of_element(x: Any) -> type:
-    """Return the class of ``x[0]``: NumPy's arrays of one axis have scalars for elements, a device's have arrays."""
-    cls: type = x.__class__
-    return x.dtype.type if cls is np.ndarray and x.ndim == 1 else cls
-
-
 def outcome(x: Any) -> Any:
     """Return the plain array behind a value on which the *shape* of a result depends: a mask, a count.
 
@@ -535,13 +485,6 @@ def any_of(x: Any) -> bool:
     return x.trace.any_of(x) if type(x) is Tracer else bool(np.any(x))
 
 
-def innermost(x: Any) -> Any:
-    """Return the plain value behind a traced one."""
-    while type(x) is Tracer:
-        x = x.value
-    return x
-
-
 def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
     if type(x) is Tracer:
@@ -549,48 +492,6 @@ def strong(x: Any) -> Any:
     return x[()] if is_weak(x) else x
 
 
-def depth(x: Any) -> int:
-    """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
-    n = 0
-    while type(x) is Tracer:
-        n += x.trace.order if type(x.trace).stop is Trace.stop else 0
-        x = x.value
-    return n
-
-
-def stop_gradient(value: Any) -> Any:
-    """Return the same tree with every differentiating tracer replaced by the value it stands for.
-
-    The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.
-
-    Parameters
-    ----------
-    value : array, number or tree of them
-        What is to count as a constant.
-
-    Returns
-    -------
-    the same value
-        Without a derivative in any transform.
-
-    Examples
-    --------
-    >>> import fad
-    >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
-    np.float64(3.0)
-    """
-    return tree.map(_stop, value)
-
-
-def stop_older(x: Any, birth: int) -> Any:
-    """Stop the gradient of a value for the traces that were made before a birth number, and for no other."""
-    return _stop(x) if type(x) is Tracer and x.trace.birth < birth else x
-
-
-def _stop(x: Any) -> Any:
+def stop(x: Any) -> Any:
+    """Return what `stop_gradient` leaves of one value."""
     return up_to_date(x).trace.stop(x) if type(x) is Tracer else x
-
-
-def same_structure(expected: Any, given: Any, what: str) -> None:
-    if expected != given:
-        raise TreeMismatchError(f"{what} must have the structure {expected}, but has {given}")

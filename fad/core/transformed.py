@@ -34,13 +34,14 @@ class Wrapping:
     """What the classes of transformed functions share: name, signature, module and docstring of the function within."""
 
     __wrapped__: Callable
+    __qualname__: str
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = _TextOfWrapped(cls.__doc__)  # type: ignore[assignment]
 
     def adopt(self, fun: Callable) -> None:
         """Take over what a function is called; its docstring stays there and is read when somebody looks."""
-        functools.update_wrapper(self, fun, _COPIED, ())
+        functools.update_wrapper(self, fun, _COPIED, ())  # type: ignore[arg-type]
 
 
 class Transformed(Wrapping):

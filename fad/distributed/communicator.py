@@ -29,7 +29,7 @@ class RankNumber(int):
     """The number of a rank: an int of which it is known that it differs from rank to rank."""
 
 
-_METHOD = {
+METHODS = {
     name: f"_{name}"
     for name in (
         "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
@@ -63,6 +63,7 @@ class Communicator:
         self.size = size
         self.timeout = timeout
         self.deterministic = deterministic
+        self.debug = False  # whether values that are said to be the same on all ranks are compared
         self.sequence: Any = None  # what compares the calls of the ranks, in the debug mode
         self.calls = 0  # collectives that this rank has run or begun
         self.nbytes = 0  # and how many bytes it gave to them
@@ -82,8 +83,8 @@ class Communicator:
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
         if type(x) is np.ndarray and x.flags.c_contiguous:
-            return getattr(self, _METHOD[name])(x, **params)
-        return self._found(getattr(self, _METHOD[name])(_contiguous(x), **params), x)
+            return getattr(self, METHODS[name])(x, **params)
+        return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
     def start(self, name: str, x: Any, **params: Any) -> Any:
         """Begin a collective and return a request; `x` may be overwritten at once."""
@@ -93,7 +94,7 @@ class Communicator:
             self.sequence.compare(name, x, params)
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
-            return Done(self._found(getattr(self, f"_{name}")(_contiguous(x), **params), x))
+            return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
         return begin(np.array(x, order="C"), **params)
 
     @staticmethod
@@ -105,6 +106,9 @@ class Communicator:
     def _reduce_in_order(self, x: Any, op: str) -> Any:
         """Reduce in the order of the ranks, so that the result has the same bits in every run and on every rank."""
         return reduced(self._all_gather(x), op)
+
+    def _all_gather(self, x: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not define all_gather")
 
     def exchange(self, value: Any) -> list:
         """Return what every rank gave, plain data such as numbers and strings, in the order of the ranks."""
@@ -123,7 +127,7 @@ class Communicator:
             self.sequence.close()
 
 
-def _contiguous(x: Any) -> Any:
+def contiguous(x: Any) -> Any:
     return np.ascontiguousarray(x).reshape(np.shape(x)) if isinstance(x, (np.ndarray, np.generic)) else x
 
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.tracer import Tracer, depth
+from fad.core.tracer import Tracer
+from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, new_ticket, vary
+from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, traced_like, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
@@ -47,6 +48,7 @@ class Buckets:
         self.found: list = [None] * len(leaves)
         self.plan = _planned(leaves, nbytes) if reduce else []
         self.sent: list = []  # what waits for each bucket
+        self.share: Any = None  # this rank's share of the value, which goes with the first bucket
         self.last = True  # whether this is the last batch
 
     def take(self, number: int, g: Any) -> None:
@@ -56,10 +58,14 @@ class Buckets:
         if not self.last:
             self.sums[number] = g
             return
-        self.found[number] = g
+        self.found[number] = traced_like(g, self.leaves[number])
         while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
             flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
-            self.sent.append(start_sum(np.concatenate(flat) if len(flat) > 1 else flat[0], self.comm))
+            if not self.sent and self.share is not None:
+                flat.append(self.share.reshape(1))
+            one = np.concatenate(flat) if len(flat) > 1 else flat[0]
+            last = len(self.sent) == len(self.plan) - 1  # when nothing is left to do meanwhile
+            self.sent.append(sum_now(one, self.comm) if last else start_sum(one, self.comm))
         self.comm.progress()
 
     def is_full(self, bucket: list) -> bool:
@@ -69,13 +75,15 @@ class Buckets:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
-                self.take(number, np.zeros_like(leaf))
-        for bucket, wait in zip(self.plan, self.sent, strict=True):
+                self.take(number, traced_like(None, leaf))
+        for number, (bucket, wait) in enumerate(zip(self.plan, self.sent, strict=True)):
             total, at = wait(), 0
-            for number in bucket:
-                shape = self.leaves[number].shape
+            if number == 0 and self.share is not None:
+                self.share = total[-1]
+            for k in bucket:
+                shape = self.leaves[k].shape
                 part = total[at : at + math.prod(shape)].reshape(shape)
-                self.found[number] = part if shape else part[()]
+                self.found[k] = part if shape else part[()]
                 at += math.prod(shape)
         return self.found
 
@@ -93,6 +101,12 @@ def _planned(leaves: list, nbytes: int) -> list[list[int]]:
             size = 0
         size += math.prod(x.shape) * x.dtype.itemsize
     return plan
+
+
+def sum_now(x: Any, comm: Communicator) -> Callable:
+    """Return a function that returns the sum over all ranks of what is each rank's own."""
+    y = x if comm.size == 1 and type(x) is not Tracer else all_reduce_sum(tie(x, []), comm=comm)
+    return lambda: y
 
 
 def start_sum(x: Any, comm: Communicator) -> Callable:
@@ -172,14 +186,17 @@ def value_and_grad(
             share = value * value.dtype.type(1.0 / (parts * mine.size))
             total = share if k == 0 else total + share
             aux.append(tape.aux)
-            mean = start_sum(total, mine) if buckets.last else None
+            if buckets.last and buckets.plan and leaves[buckets.plan[0][0]].dtype == value.dtype:
+                buckets.share = total
+            elif buckets.last:
+                mean = start_sum(total, mine)
             ct = np.ones_like(value) * value.dtype.type(weight)
             if typed:
                 tape.pull([ct], keep=False)
             else:
                 _pull(tape, ct, buckets)
         grads = tree.unflatten(in_tree, buckets.finish())
-        value = mean()
+        value = mean() if buckets.share is None else buckets.share
         g = grads[0] if single else grads
         return ((value, aux[0] if parts == 1 else aux) if has_aux else value), g
 

@@ -25,14 +25,20 @@ import numpy as np
 from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, once
 from fad.core.primitive import Primitive
+from fad.core.tracer import Tracer
 from fad.distributed.errors import RankTypeError
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
 
 
-def _zeros(y: Any) -> Any:
-    """Return the cotangent of a result that nothing here depends on; it is traced where the result is."""
-    return tied(np.zeros_like(y), y)
+def traced_like(t: Any, y: Any) -> Any:
+    """Return a tangent or cotangent that is traced wherever its value is; zeros where there is none.
+
+    On other ranks it may depend on what is differentiated once more, and then they send its derivative, too.
+    """
+    if t is None:
+        t = np.zeros_like(y)
+    return tied(t, y) if type(y) is Tracer else t
 
 
 TYPED: dict[Primitive, Primitive] = {}
@@ -42,6 +48,8 @@ GIVES_SAME: set[Primitive] = set()  # and those whose result is
 
 
 def _refuse(name: str) -> Callable:
+    name = "all_reduce" if name.startswith("all_reduce") else name
+
     def refuse(*args: Any, comm: Any, **params: Any) -> Any:
         raise RankTypeError(
             f"{name} was called on a value that fad.grad, vjp, jvp or another derivative traces, and it is not known "
@@ -88,7 +96,7 @@ def collective(
 def _example(does: str, x: Any, comm: Any) -> Any:
     """Return something like a result, for the recording of a loop's body, whose values stand for others."""
     if does in ("all_gather", "gather"):
-        return np.repeat(np.asarray(x)[None], comm.size, axis=0)
+        return np.stack([x] * comm.size)
     if does in ("reduce_scatter", "scatter"):
         return x[0].copy()
     return np.zeros_like(x, shape=()) if does == "send" else x * 1
@@ -99,10 +107,10 @@ def pair(
     takes_same: bool = False, gives_same: bool = False,
 ) -> Primitive:  # fmt: skip
     """Make both forms of an operation with an effect; return the one without types."""
-    name = f"distributed.{name}"
+    full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
     typed = Primitive(
-        name, forward, jvp=lambda ts, y, xs, params: jvp(ts[0], y, *xs, **params),
-        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": _zeros, "needs_trace": True},
+        full, forward, jvp=lambda ts, y, xs, params: jvp(traced_like(ts[0], xs[0]), y, *xs, **params),
+        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": traced_like, "needs_trace": True},
     )  # fmt: skip
     typed.batch = _checked(batch, typed)
     if takes_same:
@@ -110,7 +118,7 @@ def pair(
     if gives_same:
         GIVES_SAME.add(typed)
     called = Primitive(
-        name, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
+        full, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
     )
     called.batch = _checked(batch, called)
     TYPED[called] = typed
@@ -140,28 +148,30 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 # --- operations that talk to nobody ---------------------------------------------------------------------------------
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
-vary = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": _zeros},
-    jvp=lambda ts, y, xs, params: vary(ts[0], **params), vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
+vary: Primitive = Primitive(
+    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": traced_like},
+    jvp=lambda ts, y, xs, params: vary(traced_like(ts[0], xs[0]), **params),
+    vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
 )  # fmt: skip
 
 # The part of this rank of what is the same on all: row `rank`.
-own_part = Primitive(
+own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", extra={"swept": _zeros},
-    jvp=lambda ts, y, xs, params: own_part(ts[0], **params), vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
+    saves="none", archetype="linear", extra={"swept": traced_like},
+    jvp=lambda ts, y, xs, params: own_part(traced_like(ts[0], xs[0]), **params),
+    vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
 )  # fmt: skip
 TAKES_SAME.update((vary, own_part))
 
 
 def _tied_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-    return np.zeros_like(y) if ts[0] is None else ts[0]
+    return traced_like(ts[0], y)
 
 
 # A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
-tied = Primitive(
+tied: Primitive = Primitive(
     "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tied_jvp,
     vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
     batch=lambda size, batched, xs, params: _tied_batch(size, batched, xs),
@@ -177,7 +187,7 @@ def _tied_batch(size: int, batched: tuple, xs: list) -> Any:
 # --- reductions -------------------------------------------------------------------------------------------------------
 
 
-def _own_rows(x: Any, comm: Any) -> tuple:
+def _rows_of_others(x: Any, comm: Any) -> Any:
     """Return the arrays of the other ranks, as one array; what it is multiplied to is left out of a product."""
     rows = all_gather_varying(x, comm=comm)
     rank = int(comm.rank)
@@ -185,7 +195,7 @@ def _own_rows(x: Any, comm: Any) -> tuple:
 
 
 def _others(x: Any, comm: Any) -> Any:
-    return np.prod(_own_rows(x, comm), axis=0)
+    return np.prod(_rows_of_others(x, comm), axis=0)
 
 
 def _live(y: Any, x: Any, comm: Any) -> tuple:
@@ -222,7 +232,7 @@ REDUCTIONS: dict[str, Primitive] = {
         "operands",
     ),
 }
-all_reduce_sum = TYPED[REDUCTIONS["sum"]]
+all_reduce_sum: Primitive = TYPED[REDUCTIONS["sum"]]
 
 # --- moving ----------------------------------------------------------------------------------------------------------
 
@@ -230,54 +240,54 @@ all_gather = collective(
     "all_gather", gives_same=True, batch=_stacking,
     jvp=lambda t, y, x, comm: all_gather_p(t, comm=comm), vjp=lambda ct, y, x, comm: own_part(ct, comm=comm),
 )  # fmt: skip
-all_gather_p = TYPED[all_gather]
+all_gather_p: Primitive = TYPED[all_gather]
 gather_varying = collective(
     "all_gather_varying", does="all_gather", batch=_stacking,
     jvp=lambda t, y, x, comm: all_gather_varying(t, comm=comm),
     vjp=lambda ct, y, x, comm: reduce_scatter_p(ct, comm=comm),
 )  # fmt: skip
-all_gather_varying = TYPED[gather_varying]
+all_gather_varying: Primitive = TYPED[gather_varying]
 reduce_scatter = collective(
     "reduce_scatter", batch=_unstacking,
     jvp=lambda t, y, x, comm: reduce_scatter_p(t, comm=comm),
     vjp=lambda ct, y, x, comm: all_gather_varying(ct, comm=comm),
 )  # fmt: skip
-reduce_scatter_p = TYPED[reduce_scatter]
+reduce_scatter_p: Primitive = TYPED[reduce_scatter]
 all_to_all = collective(
     "all_to_all", batch=_exchanging,
     jvp=lambda t, y, x, comm: all_to_all_p(t, comm=comm), vjp=lambda ct, y, x, comm: all_to_all_p(ct, comm=comm),
 )  # fmt: skip
-all_to_all_p = TYPED[all_to_all]
+all_to_all_p: Primitive = TYPED[all_to_all]
 broadcast = collective(
     "broadcast", gives_same=True, batch=_alike,
     jvp=lambda t, y, x, comm, root: broadcast_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: vary(ct, comm=comm) * float(comm.rank == root),
 )  # fmt: skip
-broadcast_p = TYPED[broadcast]
+broadcast_p: Primitive = TYPED[broadcast]
 reduce = collective(
     "reduce", batch=_alike,
     jvp=lambda t, y, x, comm, root: reduce_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: vary(broadcast_p(ct, comm=comm, root=root), comm=comm),
 )  # fmt: skip
-reduce_p = TYPED[reduce]
+reduce_p: Primitive = TYPED[reduce]
 gather = collective(
     "gather", batch=_stacking,
     jvp=lambda t, y, x, comm, root: gather_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: scatter_p(ct, comm=comm, root=root),
 )  # fmt: skip
-gather_p = TYPED[gather]
+gather_p: Primitive = TYPED[gather]
 scatter = collective(
     "scatter", batch=_unstacking,
     jvp=lambda t, y, x, comm, root: scatter_p(t, comm=comm, root=root),
     vjp=lambda ct, y, x, comm, root: gather_p(ct, comm=comm, root=root),
 )  # fmt: skip
-scatter_p = TYPED[scatter]
+scatter_p: Primitive = TYPED[scatter]
 permute = collective(
     "permute", batch=_alike,
     jvp=lambda t, y, x, comm, pairs: permute_p(t, comm=comm, pairs=pairs),
     vjp=lambda ct, y, x, comm, pairs: permute_p(ct, comm=comm, pairs=tuple((b, a) for a, b in pairs)),
 )  # fmt: skip
-permute_p = TYPED[permute]
+permute_p: Primitive = TYPED[permute]
 
 
 # --- messages between two --------------------------------------------------------------------------------------------
@@ -285,9 +295,9 @@ permute_p = TYPED[permute]
 send = collective(
     "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
     jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
-    vjp=lambda ct, y, x, comm, dest, tag: recv_p(_zeros(x), comm=comm, source=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(traced_like(None, x), comm=comm, source=dest, tag=tag),
 )  # fmt: skip
-send_p = TYPED[send]
+send_p: Primitive = TYPED[send]
 
 
 def _recv_vjp(ct: Any, y: Any, x: Any, comm: Any, source: int, tag: int) -> None:
@@ -298,7 +308,7 @@ recv = collective(
     "recv", batch=_alike, vjp=_recv_vjp,
     jvp=lambda t, y, x, comm, source, tag: recv_p(t, comm=comm, source=source, tag=tag),
 )  # fmt: skip
-recv_p = TYPED[recv]
+recv_p: Primitive = TYPED[recv]
 barrier = collective("barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=lambda ct, y, x, comm: ct)
 
 # --- begun now, and waited for later ---------------------------------------------------------------------------------
@@ -360,7 +370,7 @@ def _reverse(params: tuple) -> tuple:
 def _split(name: str) -> tuple[Primitive, Primitive]:
     """Make the two operations of a non-blocking collective: their transposes wait for, and begin, the transpose."""
 
-    def rules(which: int) -> tuple:
+    def rules(which: int) -> tuple[Callable, Callable, Callable]:
         def jvp(t, y, x, comm, does, ticket, params):
             return _SPLIT[name][which](t, comm=comm, does=does, ticket=(*ticket, "t"), params=params)
 
@@ -372,8 +382,9 @@ def _split(name: str) -> tuple[Primitive, Primitive]:
 
         return jvp, vjp, _BATCHES.get(name, (_alike, _alike))[which]
 
-    start = pair(f"start_{name}", _begin, *rules(0))
-    wait = pair(f"wait_{name}", _finish, *rules(1), gives_same=name == "all_reduce")
+    start_rules, wait_rules = rules(0), rules(1)
+    start = pair(f"start_{name}", _begin, *start_rules)
+    wait = pair(f"wait_{name}", _finish, *wait_rules, "none", False, name == "all_reduce")
     _SPLIT[name] = TYPED[start], TYPED[wait]
     return start, wait
 

@@ -24,9 +24,11 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.backends import host
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, bind, depth, tracer, up_to_date
+from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
+from fad.core.values import depth, innermost
 from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
@@ -346,6 +348,21 @@ def _output(trace: RankTrace, y: Any, out: str) -> Any:
             "a function under spmd returned a value that differs from rank to rank: return "
             "fad.distributed.all_reduce(loss, 'mean') for the loss, or say out='varying'"
         )
+    if out == "replicated" and trace.comm.debug:
+        _compare(trace.comm, innermost(y))
     if not mine:
         return y
     return trace.vary(y) if out == "varying" else y.value
+
+
+def _compare(comm: Communicator, y: Any) -> None:
+    """Raise if a plain value that is said to be the same on all ranks differs by more than rounding."""
+    first, *others = given = comm.exchange(np.asarray(host(y)))
+    for rank, other in enumerate(others, 1):
+        if first.shape != other.shape or not np.allclose(first, other, rtol=1e-5, atol=1e-8, equal_nan=True):
+            shown = ", ".join(f"{np.ravel(x)[:3]} on rank {k}" for k, x in enumerate(given) if k in (0, rank))
+            raise RankTypeError(
+                f"a function under spmd returned as the same on all ranks what differs: {shown}. A Python number in it "
+                "may differ from rank to rank (write np.float64(n) for n), or the ranks were treated differently "
+                "(write fad.distributed.varying(y) before)"
+            )

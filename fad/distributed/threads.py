@@ -184,7 +184,9 @@ class ThreadRank(Communicator):
         return finish
 
 
-def run_ranks(fun: Callable, size: int, *, timeout: float = TIMEOUT, deterministic: bool = True) -> list:
+def run_ranks(
+    fun: Callable, size: int, *, timeout: float = TIMEOUT, deterministic: bool = True, debug: bool = False
+) -> list:  # fmt: skip
     """Run a function on several ranks that are threads of this process, and return what each returned.
 
     Parameters
@@ -195,6 +197,9 @@ def run_ranks(fun: Callable, size: int, *, timeout: float = TIMEOUT, determinist
         How many ranks.
     timeout : float, keyword only
         Seconds that a rank waits for the others in one collective.
+
+    debug : bool, keyword only
+        Whether what `spmd` returns as the same on all ranks is compared.
 
     Raises
     ------
@@ -212,6 +217,7 @@ def run_ranks(fun: Callable, size: int, *, timeout: float = TIMEOUT, determinist
 
     def work(rank: int) -> None:
         comm = ThreadRank(board, rank, timeout, deterministic)
+        comm.debug = debug
         try:
             current.set(comm)  # in a context of this thread's own
             found[rank] = fun(comm)

@@ -36,7 +36,8 @@ def init(
         all_gather.
     debug : bool, keyword only
         Whether the ranks compare what they are about to call, before each collective, and raise `MismatchError` with
-        the line of each where they differ. The environment variable ``FAD_DISTRIBUTED_DEBUG=1`` says so too.
+        the line of each where they differ; and whether what is returned as the same on all ranks is so. The
+        environment variable ``FAD_DISTRIBUTED_DEBUG=1`` says so too.
 
     Returns
     -------
@@ -69,6 +70,7 @@ def init(
         from fad.distributed.sequence import Sequence
 
         comm.sequence = Sequence(comm)
+        comm.debug = True
     return comm
 
 

@@ -181,6 +181,7 @@ from fad.eager.unsupported import explained as _explained
 
 from fad.eager.aliases import *  # noqa: F403  isort: skip  (these take the place of some above)
 from fad.eager.aliases import __all__ as _names  # isort: skip
+from fad.eager.signatures import document as _document  # isort: skip
 
 
 def is_tensor(x: object) -> bool:
@@ -399,4 +400,5 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
+_document({name: globals()[name] for name in __all__})
 __getattr__ = _explained("torch", globals())

@@ -62,7 +62,7 @@ def _in_words(fun: Callable) -> Callable:
         return fun(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__ = fun.__doc__
+    call.__doc__, call.__wrapped__ = fun.__doc__, fun  # its signature is that of `fun`
     return call
 
 

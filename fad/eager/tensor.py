@@ -11,8 +11,10 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy, is_numpy_scalar
+from fad.core.numpy_dispatch import UFUNCS
 from fad.core.primitive import Primitive
-from fad.core.tracer import UFUNCS, Tracer, bind, stop_gradient
+from fad.core.tracer import Tracer, bind
+from fad.core.values import stop_gradient
 from fad.eager.core.engine import EagerTrace, lift
 from fad.eager.core.mode import is_recording, visible
 from fad.eager.core.node import KEEPER, PREHOOK, Handle, Node, add_hook, node_of

@@ -19,10 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad import tree
-from fad.core.memory import RUNS
-from fad.core.tracer import Tracer
-
 MOST = 100  # objects that are looked at, from the function on
 MANY = 1000  # elements of a container that are looked at
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
@@ -30,9 +26,10 @@ PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what h
 _LIBRARIES = frozenset({"fad", "numpy", "scipy"})  # their code is not read, nor is that of the standard library
 # Classes of objects whose state no program reads: what changes in them makes no recording stale.
 OPAQUE: list[type] = []
+TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, staticmethod, classmethod,
-    property, np.ufunc, type(np.sum), Tracer,
+    property, np.ufunc, type(np.sum),
 )  # fmt: skip
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
@@ -79,7 +76,7 @@ class Walk:
     def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
-        if read is not None and kind not in _CODE and not issubclass(kind, type):
+        if read is not None and kind not in _CODE and kind not in TRACED and not issubclass(kind, type):
             self.places.append(Place(read, key, x))
         if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
             self._seen.add(id(x))
@@ -104,7 +101,7 @@ class Walk:
             self._each((x.func, *x.args, *x.keywords.values()))
         elif issubclass(kind, CONTAINERS):
             self._container(x)
-        elif kind is not Tracer and not issubclass(kind, (types.ModuleType, *OPAQUE)):
+        elif kind not in TRACED and not issubclass(kind, (types.ModuleType, *OPAQUE)):
             self._object(x)
 
     def _each(self, xs: Iterable[Any]) -> None:
@@ -264,21 +261,3 @@ def _is_standard(root: str) -> bool:
     """Return whether a name of the standard library is not a module of the user's."""
     file = getattr(sys.modules.get(root), "__file__", None)
     return type(file) is not str or file.startswith(os.path.dirname(os.__file__))
-
-
-def closes_over_tracer(fun: Callable) -> bool:
-    """Return whether a function holds traced values, which a recording of it could not."""
-    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
-        return True
-    for cell in getattr(fun, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a cell that is still empty
-            continue
-        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
-            return True
-    return False
-
-
-def _holds_tracer(value: Any) -> bool:
-    return any(type(x) is Tracer for x in tree.leaves(value))

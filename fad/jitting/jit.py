@@ -32,7 +32,6 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, name_of
 from fad.core.weak import number
 from fad.errors import PathLimitWarning
-from fad.introspect.reachable import closes_over_tracer
 from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
@@ -54,7 +53,9 @@ from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
 from fad.staging.may_raise import Refused
 from fad.staging.outer_state import OuterState
 from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
+from fad.transforms.undo_writes import outside
 
 CacheInfo = namedtuple("CacheInfo", "hits misses signatures paths")
 _SCALARS = frozenset({bool, complex, np.float32, np.int64, np.int32, np.bool_, np.complex128})
@@ -175,6 +176,8 @@ class Jitted(Wrapping):
             args, kwargs = tree.unflatten(in_tree, leaves)
             return fun(*args, **kwargs)
 
+        before = outside(self.fun)
+
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
             return fun(*args, **kwargs)
@@ -188,7 +191,7 @@ class Jitted(Wrapping):
                 found = self._inner[key] = jit(make())
             return found
 
-        return rule(trace, flat, leaves, values, mine, cached)
+        return rule(trace, flat, leaves, values, mine, cached, before)
 
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
@@ -278,6 +281,7 @@ class _Call:
                     stale = [p for p in signature.paths if p.is_stale()]
                     signature.paths = [p for p in signature.paths if p not in stale]
                     signature.full = False
+                    signature.note_change()
                 return self.record(key, None, arrays=[e.array for p in stale for e in p.outer.arrays])
             if path.program is None:
                 with jitted._lock:
@@ -301,6 +305,7 @@ class _Call:
                 return again(error, self.eager)
             jitted._hits += 1
             signature.used = True
+            signature.changes = 0
             self.promote(signature, path, quick)
             return out
         return self.record(key, expected, last)
@@ -337,15 +342,15 @@ class _Call:
             return self.eager()
         outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
         hidden = None if jitted._told else Hidden(jitted.fun, outer.found)
+        before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling():
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
-        except Foreign:
-            return self.eager()
-        except Refused as why:
-            if not why.trace.dead:  # of a recording around this one
+        except (Foreign, Refused) as why:
+            if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
-            return again(why.error, self.eager)
+            before.undo()
+            return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
         path = Path(recording, self.xs, self.donated)
         check_pure(path, expected, replayed, self.xs)
         jitted._told = hidden is None or hidden.warn(path.graph)
@@ -357,7 +362,9 @@ class _Call:
             if path.strides and len(key) == 3:
                 signature.paths, signature.by_layout = [], True
                 signature = jitted._signatures.setdefault((*key, *path.strides), Signature())
-            if expected is not None and signature.has(path):
+            if path.outer.changed:  # what the program would not repeat
+                signature.note_change()
+            elif expected is not None and signature.has(path):
                 pass  # but the program of that path rounds so that it takes these values for another's
             elif len(signature.paths) >= MAX_PATHS:
                 signature.full = True

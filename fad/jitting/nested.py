@@ -1,7 +1,7 @@
 """A jitted call inside grad, jvp or vmap: the pullback, the pushed or the batched function is jitted in its turn.
 
 Each rule is given the call as a function of flat leaves, the leaves and the plain values under them, which of them are
-traced, and ``cached(kind, make)``, which jits a function once and keeps it.
+traced, ``cached(kind, make)``, which jits a function once and keeps it, and arrays from outside as they are before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def _depends_on(trace: Trace, values: Any) -> bool:
     return any(type(y) is Tracer and y.trace.birth >= trace.birth for y in tree.leaves(values))
 
 
-def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+def _under_vjp(
+    trace: VJPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Earlier
+) -> Any:
     """Run the program forward, and leave a pullback on the tape that runs it again together with its derivative."""
 
     def pull(values, cts):
@@ -53,7 +55,7 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
     forward = cached("forward", lambda: flat)
     ys, out_tree = tree.flatten(forward(*values))
     ys = [finished(y) for y in ys]
-    if _depends_on(trace, ys):
+    if before.undo() or _depends_on(trace, ys):  # the pullback would run the function once more
         return flat(*leaves)
     earlier = Earlier(forward.captured())
     values = [trace.watch.take(x) if type(x) is np.ndarray else x for x in values]
@@ -68,7 +70,9 @@ def _under_vjp(trace: VJPTrace, flat: Callable, leaves: list, values: list, mine
     return tree.unflatten(out_tree, trace.call(parents, ys, pullback))
 
 
-def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+def _under_jvp(
+    trace: JVPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Earlier
+) -> Any:
     def push(values, tangents):
         return jvp(_filled(flat, values, mine), _chosen(values, mine), tangents)
 
@@ -79,21 +83,29 @@ def _under_jvp(trace: JVPTrace, flat: Callable, leaves: list, values: list, mine
     tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
     if _depends_on(trace, (out, pushed)):
+        before.undo()
         return flat(*leaves)
     return tree.map(lambda y, t: tracer(y, trace, t) if is_inexact(y) else y, out, pushed)
 
 
-def _under_vmap(trace: BatchTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+def _under_vmap(
+    trace: BatchTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Earlier
+) -> Any:
     trace.check_alive()
     if not trace.size:
         return flat(*leaves)
     axes = tuple(0 if m else None for m in mine)
     batched = cached(("vmap", trace.on_branch), lambda: vmap(flat, in_axes=axes, on_branch=trace.on_branch))
     out = batched(*values)
-    return flat(*leaves) if _depends_on(trace, out) else tree.map(lambda y: tracer(y, trace, None), out)
+    if _depends_on(trace, out):
+        before.undo()
+        return flat(*leaves)
+    return tree.map(lambda y: tracer(y, trace, None), out)
 
 
-def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable) -> Any:
+def _under_jet(
+    trace: JetTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Earlier
+) -> Any:
     trace.check_alive()
     series = [x.info.known[1:] for x, m in zip(leaves, mine, strict=True) if m]
     if trace.tape is not None or youngest(tree.leaves(series)) is not None:  # the series of a rule is not there yet
@@ -107,7 +119,10 @@ def _under_jet(trace: JetTrace, flat: Callable, leaves: list, values: list, mine
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 
     out, known = cached(("jet", trace.order), lambda: push)(values, series)
-    return flat(*leaves) if _depends_on(trace, (out, known)) else tree.map(trace.known, out, known)
+    if _depends_on(trace, (out, known)):
+        before.undo()
+        return flat(*leaves)
+    return tree.map(trace.known, out, known)
 
 
 RULES: dict[type, Callable] = {

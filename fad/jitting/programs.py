@@ -24,6 +24,7 @@ from fad.staging.record import unhurried
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
+MAX_CHANGES = 8  # recordings in turn that were of no use, since what the function finds outside changed
 
 
 def strides_of(xs: Any) -> list:
@@ -132,13 +133,19 @@ class Path:
 class Signature:
     """All paths recorded for one signature; `paths[0]` is tried first."""
 
-    __slots__ = ("paths", "full", "by_layout", "used")
+    __slots__ = ("paths", "full", "by_layout", "used", "changes")
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
         self.full = False
         self.by_layout = False  # whether this is empty, and there is one for each way in which arguments lie in memory
         self.used = False  # whether a program of it has run since signatures were last forgotten
+        self.changes = 0  # how often in turn a recording was of no use, since what it depends on outside had changed
+
+    def note_change(self) -> None:
+        """Note that something outside changed; after several times in turn calls are run without jit."""
+        self.changes += 1
+        self.full = self.full or self.changes > MAX_CHANGES
 
     def matching(self, path: Path, n: int, answer: Any) -> Path | None:
         """Return a path that agrees with `path` on its first n answers, and has `answer` next."""
@@ -160,7 +167,9 @@ class Signature:
         """Give the lines of ``explain``, path by path."""
         for path in self.paths:
             yield from path.described()
-        if self.full:
+        if self.changes > MAX_CHANGES:
+            yield "  what it finds outside changes in every call, so the function runs without jit"
+        elif self.full:
             yield f"  more than {MAX_PATHS} paths: further ones run without jit"
 
 

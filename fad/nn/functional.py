@@ -10,7 +10,8 @@ import numpy as np
 from fad import random
 from fad.backends import backend_of
 from fad.core.archetypes import elementwise
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.nn.ctc import *  # noqa: F403  (losses are functions too, and have files of their own)
 from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
@@ -350,16 +351,19 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[..., None]
     if offsets is None:
-        return {"sum": np.sum, "mean": np.mean, "max": np.max}[mode](rows, axis=1)
+        return _OF_BAGS[mode](rows, axis=1)
     ends = [*[int(i) for i in offsets[1:]], len(indices)]
     bags = [rows[int(a) : b] for a, b in zip(offsets, ends, strict=True)]
     return np.stack([_one_bag(bag, mode) for bag in bags])
 
 
+_OF_BAGS: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+
+
 def _one_bag(rows: Any, mode: str) -> Any:
     if not len(rows):
         return np.zeros_like(rows, shape=rows.shape[1:])
-    return {"sum": np.sum, "mean": np.mean, "max": np.max}[mode](rows, axis=0)
+    return _OF_BAGS[mode](rows, axis=0)
 
 
 def one_hot(labels: Any, num_classes: int, dtype: Any = float) -> Any:

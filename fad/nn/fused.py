@@ -105,7 +105,7 @@ def _softmax_samples(s):
     return [call(s.real(3, 4), axis=1), call(s.real(2, 3, 4), axis=0), call(s.real(5), axis=0)]
 
 
-softmax_p = register(
+softmax_p: Any = register(
     Primitive(
         "softmax_over", _softmax,
         jvp=lambda tangents, y, xs, params: _softmax_push(tangents[0], y, **params),
@@ -113,6 +113,7 @@ softmax_p = register(
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
         extra={"mixes": "axis"},
+        doc="exp(x) / sum(exp(x)) along an axis.",
     )
 )  # fmt: skip
 
@@ -122,7 +123,7 @@ def _log_softmax(x, *, axis):
     return y - np.log(np.exp(y).sum(axis, keepdims=True))
 
 
-log_softmax_p = register(
+log_softmax_p: Any = register(
     Primitive(
         "log_softmax_over", _log_softmax,
         jvp=lambda tangents, y, xs, params: tangents[0]
@@ -131,6 +132,7 @@ log_softmax_p = register(
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
         extra={"mixes": "axis"},
+        doc="The logarithm of the softmax along an axis.",
     )
 )  # fmt: skip
 
@@ -225,7 +227,7 @@ def _cross_entropy_batch(size, batched, xs, params):
     return bind(cross_entropy_p, *xs, reduction=params["reduction"], lanes=params["lanes"] + 1)
 
 
-cross_entropy_p = register(
+cross_entropy_p: Any = register(
     Primitive(
         "cross_entropy_of_logits", _cross_entropy,
         jvp=_cross_entropy_jvp, vjp=_cross_entropy_vjp, batch=_cross_entropy_batch,
@@ -235,5 +237,6 @@ cross_entropy_p = register(
             call(s.real(2, 3, 4), s.ints(0, 4, (2, 3)), reduction="sum", lanes=1),
             call(s.real(4), s.ints(0, 4, (1,)).reshape(()), reduction="mean", lanes=0),
         ],
+        doc="The cross-entropy of logits (..., classes) and class numbers.",
     )
 )  # fmt: skip

@@ -132,6 +132,7 @@ def dirac(shape: tuple[int, ...], groups: int = 1, dtype: Any = None) -> Any:
     array([[0., 0., 0.],
            [0., 1., 0.]])
     """
+    kernel: Any
     out, width, *kernel = shape
     w = np.zeros(shape, dtype or config.default_dtype.get())
     each = out // groups

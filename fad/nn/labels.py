@@ -68,17 +68,19 @@ def _checked_rows(indices, *, n):
     return indices
 
 
-checked_labels_p = flat(
+checked_labels_p: Any = flat(
     "checked_labels",
     _checked_labels,
     batch=lambda size, batched, xs, params: bind(checked_labels_p, *xs, **params),
     samples=lambda s: [call(s.ints(0, 4, (3,)), classes=4, ignore_index=None)],
+    doc="Class numbers, or an error if one is none.",
 )
-checked_rows_p = flat(
+checked_rows_p: Any = flat(
     "checked_rows",
     _checked_rows,
     batch=lambda size, batched, xs, params: bind(checked_rows_p, *xs, **params),
     samples=lambda s: [call(s.ints(0, 4, (3,)), n=4), call(np.zeros((0,), int), n=4)],
+    doc="Row numbers, or an error if one is none.",
 )
 
 

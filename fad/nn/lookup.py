@@ -84,7 +84,7 @@ class Dropout(Module):
             raise ValueError(f"p is a probability, not {p}")
         self.p = p
         self.key = Buffer(init.next_key(key), persistent=False)
-        self.calls = Buffer(np.array(0), persistent=False)
+        self.calls: Any = Buffer(np.array(0), persistent=False)
 
     def forward(self, x: Any, *, key: Any = None) -> Any:
         if not self.training or self.p == 0.0:

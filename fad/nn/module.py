@@ -19,7 +19,8 @@ import numpy as np
 from fad import tree
 from fad.backends import behind, device_put, is_numpy_scalar
 from fad.core import effects
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import FadError, ImpureFunctionError
 from fad.nn.structure import CONTAINERS, RESERVED, Base, flatten_module, is_array, unflatten_module
 from fad.nn.summary import table

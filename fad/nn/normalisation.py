@@ -40,7 +40,7 @@ class BatchNorm(Module):
         if track_running_stats:
             self.running_mean = Buffer(init.zeros(num_features, dtype))
             self.running_var = Buffer(init.ones(num_features, dtype))
-            self.num_batches_tracked = Buffer(np.array(0))
+            self.num_batches_tracked: Any = Buffer(np.array(0))
 
     def forward(self, x: Any) -> Any:
         if x.ndim not in self.ranks or x.shape[1] != self.num_features:
@@ -149,7 +149,7 @@ class InstanceNorm(BatchNorm):
     """
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
         track_running_stats: bool = False, *, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
@@ -174,8 +174,9 @@ class InstanceNorm(BatchNorm):
     def _keep(self, x: Any) -> None:
         over = tuple(range(2, x.ndim))
         mean, var = np.mean(np.mean(x, axis=over), axis=0), np.mean(np.var(x, axis=over, ddof=1), axis=0)
-        self.running_mean = _averaged(self.running_mean, mean, self.momentum)
-        self.running_var = _averaged(self.running_var, var, self.momentum)
+        share = 0.0 if self.momentum is None else self.momentum  # as in PyTorch: without it they stay as they are
+        self.running_mean = _averaged(self.running_mean, mean, share)
+        self.running_var = _averaged(self.running_var, var, share)
 
 
 class InstanceNorm1d(InstanceNorm):

@@ -116,8 +116,6 @@ bidirectional : bool
     Whether a second network runs from the end of the sequence.
 nonlinearity : "tanh" or "relu"
     Applied to the new state.
-settings, options
-    As of `LSTM`: input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional; key and dtype.
 d_model, embed_dim : int
     Length of the vectors.
 nhead, num_heads : int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from typing import Any
@@ -64,7 +65,7 @@ class Recurrent(Module):
         keys = iter(random.split(key, 4 * len(self.names)))
         for i, name in enumerate(self.names):
             width = input_size if i < self.directions else hidden_size * self.directions
-            shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+            shapes: dict[str, tuple] = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
             shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
             for part, shape in shapes.items():
                 if bias or not part.startswith("bias"):
@@ -243,7 +244,7 @@ class Cell(Module):
         self.bias = bias
         bound = 1.0 / math.sqrt(hidden_size)
         rows = self.gates * hidden_size
-        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        shapes: dict[str, tuple] = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
         shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
         for k, (name, shape) in zip(random.split(init.next_key(key), 4), shapes.items(), strict=False):
             setattr(self, name, init.uniform(k, shape, -bound, bound, dtype))
@@ -253,7 +254,8 @@ class Cell(Module):
 
     def _step(self, x: Any, state: Any) -> Any:
         of_input, of_state = (getattr(self, name, None) for name in ("bias_ih", "bias_hh"))
-        return self.cell(F.linear(x, self.weight_ih, of_input), state, self.weight_hh, of_state)[0]
+        step: Any = type(self).cell
+        return step(self, F.linear(x, self.weight_ih, of_input), state, self.weight_hh, of_state)[0]
 
     def _zeros(self, x: Any) -> Any:
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
@@ -312,3 +314,10 @@ class LSTMCell(Cell):
     def forward(self, x: Any, state: Any = None) -> tuple:
         zeros = self._zeros(x)
         return self._step(x, (zeros, zeros) if state is None else state)
+
+
+# Their settings are LSTM's, behind which RNN has one more.
+_SETTINGS = inspect.signature(LSTM)
+_KIND = inspect.signature(RNN).parameters["nonlinearity"]
+GRU.__signature__ = _SETTINGS  # type: ignore[attr-defined]
+RNN.__signature__ = _SETTINGS.replace(parameters=[*_SETTINGS.parameters.values(), _KIND])  # type: ignore[attr-defined]

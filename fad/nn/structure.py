@@ -71,6 +71,12 @@ class Node:
     """One module taken apart: its class, its other attributes, and where its leaves and children go."""
 
     __slots__ = ("cls", "fields", "leaves", "children", "containers", "buffers")
+    cls: type
+    fields: Any
+    leaves: Any
+    children: Any
+    containers: Any
+    buffers: Any
 
 
 class Skeleton:
@@ -273,7 +279,7 @@ def _build(node: Node, leaves: Any, made: dict) -> Any:
         return new
     new = object.__new__(node.cls)
     made[id(node)] = new
-    fields = new.__dict__
+    fields: dict[str, Any] = new.__dict__
     fields.update(node.fields)
     for name, place in node.leaves:
         fields[name] = leaves[place]

@@ -15,7 +15,7 @@ from fad.nn.lookup import Dropout
 from fad.nn.module import Module
 from fad.nn.normalisation import LayerNorm
 
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+_ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _activation(given: Any) -> Callable:

@@ -74,6 +74,7 @@ def _each(padding: Any, dims: int) -> tuple:
 
 
 def _named(dims: int, kind: str) -> Callable:
+    pool: Any
     if kind == "max":
 
         def pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -194,7 +195,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
         pairs = [(max(a, 0), max(b, 0)) for a, b in pairs]
     if mode == "constant":
         return np.pad(x, pairs, constant_values=value)
-    return np.pad(x, pairs, mode=_PAD_MODES[mode])
+    return np.pad(x, pairs, mode=_PAD_MODES[mode])  # type: ignore[call-overload]
 
 
 def interpolate(

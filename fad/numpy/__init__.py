@@ -55,8 +55,8 @@ def __dir__() -> list[str]:
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     """Return fad.numpy, by the array API standard; it has the versions that NumPy has, and raises for others."""
     if api_version is not None:
-        _np.empty(0).__array_namespace__(api_version=api_version)
+        _np.empty(0).__array_namespace__(api_version=api_version)  # type: ignore[arg-type]
     return importlib.import_module("fad.numpy")
 
 
-_Tracer.__array_namespace__ = _array_namespace
+_Tracer.__array_namespace__ = _array_namespace  # type: ignore[attr-defined]

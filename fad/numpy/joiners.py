@@ -21,9 +21,13 @@ class _Joiner:
     array([3., 5.])
     """
 
-    def __init__(self, numpys: Any, join: Any):
+    def __init__(self, name: str, numpys: Any, join: Any):
+        self._name = name
         self._numpys = numpys
         self._join = join
+
+    def __repr__(self) -> str:
+        return f"<fad.numpy.{self._name}>"
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
@@ -34,5 +38,5 @@ class _Joiner:
         return self._join([atleast_1d(np.r_[p] if isinstance(p, slice) else as_array(p)) for p in parts])
 
 
-r_ = _Joiner(np.r_, concatenate)
-c_ = _Joiner(np.c_, column_stack)
+r_ = _Joiner("r_", np.r_, concatenate)
+c_ = _Joiner("c_", np.c_, column_stack)

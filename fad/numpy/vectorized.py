@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.core.transformed import transformed
 from fad.ops.structural import as_array, broadcast_to, reshape
 from fad.transforms.vmap import vmap
 
@@ -57,6 +58,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
         raise ValueError(f"not a valid signature: {signature!r}; write such as '(m,n),(n)->(m)'")
     cores = None if signature is None else _dimensions(signature.split("->")[0])
 
+    @transformed("numpy.vectorize", pyfunc)
     def vectorized(*args: Any) -> Any:
         mapped = [i for i in range(len(args)) if i not in excluded]
         arrays = [as_array(args[i]) for i in mapped]

@@ -210,7 +210,7 @@ def block(arrays):
     depth = _depth(arrays)
     rank = max(depth, *(as_array(x).ndim for x in _blocks(arrays)), 0)
     near = next((x for x in _blocks(arrays) if hasattr(x, "shape") and not is_numpy_scalar(x)), None)
-    return _assemble(arrays, depth, rank, near)
+    return _assemble(arrays if depth else np.copy(arrays), depth, rank, near)
 
 
 def _depth(arrays):
@@ -399,7 +399,7 @@ def rot90(m, k=1, axes=(0, 1)):
     return np.swapaxes(flip(m, j), i, j) if k == 1 else flip(np.swapaxes(m, i, j), j)
 
 
-roll_p = linear(
+roll_p: Any = linear(
     "roll_round",
     lambda x, *, shift, axis: np.roll(x, shift, axis),
     lambda ct, x, *, shift, axis: bind(roll_p, ct, shift=tuple(-n for n in shift), axis=axis),
@@ -408,6 +408,7 @@ roll_p = linear(
     ),
     samples=lambda s: [call(s.real(3, 4), shift=(1, -2), axis=(0, 1))],
     moves=True,
+    doc="The array with its elements moved round along axes.",
 )
 
 

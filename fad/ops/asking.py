@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.memory import RUNS, bottom, follow, layout, path_of, root_of
-from fad.core.tracer import FUNCTIONS, Tracer
+from fad.core.numpy_dispatch import FUNCTIONS
+from fad.core.tracer import Tracer
 from fad.core.weak import number
 
 

@@ -23,10 +23,26 @@ def _conj_sign(x):
 # np.abs, np.absolute; the subgradient at 0 is 0.
 absolute = elementwise("absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True)
 
-_real = elementwise("real_part", lambda _z, _x: 1 + 0j, forward=np.real, samples=lambda s: [call(_complex(s))])
-_imag = elementwise("imag_part", lambda _z, _x: -1j, forward=np.imag, samples=lambda s: [call(_complex(s))])
-_angle_of_real = elementwise("angle_of_real", None, numpy=None, forward=np.angle)
-_no_imag = elementwise("imag_of_real", None, numpy=None, forward=np.imag)  # a scalar for a scalar
+_real = elementwise(
+    "real_part",
+    lambda _z, _x: 1 + 0j,
+    forward=np.real,
+    samples=lambda s: [call(_complex(s))],
+    doc="The real part of a complex array, elementwise.",
+)
+_imag = elementwise(
+    "imag_part",
+    lambda _z, _x: -1j,
+    forward=np.imag,
+    samples=lambda s: [call(_complex(s))],
+    doc="The imaginary part of a complex array, elementwise.",
+)
+_angle_of_real = elementwise(
+    "angle_of_real", None, numpy=None, forward=np.angle, doc="The angle of real numbers: 0, or pi of negative ones."
+)
+_no_imag = elementwise(
+    "imag_of_real", None, numpy=None, forward=np.imag, doc="The imaginary part of real numbers, which is 0."
+)  # a scalar for a scalar
 _conj = register(
     Primitive(
         "conjugate_part",
@@ -37,6 +53,7 @@ _conj = register(
         saves="none",
         archetype="linear",
         samples=lambda s: [call(_complex(s))],
+        doc="The complex conjugate, elementwise; linear over the real numbers.",
     )
 )
 
@@ -45,8 +62,8 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, y, np.imag(x)), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(y), lambda x, y: _joined(x, np.real(x), y), False)
+_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, y, np.imag(x)), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, np.real(x), y), False)
 
 
 def _joined(x, real, imaginary):
@@ -90,7 +107,10 @@ def imag(val):
     >>> fad.grad(lambda x: fad.numpy.imag(1j * x))(3.0)
     np.float64(1.0)
     """
-    return _part(_imag, val) if _is_complex(val) else _no_imag(val)
+    if _is_complex(val):
+        return _part(_imag, val)
+    y = _no_imag(val)
+    return np.broadcast_to(y, y.shape) if type(y) is Tracer and y.shape else y  # zeros that nobody may write into
 
 
 @public(np.conjugate, samples=_both)
@@ -140,7 +160,7 @@ def sign(x, /, **options):
     return np.where(infinite, np.where(nowhere, np.nan, ends[0]) + 1j * np.where(nowhere, np.nan, ends[1]), y)[()]
 
 
-_sign = elementwise("sign_real", None, numpy=None, forward=np.sign)
+_sign = elementwise("sign_real", None, numpy=None, forward=np.sign, doc="The sign of real numbers: -1, 0 or 1.")
 
 
 def _imaginary(x):

@@ -174,7 +174,7 @@ def _settings(**more):
 
 _PLANE = {"stride": (2, 1), "padding": ((1, 0), (1, 1)), "dilation": (1, 2), "groups": 2}
 
-conv_p = register(
+conv_p: Any = register(
     Primitive(
         "convolution",
         _where_they_live(_conv, device_conv.conv),
@@ -190,9 +190,10 @@ conv_p = register(
             call(s.real(2, 3, 6), s.real(4, 3, 3), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 3, 2), **_PLANE),
         ],
+        doc="The cross-correlation of (N, C, *space) with windows (O, C / groups, *kernel).",
     )
 )
-conv_input_p = register(
+conv_input_p: Any = register(
     Primitive(
         "convolution_input",
         _where_they_live(_conv_input, device_conv.conv_input),
@@ -210,7 +211,7 @@ conv_input_p = register(
         ],
     )
 )
-conv_kernel_p = register(
+conv_kernel_p: Any = register(
     Primitive(
         "convolution_kernel",
         _where_they_live(_conv_kernel, device_conv.conv_kernel),
@@ -226,6 +227,7 @@ conv_kernel_p = register(
             call(s.real(2, 3, 6), s.real(2, 4, 4), kernel=(3,), **_settings()),
             call(s.real(2, 4, 5, 6), s.real(2, 2, 2, 6), kernel=(3, 2), **_PLANE),
         ],
+        doc="The gradient of a convolution in its windows.",
     )
 )
 

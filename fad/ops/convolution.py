@@ -62,6 +62,7 @@ convolve_p = register(
             call(s.real(5), s.real(3), mode="valid"),
             call(s.real(2), s.real(2), mode="valid"),
         ],
+        doc="The convolution of two vectors.",
     )
 )
 

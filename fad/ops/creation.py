@@ -21,7 +21,7 @@ from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 # --- like another array ------------------------------------------------------------------------------------------
 
 
-def _like(name: str, make: Any) -> Any:
+def _like(name: str, make: Any, doc: str) -> Any:
     """Return the flat primitive of ``zeros_like`` and its kin: it looks at its operand's shape and dtype only."""
 
     def batch(size, batched, xs, params):
@@ -37,12 +37,13 @@ def _like(name: str, make: Any) -> Any:
             call(s.real(3, 4), shape=None, dtype=None),
             call(s.real(3), shape=(2,), dtype=np.dtype("f4")),
         ],
+        doc=doc,
     )
     return prim
 
 
-zeros_p = _like("zeros_from", np.zeros_like)
-ones_p = _like("ones_from", np.ones_like)
+zeros_p: Any = _like("zeros_from", np.zeros_like, "Zeros of a shape, on the backend of x.")
+ones_p: Any = _like("ones_from", np.ones_like, "Ones of a shape, on the backend of x.")
 
 
 def _shape(shape):
@@ -143,13 +144,14 @@ def _order_batch(size, batched, xs, params):
     return bind(order_p, xs[0].transpose(axes), order="C").transpose(axes)
 
 
-order_p = linear(
+order_p: Any = linear(
     "in_memory_order",
     lambda x, *, order: np.copy(x, order=order),
     lambda ct, x, *, order: ct,
     _order_batch,
     samples=lambda s: [call(s.real(3, 4), order="F"), call(s.real(3, 4), order="C")],
     text=lambda x, order: f"np.array({x}, order='{order}')",
+    doc="The same array, laid out in memory in another order.",
 )
 
 
@@ -202,12 +204,12 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 
 @public(np.asfortranarray, samples=_array_samples)
 def asfortranarray(a, dtype=None, *, like=None):
-    """Return the array; a copy if it does not lie in Fortran's order.
+    """Return the array, with at least one axis; a copy if it does not lie in Fortran's order.
 
     >>> fad.numpy.asfortranarray(np.eye(2)).flags.f_contiguous
     True
     """
-    return _laid_out(_as(a, dtype), "F")
+    return np.atleast_1d(_laid_out(_as(a, dtype), "F"))
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])

@@ -10,7 +10,8 @@ from fad.backends import is_numpy, like
 from fad.core.archetypes import elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import outcome, stop_gradient
+from fad.core.tracer import outcome
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted

@@ -93,7 +93,7 @@ def _contract_batch(size, batched, xs, params):
     return bind(contract_p, *xs, a=a, b=b, result=lane + params["result"])
 
 
-contract_p = register(
+contract_p: Any = register(
     Primitive(
         "contract",
         _contract,

@@ -44,7 +44,7 @@ def _batch(prim):
     return batch
 
 
-fft_p = linear(
+fft_p: Any = linear(
     "fourier",
     _fft_forward,
     lambda ct, x, *, axes, inverse, norm: bind(fft_p, ct, axes=axes, inverse=inverse, norm=norm),
@@ -54,6 +54,7 @@ fft_p = linear(
         call(s.real(3, 4), axes=(1,), inverse=False, norm=None),
         call(_complex(s.real(3, 5)), axes=(0, 1), inverse=True, norm="ortho"),
     ],
+    doc="The discrete Fourier transform along axes, or its inverse.",
 )
 
 
@@ -86,7 +87,7 @@ def _irfft_transpose(ct, x, *, axis, n, norm):
     return spectrum * _weights_like(spectrum, n, axis, scale, 2.0 * scale)
 
 
-rfft_p = linear(
+rfft_p: Any = linear(
     "fourier_of_real",
     lambda x, *, axis, n, norm: np.fft.rfft(x, n, axis, norm),
     _rfft_transpose,
@@ -97,8 +98,9 @@ rfft_p = linear(
         call(s.real(5, 3).real, axis=0, n=5, norm="ortho"),
         call(s.real(1).real, axis=0, n=1, norm="forward"),
     ],
+    doc="The non-negative frequencies of the transform of a real array.",
 )
-irfft_p = linear(
+irfft_p: Any = linear(
     "fourier_to_real",
     lambda x, *, axis, n, norm: np.fft.irfft(x, n, axis, norm),
     _irfft_transpose,
@@ -109,6 +111,7 @@ irfft_p = linear(
         call(_complex(s.real(3, 2)), axis=0, n=5, norm="forward"),
         call(_complex(s.real(1, 1)), axis=0, n=1, norm="ortho"),
     ],
+    doc="The real array with the given non-negative frequencies.",
 )
 
 # --- NumPy's names --------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ import numpy as np
 
 from fad.core.conversions import written_into
 from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
+from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
-from fad.core.tracer import UFUNC_METHODS, Tracer, outcome
+from fad.core.tracer import Tracer, outcome
 from fad.ops.indexing import At
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.writing import assign, write
@@ -46,7 +47,9 @@ def _repeated(v: Any, n: int) -> Any:
 
 
 def put(a, ind, v, mode="raise"):
-    """Set elements of the flattened array."""
+    """Set elements of the flattened array; of a NumPy scalar this changes a copy."""
+    if type(a) is Tracer and not is_array(a):
+        return
     a = _target(a, "put")
     places = np.ravel(as_array(ind))
     if mode == "wrap":
@@ -70,6 +73,9 @@ def _counted_from_the_end(places: Any, size: int) -> Any:
 
 def _write_flat(a: Tracer, index: Any, v: Any) -> None:
     """Write into an array by indices of its elements in C order, whatever its layout."""
+    if not a.ndim:
+        write(a, Ellipsis, v[-1] if np.ndim(v) else v)
+        return
     write(a, np.unravel_index(index, a.shape) if a.ndim != 1 else index, v)
 
 
@@ -165,7 +171,8 @@ def _fill(self, value):
     """Fill the array with a number."""
     if np.ndim(value):
         raise ValueError("setting an array element with a sequence.")
-    write(self, Ellipsis, value)
+    if is_array(self):  # and no NumPy scalar, of which this changes a copy
+        write(self, Ellipsis, value)
 
 
 def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
@@ -201,7 +208,7 @@ class Flat:
             index = outcome(index)  # a mask, or places that depend on no derivative
         places = np.arange(self.base.size)[index]
         value = as_array(value)
-        if np.size(places) and np.size(value):
+        if np.size(places) and np.size(value) and is_array(self.base):
             v = np.reshape(_repeated(value, np.size(places)), np.shape(places)) if value.ndim else value
             _write_flat(self.base, places, v)
 
@@ -216,6 +223,8 @@ def _set_part(name: str) -> Any:
     def set_part(self: Tracer, value: Any) -> None:
         if name == "imag" and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
+        if not is_array(self):
+            raise AttributeError(f"attribute '{name}' of 'numpy.generic' objects is not writable")
         write(getattr(self, name), Ellipsis, value)
 
     return set_part

@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, is_numpy, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -191,7 +191,7 @@ def _getitem_samples(s):
     ]
 
 
-getitem_p = register(
+getitem_p: Any = register(
     Primitive(
         "getitem",
         _forward,
@@ -202,11 +202,15 @@ getitem_p = register(
         samples=_getitem_samples,
         extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
         view=ViewRule(
-            lambda x, y, params: ARRAY not in params["template"] and (is_array(y) or Ellipsis in params["template"]),
-            lambda x, y, template: bind(set_p, x, y, template=template),
+            lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
         ),
+        doc="The elements at an index: slices and integers in the template, arrays of integers as operands.",
     )
 )
+
+
+def _is_view(x: Any, y: Any, template: tuple) -> bool:
+    return ARRAY not in template and is_array(x) and (bool(y.shape) or Ellipsis in template)
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -215,7 +219,10 @@ def getitem(x: Any, index: Any) -> Any:
         refresh(x)
     basic = as_basic(index)
     if basic is not None:
-        return x.trace.index(getitem_p, x, basic)
+        y = x.trace.index(getitem_p, x, basic)
+        if index is Ellipsis and type(y) is Tracer and y.memory is None:
+            y.memory = Memory()  # of a NumPy scalar: an array without axes
+        return y
     template, arrays = split_index(index)
     if not arrays:
         return x.trace.index(getitem_p, x, template)
@@ -271,7 +278,7 @@ def _lanes_behind(values, index, ndim):
     return np.moveaxis(values, 0, rank) if separated else values
 
 
-scatter_p = register(
+scatter_p: Any = register(
     Primitive(
         "scatter",
         _scatter_forward,
@@ -284,6 +291,7 @@ scatter_p = register(
             call(s.real(2), s.real(4), shape=(3, 4), dtype=np.dtype(s.dtype), indices=((slice(0, 2), 1), (2,))),
             call(s.real(3), shape=(4,), dtype=np.dtype(s.dtype), indices=((np.array([0, 2, 0]),),)),
         ],
+        doc="Zeros of a shape with values at indices, added where they meet.",
     )
 )
 
@@ -291,10 +299,11 @@ scatter_p = register(
 
 
 def _updated(x, v, arrays, template, how):
-    if type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
-        dtype = _dtype(x, v)
-        known = dtype == x.dtype and 0 not in x.strides
-        out = copy_layout(x) if known else np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
+    dtype = _dtype(x, v)
+    if type(x) is np.ndarray and dtype == x.dtype:
+        out = copy_layout(x)
+    elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
+        out = np.array(x, dtype=dtype, copy=True, order="C" if 0 in x.strides else "K")
     else:
         out = np.copy(x)
     index = join_index(template, arrays)
@@ -387,16 +396,18 @@ def _update_samples(s):
     ]
 
 
-add_p = register(
+add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values added at an index.",
     )
 )  # fmt: skip
-set_p = register(
+set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
         samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        doc="The array with values put at an index.",
     )
 )  # fmt: skip
 for _prim in (add_p, set_p):

@@ -41,10 +41,15 @@ norm_p = reduction(
     _norm_jvp,
     lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _unit(y, x, axis, keepdims),
     lambda s: [call(s.real(3, 4), axis=(0, 1), keepdims=False), call(s.real(2, 3, 4), axis=(0, 2), keepdims=True)],
+    doc="The Euclidean norm over axes; its derivative at 0 is 0.",
 )
 # The square root of a sum that is a norm: its subgradient at 0 is 0, where the plain square root has infinity.
 root = elementwise(
-    "norm_root", lambda z, _x: np.where(z == 0, 0.0, 0.5 / np.where(z == 0, 1.0, z)), forward=np.sqrt, domain=(0.3, 3.0)
+    "norm_root",
+    lambda z, _x: np.where(z == 0, 0.0, 0.5 / np.where(z == 0, 1.0, z)),
+    forward=np.sqrt,
+    domain=(0.3, 3.0),
+    doc="The root, with the derivative 0 at 0.",
 )
 
 

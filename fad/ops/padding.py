@@ -23,13 +23,14 @@ def _inside(ct, x, *, widths):
     return ct[tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))]
 
 
-pad_p = linear(
+pad_p: Any = linear(
     "pad_zeros",
     lambda x, *, widths: np.pad(x, widths),
     _inside,
     lambda size, batched, xs, params: bind(pad_p, *xs, widths=((0, 0), *params["widths"])),
     samples=lambda s: [call(s.real(3, 2), widths=((1, 2), (0, 1))), call(s.real(3), widths=((0, 0),))],
     moves=True,
+    doc="The array with zeros before and after each axis.",
 )
 
 _DEFAULTS = {
@@ -91,8 +92,8 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     options = {**_DEFAULTS[mode], **kwargs}
-    if not widths:
-        return array
+    if not any(before or after for before, after in widths):
+        return np.copy(array)
     if mode == "constant" and _is_zero(options["constant_values"]):
         return bind(pad_p, array, widths=widths)
     dtype = array.dtype

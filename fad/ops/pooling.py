@@ -110,9 +110,9 @@ def _linear_in_first(name: str, forward: Any, other: Any, first: str) -> Primiti
     return register(prim)
 
 
-max_spread_p = _linear_in_first("max_pool_spread", _max_spread, lambda: max_pick_p, "y")
-max_pick_p = _linear_in_first("max_pool_pick", _max_pick, lambda: max_spread_p, "x")
-max_pool_p = register(
+max_spread_p: Any = _linear_in_first("max_pool_spread", _max_spread, lambda: max_pick_p, "y")
+max_pick_p: Any = _linear_in_first("max_pool_pick", _max_pick, lambda: max_spread_p, "x")
+max_pool_p: Any = register(
     Primitive(
         "max_of_windows",
         _max_forward,
@@ -121,6 +121,7 @@ max_pool_p = register(
         batch=_merged(lambda: max_pool_p),
         archetype="selection",
         samples=_max_samples,
+        doc="The maximum of windows over the last axes; ties share the derivative.",
     )
 )
 
@@ -143,7 +144,7 @@ def _sum_spread(ct, *, size, window, stride, padding, dilation):
     return _inside(out, size, padding)
 
 
-sum_pool_p = linear(
+sum_pool_p: Any = linear(
     "sum_of_windows",
     _sum_forward,
     lambda ct, x, **params: bind(
@@ -151,8 +152,9 @@ sum_pool_p = linear(
     ),
     _merged(lambda: sum_pool_p),
     samples=_max_samples,
+    doc="The sum of windows over the last axes.",
 )
-sum_spread_p = linear(
+sum_spread_p: Any = linear(
     "sum_of_windows_spread",
     _sum_spread,
     lambda ct, x, *, size, **params: bind(sum_pool_p, ct, **params),
@@ -161,6 +163,7 @@ sum_spread_p = linear(
         call(s.real(2, 3), size=(7,), window=(2,), stride=(3,), padding=((0, 1),), dilation=(1,)),
         call(s.real(3, 3), size=(4, 4), window=(2, 2), stride=(1, 1), padding=((0, 0),) * 2, dilation=(1, 1)),
     ],
+    doc="Each number added to all places of its window: the transpose of the sum of windows.",
 )
 
 # --- the public faces -----------------------------------------------------------------------------------------------

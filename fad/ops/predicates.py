@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import FUNCTIONS, Tracer, outcome, strong
+from fad.core.tracer import Tracer, outcome, strong
 from fad.ops.structural import as_array
 
 

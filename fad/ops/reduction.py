@@ -125,7 +125,7 @@ def sample_reduce(s):
 
 # --- sum -----------------------------------------------------------------------------------------------------------
 
-sum_p = linear(
+sum_p: Any = linear(
     "sum_over",
     lambda x, *, axis, keepdims: (
         np.add.reduce(x, axis=axis, keepdims=keepdims)  # quicker than np.sum, but GPU arrays do not answer it
@@ -137,6 +137,7 @@ sum_p = linear(
     samples=sample_primitive,
     archetype="reduction",
     moves=True,
+    doc="The sum over axes.",
 )
 
 
@@ -177,12 +178,13 @@ def _others(x, axis):
     return (before * after).reshape(moved.shape).transpose(tuple(np.argsort(order).tolist()))
 
 
-prod_p = reduction(
+prod_p: Any = reduction(
     "product_over",
     lambda x, *, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
     lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _others(x, axis),
     lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
+    doc="The product over axes.",
 )
 
 
@@ -227,9 +229,9 @@ def _extreme_vjp(ct, y, x, axis, keepdims):
     return Selection(mine) * np.broadcast_to(kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
-def _extreme_op(name, reduce):
+def _extreme_op(name, reduce, doc):
     forward = lambda x, *, axis, keepdims: reduce(x, axis=axis, keepdims=keepdims)
-    return reduction(name, forward, _extreme_jvp, _extreme_vjp)
+    return reduction(name, forward, _extreme_jvp, _extreme_vjp, doc=doc)
 
 
 def _fmax(x, axis, keepdims):
@@ -254,10 +256,10 @@ def _leaving_out(reduce, worst, x, axis, keepdims):
     return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, y)
 
 
-max_p = _extreme_op("max_over", np.max)
-min_p = _extreme_op("min_over", np.min)
-fmax_p = _extreme_op("fmax_over", _fmax)
-fmin_p = _extreme_op("fmin_over", _fmin)
+max_p: Any = _extreme_op("max_over", np.max, "The maximum over axes; ties share the derivative.")
+min_p: Any = _extreme_op("min_over", np.min, "The minimum over axes; ties share the derivative.")
+fmax_p: Any = _extreme_op("fmax_over", _fmax, "The maximum over axes of what is not NaN.")
+fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is not NaN.")
 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
@@ -359,12 +361,13 @@ def _softmax(y, x, axis, keepdims):
     return np.where(infinite, share, weight)
 
 
-logsumexp_p = reduction(
+logsumexp_p: Any = reduction(
     "logsumexp_over",
     _logsumexp,
     lambda t, y, x, axis, keepdims: np.sum(t * _softmax(y, x, axis, keepdims), axis=axis, keepdims=keepdims),
     lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _softmax(y, x, axis, keepdims),
     lambda s: [*sample_primitive(s), call(np.array([[-np.inf, 1.0], [2.0, 0.5]]), axis=(1,), keepdims=False)],
+    doc="log(sum(exp(x))) over axes, without overflow.",
 )
 
 
@@ -425,10 +428,9 @@ reducer(np.logaddexp, _logaddexp_reduce, sample_reduce)
 # --- flat reductions ------------------------------------------------------------------------------------------------
 
 
-def _flat_reduction(name, forward, samples):
-    prim = flat(
-        name, forward, batch=lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params)), samples=samples
-    )
+def _flat_reduction(name, forward, samples, doc):
+    batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
+    prim = flat(name, forward, batch=batch, samples=samples, doc=doc)
     return prim
 
 
@@ -436,20 +438,25 @@ def _sample_position(s):
     return [call(s.real(3, 4), axis=1, keepdims=False), call(s.real(3, 4), axis=0, keepdims=True)]
 
 
-argmax_p = _flat_reduction(
-    "position_of_max", lambda x, *, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), _sample_position
+argmax_p: Any = _flat_reduction(
+    "position_of_max", lambda x, *, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), _sample_position,
+    "The index of the maximum along an axis.",
 )
-argmin_p = _flat_reduction(
-    "position_of_min", lambda x, *, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), _sample_position
+argmin_p: Any = _flat_reduction(
+    "position_of_min", lambda x, *, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), _sample_position,
+    "The index of the minimum along an axis.",
 )
-all_p = _flat_reduction(
-    "all_over", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims), sample_primitive
+all_p: Any = _flat_reduction(
+    "all_over", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims), sample_primitive,
+    "Whether all elements over axes are not zero.",
 )
-any_p = _flat_reduction(
-    "any_over", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims), sample_primitive
+any_p: Any = _flat_reduction(
+    "any_over", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims), sample_primitive,
+    "Whether any element over axes is not zero.",
 )
-count_p = _flat_reduction(
-    "count_over", lambda x, *, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims), sample_primitive
+count_p: Any = _flat_reduction(
+    "count_over", lambda x, *, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims), sample_primitive,
+    "How many elements over axes are not zero.",
 )
 
 

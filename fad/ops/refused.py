@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, Tracer, _suggest
+from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, _suggest
+from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError, RefusedAttributeError, TracerConversionError
 
 _FILE = "it writes numbers to a file; write those of fad.stop_gradient(x), or return x and save it then"

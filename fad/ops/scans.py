@@ -14,10 +14,11 @@ import numpy as np
 
 from fad.core.archetypes import linear
 from fad.core.cotangent import densify
+from fad.core.numpy_dispatch import REFUSED, UFUNC_METHODS, UFUNCS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import REFUSED, UFUNC_METHODS, UFUNCS, bind, strong
+from fad.core.tracer import bind, strong
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     converted,
@@ -109,7 +110,7 @@ def _recur_batch(size, batched, xs, params):
     return bind(recur_p, *wide, **shift_axes(params))
 
 
-recur_p = register(
+recur_p: Any = register(
     Primitive(
         "linear_recurrence",
         _recur,
@@ -155,7 +156,7 @@ def _accumulated(ufunc, x, axis):
 
 
 _LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
-accumulate_p = register(
+accumulate_p: Any = register(
     Primitive(
         "accumulation",
         lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
@@ -167,22 +168,24 @@ accumulate_p = register(
             call(s.real(6), ufunc=np.maximum, axis=0),
         ],
         extra={"mixes": "axis"},
+        doc="The running result of a ufunc along an axis.",
     )
 )
 accumulate_p.batch = shifted(accumulate_p)
 
-accumulate_flat_p = register(
+accumulate_flat_p: Any = register(
     Primitive(
         "flat_accumulation",
         lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_and, axis=1)],
+        doc="The running result along an axis of a ufunc that has no derivative.",
     )
 )
 accumulate_flat_p.batch = shifted(accumulate_flat_p)
 
-reduce_flat_p = register(
+reduce_flat_p: Any = register(
     Primitive(
         "flat_reduction",
         lambda x, *, ufunc, axis: (
@@ -193,11 +196,12 @@ reduce_flat_p = register(
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_xor, axis=1)],
+        doc="The result along an axis of a ufunc that has no derivative.",
     )
 )
 reduce_flat_p.batch = shifted(reduce_flat_p)
 
-cumsum_p = linear(
+cumsum_p: Any = linear(
     "cumsum_along",
     lambda x, *, axis: np.cumsum(x, axis=axis),
     lambda ct, x, *, axis: reversed_along(bind(cumsum_p, reversed_along(ct, axis), axis=axis), axis),
@@ -205,6 +209,7 @@ cumsum_p = linear(
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
     archetype="scan",
     mixes="axis",
+    doc="The running sum along an axis.",
 )
 
 

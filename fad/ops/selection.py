@@ -59,6 +59,7 @@ where_p = register(
         lower="select({0}, {1}, {2})",
         # of arrays: of one truth value of Python `where` makes one where a device asks for it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],
+        doc="The elements of x where the condition holds, and of y elsewhere.",
     )
 )
 
@@ -102,6 +103,8 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
         refuse_options("clip", {"out": out, **options})
     low = a_min if min is None else min
     high = a_max if max is None else max
+    if low is None and high is None:
+        return np.copy(a)
     # Of two zeros the second counts: the array's between two numbers, and that of the limit elsewhere, as in NumPy.
     if low is not None and high is not None and np.size(low) == np.size(high) == 1:
         return np.minimum(high, np.maximum(low, a))
@@ -119,7 +122,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """
     if not copy and is_array(x):
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
-        return x
+        return x[()]
+    if not copy and type(x) is Tracer:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")  # of a NumPy scalar
     if x.dtype.kind == "c":
         z = np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
         return z.astype(x.dtype, copy=False)
@@ -156,6 +161,7 @@ round_p = flat(
     lambda x, *, decimals: np.round(x, decimals),
     batch=lambda size, batched, xs, params: bind(round_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), decimals=1)],
+    doc="Each element rounded to so many decimals.",
 )
 
 
@@ -248,6 +254,7 @@ exponent_p = flat(
     batch=lambda size, batched, xs, params: bind(exponent_p, *xs),
     samples=lambda s: [call(s.positive(3, 4))],
     complex=False,
+    doc="The exponent of each element: x = mantissa * 2**exponent.",
 )
 
 

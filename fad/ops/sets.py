@@ -139,11 +139,12 @@ def _isin_batch(size, batched, xs, params):
     return np.stack(rows)
 
 
-isin_p = flat(
+isin_p: Any = flat(
     "is_among",
     lambda x, among, *, invert: np.isin(x, among, invert=invert),
     batch=_isin_batch,
     samples=lambda s: [call(s.ints(0, 5, (2, 3)), s.ints(0, 5, (4,)), invert=False)],
+    doc="Which elements are among others.",
 )
 
 

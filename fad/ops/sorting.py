@@ -20,17 +20,17 @@ from fad.ops.structural import as_array, normalize_axis
 # --- orders --------------------------------------------------------------------------------------------------------
 
 
-def _flat_along(name: str, forward: Any, samples: Any) -> Primitive:
-    prim = flat(
-        name, forward, batch=lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params)), samples=samples
-    )
+def _flat_along(name: str, forward: Any, samples: Any, doc: str = "") -> Primitive:
+    batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
+    prim = flat(name, forward, batch=batch, samples=samples, doc=doc)
     return prim
 
 
-argsort_p = _flat_along(
+argsort_p: Any = _flat_along(
     "order_along",
     lambda x, *, axis, kind: np.argsort(x, axis=axis, kind=kind),
     lambda s: [call(s.real(3, 4), axis=1, kind=None), call(s.real(5), axis=0, kind="stable")],
+    doc="The indices that sort along an axis.",
 )
 
 
@@ -39,7 +39,7 @@ def _partly(x, *, axis, kth):
     return np.argpartition(x, kth, axis=axis) if type(x) is np.ndarray else np.argsort(x, axis=axis)
 
 
-argpartition_p = _flat_along(
+argpartition_p: Any = _flat_along(
     "partial_order_along",
     _partly,
     lambda s: [call(s.real(3, 5), axis=1, kth=2)],
@@ -56,8 +56,12 @@ def _permute_pair() -> tuple:
         np.put_along_axis(out, order, x, axis)
         return out
 
-    permute = Primitive("permute_along", lambda x, order, *, axis: np.take_along_axis(x, order, axis))
-    back = Primitive("permute_back_along", place)
+    permute = Primitive(
+        "permute_along",
+        lambda x, order, *, axis: np.take_along_axis(x, order, axis),
+        doc="The elements along an axis in a given order.",
+    )
+    back = Primitive("permute_back_along", place, doc="The elements along an axis put back from a given order.")
     for prim, other in ((permute, back), (back, permute)):
         _fill(prim, other)
     return permute, back
@@ -179,11 +183,12 @@ def _lexsort(*keys, axis):
     return order
 
 
-lexsort_p = flat(
+lexsort_p: Any = flat(
     "lexical_order",
     _lexsort,
     batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),
     samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
+    doc="The indices that sort by several keys, the last one first.",
 )
 
 

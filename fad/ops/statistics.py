@@ -14,7 +14,8 @@ from fad.core.archetypes import cast
 from fad.core.options import refuse_out
 from fad.core.primitive import on_device, public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, any_of, bind, innermost
+from fad.core.tracer import Tracer, any_of, bind
+from fad.core.values import innermost
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
@@ -119,7 +120,7 @@ def _deviation(x, axis, ddof):
     return (np.conjugate(d) if d.dtype.kind == "c" else d) * (2.0 / n)
 
 
-variance_p = reduction(
+variance_p: Any = reduction(
     "variance_over",
     lambda x, *, axis, keepdims, ddof: np.var(x, axis=axis, keepdims=keepdims, ddof=ddof),
     lambda t, y, x, axis, keepdims, ddof: cast(
@@ -130,6 +131,7 @@ variance_p = reduction(
         call(s.real(3, 4), axis=(0, 1), keepdims=False, ddof=0),
         call(s.real(2, 3, 4), axis=(0, 2), keepdims=True, ddof=1),
     ],
+    doc="The variance over axes, with ``ddof`` less in the denominator.",
 )
 
 

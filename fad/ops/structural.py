@@ -39,13 +39,14 @@ def inverse(axes: tuple) -> tuple:
 
 # --- reshape -----------------------------------------------------------------------------------------------------
 
-reshape_p = linear(
+reshape_p: Any = linear(
     "reshape_to",
     lambda x, *, shape: np.reshape(x, shape),
     lambda ct, x, *, shape: ct.reshape(x.shape),
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
     moves=True,
+    doc="The elements in another shape.",
 )
 
 
@@ -160,18 +161,19 @@ Tracer.flatten = lambda self, order="C": snapshot(ravel(self, order))
 
 # --- transpose ---------------------------------------------------------------------------------------------------
 
-transpose_p = linear(
+transpose_p: Any = linear(
     "permute",
     lambda x, *, axes: np.transpose(x, axes),
     lambda ct, x, *, axes: bind(transpose_p, ct, axes=inverse(axes)),
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
     moves=True,
+    doc="The array with its axes in another order.",
 )
 
 
 transpose_p.view = ViewRule(
-    lambda x, y, params: is_array(y), lambda x, y, axes: bind(transpose_p, y, axes=inverse(axes))
+    lambda x, y, params: is_array(x), lambda x, y, axes: bind(transpose_p, y, axes=inverse(axes))
 )
 
 
@@ -300,7 +302,7 @@ def _broadcast_batch(size, batched, xs, params):
     return bind(broadcast_p, x, shape=(size, *shape))
 
 
-broadcast_p = linear(
+broadcast_p: Any = linear(
     "broadcast",
     lambda x, *, shape: np.broadcast_to(x, shape),
     lambda ct, x, *, shape: fit(ct, x.shape, ct.dtype),
@@ -311,6 +313,7 @@ broadcast_p = linear(
         call(s.real(4), shape=(0, 4)),
     ],
     moves=True,
+    doc="The array repeated to a larger shape.",
 )
 
 
@@ -362,7 +365,7 @@ def _concatenate_batch(size, batched, xs, params):
     return bind(concatenate_p, *full, axis=params["axis"] + 1)
 
 
-concatenate_p = register(
+concatenate_p: Any = register(
     Primitive(
         "join",
         lambda *xs, axis: np.concatenate(xs, axis),
@@ -376,6 +379,7 @@ concatenate_p = register(
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
         extra={"moves": True},
+        doc="Arrays one after another along an axis.",
     )
 )
 
@@ -481,13 +485,14 @@ def _converted(x, *, dtype):
     return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
 
 
-astype_p = linear(
+astype_p: Any = linear(
     "convert",
     _converted,
     lambda ct, x, *, dtype: cast(ct, x.dtype),
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
     moves=True,
+    doc="The array in another floating-point or complex dtype.",
 )
 
 def _python_number(x):
@@ -496,7 +501,7 @@ def _python_number(x):
 
 
 # Python's float or complex of a scalar; under vmap, where many numbers stand for one, double precision.
-python_number_p = register(
+python_number_p: Any = register(
     Primitive(
         "python_number",
         _python_number,
@@ -506,6 +511,7 @@ python_number_p = register(
         saves="none",
         archetype="linear",
         samples=lambda s: [call(s.real())],
+        doc="An array of no axes as a Python number, which widens nothing.",
     )
 )
 
@@ -518,7 +524,7 @@ def _tolist(x):
 
 
 Tracer.tolist = _tolist
-astype_flat_p = register(
+astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",
         _converted,
@@ -526,6 +532,7 @@ astype_flat_p = register(
         batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
+        doc="The array in a dtype without derivatives.",
     )
 )
 

@@ -15,7 +15,8 @@ from fad.core.archetypes import flat
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, depth, outcome
+from fad.core.tracer import Tracer, bind, outcome
+from fad.core.values import depth
 from fad.ops.indexing import At, pick
 from fad.ops.structural import along, as_array, beside, normalize_axis
 
@@ -233,7 +234,7 @@ def _search_batch(size, batched, xs, params):
     return np.stack(rows) if rows else np.zeros_like(v, shape=(0, *v.shape[batched[1] :]), dtype=np.intp)
 
 
-searchsorted_p = flat(
+searchsorted_p: Any = flat(
     "search_sorted",
     lambda a, v, *, side: np.searchsorted(a, v, side),
     batch=_search_batch,
@@ -242,6 +243,7 @@ searchsorted_p = flat(
         call(np.sort(s.real(5)), s.real(), side="right"),
     ],
     complex=False,
+    doc="Where values would be put into a sorted vector.",
 )
 
 

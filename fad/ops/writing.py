@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,8 @@ from fad.backends import like
 from fad.core.conversions import written_outside
 from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
-from fad.core.tracer import Tracer, bind, depth, up_to_date, youngest
+from fad.core.tracer import Tracer, bind, up_to_date, youngest
+from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.indexing import _full_value, as_basic, set_p, split_index
 from fad.ops.structural import as_array
@@ -30,10 +30,10 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         refresh(x)
     template = as_basic(index)
     if template is not None:
-        if type(v) is Tracer and _is_that_place(x, template, v):
+        if type(v) is Tracer and _is_that_place(x, template, v) and is_array(x):
             return  # what x[i] += 1 does at its end
         if RUNS.touched is not None:
-            RUNS.touched.add(weakref.ref(root_of(x)))
+            RUNS.touched.add(root_of(x))
         if x.trace.store(x, template, v):
             return
         arrays: list = []
@@ -45,7 +45,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         if not arrays:
             return write(x, template, v)
         if RUNS.touched is not None:
-            RUNS.touched.add(weakref.ref(root_of(x)))
+            RUNS.touched.add(root_of(x))
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)
@@ -56,7 +56,7 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         raise written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
-        rewritten(root, _updated(root, path, template, v, arrays))
+        rewritten(root, updated(root, path, template, v, arrays))
 
 
 def _kept(a: Any) -> Any:
@@ -64,12 +64,12 @@ def _kept(a: Any) -> Any:
     return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
 
 
-def _updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
+def updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     """Return an array with a value written at an index of the view of it that a path leads to."""
     if path:
         prim, params = path[0]
         part = prim(x, **params)
-        return prim.view.put_back(x, _updated(part, path[1:], template, v, arrays), **params)
+        return prim.view.put_back(x, updated(part, path[1:], template, v, arrays), **params)
     v = _full_value(x, v, arrays, template)
     return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
 
@@ -147,6 +147,7 @@ def _replaces(x: Tracer, value: Any) -> bool:
         and value.shape == x.shape
         and value.dtype == x.dtype
         and value.trace.birth >= x.trace.birth
+        and bool(x.shape)  # an array without axes stays one, and results without axes are NumPy's scalars
         and layout(value).strides == layout(x).strides
     )
 

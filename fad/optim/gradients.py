@@ -67,6 +67,9 @@ class EMA:
         self.model = copy.deepcopy(model)
         self.decay = decay
 
+    def __repr__(self) -> str:
+        return f"<fad.optim.EMA of {type(self.source).__name__}, decay={self.decay}>"
+
     def update(self) -> None:
         """Take the source's present weights into the average."""
         for mean, x in zip(tree.leaves(self.model), tree.leaves(self.source), strict=True):

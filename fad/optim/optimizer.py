@@ -181,7 +181,8 @@ class Group:
         self.bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)]).tolist()
         flat = np.zeros_like(arrays[members[0]], shape=(self.bounds[-1],))
         self.dtype = np.dtype(flat.real.dtype)  # complex vectors are worked on as pairs of real numbers
-        self.g, self.p = flat, None
+        self.g = flat
+        self.p: Any = None
         self.g_views = self._views(flat)
         self.p_views: list = []
         width = 2 if flat.dtype.kind == "c" else 1

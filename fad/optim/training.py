@@ -138,6 +138,8 @@ def fit(
     NonFiniteLossError
         at the first step whose loss is NaN or infinite, before the model is changed.
 
+    Examples
+    --------
     >>> w, data = np.array(np.array([1.0])), fad.data.batches(np.array([4.0, 4.0]), 1)
     >>> history = fad.optim.fit(lambda w, x: ((w - x) ** 2).sum(), w, fad.optim.SGD(w, lr=0.1), data, epochs=50)
     >>> w.round(3)

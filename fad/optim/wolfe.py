@@ -71,7 +71,7 @@ def _divided(at: Callable, start: Point, ends: list[Point], most: int, size: flo
         first, last = sorted(p.length for p in ends)
         if (last - first) * size <= tolerance:
             break
-        length, stuck = _safe(_interpolated(*ends, first, last), first, last, stuck)
+        length, stuck = _safe(_interpolated(ends[0], ends[1], first, last), first, last, stuck)
         new = at(length)
         high = 1 - low
         if not _falls(start, new) or not new.value < ends[low].value:

@@ -31,6 +31,11 @@ def sharded(opt: Optimizer, comm: Communicator | None = None, *, reduced: bool =
         Whether the gradients given to ``step`` are those of all ranks, as `fad.distributed.value_and_grad` returns
         them; if not, they are each rank's own (``reduce=False``), and are added up part by part, which sends less.
 
+    Returns
+    -------
+    Sharded
+        With ``step``, as an optimiser has it.
+
     Examples
     --------
     >>> from fad import optim

@@ -9,7 +9,7 @@ import importlib
 import sys
 from typing import Any
 
-from fad.core.tracer import LOADERS
+from fad.core.numpy_dispatch import LOADERS
 from fad.errors import loaded
 
 __all__ = [

@@ -94,7 +94,7 @@ def _dominant(s, rows, n, diagonal):
     return ab
 
 
-banded_p = register(
+banded_p: Any = register(
     Primitive(
         "scipy.banded_solve",
         _forward,
@@ -106,6 +106,7 @@ banded_p = register(
             call(_dominant(s, 3, 5, 1), s.real(5, 2), below=1, above=1, definite=False),
             call(_dominant(s, 4, 6, 1), s.real(6, 1), below=2, above=1, definite=False),
         ],
+        doc="The solution of a banded linear system.",
     )
 )
 

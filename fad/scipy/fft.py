@@ -149,7 +149,7 @@ def _trig_transpose(ct, x, *, kind, type, axis):
     return _weigh(bind(_trig_p, before, kind=kind, type=other, axis=axis), axis, _ends(kind, type, n), 0.5)
 
 
-_trig_p = linear(
+_trig_p: Any = linear(
     "scipy.trigonometric_transform",
     _plain,
     _trig_transpose,
@@ -160,6 +160,7 @@ _trig_p = linear(
         for t in (1, 2, 3, 4)
         for axis in (0, 1)
     ],
+    doc="The discrete sine or cosine transform along an axis, without scale.",
 )
 
 

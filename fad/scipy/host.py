@@ -10,7 +10,8 @@ import numpy as np
 from fad import tree
 from fad.core import buffers
 from fad.core.primitive import Primitive
-from fad.core.tracer import Tracer, stop_gradient, youngest
+from fad.core.tracer import Tracer, youngest
+from fad.core.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.staging.record import RecordTrace
 from fad.transforms.custom import Call

@@ -104,7 +104,7 @@ def _jvp(tangents, y, xs, params):
     return cast(parts[0] if len(parts) == 1 else parts[0] + parts[1], y.dtype)
 
 
-convolve_p = register(
+convolve_p: Any = register(
     Primitive(
         "scipy.convolution",
         _forward,
@@ -119,6 +119,7 @@ convolve_p = register(
             call(s.real(3, 4), s.real(2, 3, 2), rank=2, mode="valid", method="fft"),
             call(s.real(2, 1, 3), s.real(3, 4), rank=1, mode="full", method="direct"),
         ],
+        doc="The convolution of arrays of any rank.",
     )
 )
 

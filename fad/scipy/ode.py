@@ -13,7 +13,8 @@ import numpy as np
 import scipy.integrate as si
 
 from fad import tree
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.collocation import stored_solution
 from fad.scipy.host import host_function, needs_host_call, plain
@@ -45,9 +46,10 @@ def solve_ivp(
         As in SciPy.
     dense_output, events, vectorized
         As in SciPy, for plain values only.
-    jac, jac_sparsity, lband, uband, min_step
-        As in SciPy, for its stiff methods; `fad.jacobian` and `fad.sparse.jacobian` give `jac`. On traced values, where
-        `jac` would change the time alone, the method estimates the Jacobian by itself.
+    **options
+        jac, jac_sparsity, lband, uband, min_step: as in SciPy, for its stiff methods; `fad.jacobian` and
+        `fad.sparse.jacobian` give `jac`. On traced values, where `jac` would change the time alone, the method
+        estimates the Jacobian by itself.
     adjoint : "discrete", "continuous" or None, keyword only
         How to differentiate, forward and reverse alike. "discrete" ("RK45", "RK23", "DOP853", "Radau") gives the
         derivative of the numbers computed: through the steps, whose sizes are chosen by the error estimate and held
@@ -149,6 +151,8 @@ def odeint(
         ``func(y, t, *args)``, or ``func(t, y, *args)`` if `tfirst`.
     y0 : array or pytree
         The state at ``t[0]``. A number, or a list of numbers, is a vector, as in SciPy.
+    tfirst : bool, keyword only
+        Whether `func` takes the time before the state.
     t : array
         Times, increasing or decreasing.
     args, rtol, atol

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall, needs_host_call
 from fad.scipy.special.build import number

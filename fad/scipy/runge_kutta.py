@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.integrate as si
 
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.special.build import number
 

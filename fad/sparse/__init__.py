@@ -157,4 +157,6 @@ def hessian(
            [0., 4., 0.]])
     """
     check_function(fun, "sparse.hessian", argnums)
-    return Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, planned_symmetric, check, chunk_size)
+    made = Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, planned_symmetric, check, chunk_size)
+    made.__wrapped__ = fun
+    return made

@@ -10,8 +10,9 @@ import scipy.sparse
 
 from fad import tree
 from fad.backends import like
-from fad.core.tracer import Tracer, stop_gradient
-from fad.core.transformed import Wrapping
+from fad.core.tracer import Tracer
+from fad.core.transformed import Wrapping, name_of
+from fad.core.values import stop_gradient
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import Pattern, SparseArray
@@ -158,6 +159,9 @@ class Sparse(Wrapping):
         self._given = None if given is None else plan(_truth(given, name))
         self._plan, self._check, self._chunk_size = plan, check, chunk_size
         self._plans: dict[Any, Plan] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self._name} of {name_of(self.__wrapped__)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the matrix at these arguments."""

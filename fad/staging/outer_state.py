@@ -63,7 +63,7 @@ def is_same_view(x: np.ndarray, y: np.ndarray) -> bool:
 class OuterState:
     """What a function finds by name, as it is before the function runs; then what a recording of it depends on."""
 
-    __slots__ = ("found", "arrays", "small", "large", "places", "rows", "owners")
+    __slots__ = ("found", "arrays", "small", "large", "places", "rows", "owners", "changed")
 
     def __init__(self, roots: Iterable[Any] = (), arrays: Iterable[np.ndarray] = ()):
         walk = Walk(roots, _MOST)
@@ -75,6 +75,7 @@ class OuterState:
         self.places = [place for place in walk.places if place.read is not sampled]
         self.small: list[tuple] = []  # how to read the bytes of arrays, and what they were
         self.large: list[Entered] = []
+        self.changed = False  # whether the function wrote into one of the arrays, which a replay would not do
         self.owners: dict[int, list[Entered]] = {}  # the arrays, by the id of what owns their memory
         for entered in self.arrays:
             self.owners.setdefault(id(owner(entered.array)), []).append(entered)
@@ -111,7 +112,12 @@ class OuterState:
         are, as they were before.
         """
         mode = config.check_mutation.get()
-        arrays = [e if e.array.nbytes <= _EXACT or e.is_stale() else Entered.of(e.array, mode) for e in self.arrays]
+        stale = [e.before is not None and e.is_stale() for e in self.arrays]
+        self.changed = any(stale)
+        arrays = [
+            e if s or e.array.nbytes <= _EXACT else Entered.of(e.array, mode)
+            for e, s in zip(self.arrays, stale, strict=True)
+        ]
         self.arrays = [*arrays, *further]
         self.small = [(e.array.tobytes, e.before) for e in self.arrays if type(e.before) is bytes]
         self.large = [e for e in self.arrays if type(e.before) is not bytes]

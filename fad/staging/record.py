@@ -26,10 +26,11 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
-from fad.core.memory import noticing_layouts
+from fad.core.memory import RUNS, noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
+from fad.core.transformed import transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
@@ -41,7 +42,6 @@ from fad.transforms.mutation import FEW_BYTES, Snapshots, equal, is_writeable, r
 
 _depth = itertools.count(1)
 _NUMBERS = (bool, int, float, complex)
-_REACHED = 1 << 16  # bytes up to which an array that a function reaches is looked at before it runs
 LARGEST = 2**62  # integers beyond are constants of a program, not arguments: sums of smaller ones have 64 bits
 
 
@@ -356,7 +356,7 @@ def _record(
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(fun(*args, **kwargs))
-            outs = [up_to_date(y) if type(y) is Tracer else y for y in outs]
+            outs = [_made(up_to_date(y)) if type(y) is Tracer else y for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
@@ -370,6 +370,11 @@ def _record(
     trace.seen.clear()
     outer.settle(_captured(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found)
+
+
+def _made(y: Tracer) -> Any:
+    """Return an array that the function made and wrote no traced value into as what it is: a plain one."""
+    return PLAIN.outcome(y) if y.trace is PLAIN and RUNS.buffers < 2 else y  # none of a function around
 
 
 def _own(y: Any, shared: set[int]) -> Any:
@@ -479,6 +484,7 @@ def make_graph(fun: Callable) -> Callable:
     }
     """
 
+    @transformed("make_graph", fun)
     def recorded(*args: Any, **kwargs: Any) -> Graph:
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
         program = effects.with_changes(fun) if state else fun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Case:
     One direction, one cotangent, and the first derivatives along them are computed once, for all clauses.
     """
 
-    def __init__(self, operation: Any, number: int, sample: Call, lanes: list[Call] = ()):
+    def __init__(self, operation: Any, number: int, sample: Call, lanes: Sequence[Call] = ()):
         self.operation = operation
         self.number = number
         self.sample = sample

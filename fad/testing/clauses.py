@@ -19,7 +19,8 @@ from fad.testing.cases import Case, inexact, reference
 from fad.testing.gradcheck import against, along, difference, pairing, random_like
 from fad.testing.numerical import numerical_jvp
 from fad.transforms.jvp import jvp, transposed_vjp
-from fad.transforms.vjp import _transposed_jvp, operand_cotangents, vjp
+from fad.transforms.operand_cotangents import operand_cotangents, transposed_jvp
+from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
 EXACT = 1e-9
@@ -228,7 +229,7 @@ def written_rules_are_the_derived_ones(case: Case) -> None:
     ct = random_like(y, case.rng)
     tangents = [random_like(x, case.rng) if p == 0 else None for x, p in zip(xs, parents, strict=True)]
     written = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
-    derived = _transposed_jvp(prim, parents, ct, y, tuple(xs), params)
+    derived = transposed_jvp(prim, parents, ct, y, tuple(xs), params)
     for k, (w, d) in enumerate(zip(written, derived, strict=True)):
         if parents[k] == 0:
             zero = np.zeros_like(xs[k])

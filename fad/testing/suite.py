@@ -104,7 +104,8 @@ def _operation(operation: Any, samples: Callable | None) -> Any:
     if isinstance(operation, (Primitive, Composite)) and samples is None:
         return operation
     if isinstance(operation, (Primitive, Composite)):
-        return Composite(operation.name, operation, samples, flat=operation.flat, extra=operation.extra)
+        run: Any = operation
+        return Composite(operation.name, run, samples, flat=operation.flat, extra=operation.extra)
     return Composite(getattr(operation, "__name__", repr(operation)), operation, samples)
 
 

@@ -16,7 +16,8 @@ from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, same_structure, up_to_date
+from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.values import same_structure
 from fad.core.weak import weaken
 from fad.errors import (
     ArgnumsError,

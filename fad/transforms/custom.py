@@ -18,12 +18,16 @@ import numpy as np
 from fad import tree
 from fad.core.cotangent import densify
 from fad.core.germ import germs_kept
-from fad.core.tracer import Trace, Tracer, depth, tracer, youngest
-from fad.core.transformed import Wrapping
+from fad.core.memory import copy_layout, snapshot
+from fad.core.overlay import spaces_of
+from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.transformed import Wrapping, name_of
+from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
+from fad.transforms.mutation import equal
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
@@ -220,8 +224,11 @@ class CustomFunction(Wrapping):
     Either may carry every rule: ``defjvp``, ``defjvps``, ``defvjp``, ``defvmap``.
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
+    def __init__(
+        self, fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = (), made_by: str = "custom_jvp"
+    ):
         self.adopt(fun)
+        self._made_by = made_by
         self.__name__ = getattr(fun, "__name__", type(fun).__name__)  # a partial, or an object that is callable
         self.fun = fun
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -230,6 +237,9 @@ class CustomFunction(Wrapping):
         self._fwd: Callable | None = None
         self._bwd: Callable | None = None
         self._vmap: Callable | None = None
+
+    def __repr__(self) -> str:
+        return f"<fad.{self._made_by} of {name_of(self.fun)}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -314,7 +324,9 @@ class CustomFunction(Wrapping):
             adapter.batch if self._vmap and not adapter.traced else None,
             (self.fun, self._jvp, self._fwd, self._bwd),
         )
-        ys = call(*xs, *adapter.traced)
+        xs += adapter.traced
+        adapter.guarded = youngest(xs) is not None
+        ys = call(*xs)
         return tree.unflatten(adapter.out_tree, ys)
 
 
@@ -331,6 +343,24 @@ class _Adapter:
         self.fixed, self.nondiff_tree = tree.flatten(nondiff)
         self.traced = [x for x in self.fixed if type(x) is Tracer]
         self.out_tree: Any = None
+        self.guarded = False  # whether a transform runs, and the rule would not know what the function writes
+
+    def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
+        """Call a function of the user's on ``given(xs)``, as values that it does not write into."""
+        if not self.guarded or not spaces_of(function)[0]:
+            return function(*given(xs))
+        own = [copy_layout(x) if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x for x in xs]
+        out = function(*given(own))
+        for x, y in zip(xs, own, strict=True):
+            if y.memory is not None if type(y) is Tracer else type(y) is np.ndarray and not equal(x, y):
+                raise CustomRuleError(
+                    f"{self.custom.__name__} has a custom derivative rule, which does not know that the function wrote "
+                    f"into its argument of shape {y.shape}: write into a copy, x = x.copy(), and return it"
+                )
+        return out
+
+    def _merged(self, xs: Any) -> list:
+        return self.custom._merge(self._nondiff(xs), self._primals(xs))
 
     def _nondiff(self, xs: Any) -> list:
         it = iter(xs[self.n :])
@@ -344,10 +374,10 @@ class _Adapter:
         return [as_value(y, f"an output of {self.custom.__name__}") for y in ys]
 
     def fun(self, *xs):
-        return self._outputs(self.custom.fun(*self.custom._merge(self._nondiff(xs), self._primals(xs))))
+        return self._outputs(self._run(self.custom.fun, xs, self._merged))
 
     def jvp(self, xs, ts):
-        got = self.custom._jvp(*self._nondiff(xs), self._primals(xs), self._primals(ts))
+        got = self._run(self.custom._jvp, xs, lambda xs: (*self._nondiff(xs), self._primals(xs), self._primals(ts)))
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the JVP rule of {self.custom.__name__} must return (out, tangent_out)")
         ys = self._outputs(got[0])
@@ -360,7 +390,7 @@ class _Adapter:
         return ys, [self._like(t, y, "JVP", "tangent") for t, y in zip(found, ys, strict=True)]
 
     def fwd(self, *xs):
-        got = self.custom._fwd(*self.custom._merge(self._nondiff(xs), self._primals(xs)))
+        got = self._run(self.custom._fwd, xs, self._merged)
         if type(got) not in (tuple, list) or len(got) != 2:
             raise CustomRuleError(f"the forward rule of {self.custom.__name__} must return (out, residuals)")
         return self._outputs(got[0]), (got[1], list(xs))
@@ -448,7 +478,7 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(f)(3.0)
     np.float64(10.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_jvp")
 
 
 def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> CustomFunction:
@@ -481,4 +511,4 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     >>> fad.grad(lambda x: 5.0 * clip_gradient(x))(2.0)
     np.float64(1.0)
     """
-    return CustomFunction(fun, nondiff_argnums, nondiff_argnames)
+    return CustomFunction(fun, nondiff_argnums, nondiff_argnames, made_by="custom_vjp")

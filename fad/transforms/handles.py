@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from fad.core.buffers import PLAIN
-from fad.core.memory import contents_of, point, root_of, snapshot
+from fad import tree
+from fad.core.memory import RUNS, contents_of, point, snapshot
 from fad.core.tracer import Tracer
 from fad.introspect.reachable import reached
 
@@ -38,29 +39,19 @@ class Handles:
                 x.value, x.trace, x.info, x.memory = state
 
 
-class Roots(Handles):
-    """The arrays themselves, and not views of them: what was written into them can be undone."""
+def closes_over_tracer(fun: Callable) -> bool:
+    """Return whether a function holds traced values, which a recording of it could not."""
+    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+        return True
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # a cell that is still empty
+            continue
+        if type(value) is Tracer or (type(value) in (tuple, list, dict) and _holds_tracer(value)):
+            return True
+    return False
 
-    __slots__ = ()
 
-    def __init__(self, fun: Callable):
-        super().__init__(fun)
-        roots = {id(root): root for root in [root_of(x) for x, _, _ in self.kept]}
-        self.kept = [(x, contents_of(x), (x.value, x.trace, x.info, snapshot(x))) for x in roots.values()]
-
-    def undo(self) -> bool:
-        """Let arrays that were written be what they were; return whether there are any."""
-        changed = False
-        for x, before, (value, trace, info, then) in self.kept:
-            if contents_of(x) == before:
-                continue
-            changed = True
-            x.value, x.trace, x.info = value, trace, info
-            if trace is PLAIN:
-                value[...] = then.value
-                x.memory.contents += 1
-            else:
-                point(x, then)
-            x.memory.private = False
-            x.memory.version += 1
-        return changed
+def _holds_tracer(value: Any) -> bool:
+    return any(type(x) is Tracer for x in tree.leaves(value))

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Trace, Tracer, depth, stop_gradient, stop_older
+from fad.core.tracer import Trace, Tracer
 from fad.core.transformed import Transformed
+from fad.core.values import depth, stop_gradient, stop_older
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import Call

@@ -28,10 +28,12 @@ from fad.core.memory import (
     running_rules,
     version_of,
 )
-from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer
+from fad.core.tracer import Trace, Tracer, bind, tracer
+from fad.core.values import same_structure
 from fad.ops.indexing import join_index
 from fad.transforms.check import as_operand, as_primal, check_like, run, zeros_like
-from fad.transforms.vjp import operand_cotangents, vjp
+from fad.transforms.operand_cotangents import operand_cotangents
+from fad.transforms.vjp import vjp
 
 _CONSTANTS = frozenset({float, int, np.ndarray})  # operands that need no look at what they are
 

@@ -13,7 +13,8 @@ from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
 from fad.core.germ import settled
 from fad.core.memory import running_rules
-from fad.core.tracer import Trace, Tracer, bind, same_structure, tracer, youngest
+from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
+from fad.core.values import same_structure
 from fad.errors import NotLinearError
 from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
 from fad.transforms.jvp import jvp, pushed
@@ -24,12 +25,13 @@ from fad.transforms.vjp import vjp
 class LinearTrace(Trace):
     """Records every operation with its operands, so that tangents can be pushed through again and again."""
 
-    __slots__ = ("records", "snapshots")
+    __slots__ = ("effects", "records", "snapshots")
     kind = "linearize"
 
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: Any = None
+        self.effects: list = []  # the positions of what others wait for: it is pushed whether or not an output needs it
         self.records: list = []  # (push, parents, positions): push(tangents) -> tangents of the results
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
@@ -49,6 +51,8 @@ class LinearTrace(Trace):
         y = bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
+        if "swept" in prim.extra:
+            self.effects.append(len(self.records))
         values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
 
@@ -139,7 +143,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     check_own(xs, given)
     del trace.snapshots
     values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
-    records = _needed(trace.records, [y.info for y in ys if _mine(y, trace)])
+    records = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 
     def f_jvp(*tangents):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fad import config
+from fad.core.memory import copy_layout
 from fad.errors import MutationError
 from fad.introspect.frames import show_place, user_place
 
@@ -180,8 +182,13 @@ def is_writeable(x: Any) -> bool:
 
 
 def own(primals: list) -> list:
-    """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies."""
-    return primals if config.check_mutation.get() == "off" else list(map(copied, primals))
+    """Return the inputs of a derivative that is taken later, when the user may have refilled them: as copies.
+
+    They lie in memory as the arrays do: on that depends what is a view.
+    """
+    if config.check_mutation.get() == "off":
+        return primals
+    return [copy_layout(x) if type(x) is np.ndarray else x for x in primals]
 
 
 def check_own(owned: list, primals: list) -> None:
@@ -212,6 +219,22 @@ class Earlier:
         for x, before in self.large:
             if fingerprint(x, "sample") != before:
                 raise _error(x, "the call of the function")
+
+    def first_written(self) -> np.ndarray | None:
+        """Return an array that was overwritten, if there is one."""
+        changed = itertools.chain(
+            (x for x, then in self.small if not equal(x, then)),
+            (x for x, before in self.large if fingerprint(x, "sample") != before),
+        )
+        return next(changed, None)
+
+    def undo(self) -> bool:
+        """Let the arrays hold what they held then, since the function is to run again; return whether any did not."""
+        self.check()
+        changed = [(x, then) for x, then in self.small if not equal(x, then)]
+        for x, then in changed:
+            x[...] = then
+        return bool(changed)
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:

@@ -22,8 +22,8 @@ from fad.core.buffers import PLAIN
 from fad.core.cotangent import densify
 from fad.core.memory import RUNS, Memory, copy_layout, follow, own_memory, pick, refresh, shares, snapshot
 from fad.core.tracer import Tracer
-from fad.ops.indexing import join_index
-from fad.ops.writing import write
+from fad.ops.indexing import join_index, split_index
+from fad.ops.writing import updated
 from fad.transforms.accumulate import accumulate, zero_absorbing
 from fad.transforms.tape import WRITE, Recorder
 
@@ -192,8 +192,7 @@ def sweep_write(record: list, i: int, cts: list, own: bytearray, keep: bool) -> 
         return
     g = densify(g)
     if type(g) is Tracer:
-        g = g if own[i] else snapshot(g)
-        c = _move_traced(g, path, index)
+        g, c = _move_traced(g, path, index)
     else:
         g, c = _move(g, own[i], path, index, whole)
     if j >= 0:
@@ -232,12 +231,12 @@ def _move(g: Any, owned: int, path: list, index: Any, whole: np.ndarray) -> tupl
     return g, c
 
 
-def _move_traced(g: Tracer, path: list, index: Any) -> Any:
+def _move_traced(g: Tracer, path: list, index: Any) -> tuple:
+    """Take the cotangent of a place out of that of the array, however that one lies in memory."""
     part = view_along(g, path)
     c = part[index]
-    c = snapshot(c) if type(c) is Tracer else c
-    write(part, index, 0.0)
-    return c
+    template, arrays = split_index(index)
+    return updated(g, path, template, 0.0, arrays), snapshot(c) if type(c) is Tracer else c
 
 
 def _last(c: Any, index: Any, shape: tuple) -> Any:

@@ -233,7 +233,8 @@ class Recorder(Trace):
         out.value = y
         out.trace = self
         out.info = len(tape)
-        out.memory = (x, prim, {"template": index}, 0) if type(y) is np.ndarray else None
+        view = type(y) is np.ndarray and type(v) is np.ndarray
+        out.memory = (x, prim, {"template": index}, 0) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 

@@ -17,13 +17,14 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.germ import germs_kept, settled
+from fad.core.germ import settled
 from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_primal, check_cotangent, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
+from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import (
     VIEW,
     detach,
@@ -124,7 +125,8 @@ class WritingVJPTrace(VJPTrace):
         out.value = y
         out.trace = self
         out.info = len(tape)
-        out.memory = (x, prim, {"template": index}, version_of(x)) if type(y) is np.ndarray else None
+        view = type(y) is np.ndarray and type(v) is np.ndarray
+        out.memory = (x, prim, {"template": index}, version_of(x)) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out
 
@@ -319,7 +321,7 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
-    _sweep_general(record, record[2].extra["swept"](record[3]) if g is None else densify(g), cts, own)
+    _sweep_general(record, record[2].extra["swept"](None if g is None else densify(g), record[3]), cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:
@@ -368,61 +370,6 @@ def _sweep_again(record: tuple, i: int, tape: list, cts: list, own: bytearray) -
             "backward pass: pass the array as an argument"
         )
     del tape[end:], cts[end:], own[end:]
-
-
-def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
-    """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
-    if type(ct) is Masked and prim.partials is None and "selects" not in prim.extra:
-        if "moves" in prim.extra and "cotangent" not in prim.extra:  # what was gathered has a mask of its own
-            return _masked_cotangents(prim, parents, ct, y, xs, params)
-        ct = ct.dense()
-    rules = prim.vjp
-    if rules is None:
-        return _transposed_jvp(prim, parents, ct, y, xs, params)
-    if callable(rules):
-        found = [rules(k, ct, y, *xs, **params) if p >= 0 else None for k, p in enumerate(parents)]
-    else:
-        found = [
-            rules[k](ct, y, *xs, **params) if p >= 0 and rules[k] is not None else None for k, p in enumerate(parents)
-        ]
-    return [
-        c if c is None or type(c) is Indexed or type(c) is Masked or c.dtype is x.dtype else cast(c, x.dtype)
-        for c, x in zip(found, xs, strict=True)
-    ]
-
-
-def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
-    """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
-
-    def live(k: int) -> Callable:
-        return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, y, xs, params)[k]))
-
-    found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
-    return [
-        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), clean=True) for k, c in enumerate(found)
-    ]
-
-
-def _transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
-    """Derive a VJP: the map from tangents of the traced operands to the result's tangent is linear; transpose it."""
-    wanted = [k for k, p in enumerate(parents) if p >= 0 and xs[k].dtype.kind in "fc"]
-
-    def push(*tangents):
-        slots = [None] * len(xs)
-        for k, t in zip(wanted, tangents, strict=True):
-            slots[k] = t
-        return densify(prim.jvp(slots, y, xs, params))
-
-    found: list = [None] * len(xs)
-    with germs_kept():
-        _, pullback = vjp(push, *[np.zeros_like(xs[k]) for k in wanted])
-        pulled = pullback(ct)
-    for k, c in zip(wanted, pulled, strict=True):
-        found[k] = c
-    return found
-
-
-# --- the transform ----------------------------------------------------------------------------------------------
 
 
 class Tape:
@@ -534,3 +481,6 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
     out = tree.unflatten(tape.out_tree, list(map(copied, values)))
     return (out, vjp_fn, tree.map(copied, tape.aux)) if has_aux else (out, vjp_fn)
+
+
+PULL_BACK.append(vjp)

@@ -23,10 +23,12 @@ from fad.core.conversions import instead_of_number
 from fad.core.germ import settled
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
-from fad.core.tracer import Trace, Tracer, bind, class_of_element, tracer
+from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.transformed import transformed
+from fad.core.values import class_of_element
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
+from fad.transforms.undo_writes import outside
 
 _warned: set[str] = set()
 
@@ -289,11 +291,14 @@ def vmap(
         size = _common_size(leaves, axes, axis_size)
         leaves = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
         flags = [a is not None for a in axes]
+        before = outside(fun)
+        chunked = chunk_size is not None and size > chunk_size
 
         def run(lanes, path, chunk):
-            return _run(fun, in_tree, leaves if chunk is None else chunk, flags, lanes, path, on_branch)
+            given = leaves if chunk is None else chunk
+            return _run(fun, in_tree, given, flags, lanes, path, on_branch, before, chunked)
 
-        if chunk_size is None or size <= chunk_size:
+        if not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
         else:
             outs, out_tree = _in_chunks(run, leaves, flags, size, chunk_size)
@@ -353,19 +358,22 @@ def _join(parts: tuple) -> Any:
     return np.concatenate(parts)
 
 
-def _run(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
+def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) -> tuple:
     """Run the function once over lanes that share a path.
 
     Returns the output leaves, lanes in front, and their structure; or ``(split, None)`` if the lanes disagreed.
     """
-    with finding_writes() as outside:
+    with finding_writes() as written:
         outs, out_tree = _run_once(fun, in_tree, leaves, flags, size, path, on_branch)
-    if outside and (path or isinstance(outs, _Split)):
-        x = outside[0]
-        raise ItemAssignmentError(
-            f"a function under vmap wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and runs "
-            "several times since the examples take different paths: make the array in the function, and return it"
-        )
+    if path or chunked or isinstance(outs, _Split):
+        x = written.found[0][0] if written.found else before.first_written()
+        if x is not None:
+            before.undo()
+            why = "chunk_size cuts the batch" if chunked else "the examples take different paths"
+            raise ItemAssignmentError(
+                f"a function under vmap wrote into an array of shape {x.shape} and dtype {x.dtype} from outside, and "
+                f"runs several times since {why}: make the array in the function, and return it"
+            )
     return outs, out_tree
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import fad
 import fad.numpy as fnp
+from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS
 from fad.core.primitive import REGISTRY
-from fad.core.tracer import FUNCTIONS, REFUSED, UFUNC_METHODS, UFUNCS, Tracer
+from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError
 from fad.ops.in_place import CHANGING
 from fad.ops.refused import ATTRIBUTE_REASONS, FUNCTION_REASONS, METHOD_REASONS, suggest

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import fad
+from fad.compile.codegen.llvm.module import Module
 
 pytest.importorskip("llvmlite")
 from natively import compiled, in_threads
 
-from fad.compile.codegen.llvm.guards_and_gathers import guard_text
+from fad.compile.codegen.llvm.guards_and_gathers import guard_module
 from fad.compile.runtime import jit_engine
 from fad.compile.runtime.entry_point import Shut, builtin, gate
 
@@ -55,8 +56,8 @@ def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
 
 def test_a_handler_may_compile_while_its_thread_is_compiling():
     def interrupted():
-        jit_engine.addresses({"guard64": lambda: guard_text(64)})
-        return "define i32 @of_a_test() {\n  ret i32 0\n}\n"
+        jit_engine.addresses({"guard64": lambda: guard_module(64)})
+        return Module("define i32 @of_a_test() {\n  ret i32 0\n}\n")
 
     assert jit_engine.addresses({"of_a_test": interrupted})["of_a_test"]
 

@@ -34,7 +34,7 @@ def _nothing_compiled(monkeypatch, tmp_path):
 
 
 def test_a_kernel_that_fails_to_compile_is_numpys_work_after_one_warning_with_the_reason(monkeypatch):
-    def fail(text):
+    def fail(text, options):
         raise RuntimeError("the registers are used up")
 
     monkeypatch.setattr(jit_engine, "_compile", fail)
@@ -62,10 +62,10 @@ def test_an_interrupted_call_leaves_no_half_written_state(monkeypatch, when, tmp
             press()
         return y
 
-    def slow_compile(text, compile=jit_engine._compile):
+    def slow_compile(*module, compile=jit_engine._compile):
         if when == "compiling":
             press()
-        return compile(text)
+        return compile(*module)
 
     monkeypatch.setattr(jit_engine, "_compile", slow_compile)
     f = fad.jit(fun)

@@ -20,10 +20,8 @@ def program(fast):
 def in_place(fast):
     """Return how many updates of a compiled program are in place, those of its loops' bodies too."""
 
-    def count(build):
-        inner = [body for _, body, _ in build.inners if not isinstance(body, list)]
-        inner += [body for _, bodies, _ in build.inners if isinstance(bodies, list) for body in bodies]
-        return len(build.over) + sum(map(count, inner))
+    def count(native):
+        return len(native.memory.over) + sum(map(count, native.bodies))
 
     return count(program(fast).keep)
 
@@ -267,7 +265,8 @@ def test_an_old_version_that_is_a_result_is_kept():
 
 def test_a_large_result_that_was_changed_in_place_is_handed_out_without_a_copy():
     fast = compiled(lambda a: (2.0 * a).at[3].set(1.0), np.ones(8192))
-    assert program(fast).keep.root(program(fast).keep.graph.outputs[0]) != program(fast).keep.graph.outputs[0]
+    native = program(fast).keep
+    assert native.memory.root(native.graph.outputs[0]) != native.graph.outputs[0]
     y, z = fast(np.ones(8192)), fast(np.zeros(8192))
     assert not np.shares_memory(y, z)
     assert (y[0], y[3], z[0], z[3]) == (2.0, 1.0, 0.0, 1.0)

@@ -192,9 +192,9 @@ def test_powers_with_constant_exponents_are_numpys(dtype):
 
 def test_loops_of_scalars_for_machines_of_other_registers_are_as_right(monkeypatch):
     widths = []
-    module = loop_nest._module
+    module = loop_nest._text
     monkeypatch.setattr(simd, "register_bytes", lambda: 0)
-    monkeypatch.setattr(loop_nest, "_module", lambda kernel, n: widths.append(n) or module(kernel, n))
+    monkeypatch.setattr(loop_nest, "_text", lambda kernel, n: widths.append(n) or module(kernel, n))
 
     def f(x):
         y = np.sin(x) - 0.37 * np.cos(x)

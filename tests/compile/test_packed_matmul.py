@@ -20,8 +20,8 @@ SHAPES = [
 
 def functions(fast):
     (signature,) = fast._signatures.values()
-    build = signature.paths[0].program.keep
-    return {name for name, _ in build.table} | {name for _, name in build.late}
+    table = signature.paths[0].program.keep.table
+    return {name for name, _ in table.rows} | {name for _, name in table.late}
 
 
 def drawn(m, k, n, dtype, turned):

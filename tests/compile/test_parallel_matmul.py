@@ -37,7 +37,7 @@ SHAPES = {
 def table(fast):
     """Return the names of the functions that a compiled function runs, in order."""
     (signature,) = fast._signatures.values()
-    return [name for name, _ in signature.paths[0].program.keep.table]
+    return [name for name, _ in signature.paths[0].program.keep.table.rows]
 
 
 def laid(a, how):

@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 
 import fad
+from fad.compile.codegen.selection import kind_of
 from fad.compile.ir.rewriter import check_types
 from fad.compile.passes.algebra import simplify
-from fad.compile.passes.batch_unrolled_matmuls import merge_steps
 from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share, share_copies
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.expand_layers import take_apart
 from fad.compile.passes.hoist_loop_matmuls import leave_loops
-from fad.compile.passes.sum_before_scatter import add_before_scatter
-from fad.compile.pipeline import optimise
+from fad.compile.pipeline import OPTIMISE, optimise, schedule
 from fad.compile.schedule.numpy_buffers import owner_of, plan_memory
 from fad.compile.schedule.steps import plan_steps
 from fad.compile.targets.numpy_program import NumPyProgram
-from fad.control_flow.subgraph import inlined
 from fad.core.graph import GUARD
 
 X = np.random.default_rng(0).normal(size=(3, 4))
@@ -129,7 +127,7 @@ def test_a_buffer_is_not_used_again_while_a_view_of_it_is_read():
 
 
 def test_elementwise_chains_become_one_loop_with_the_sum_at_their_end():
-    steps = plan_steps(optimise(record(lambda x, y: np.sum(np.exp(-x * x) * y + 1.0), X, X)))
+    steps = plan_steps(optimise(record(lambda x, y: np.sum(np.exp(-x * x) * y + 1.0), X, X)), kind_of)
     assert [(s.kind, len(s.equations)) for s in steps] == [("sum", 6)]
 
 
@@ -138,7 +136,7 @@ def test_a_group_that_gives_an_operation_two_operands_is_merged_once():
         a = y * 2.0
         return np.where(x > 0, a, a + 1.0)
 
-    (step,) = plan_steps(optimise(record(f, X, X)))
+    (step,) = plan_steps(optimise(record(f, X, X)), kind_of)
     assert len(step.equations) == len(step.templates) == 4
 
 
@@ -150,7 +148,7 @@ def test_a_loop_never_reads_what_a_later_step_computes():
 
     graph = optimise(record(f, X, np.ones((4, 4))))
     ready = {*graph.inputs, *graph.constants}
-    for step in plan_steps(graph):
+    for step in plan_steps(graph, kind_of):
         for eq in step.equations:
             assert all(i in ready or i in step.members for i in eq.ins)
         ready.update(o for eq in step.equations for o in eq.outs)
@@ -215,10 +213,7 @@ def growth(work, programs):
 
 
 PROGRAMS = {"chain": [chain(n) for n in (50, 100, 200)], "recurrent": [recurrent(n) for n in (20, 40, 80)]}
-PASSES = [
-    inlined, take_apart, fold_constants, simplify, share, add_before_scatter, merge_steps, drop_dead, leave_loops,
-    optimise, plan_steps, plan_memory, NumPyProgram,
-]  # fmt: skip
+PASSES = [*OPTIMISE, leave_loops, optimise, schedule, plan_memory, NumPyProgram]
 
 
 @pytest.mark.parametrize("programs", list(PROGRAMS))
@@ -238,7 +233,7 @@ def test_work_that_grows_faster_than_the_program_is_seen():
 
 def test_a_long_chain_becomes_few_steps():
     graph = optimise(chain(200))
-    assert len(plan_steps(graph)) < len(graph) / 4
+    assert len(plan_steps(graph, kind_of)) < len(graph) / 4
 
 
 def test_a_layer_is_taken_apart_so_that_its_activation_is_fused():
@@ -250,7 +245,7 @@ def test_a_layer_is_taken_apart_so_that_its_activation_is_fused():
     assert names(found)[:3] == ["permute", "matmul", "add"]
     values = [*fad.tree.leaves(layer), X]
     np.testing.assert_allclose(found(*values)[0], graph(*values)[0], rtol=1e-14)
-    assert [s.kind for s in plan_steps(optimise(graph))] == ["view", "matmul", "loop"]
+    assert [s.kind for s in plan_steps(optimise(graph), kind_of)] == ["view", "matmul", "loop"]
 
 
 def test_a_rotation_is_two_slices_that_are_joined():

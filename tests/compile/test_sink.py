@@ -5,6 +5,7 @@ import pytest
 from natively import compiled
 
 import fad
+from fad.compile.codegen.selection import kind_of
 from fad.compile.pipeline import optimise
 from fad.compile.schedule.steps import plan_steps
 
@@ -55,7 +56,7 @@ PROGRAMS = [*MOVES, *STAYS, needs_what_is_not_stored, reads_much]
 def stored(f):
     """Return the operations whose results a later step or the caller reads."""
     graph = optimise(fad.make_graph(f)(X, Y, W, V))
-    steps = plan_steps(graph)
+    steps = plan_steps(graph, kind_of)
     found = set()
     for step in steps:
         within = {o for eq in step.equations for o in eq.outs}
@@ -87,7 +88,7 @@ def test_what_others_read_is_stored(f):
 
 def test_small_loops_stay_as_they_are():
     small = [a[:20, :20] for a in (X, Y, W)] + [V[:20]]
-    steps = plan_steps(optimise(fad.make_graph(product_between)(*small)))
+    steps = plan_steps(optimise(fad.make_graph(product_between)(*small)), kind_of)
     first = next(s for s in steps if s.kind == "loop")
     assert [eq.prim.name for eq in first.equations] == ["subtract", "multiply"]
     assert [[eq.prim.name for eq in s.equations] for s in steps if s.kind == "loop"][-1] == ["add"]

@@ -59,7 +59,7 @@ def test_parts_give_what_the_whole_gives_whatever_the_number_of_threads(name, th
     f = PROGRAMS[name]
     x = RNG.normal(size=600_000)
     fast = compiled(f, x)
-    assert any(function == "pool_run" for function, _ in fast._signatures.popitem()[1].paths[0].program.keep.table)
+    assert any(function == "pool_run" for function, _ in fast._signatures.popitem()[1].paths[0].program.keep.table.rows)
     fast = compiled(f, x)
     wanted = leaves(f(x))
     four = leaves(fast(x))

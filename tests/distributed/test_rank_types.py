@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import rank_programs
 
 import fad
 from fad import distributed as D
@@ -159,3 +160,109 @@ def test_one_seed_gives_each_rank_its_own_dropout_and_all_the_same_weights():
     assert np.array_equal(w0, w1)
     assert not np.array_equal(d0, d1)
     assert not np.array_equal(k0, k1)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "all_gather", "reduce_scatter", "permute_edge", "send_recv"])
+def test_linearised_and_taylor_series_over_ranks_are_those_of_the_serial_program(name):
+    ranks, serial = rank_programs.programs(name)
+    W, n = rank_programs.W, 3
+    xs = rank_programs.all_data(n, rank_programs.SHAPE)
+    s = lambda w: serial(n)(w, xs)
+
+    def run(comm):
+        f = D.spmd(ranks(comm), comm, replicated=0)
+        g = lambda w: f(w, xs[comm.rank])
+        value, push = fad.linearize(g, W)
+        series = fad.jet(g, (W,), ([W * W, -W],))
+        return value, push(W * W), push(2.0 * W), series[0], *series[1]
+
+    value, push = fad.linearize(s, W)
+    series = fad.jet(s, (W,), ([W * W, -W],))
+    expected = value, push(W * W), push(2.0 * W), series[0], *series[1]
+    for found in on_ranks(run, n):
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_taylor_series_of_a_collective_without_types_are_an_error():
+    with pytest.raises(D.RankTypeError):
+        fad.jet(lambda w: D.all_reduce(w * w), (1.0,), ([1.0],))
+    with pytest.raises(D.RankTypeError):
+        fad.hessian(lambda w: D.all_reduce(np.sum(w * w)))(np.ones(2))
+    with pytest.raises(D.RankTypeError):
+        fad.linear_transpose(lambda w: D.all_reduce(w), np.ones(2))
+    with pytest.raises(D.RankTypeError):
+        fad.grad(fad.checkpoint(lambda w: D.all_reduce(w * w)))(1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "float16", "int64", "bool"])
+def test_dtypes_stay(dtype):
+    def run(comm):
+        x = np.ones(3, dtype)
+        y = comm.all_reduce(x, "max" if dtype == "bool" else "sum") if dtype != "complex128" else comm.all_reduce(x)
+        if x.dtype.kind in "fc":
+            f = D.spmd(lambda w: comm.all_reduce(np.sum(np.abs(w * w))), comm, replicated=0)
+            assert fad.grad(f)(x).dtype == x.dtype
+            assert comm.all_reduce(x, "mean").dtype == x.dtype
+        return y, comm.all_gather(x), comm.shift(x), comm.all_reduce(x[0], "max") if dtype != "complex128" else x[0]
+
+    for arrays in on_ranks(run):
+        assert {y.dtype for y in arrays} == {np.dtype(dtype)}
+
+
+def test_complex_gradients_over_ranks_are_the_serial_ones():
+    def run(comm):
+        f = lambda w, x: comm.all_reduce(np.sum(np.abs(w * x) ** 2)) + np.sum(w.real)
+        return D.grad(f, comm)(w, x[comm.rank])
+
+    w, x = np.array([1.0 + 2.0j, -1.0j]), np.array([[1.0, 2.0j], [0.5 + 1.0j, 3.0]])
+    serial = fad.grad(lambda w: np.sum(np.abs(w * x) ** 2) + np.sum(w.real))(w)
+    for found in on_ranks(run):
+        np.testing.assert_allclose(found, serial)
+
+
+def test_shapes_and_ranks_that_do_not_fit_are_errors():
+    def run(comm):
+        with pytest.raises(fad.errors.ShapeMismatchError, match="one entry for each of the 2 ranks"):
+            comm.reduce_scatter(np.ones(3))
+        with pytest.raises(fad.errors.ShapeMismatchError, match="multiple"):
+            comm.all_to_all(np.ones(3))
+        with pytest.raises(ValueError, match="root must be a rank"):
+            comm.broadcast(1.0, 2)
+        with pytest.raises(ValueError, match="stands twice"):
+            comm.permute(1.0, [(0, 1), (0, 0)])
+        with pytest.raises(ValueError, match="op must be"):
+            comm.all_reduce(1.0, "median")
+
+    on_ranks(run)
+
+
+def test_ranks_that_call_different_things_are_told_both_lines():
+    def run(comm):
+        return comm.all_reduce(np.ones(2)) if comm.rank else comm.all_reduce(np.ones(3))
+
+    with pytest.raises(D.MismatchError, match=r"rank 0: all_reduce\(float64\[3\], op='sum'\).*\n.*rank 1"):
+        on_ranks(run)
+    with pytest.raises(D.MismatchError, match="nothing more"):
+        on_ranks(lambda comm: comm.barrier() if comm.rank else None)
+    with pytest.raises(ValueError, match="broken"):
+        on_ranks(_broken)
+
+
+def _broken(comm):
+    if comm.rank == 1:
+        raise ValueError("broken")
+    comm.barrier()
+
+
+def test_the_debug_mode_finds_what_is_said_to_be_the_same_and_is_not():
+    def run(comm):
+        n = 3 if comm.rank else 2  # a Python number that differs: only the debug mode can tell
+        return D.grad(lambda w, x: comm.all_reduce(np.sum(w * x)) / n, comm)(1.0, np.ones(n))
+
+    def right(comm):
+        n = np.float64(3 if comm.rank else 2)
+        return D.grad(lambda w, x: comm.all_reduce(np.sum(w * x) / n), comm)(1.0, np.ones(int(n)))
+
+    with pytest.raises(D.RankTypeError, match=r"what differs: .* on rank 0, .* on rank 1"):
+        D.run_ranks(run, 2, timeout=20, debug=True)
+    assert D.run_ranks(right, 2, timeout=20, debug=True) == [2.0, 2.0]

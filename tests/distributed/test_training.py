@@ -84,10 +84,10 @@ def test_auxiliary_output_is_each_ranks_own():
     assert second["rank"] == 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [2, 3, 4])
 def test_a_deterministic_reduction_gives_the_bits_of_one_rank_in_as_many_parts(size):
     def run(comm):
-        f = D.value_and_grad(loss, comm, parts=4 // comm.size, bucket_bytes=300)
+        f = D.value_and_grad(loss, comm, parts=size // comm.size, bucket_bytes=300)
         model = small(dtype="float32")
         opt = optim.Adam(model, lr=0.01)
         x, y = batch()
@@ -98,12 +98,10 @@ def test_a_deterministic_reduction_gives_the_bits_of_one_rank_in_as_many_parts(s
             values.append(value)
         return values, fad.tree.leaves(model)
 
-    one = on_ranks(run, 1, deterministic=True)[0]
-    # the parts are added up in the order of their data where each rank has one
+    (one,) = on_ranks(run, 1, deterministic=True)
     for found in on_ranks(run, size, deterministic=True):
-        exact = size in (1, 4)
         for a, b in zip(fad.tree.leaves(found), fad.tree.leaves(one), strict=True):
-            assert a.tobytes() == b.tobytes() if exact else np.allclose(a, b, rtol=1e-5)
+            assert a.tobytes() == b.tobytes()
 
 
 def test_training_the_digits_on_two_ranks_is_training_on_one():
@@ -229,6 +227,29 @@ def test_the_batches_of_all_ranks_make_up_those_of_one(key, tmp_path):
         data.batches(x, 7, rank=0, size=2)
 
 
+class Stored:
+    """An array in a file, which is read by slices and by indices that grow, as h5py's are."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype = x, x.shape, x.dtype
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, where):
+        assert type(where) is slice or np.all(np.diff(where) > 0)
+        return self.x[where]
+
+
+def test_batches_of_arrays_in_files_are_read_in_their_order():
+    x = np.arange(40.0).reshape(20, 2)
+    for key in (None, 5):
+        found = list(data.batches((Stored(x), x), 8, key=key, rank=1, size=2))
+        assert len(found) == 3
+        for a, b in found:
+            assert np.array_equal(a, b)
+
+
 def test_check_says_which_argument_is_wrong():
     def run(comm):
         w, x = np.array([0.5, 2.0]), np.arange(8.0).reshape(4, 2)
@@ -256,6 +277,39 @@ def test_gradients_are_sent_while_the_backward_pass_runs_as_a_trace_shows():
         starts = [e[2] for e in events if e[0] == "distributed.start_all_reduce"]
         waits = [e[2] for e in events if e[0] == "distributed.wait_all_reduce"]
         backward = [e[2] for e in events if e[1] == "backward"]
-        assert len(starts) == len(waits) >= 4
+        assert len(starts) == len(waits) >= 3  # the last bucket is reduced at once
         assert sum(start < max(backward) for start in starts) >= 3
         assert min(waits) > max(starts)
+
+
+def test_losses_with_checkpoints_jit_and_collectives_inside_have_the_serial_derivatives():
+    def make(kind):
+        with nn.seed(0):
+            return nn.Sequential(nn.Linear(8, 6), kind(6), nn.Tanh(), nn.Linear(6, 4))
+
+    def relieved(model, x, y):
+        return F.cross_entropy(fad.checkpoint(lambda m, x: m(x))(model, x), y)
+
+    def run(comm):
+        mine = part(comm, *batch())
+        losses = (loss, relieved, fad.jit(loss))
+        found = [D.value_and_grad(f, comm)(make(nn.SyncBatchNorm), *mine)[1] for f in losses]
+        found.append(fad.jit(D.value_and_grad(relieved, comm))(make(nn.SyncBatchNorm), *mine)[1])
+        model = make(nn.SyncBatchNorm)
+        bent = fad.jvp(lambda m: D.value_and_grad(loss, comm)(m, *mine)[1], (model,), (model,))[1]
+        plain = make(lambda n: nn.Identity())
+        local = [D.value_and_grad(f, comm, bucket_bytes=50)(plain, *mine)[1] for f in (relieved, fad.jit(loss))]
+        norm = D.spmd(lambda m: fad.tree.norm(D.value_and_grad(loss, comm)(m, *mine)[1]), comm, replicated=0)
+        return found, bent, local, norm(plain)
+
+    expected = fad.grad(loss)(make(nn.BatchNorm1d), *batch())
+    model = make(nn.BatchNorm1d)
+    bent = fad.jvp(lambda m: fad.grad(loss)(m, *batch()), (model,), (model,))[1]
+    plain = fad.grad(loss)(make(lambda n: nn.Identity()), *batch())
+    for found, bent_here, local, norm in on_ranks(run, 2):
+        for g in found:
+            assert_same(fad.tree.leaves(g), fad.tree.leaves(expected), rtol=1e-9, atol=1e-13)
+        for g in local:
+            assert_same(fad.tree.leaves(g), fad.tree.leaves(plain), rtol=1e-9, atol=1e-13)
+        assert_same(fad.tree.leaves(bent_here), fad.tree.leaves(bent), rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(norm, fad.tree.norm(plain))

@@ -41,6 +41,14 @@ def test_examples_below_other_sections_of_a_docstring_stand_under_a_heading_of_t
                 assert not headings or headings[-1][1], f"{path}:{node.lineno}: {node.name}"
 
 
+def test_the_pictures_of_imports_show_the_folders_that_there_are():
+    fad = SOURCES[0].parent
+    for name, root in (("imports-fad.svg", fad), ("imports-compile.svg", fad / "compile")):
+        drawn = (PAGES[0].parent / name).read_text(encoding="utf-8")
+        folders = sorted(p.parent.name for p in root.glob("*/__init__.py"))
+        assert [f for f in folders if f">{f}</text>" not in drawn] == [], "run python docs/draw_imports.py"
+
+
 # --- the reference ------------------------------------------------------------------------------------------------
 
 

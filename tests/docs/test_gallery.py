@@ -10,8 +10,8 @@ plt = pytest.importorskip("matplotlib.pyplot", reason="the examples draw picture
 pytest.importorskip("sklearn", reason="the examples read data that come with scikit-learn")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-GALLERY = sorted(p for p in EXAMPLES.glob("*/*.py") if p.parent.name != "distributed")  # those need ranks
 FIELDS = {"physics", "biology", "chemistry", "finance", "imaging", "robotics", "statistics"}
+GALLERY = sorted(p for p in EXAMPLES.glob("*/*.py") if p.parent.name != "distributed")  # those are for several ranks
 
 
 @pytest.fixture

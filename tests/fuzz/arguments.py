@@ -71,7 +71,7 @@ def usable(r, texts, original, alike=lambda a, b: True):
             (new,) = evaluate([texts[k]])
         except (ValueError, TypeError, IndexError, AttributeError):
             continue
-        if alike(np.asarray(new), np.asarray(old)):
+        if isinstance(new, np.ndarray) == isinstance(old, np.ndarray) and alike(np.asarray(new), np.asarray(old)):
             return texts[k]
     return original
 

@@ -8,10 +8,22 @@ import numpy as np
 import fad
 from fad import tree
 
-from . import differences
+from . import differences, functional
 from .arguments import with_noise
 from .case import floating, weighted_sum, weights
-from .compare import Difference, Run, Skipped, observe, same_error, same_leaf, same_left, same_run, same_tree
+from .compare import (
+    Difference,
+    Run,
+    Skipped,
+    identical,
+    observe,
+    same_error,
+    same_leaf,
+    same_left,
+    same_run,
+    same_tree,
+    snapshot,
+)
 from .program import evaluate
 
 CHECKS = {}
@@ -135,8 +147,10 @@ def second_order(case):
     fixed = case.arguments()
     u = [np.cos(1.0 + np.arange(np.size(t))).reshape(np.shape(t)) for t in case.tangents]
     with case.program.world() as world, np.errstate(all="ignore"):
+        before = snapshot(world.outside())
 
         def gradient(*some):
+            world.put_back(before)
             full = list(fixed)
             for k, x in zip(case.diff, some, strict=True):
                 full[k] = x
@@ -170,9 +184,15 @@ def batch_of(case):
     return [np.stack([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
 
 
-def looped(call, world, stacked):
-    """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack."""
-    runs = [observe(call, world, [x[b].copy() for x in stacked]) for b in range(3)]
+def looped(case, transform, stacked):
+    """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack.
+
+    Each element has a world of its own, for a function under vmap runs once for all of them.
+    """
+    runs = []
+    for b in range(3):
+        with case.program.world() as world:
+            runs.append(observe(transform(world.f), world, [x[b].copy() for x in stacked]))
     for run in runs:
         if run.error is not None:
             return Run(None, run.error, tuple(stacked), run.outside)
@@ -183,15 +203,23 @@ def looped(call, world, stacked):
     if any(structure != flat[0][1] for _, structure in flat):
         raise Skipped("results of different structures")
     leaves = [np.stack([np.asarray(v) for v in column]) for column in columns]
-    return Run(tree.unflatten(flat[0][1], leaves), None, tuple(stacked), runs[-1].outside)
+    return Run(tree.unflatten(flat[0][1], leaves), None, tuple(stacked), common(runs))
+
+
+def common(runs):
+    """Return the arrays outside of the function after runs that left the same there; elsewhere NaN."""
+    found = {}
+    for name, x in runs[0].outside.items():
+        found[name] = x if all(identical(x, run.outside[name]) for run in runs) else np.full(x.shape, np.nan)
+    return found
 
 
 @check("vmap")
 def vmap(case):
     """A batch gives what a loop over it gives."""
     stacked = batch_of(case)
-    with case.program.world() as one, case.program.world() as other:
-        wanted = looped(one.f, one, stacked)
+    with case.program.world() as other:
+        wanted = looped(case, lambda f: f, stacked)
         got = observe(fad.vmap(other.f), other, [x.copy() for x in stacked])
         same_run(wanted, got, tuple(stacked))
 
@@ -202,8 +230,8 @@ def vmap_of_grad(case):
     case.needs_derivative()
     case.succeeded(case.reverse)
     stacked = batch_of(case)
-    with case.program.world() as one, case.program.world() as other:
-        wanted = looped(case.gradient_of(one.f), one, stacked)
+    with case.program.world() as other:
+        wanted = looped(case, case.gradient_of, stacked)
         if wanted.error is not None:
             raise Skipped("the gradient raises")
         got = observe(fad.vmap(case.gradient_of(other.f)), other, [x.copy() for x in stacked])
@@ -225,15 +253,18 @@ def jacobian(case):
     leaves = tree.leaves(case.plain.outputs)
     if np.iscomplexobj(case.values[k]) or any(np.iscomplexobj(y) for y in leaves):
         raise Skipped("complex numbers")
-    with case.program.world() as world, np.errstate(all="ignore"):
+    with case.program.world() as one, case.program.world() as other, np.errstate(all="ignore"):
 
-        def f(x):
-            full = case.arguments()
-            full[k] = x
-            return [y for y in tree.leaves(world.f(*full)) if floating(y)]
+        def of(world):
+            def f(x):
+                full = case.arguments()
+                full[k] = x
+                return [y for y in tree.leaves(world.f(*full)) if floating(y)]
 
-        rows = observe(fad.jacrev(f), world, [case.arguments()[k]])
-        columns = observe(fad.jacfwd(f), world, [case.arguments()[k]])
+            return f
+
+        rows = observe(fad.jacrev(of(one)), one, [case.arguments()[k]])
+        columns = observe(fad.jacfwd(of(other)), other, [case.arguments()[k]])
         case.succeeded(rows)
         case.succeeded(columns)
         loosely = dict(types=False, close=case_tolerance(case), zeros=False)
@@ -245,3 +276,86 @@ def jacobian(case):
             w = weights(leaves[j], j)
             total = total + np.tensordot(w, rows_of_one, w.ndim) if n or w.ndim else total + w * rows_of_one
         same_leaf(case.reverse.outputs[1][0], total, "weighted rows beside the gradient", **loosely)
+
+
+@check("without writes")
+def without_writes_agrees(case):
+    """The gradient is that of the same program written without writes, where there is such a form."""
+    case.needs_derivative()
+    try:
+        form = functional.without_writes(case.program, case.r)
+    except functional.Unfit:
+        raise Skipped("no form without writes") from None
+    other = type(case)(form)
+    case.succeeded(case.reverse)
+    other.succeeded(other.reverse)
+    same_tree(other.reverse.outputs, case.reverse.outputs, "the gradient", close=case_tolerance(case), zeros=False)
+
+
+def nestings(loss, x, u):
+    """Return the ways to the second derivative along `u`, as functions without arguments, three transforms deep."""
+
+    def along(f):
+        return lambda *x: sum(np.sum(g * v) for g, v in zip(f(*x), u, strict=True))
+
+    every = tuple(range(len(x)))
+    both = [np.stack([a, a]) for a in x]
+
+    def grad(f):
+        return fad.grad(f, argnums=every)
+
+    def second(ys):
+        return tree.map(lambda y: y[1], ys)
+
+    def rows(f):
+        return lambda *x: np.sum(fad.vmap(f)(*[np.stack([a, a * 1]) for a in x])) / 2
+
+    return {
+        "jvp of grad of jit": lambda: fad.jvp(grad(fad.jit(loss)), x, u)[1],
+        "grad of grad of jit": lambda: grad(along(grad(fad.jit(loss))))(*x),
+        "grad of grad of vmap": lambda: grad(along(grad(rows(loss))))(*x),
+        "jvp of grad of vmap": lambda: fad.jvp(grad(rows(loss)), x, u)[1],
+        "grad of jvp of jit": lambda: grad(lambda *x: fad.jvp(fad.jit(loss), x, u)[1])(*x),
+        "vmap of jvp of grad": lambda: second(fad.vmap(lambda *x: fad.jvp(grad(loss), x, u)[1])(*both)),
+        "vmap of grad of grad": lambda: second(fad.vmap(grad(along(grad(loss))))(*both)),
+        "jit of grad of grad": lambda: fad.jit(grad(along(grad(loss))))(*x),
+        "jit of grad of jvp": lambda: fad.jit(grad(lambda *x: fad.jvp(loss, x, u)[1]))(*x),
+        "linearize of grad": lambda: fad.linearize(grad(loss), *x)[1](*u),
+        "vjp of jvp of vmap": lambda: fad.vjp(lambda *x: fad.jvp(rows(loss), x, u)[1], *x)[1](1.0),
+    }
+
+
+@check("nested")
+def nested(case):
+    """Transforms nested to depth three give the second derivative that forward over reverse gives."""
+    case.needs_derivative()
+    case.succeeded(case.reverse)
+    if any(np.asarray(case.values[k]).dtype.kind == "c" for k in case.diff) or precision(case) > 1e-5:
+        raise Skipped("complex numbers or single precision")
+    x, u = tuple(evaluate(case.program.arguments)[k] for k in case.diff), case.tangents
+    wanted = None
+    ways = list(nestings(None, x, u))
+    if any(isinstance(v, np.ndarray) and not v.shape for v in case.values):
+        ways = [name for name in ways if "vmap" not in name]  # elements of a batch are no arrays without axes
+    chosen = [ways[k] for k in case.r.permutation(len(ways))[:3]]
+    for name in ["", *chosen]:
+        with case.program.world() as world, np.errstate(all="ignore"):
+            fixed = case.arguments()
+
+            def loss(*some, fixed=fixed, f=world.f):
+                full = list(fixed)
+                for k, v in zip(case.diff, some, strict=True):
+                    full[k] = v
+                return weighted_sum(f(*full))
+
+            def first(loss=loss):
+                return fad.jvp(fad.grad(loss, argnums=tuple(range(len(x)))), x, u)[1]
+
+            run = observe(nestings(loss, x, u)[name] if name else first, world, ())
+        case.succeeded(run)
+        if not name:
+            wanted = run
+            continue
+        for w, g in zip(wanted.outputs, tree.leaves(run.outputs), strict=True):
+            same_leaf(np.asarray(w), np.asarray(g), f"{name}: the second derivative", close=1e-7, zeros=False)
+        same_left(wanted, run)

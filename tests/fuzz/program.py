@@ -66,6 +66,11 @@ class World:
         held = vars(self.names["state"]) if "state" in self.names else {}
         return found | {f"state.{k}": v for k, v in held.items() if isinstance(v, np.ndarray)}
 
+    def put_back(self, before):
+        """Let the arrays outside of ``f`` hold what they held before."""
+        for name, x in self.outside().items():
+            x[...] = before[name]
+
 
 def evaluate(expressions):
     """Return what expressions of NumPy give, newly made."""

@@ -186,7 +186,7 @@ HELPED = """
     W += 1
     state.w[0] = {e}
     {w}.__setitem__(0, {e})
-    {w}.__imul__({n})
+    {w}[...].__imul__({n})
 """
 COMPOUND = """
     row = {w}[0] ==> for row in {w}:|    {body}

@@ -249,3 +249,26 @@ def test_a_lost_derivative_stays_an_error():
 
     with pytest.raises(TracerConversionError, match="float"):
         fad.grad(f)(X)
+
+
+def test_modules_of_the_same_code_that_nobody_finds_by_name_are_each_learned():
+    source = """
+V = np.ones(4)
+def f(x):
+    y = np.asarray(V * x[0])
+    z = np.zeros(4)
+    z[:] = y * x
+    return np.sum(z)
+"""
+
+    class Loaded:
+        def __init__(self):
+            names = {"np": np, "__name__": "loaded"}
+            exec(source, names)
+            self.get = lambda: names["f"]
+
+    def of(loaded):
+        return lambda x: TABLES["start"].sum() * loaded.get()(x)
+
+    for _ in range(4):
+        np.testing.assert_allclose(fad.grad(of(Loaded()))(X), differences(of(Loaded()), X), 1e-6)

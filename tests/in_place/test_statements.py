@@ -445,3 +445,28 @@ def test_a_statement_raises_and_leaves_what_numpy_does(statement):
             assert found[0] is error or issubclass(found[0] or int, error or str), transform
             np.testing.assert_allclose(found[1], x, 1e-14, err_msg=transform)
             np.testing.assert_allclose(found[2], b, 1e-14, err_msg=transform)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x, out: np.sum(x, axis=0, out=out), lambda x, out: np.cumsum(x[0], out=out),
+        lambda x, out: np.mean(x, axis=0, out=out), lambda x, out: np.add.reduce(x, out=out),
+        lambda x, out: np.add.accumulate(x[1], out=out),
+    ],
+)  # fmt: skip
+def test_reductions_write_into_arrays_of_any_dtype_as_numpy_does(reduce, dtype):
+    def f(x):
+        out = np.zeros(3, dtype)
+        reduce(x * (1 + 2j), out)
+        return out
+
+    x = np.arange(6.0).reshape(2, 3)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        wanted = f(x)
+    for got in (lambda: fad.jvp(f, (x,), (x,))[0], lambda: fad.jvp(f, (x,), (x,))[1], lambda: fad.jit(f)(x)):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            y = got()
+        assert y.dtype == wanted.dtype
+        np.testing.assert_allclose(y, wanted, 1e-6)

@@ -87,9 +87,10 @@ def test_callback_gets_plain_numbers_and_changes_nothing():
         fad.debug.callback(lambda v, scale: seen.append(v * scale), {"v": x}["v"], scale=10.0)
         return x**2
 
-    assert fad.grad(f)(3.0) == 6.0
-    assert seen == [30.0]
-    assert type(seen[0]) is np.float64
+    for x in (3.0, np.float64(3.0)):  # what a plain run hands to it
+        assert fad.grad(f)(x) == 6.0
+    assert seen == [30.0, 30.0]
+    assert [type(y) for y in seen] == [float, np.float64]
 
 
 # --- saved ----------------------------------------------------------------------------------------------------------

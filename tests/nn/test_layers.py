@@ -174,6 +174,13 @@ def test_steps_after_the_length_of_an_example_change_nothing():
     assert unread[1, 1].all()
 
 
+def test_instance_norm_without_momentum_keeps_its_statistics():
+    layer = nn.InstanceNorm1d(2, momentum=None, track_running_stats=True)
+    layer(np.arange(12.0).reshape(2, 2, 3))
+    np.testing.assert_array_equal(layer.running_mean, [0.0, 0.0])
+    np.testing.assert_array_equal(layer.running_var, [1.0, 1.0])
+
+
 def test_each_channel_of_each_example_is_normalised_alone():
     x = real(3, 2, 4, 5)
     y = nn.InstanceNorm2d(2, eps=0.0)(x)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.tracer import UFUNCS
+from fad.core.numpy_dispatch import UFUNCS
 from fad.errors import DerivativeError, TracerConversionError
 from fad.testing import check_grads
 

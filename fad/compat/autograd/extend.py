@@ -8,7 +8,8 @@ from typing import Any
 
 from fad import tree
 from fad.compat.autograd.vspaces import VSpace, vspace
-from fad.core.tracer import Tracer, stop_gradient, youngest
+from fad.core.tracer import Tracer, youngest
+from fad.core.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
 from fad.transforms.custom import _RULES, Call
@@ -37,6 +38,8 @@ class primitive:
     np.float64(12.0)
     """
 
+    __name__: str
+
     def __init__(self, fun: Callable):
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -55,7 +58,7 @@ class primitive:
 
     # The names of before 2017, which autograd still takes: each call gives the rule of one argument.
 
-    def defgrad(self, gradmaker: Callable, argnum: int = 0) -> None:
+    def defgrad(self, gradmaker: Callable | None, argnum: int = 0) -> None:
         """Give the reverse rule of one argument: ``gradmaker(ans, *args) -> (g -> cotangent)``."""
         self.makers = {**self.makers, argnum: gradmaker}
         defvjp(self, *self.makers.values(), argnums=tuple(self.makers))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from fad.compile.codegen.llvm import scan
+from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import NOT_NEGATIVE, PLACE
 from fad.compile.ir.types import F32, F64, INTEGERS, LLVM_TYPE
 from fad.compile.legalize.integer_overflow import CHECK
@@ -39,38 +39,38 @@ def _plan(graph: Graph, eq: Equation) -> tuple[str, Callable, tuple[int, ...]] |
             return None
         right = p["side"] == "right"
         title = f"search_{t}_{'right' if right else 'left'}"
-        return title, lambda: scan.search_text(title, t, right), (types[1].size, types[0].size, 1)
+        return title, lambda: scan.search_module(title, t, right), (types[1].size, types[0].size, 1)
     if name in _POSITIONS and kinds[-1] == "i64":
         extents = _extents(shape, (p["axis"],))
         title = f"{name}_{t}"
-        return title, lambda: scan.position_text(title, _POSITIONS[name], t), extents
+        return title, lambda: scan.position_module(title, _POSITIONS[name], t), extents
     if name == PLACE.name:
         n = types[1].size
-        return f"place_{t}", lambda: scan.place_text(f"place_{t}", t), (n, types[0].size // n, 1)
+        return f"place_{t}", lambda: scan.place_module(f"place_{t}", t), (n, types[0].size // n, 1)
     if any(k != t for k in kinds[1:]) and name == CHECK.name:
         return None
     if kinds[-1] != t:
         return None
     if name == CHECK.name and (kinds[0] == "i64" or p["how"] == "nonzero"):
         title = f"check_{p['how']}_{t}"
-        return title, lambda: scan.check_text(title, t, p["how"]), (1, 1, 1)
+        return title, lambda: scan.check_module(title, t, p["how"]), (1, 1, 1)
     if name == NOT_NEGATIVE.name:
-        return f"negative_{t}", lambda: scan.negative_text(f"negative_{t}", t), (1, types[0].size, 1)
+        return f"negative_{t}", lambda: scan.negative_module(f"negative_{t}", t), (1, types[0].size, 1)
     if name in _FOLDED and (t in INTEGERS or name == "product_over"):
         axis = p["axis"]
         if not axis or axis != tuple(range(axis[0], axis[-1] + 1)):
             return None
         title = f"fold_{_FOLDED[name]}_{t}"
-        return title, lambda: scan.fold_text(title, _FOLDED[name], t), _extents(shape, axis)
+        return title, lambda: scan.fold_module(title, _FOLDED[name], t), _extents(shape, axis)
     if name in ("cumsum_along", "accumulation"):
         op = "add" if name == "cumsum_along" else _ACCUMULATED.get(p["ufunc"])
         extents = _extents(shape, (p["axis"],))
         one = extents[2] == 1
         title = f"accumulate_{op}_{t}{'_one' if one else ''}"
-        return None if op is None else (title, lambda: scan.accumulation_text(title, op, t, one), extents)
+        return None if op is None else (title, lambda: scan.accumulation_module(title, op, t, one), extents)
     if name == "linear_recurrence" and t in _REAL and kinds[1] == t and types[1].shape == shape:
         title = f"recur_{t}{'_back' if p['reverse'] else ''}"
-        return title, lambda: scan.recurrence_text(title, t, p["reverse"]), _extents(shape, (p["axis"],))
+        return title, lambda: scan.recurrence_module(title, t, p["reverse"]), _extents(shape, (p["axis"],))
     return None
 
 
@@ -79,19 +79,19 @@ def _extents(shape: tuple, axis: tuple) -> tuple[int, ...]:
     return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
 
 
-def add_row(build: Any, eq: Equation) -> bool:
+def add_row(program: Program, eq: Equation) -> bool:
     """Add an operation along an axis to a program's table."""
-    plan = _plan(build.graph, eq)
+    plan = _plan(program.graph, eq)
     if plan is None:
         return False
     name, text, extents = plan
-    arrays = [build.contiguous(i) for i in eq.ins]
+    arrays = [program.table.contiguous(i) for i in eq.ins]
     if eq.prim.name in ("search_sorted", "linear_recurrence"):  # the second one is run along
         arrays = arrays[::-1]
     if eq.prim in (NOT_NEGATIVE, CHECK):
-        build.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
-    build._function(name, text)
-    build.words += extents
+        program.failing(Equation(eq.prim, eq.ins, {}, (eq.params["of"],)))
+    program.table.begin_row(name, text)
+    program.table.words += extents
     for i in (arrays[0], eq.outs[0], *arrays[1:]):
-        build.words.append(build.address(i, len(build.words)))
+        program.table.point_to(i)
     return True

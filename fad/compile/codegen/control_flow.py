@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fad.compile.codegen.llvm import scalar_loop
-from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_text, loop_text
+from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_module, loop_module
+from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.passes.loop_bodies import Loop
-from fad.compile.targets.numpy_program import NumPyProgram
+from fad.compile.schedule.buffers import Body
 from fad.core.graph import Equation, Graph, Type
-from fad.core.primitive import Primitive
 
 _FOREVER = 2**62
 
@@ -42,26 +42,26 @@ def apart(graph: Graph) -> Graph:
 class Row:
     """The row of a loop or branch in the table: which words depend on bodies, known when all is linked."""
 
-    def __init__(self, build: Any, head: tuple):
-        self.build = build
+    def __init__(self, program: Program, head: tuple):
+        self.program = program
         self.names = head
-        self.start = len(build.words)
-        build.words += [0] * len(head)
+        self.start = len(program.table.words)
+        program.table.words += [0] * len(head)
         self.numbers: dict[Any, int] = {}
         self.kept: list = []
 
     def set(self, name: str, value: int) -> None:
-        self.build.words[self.start + self.names.index(name)] = value
+        self.program.table.words[self.start + self.names.index(name)] = value
 
     def set_address(self, name: str, i: int) -> None:
         word = self.start + self.names.index(name)
-        self.build.words[word] = self.build.address(i, word)
+        self.program.table.words[word] = self.program.memory.address(i, word)
 
     def operand(self, i: int) -> int:
         """Return the number of an address in the row: that of a value."""
         if i not in self.numbers:
             self.numbers[i] = len(self.numbers)
-            self.build.words.append(self.build.address(i, len(self.build.words)))
+            self.program.table.point_to(i)
         return self.numbers[i]
 
     def spare(self, nbytes: int) -> int:
@@ -69,7 +69,7 @@ class Row:
         memory = np.zeros(max(8, nbytes) + 64, np.uint8)
         self.kept.append(memory)
         number = self.numbers[("spare", len(self.kept))] = len(self.numbers)
-        self.build.words.append(data_address(memory) + -data_address(memory) % 64)
+        self.program.table.words.append(data_address(memory) + -data_address(memory) % 64)
         return number
 
     def table(self, rows: list) -> int:
@@ -81,58 +81,54 @@ class Row:
 
 def patches(body: Any, i: int, even: int, odd: int, offset: int = 0, stride: int = 0, last: int = _FOREVER) -> list:
     """Return how the words of a body that point into value `i` are written."""
-    start = data_address(body.arguments)
-    place = body.places.get(body.base[i])
+    start = data_address(body.code.arguments)
+    place = body.memory.places.get(body.memory.base[i])
     slots = place.slots if place is not None else ()
     return [(start + 8 * word, even, odd, offset + more, stride, last) for word, more in slots]
 
 
-def native_loop(build: Any, eq: Equation) -> bool:
+def native_loop(program: Program, eq: Equation) -> bool:
     """Put a loop into the table of a program; false if its body has an operation that is a NumPy call."""
     loop = Loop(eq)
-    if any(build.graph.types[o].dtype.kind == "O" for o in eq.outs):
+    if any(program.graph.types[o].dtype.kind == "O" for o in eq.outs):
         return False
     small = scalar_loop.fits(loop)
     if small is not None:
-        consts, carry, xs = _operands(build, loop)
-        name, text = scalar_loop.function(loop, small, [build.at[i].strides[0] for i in xs])
-        build._function(name, text)
-        scalar_loop.words(build, loop, eq, [*consts, *carry, *xs], _FOREVER)
+        consts, carry, xs = _operands(program, loop)
+        name, text = scalar_loop.function(loop, small, [program.memory.at[i].strides[0] for i in xs])
+        program.table.begin_row(name, text)
+        scalar_loop.words(program, loop, eq, [*consts, *carry, *xs], _FOREVER)
         return True
     graph = apart(loop.body)
     start, m = len(loop.consts) + loop.indexed, len(loop.carry)
     until = loop.stop == "cond"  # the driver reads the first of the state in both of its places
     carried = list(zip(graph.inputs[start : start + m], graph.outputs, strict=False))[until:]
-    body = build.inner(graph, loop.index_input, carried)
+    body = program.inner(graph, Body(loop.index_input, tuple(carried)))
     if body is None:
         return False
-    consts, carry, xs = _operands(build, loop)
+    consts, carry, xs = _operands(program, loop)
     if body.fails:
-        build.failing(eq)
-    build._function("loop", loop_text)
-    row, outs = Row(build, LOOP), eq.outs
+        program.failing(eq)
+    program.table.begin_row("loop", loop_module)
+    row, outs = Row(program, LOOP), eq.outs
     pairs = []  # the two places of each part of the state lie beside each other in the row; or it has one place
     for o, ends in zip(outs[: len(carry)], zip(graph.inputs[start:], graph.outputs, strict=False), strict=False):
         a = row.operand(o)
-        pairs.append((a, a if body.in_place(*ends) else row.spare(graph_bytes(build.graph, o))))
+        pairs.append((a, a if body.memory.in_place(*ends) else row.spare(graph_bytes(program.graph, o))))
     places = _Places(
         carries=[
-            (row.operand(i), a, b, graph_bytes(build.graph, o))
+            (row.operand(i), a, b, graph_bytes(program.graph, o))
             for i, (a, b), o in zip(carry, pairs, outs, strict=False)
-            if a != b or not build.in_place(i, o)
+            if a != b or not program.memory.in_place(i, o)
         ],
         pairs=pairs,
         consts=[row.operand(i) for i in consts],
-        xs=[(row.operand(i), build.at[i].strides[0]) for i in xs],
+        xs=[(row.operand(i), program.memory.at[i].strides[0]) for i in xs],
         stacks=[row.operand(o) for o in outs[len(carry) : len(body.graph.outputs)]],
     )
-    _set_head(build, row, loop, eq, pairs)
+    _set_head(program, row, loop, eq, pairs)
 
-    def fill(found: dict) -> None:
-        body._fill(found)
-        _fill_row(row, loop, body, places)
-
-    build.inners.append((fill, body, row))
+    program.add_bodies([body], lambda: _fill_row(row, loop, body, places))
     return True
 
 
@@ -146,16 +142,16 @@ class _Places(NamedTuple):
     stacks: list[int]
 
 
-def _operands(build: Any, loop: Loop) -> tuple[list[int], list[int], list[int]]:
+def _operands(program: Program, loop: Loop) -> tuple[list[int], list[int], list[int]]:
     """Return the values that a loop reads, without gaps in memory; rows of what it runs along may lie apart."""
-    consts = [build.contiguous(i) for i in loop.consts]
-    carry = [build.contiguous(i) for i in loop.carry]
-    return consts, carry, [build.contiguous(i, rows=True) for i in loop.xs]
+    consts = [program.table.contiguous(i) for i in loop.consts]
+    carry = [program.table.contiguous(i) for i in loop.carry]
+    return consts, carry, [program.table.contiguous(i, rows=True) for i in loop.xs]
 
 
-def _set_head(build: Any, row: Row, loop: Loop, eq: Equation, pairs: list) -> None:
+def _set_head(program: Program, row: Row, loop: Loop, eq: Equation, pairs: list) -> None:
     """Write how often a loop runs, and what tells it to stop."""
-    row.set("watch", build.watch.address)
+    row.set("watch", program.watch.address)
     row.set("limit", loop.length if loop.stop == "length" else _FOREVER)
     if loop.stop == "count":
         row.set_address("count", eq.ins[loop.count])
@@ -181,11 +177,11 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
         moving += patches(body, i, k, k, 0, stride)
     for v, k in zip(graph.outputs[m:], places.stacks, strict=True):
         moving += patches(body, v, k, k, 0, graph_bytes(graph, v), loop.length - 1)
-    row.set("functions", data_address(body.functions))
-    row.set("arguments", data_address(body.pointers))
-    row.set("rows", len(body.table))
+    row.set("functions", data_address(body.code.functions))
+    row.set("arguments", data_address(body.code.pointers))
+    row.set("rows", len(body.table.rows))
     if loop.indexed:
-        row.set("index", body.addresses[graph.inputs[len(places.consts)]])
+        row.set("index", body.memory.addresses[graph.inputs[len(places.consts)]])
     carries = sorted(places.carries, key=lambda c: c[1] == c[2])
     row.set("turning", sum(a != b for _, a, b, _ in carries))
     for name, count, rows in (
@@ -195,51 +191,37 @@ def _fill_row(row: Row, loop: Loop, body: Any, places: _Places) -> None:
         row.set(count, len(rows))
 
 
-def native_branch(build: Any, eq: Equation) -> bool:
+def native_branch(program: Program, eq: Equation) -> bool:
     """Put a branch into the table of a program; false if one of its bodies has an operation that is a NumPy call."""
     index = eq.ins[0]
-    width = {np.dtype(bool): 8, np.dtype(np.int64): 64}.get(build.graph.types[index].dtype)
-    bodies = [build.inner(apart(g)) for g in eq.params["branches"]] if width else [None]
+    width = {np.dtype(bool): 8, np.dtype(np.int64): 64}.get(program.graph.types[index].dtype)
+    bodies = [program.inner(apart(g), Body()) for g in eq.params["branches"]] if width else [None]
     if any(body is None for body in bodies):
         return False
-    operands = [build.contiguous(i) for i in eq.ins[1:]]
+    operands = [program.table.contiguous(i) for i in eq.ins[1:]]
     if any(body.fails for body in bodies):
-        build.failing(eq)
-    build._function("branch", branch_text)
-    row = Row(build, BRANCH)
+        program.failing(eq)
+    program.table.begin_row("branch", branch_module)
+    row = Row(program, BRANCH)
     row.set_address("index", index)
     row.set("width", width or 0)
-    row.set("watch", build.watch.address)
+    row.set("watch", program.watch.address)
     row.set("branches", len(bodies))
     numbers = [row.operand(i) for i in operands]
     results = [row.operand(o) for o in eq.outs]
 
-    def fill(found: dict) -> None:
+    def fill() -> None:
         table = []
         for body in bodies:
-            body._fill(found)
             graph = body.graph
             ends = [*zip(graph.inputs, numbers, strict=True), *zip(graph.outputs, results, strict=True)]
             once = [p for i, k in ends for p in patches(body, i, k, k)]
-            table.append((
-                data_address(body.functions), data_address(body.pointers), len(body.table), row.table(once), len(once)
-            ))  # fmt: skip
+            code, rows = body.code, len(body.table.rows)
+            table.append((data_address(code.functions), data_address(code.pointers), rows, row.table(once), len(once)))
         row.set("bodies", row.table(table))
 
-    build.inners.append((fill, bodies, row))
+    program.add_bodies(bodies, fill)
     return True
-
-
-def in_numpy(graph: Graph, eq: Equation) -> Equation:
-    """Return a loop or branch as one call of a NumPy program."""
-    k, ins = len(eq.ins), eq.ins
-    types = [graph.types[i] for i in (*ins, *eq.outs)]
-    outs = tuple(range(k, len(types)))
-    same = Equation(eq.prim, tuple(range(k)), eq.params, outs, eq.place)
-    alone = Graph(types, list(range(k)), {}, [same], list(outs))
-    program = NumPyProgram(alone)
-    prim = Primitive(eq.prim.name, lambda *xs: program(list(xs)), multi=True)
-    return Equation(prim, ins, {}, eq.outs, eq.place)
 
 
 def graph_bytes(graph: Graph, i: int) -> int:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fad.compile.codegen.llvm import conv_matmul
+from fad.compile.codegen.program import Program
 from fad.compile.ir.kernel import Kernel
 from fad.compile.ir.lowered_ops import FORWARD, INPUT, KERNEL
 from fad.compile.ir.slice_writes import data_address
@@ -125,30 +126,30 @@ def _input_products(c: np.ndarray, w: np.ndarray, x: np.ndarray, p: dict) -> lis
 # --- rows of the program's table -------------------------------------------------------------------------------------
 
 
-def add_convolution(build: Any, eq: Equation) -> bool:
+def add_convolution(program: Program, eq: Equation) -> bool:
     """Add one of the operations above to a program's table; return false if NumPy must do it."""
     if not register_bytes():
         return False
     if eq.prim is KERNEL:
-        return _add_dots(build, eq)
-    x = _even(build, eq.ins[0])
-    arrays = (build.at[x], build.at[eq.ins[1]], build.at[eq.outs[0]])
+        return _add_dots(program, eq)
+    x = _even(program, eq.ins[0])
+    arrays = (program.memory.at[x], program.memory.at[eq.ins[1]], program.memory.at[eq.outs[0]])
     calls = (_forward_products if eq.prim is FORWARD else _input_products)(*arrays, eq.params)
     if any(len(t) > MOST_PLACES for call in calls for t in call[:3]):
         return False
     for call in calls:
-        _add_products(build, call, (eq.ins[1], x, eq.outs[0]), LLVM_TYPE[arrays[0].dtype])
+        _add_products(program, call, (eq.ins[1], x, eq.outs[0]), LLVM_TYPE[arrays[0].dtype])
     return True
 
 
-def _even(build: Any, i: int) -> int:
+def _even(program: Program, i: int) -> int:
     """Return a value that is contiguous along its last axis, a copy if need be."""
-    a = build.at[i]
-    return i if a.shape[-1] == 1 or a.strides[-1] == a.itemsize else build.contiguous(i)
+    a = program.memory.at[i]
+    return i if a.shape[-1] == 1 or a.strides[-1] == a.itemsize else program.table.contiguous(i)
 
 
-def _kept(build: Any, *tables: np.ndarray) -> list[int]:
-    build.kept += tables
+def _kept(program: Program, *tables: np.ndarray) -> list[int]:
+    program.table.kept += tables
     return [data_address(t) for t in tables]
 
 
@@ -157,14 +158,14 @@ def _parts(length: int, count: int) -> list[tuple[int, int]]:
     return [(a, min(step, length - a)) for a in range(0, length, step)]
 
 
-def _start(build: Any, name: str, text: Callable, parts: int, words: int) -> None:
+def _start(program: Program, name: str, text: Callable, parts: int, words: int) -> None:
     if parts == 1:
-        build._function(name, text)
+        program.table.begin_row(name, text)
     else:
-        build.in_parts(name, text, parts, words)
+        program.table.in_parts(name, text, parts, words)
 
 
-def _add_products(build: Any, call: _Products, values: tuple, t: str) -> None:
+def _add_products(program: Program, call: _Products, values: tuple, t: str) -> None:
     """Add a product to the table, in parts of its places."""
     rows = next((r for r in (1, 4, 8) if len(call.m) <= r), 8)
     if register_bytes() < 64:
@@ -173,21 +174,21 @@ def _add_products(build: Any, call: _Products, values: tuple, t: str) -> None:
     name = conv_matmul.product_name(t, rows, columns)
     nanos = len(call.q) * len(call.m) * max(1, len(call.k)) * call.v * _COST
     parts = _parts(len(call.q), int(nanos / GRAIN) if nanos >= SMALLEST else 1)
-    q, m, k = _kept(build, call.q, call.m, call.k)
-    _start(build, name, lambda: conv_matmul.product_text(t, rows, columns), len(parts), len(conv_matmul.PRODUCT))
+    q, m, k = _kept(program, call.q, call.m, call.k)
+    _start(program, name, lambda: conv_matmul.product_module(t, rows, columns), len(parts), len(conv_matmul.PRODUCT))
     for first, count in parts:
         for i, offset in zip(values, call.starts, strict=True):
-            build.words.append(build.address(i, len(build.words), offset))
-        build.words += [q + 24 * first, count, m, len(call.m), k, len(call.k), call.v]
+            program.table.point_to(i, offset)
+        program.table.words += [q + 24 * first, count, m, len(call.m), k, len(call.k), call.v]
 
 
-def _add_dots(build: Any, eq: Equation) -> bool:
+def _add_dots(program: Program, eq: Equation) -> bool:
     p, (x, c), o = eq.params, eq.ins, eq.outs[0]
-    x, c = _even(build, x), _even(build, c)
-    inner, groups, w = p["inner"], p["groups"], build.at[o]
-    a, b = _lay(build.at[c], inner), _lay(build.at[x], inner)
-    out = build.at[c].shape[1:-1] if inner == "examples" else build.at[c].shape[2:]
-    n = build.at[c].shape[-1 if inner == "examples" else 0]
+    x, c = _even(program, x), _even(program, c)
+    inner, groups, w = p["inner"], p["groups"], program.memory.at[o]
+    a, b = _lay(program.memory.at[c], inner), _lay(program.memory.at[x], inner)
+    out = program.memory.at[c].shape[1:-1] if inner == "examples" else program.memory.at[c].shape[2:]
+    n = program.memory.at[c].shape[-1 if inner == "examples" else 0]
     rows, channels = w.shape[0] // groups, w.shape[1]
     steps = tuple(s * t for s, t in zip(b.spatial, p["stride"], strict=True))
     g = _table([(groups, (rows * a.c, channels * b.c, rows * w.strides[0]))])
@@ -197,14 +198,14 @@ def _add_dots(build: Any, eq: Equation) -> bool:
     q = _table(_places(inner, out, n, (a.spatial, a.n), (steps, b.n)))
     if max(map(len, (g, m, j, q))) > MOST_PLACES:
         return False
-    _dots(build, (c, x, o), (g, m, j, q), _outer(inner, out, n)[1])
+    _dots(program, (c, x, o), (g, m, j, q), _outer(inner, out, n)[1])
     return True
 
 
-def _dots(build: Any, values: tuple, tables: tuple, v: int) -> None:
+def _dots(program: Program, values: tuple, tables: tuple, v: int) -> None:
     """Add dot products to the table: in parts of their terms, which are added up after, and of the taps."""
     (c, x, o), (g, m, j, q) = values, tables
-    w = build.at[o]
+    w = program.memory.at[o]
     t = LLVM_TYPE[w.dtype]
     vectors = -(-v * w.itemsize // register_bytes())
     nanos = len(g) * len(m) * len(j) * len(q) * vectors * _NANOS / 4
@@ -214,18 +215,21 @@ def _dots(build: Any, values: tuple, tables: tuple, v: int) -> None:
     taps = _parts(len(j), -(-wanted // len(terms)) if len(j) >= 64 else 1)
     rows, columns = _block(len(m), len(j))
     partial = np.empty((len(terms), *w.shape), w.dtype) if len(terms) > 1 else None
-    pg, pm, pj, pq = _kept(build, g, m, j, q)
-    text = lambda: conv_matmul.dots_text(t, rows, columns)
-    _start(build, conv_matmul.dots_name(t, rows, columns), text, len(terms) * len(taps), len(conv_matmul.DOTS))
+    pg, pm, pj, pq = _kept(program, g, m, j, q)
+    text = lambda: conv_matmul.dots_module(t, rows, columns)
+    _start(program, conv_matmul.dots_name(t, rows, columns), text, len(terms) * len(taps), len(conv_matmul.DOTS))
     for k, (first, count) in enumerate(terms):
         for tap, many in taps:
             for i in (c, x):
-                build.words.append(build.address(i, len(build.words)))
-            build.words.append(build.address(o, len(build.words)) if partial is None else data_address(partial[k:]))
-            build.words += [pg, len(g), pm, len(m), pj + 16 * tap, many, pq + 16 * first, count, v]
+                program.table.point_to(i)
+            if partial is None:
+                program.table.point_to(o)
+            else:
+                program.table.words.append(data_address(partial[k:]))
+            program.table.words += [pg, len(g), pm, len(m), pj + 16 * tap, many, pq + 16 * first, count, v]
     if partial is not None:
-        build.kept.append(partial)
-        _add_up(build, partial, o, t)
+        program.table.kept.append(partial)
+        _add_up(program, partial, o, t)
 
 
 def _block(rows: int, taps: int) -> tuple[int, int]:
@@ -237,8 +241,9 @@ def _block(rows: int, taps: int) -> tuple[int, int]:
     return (8, 3) if rows > 4 else (4, 3)
 
 
-def _add_up(build: Any, partial: np.ndarray, o: int, t: str) -> None:
+def _add_up(program: Program, partial: np.ndarray, o: int, t: str) -> None:
     total = Kernel(2, (t,), ("c",), (), (), (0,), "axis0")
     flat = partial.reshape(len(partial), -1)
-    places = lambda k, offset, _: data_address(partial) if k == 0 else build.address(o, len(build.words))
-    build._rows(total, flat.shape, (flat.strides, (0, flat.itemsize)), places)
+    memory, words = program.memory, program.table.words
+    places = lambda k, offset, _: data_address(partial) if k == 0 else memory.address(o, len(words))
+    program.table.add_kernel(total, flat.shape, (flat.strides, (0, flat.itemsize)), places)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.compile.codegen.llvm.guards_and_gathers import lookup_text
+from fad.compile.codegen.llvm.guards_and_gathers import lookup_module
+from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BYTES, LLVM_TYPE
 from fad.compile.schedule.strides import collapse
@@ -80,37 +81,37 @@ def _arranged(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
     return _Arranged(view, (*others[:before], *arrays, *others[before:]), before, len(arrays))
 
 
-def add_lookup(build: Any, eq: Equation) -> bool:
+def add_lookup(program: Program, eq: Equation) -> bool:
     """Add the rows of a lookup to a program's table; false if its arrays do not run evenly through memory."""
-    o = eq.outs[0]
+    o, at = eq.outs[0], program.memory.at
     if eq.prim.name == "getitem":
         x, *numbers = eq.ins
-        plan = _plan(build, eq.params["template"], (build.at[x], x), (build.at[o], o), _arrays(build, numbers))
+        plan = _plan(program, eq.params["template"], (at[x], x), (at[o], o), _arrays(program, numbers))
         if plan is None:
             return False
-        _emit(build, eq, "take", plan)
+        _emit(program, eq, "take", plan)
         return True
     if eq.prim.name == "scatter":
         v = eq.ins[0]
         template = tuple("array" if isinstance(p, np.ndarray) else p for p in eq.params["indices"][0])
         arrays = [(np.asarray(p), None) for p in eq.params["indices"][0] if isinstance(p, np.ndarray)]
-        start, how = (np.zeros((), build.at[o].dtype), None), "add"
+        start, how = (np.zeros((), program.memory.at[o].dtype), None), "add"
     else:
         x, v, *numbers = eq.ins
-        template, arrays = eq.params["template"], _arrays(build, numbers)
-        start, how = (build.at[x], x), eq.prim.name.removeprefix("index_")
-    plan = _plan(build, template, (build.at[o], o), (build.at[v], v), arrays)
-    if plan is None or not (build.in_place(start[1], o) or build.copy(start, o)):
+        template, arrays = eq.params["template"], _arrays(program, numbers)
+        start, how = (program.memory.at[x], x), eq.prim.name.removeprefix("index_")
+    plan = _plan(program, template, (program.memory.at[o], o), (program.memory.at[v], v), arrays)
+    if plan is None or not (program.memory.in_place(start[1], o) or program.table.copy(start, o)):
         return False
-    _emit(build, eq, how, plan)
+    _emit(program, eq, how, plan)
     return True
 
 
-def _arrays(build: Any, numbers: list) -> list:
-    return [(build.at[i], i) for i in numbers]
+def _arrays(program: Program, numbers: list) -> list:
+    return [(program.memory.at[i], i) for i in numbers]
 
 
-def _plan(build: Any, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
+def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -> tuple | None:
     """Return the extents and strides of the three groups of axes of the indexed array x and the other one, y."""
     shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
     way = _arranged(template, x[0].shape, not any(i.ndim for i, _ in arrays))
@@ -124,10 +125,10 @@ def _plan(build: Any, template: tuple, x: tuple, y: tuple, arrays: list) -> tupl
     middle, behind = before + len(shape), before + count
     indices = [np.broadcast_to(i, shape) for i, _ in arrays]
     if len(collapse(shape, tuple([i.strides for i in indices]), ())[0]) != 1:
-        arrays = [build.expanded(i, value, shape) for i, value in arrays]
+        arrays = [program.table.expanded(i, value, shape) for i, value in arrays]
         indices = [i for i, _ in arrays]
     if len(collapse(shape, (b.strides[before:middle],), ())[0]) != 1:
-        b, value = build.expanded(b, y[1], full)
+        b, value = program.table.expanded(b, y[1], full)
         y = (b, value)
     groups = [
         collapse(a.shape[:before], (a.strides[:before], b.strides[:before]), ()),
@@ -143,23 +144,23 @@ def _plan(build: Any, template: tuple, x: tuple, y: tuple, arrays: list) -> tupl
     return x, y, arrays, groups, looked
 
 
-def _emit(build: Any, eq: Equation, how: str, plan: tuple) -> None:
+def _emit(program: Program, eq: Equation, how: str, plan: tuple) -> None:
     (a, x), (b, y), arrays, groups, looked = plan
     (p, ((ap,), (bp,))), (n, ((bn,), *steps)), (q, ((aq,), (bq,))) = groups
     t = LLVM_TYPE[a.dtype]
     even = aq == bq == BYTES[t] and q[0] > 1
     single = q[0] == 1
     name = f"look_{how}_{t}_{len(arrays)}{'_even' if even else '_one' if single else ''}"
-    build.failing(eq)
-    build._function(name, lambda: lookup_text(name, how, t, len(arrays), even, single))
-    words = build.words
+    program.failing(eq)
+    program.table.begin_row(name, lambda: lookup_module(name, how, t, len(arrays), even, single))
+    words = program.table.words
     for extent in (p, n, q):
         words.append(extent[0])
     for array, value, strides in ((a, x, (ap, aq)), (b, y, (bp, bn, bq))):
-        words.append(build.address_in(value, len(words), data_address(array)))
+        words.append(program.memory.address_in(value, len(words), data_address(array)))
         words += strides
     for (array, value), (step,), (limit, stride) in zip(arrays, steps, looked, strict=True):
-        build.kept.append(array)
+        program.table.kept.append(array)
         at = data_address(array)
-        words.append(at if value is None else build.address_in(value, len(words), at))
+        words.append(at if value is None else program.memory.address_in(value, len(words), at))
         words += [step, limit, stride]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any
 
 import numpy as np
 
 from fad.compile.codegen.llvm import matmul_kernels, packed_matmul
+from fad.compile.codegen.program import Program
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.compile.machine import blas
 from fad.compile.machine.cpu import SMALL_GATHERED, is_small, register_bytes
@@ -95,26 +95,26 @@ def _even(shape: tuple, strides: tuple) -> list[tuple[int, tuple]]:
     return axes
 
 
-def add_product(build: Any, eq: Equation) -> bool:
+def add_product(program: Program, eq: Equation) -> bool:
     """Add a product to a program's table, `matmul` or `ADDED_PRODUCT`; return false if NumPy must do it."""
     x, y, *base = eq.ins
     factor = eq.params.get("factor")
-    arrays = [build.at[i] for i in (x, y, eq.outs[0])]
+    arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
     key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
-    if key not in build.layouts:  # unrolled steps have the same products over and over
-        build.layouts[key] = _planned(*arrays, factor)
-    found = build.layouts[key]
-    if found is None or (base and not build.copy((build.at[base[0]], base[0]), eq.outs[0])):
+    if key not in program.table.layouts:  # unrolled steps have the same products over and over
+        program.table.layouts[key] = _planned(*arrays, factor)
+    found = program.table.layouts[key]
+    if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
         return False
     name, text, swapped, parts = found
     if len(parts) == 1:
-        build._function(name, text)
+        program.table.begin_row(name, text)
     else:
-        build.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
+        program.table.in_parts(name, text, len(parts), 3 + len(parts[0][1]))
     for offsets, words in parts:
         for i, offset in zip((y, x, eq.outs[0]) if swapped else (x, y, eq.outs[0]), offsets, strict=True):
-            build.words.append(build.address(i, len(build.words), offset))
-        build.words += words
+            program.table.point_to(i, offset)
+        program.table.words += words
     return True
 
 
@@ -228,7 +228,7 @@ def _by_own_code(p: Product, t: str) -> tuple:
         m, k, n = p.shape
     dots = (p.a[1] == size or k == 1) and (p.b[0] == size or k == 1)
     if dots and min(m, n) < 4 and (p.b[1] != size or n == 1):
-        name, text = f"mm_dot_{t}", lambda: matmul_kernels.dots_text(t)
+        name, text = f"mm_dot_{t}", lambda: matmul_kernels.dots_module(t)
     else:
         if p.b[1] != size and p.a[0] == size and p.c[0] == size:
             p.flip()
@@ -238,7 +238,7 @@ def _by_own_code(p: Product, t: str) -> tuple:
         # two vectors of columns at a time where there are registers for their sums
         columns = 2 if rows > 1 and not gathered and register_bytes() == 64 and n * size > 64 else 1
         name = matmul_kernels.rows_name(t, rows, gathered, columns)
-        text = lambda: matmul_kernels.rows_text(t, rows, gathered, columns)
+        text = lambda: matmul_kernels.rows_module(t, rows, gathered, columns)
     return name, text, [m, n, k, *p.a, *p.b, p.c[0], _at_a_time(n, k, size)]
 
 
@@ -264,7 +264,7 @@ def _by_panels(p: Product, t: str) -> tuple | None:
         return None
     turned = p.b[1] != size
     words = [m, n, k, *p.a, *p.b, p.c[0], k]
-    return packed_matmul.panels_name(t, turned), lambda: packed_matmul.panels_text(t, turned), words
+    return packed_matmul.panels_name(t, turned), lambda: packed_matmul.panels_module(t, turned), words
 
 
 def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple]:
@@ -307,7 +307,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
         if max(m, k, lda, incx, incy) > _MOST_OF_BLAS:
             return None
         words = [f, how, inner, outer, alpha, lda, incx, beta, incy, _told()]
-        return "blas_gemv", matmul_kernels.gemv_text, words
+        return "blas_gemv", matmul_kernels.gemv_module, words
     if b is None or p.c[1] != p.size:
         return None
     # C by rows is C transposed by columns: B comes first
@@ -316,7 +316,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
     if max(m, k, n, a[1], b[1], ldc) > _MOST_OF_BLAS:
         return None
     words = [f, ord("N" if b[0] else "T"), ord("N" if a[0] else "T"), n, m, k, alpha, b[1], a[1], beta, ldc, _told()]
-    return "blas_gemm", matmul_kernels.gemm_text, words
+    return "blas_gemm", matmul_kernels.gemm_module, words
 
 
 def _told() -> int:

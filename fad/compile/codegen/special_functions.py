@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.codegen.llvm.module import SCALAR, Module
+from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import F32, F64, LLVM_TYPE
 from fad.core.graph import Equation, Graph
@@ -71,46 +72,48 @@ def _ufunc(eq: Equation) -> Any:
     return getattr(eq.prim.forward, "host", eq.prim.forward)
 
 
-def add_special(build: Any, eq: Equation) -> bool:
+def add_special(program: Program, eq: Equation) -> bool:
     """Add a function's loop to a program's table, cut into parts if it is large."""
-    if not is_special(build.graph, eq):
+    if not is_special(program.graph, eq):
         return False
-    out = build.at[eq.outs[0]]
+    out = program.memory.at[eq.outs[0]]
     t = LLVM_TYPE[out.dtype]
-    operands = [_operand(build, i, out) for i in eq.ins]
+    operands = [_operand(program, i, out) for i in eq.ins]
     name = f"special_{t}_{''.join('01'[moves] for *_, moves in operands)}"
     parts = [(k, min(k + _PART, out.size)) for k in range(0, out.size, _PART)]
-    text = lambda: _text(name, t, [moves for *_, moves in operands])
-    if len(parts) > 1 and not build.within:
-        build.in_parts(name, text, len(parts), 3 + len(operands))
+    text = lambda: _module(name, t, [moves for *_, moves in operands])
+    if len(parts) > 1 and not program.memory.within:
+        program.table.in_parts(name, text, len(parts), 3 + len(operands))
     else:
         parts = [(0, out.size)]
-        build._function(name, text)
+        program.table.begin_row(name, text)
     for start, stop in parts:
-        build.words += [stop - start, address(_ufunc(eq))]
-        build.words.append(build.address(eq.outs[0], len(build.words), start * out.itemsize))
+        program.table.words += [stop - start, address(_ufunc(eq))]
+        program.table.point_to(eq.outs[0], start * out.itemsize)
         for array, value, moves in operands:
             offset = start * out.itemsize if moves else 0
-            at = data_address(array) + offset
-            build.words.append(at if value is None else build.address(value, len(build.words), offset))
+            if value is None:
+                program.table.words.append(data_address(array) + offset)
+            else:
+                program.table.point_to(value, offset)
     return True
 
 
-def _operand(build: Any, i: int, out: np.ndarray) -> tuple[np.ndarray, int | None, bool]:
+def _operand(program: Program, i: int, out: np.ndarray) -> tuple[np.ndarray, int | None, bool]:
     """Return an operand's array, the value that it is if any, and whether it has an element for each of the result."""
-    array = build.at[i]
-    if i in build.graph.constants:
+    array = program.memory.at[i]
+    if i in program.graph.constants:
         array = np.ascontiguousarray(array if array.size == 1 else np.broadcast_to(array, out.shape), out.dtype)
-        build.kept.append(array)
+        program.table.kept.append(array)
         return array, None, array.size > 1
     if array.size == out.size:
-        i = build.contiguous(i)
+        i = program.table.contiguous(i)
     elif array.size > 1:
-        array, i = build.expanded(array, i, out.shape)
-    return build.at[i], i, array.size > 1
+        array, i = program.table.expanded(array, i, out.shape)
+    return program.memory.at[i], i, array.size > 1
 
 
-def _text(name: str, t: str, moving: list[bool]) -> str:
+def _module(name: str, t: str, moving: list[bool]) -> Module:
     """Return the loop. Words: the number of elements, the function, the result, the operands."""
     names = ["N", "F", "Y", *[f"X{k}" for k in range(len(moving))]]
     lines = [f"define i32 @{name}(ptr noalias %W) {{", "entry:"]
@@ -129,4 +132,4 @@ def _text(name: str, t: str, moving: list[bool]) -> str:
         f"  %b = getelementptr {t}, ptr %Y, i64 %i", f"  store {t} %y, ptr %b", "  %i1 = add i64 %i, 1",
         "  %more = icmp ult i64 %i1, %N", "  br i1 %more, label %n, label %out", "out:", "  ret i32 0", "}", "",
     ]  # fmt: skip
-    return "\n".join([SCALAR, *lines])
+    return Module("\n".join(lines), SCALAR)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.compile.codegen.llvm.control_drivers import rows_driver
+from fad.compile.codegen.llvm.module import Module
 from fad.compile.runtime import jit_engine
 
 _METH_O = 8  # a function of one argument, see https://docs.python.org/3/c-api/structures.html
@@ -60,7 +61,7 @@ fine:
   ret ptr %result
 }
 """
-RUNTIME: dict[str, Callable[[], str]] = {"drive": lambda: DRIVE, "address": lambda: ADDRESS}
+RUNTIME: dict[str, Callable[[], Module]] = {"drive": lambda: Module(DRIVE), "address": lambda: Module(ADDRESS)}
 
 
 class _Method(ctypes.Structure):

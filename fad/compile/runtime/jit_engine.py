@@ -11,10 +11,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from fad.compile.codegen.llvm.simd import CONTROL, SCALAR
+from fad.compile.codegen.llvm.module import Module, Options
 from fad.compile.runtime import kernel_cache
 
-_FORMAT = 4  # of what is kept on disk
+_FORMAT = 5  # of what is kept on disk
 _OUTSIDE = ("sin", "cos", "tan", "fmod")
 _OF_PYTHON = (
     "PyLong_AsVoidPtr", "PyLong_FromLongLong", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_GetBuffer",
@@ -60,15 +60,15 @@ def fingerprint() -> str:
     return f"{_FORMAT} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
-def _compile(text: str) -> bytes:
-    machine = _target(0 if text.startswith(CONTROL) else 3)
+def _compile(text: str, options: Options) -> bytes:
+    machine = _target(options.level)
     module = llvm.parse_assembly(text)
     module.verify()
-    if text.startswith(SCALAR):
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.loop_unrolling = True
-        builder = llvm.create_pass_builder(machine, options)
+    if options.optimise:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        tuning.loop_vectorization = True
+        tuning.loop_unrolling = True
+        builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
 
@@ -101,23 +101,22 @@ def _target_for_engine() -> Any:
     )
 
 
-def addresses(wanted: dict[str, Callable[[], str]]) -> dict[str, int]:
+def addresses(wanted: dict[str, Callable[[], Module]]) -> dict[str, int]:
     """Return the addresses of functions by name; ``wanted[name]()`` gives the module of one that is not known yet."""
     with _lock:
         missing = [name for name in wanted if name not in _addresses]
         if missing:
             _target()
             salt = fingerprint()
-            texts = {name: wanted[name]() for name in missing}
-            keys = {name: _digest(salt, text) for name, text in texts.items()}
+            modules = {name: wanted[name]() for name in missing}
+            keys = {name: _digest(f"{salt}\n{tuple(m.options)}", m.text) for name, m in modules.items()}
             _find_compiled(keys)
             left = [name for name in missing if name not in _addresses]
-            groups: dict[Any, list[str]] = {}
+            groups: dict[Options, list[str]] = {}
             for name in left:
-                kind = next((k for k in (SCALAR, CONTROL) if texts[name].startswith(k)), "")
-                groups.setdefault(kind, []).append(name)
-            for mine in groups.values():
-                _add(mine, texts, keys)
+                groups.setdefault(modules[name].options, []).append(name)
+            for options, mine in groups.items():
+                _add({name: modules[name].text for name in mine}, options, keys)
         return {name: _addresses[name] for name in wanted}
 
 
@@ -143,9 +142,10 @@ def _find_compiled(keys: dict[str, str]) -> None:
             statistics["loaded"] += len(mine)
 
 
-def _add(names: list[str], texts: dict[str, str], keys: dict[str, str]) -> None:
+def _add(texts: dict[str, str], options: Options, keys: dict[str, str]) -> None:
     """Compile functions, all into one object, and keep it."""
-    code = _compile(_joined([texts[name] for name in names]))
+    names = list(texts)
+    code = _compile(_joined(list(texts.values())), options)
     statistics["compiled"] += len(names)
     _enter(_load(code), names)
     held = " ".join(keys[name] for name in names)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fad.compile.ir.slice_writes import data_address, placed_pieces, view_of, with_ellipsis
 from fad.compile.ir.uses import use_counts
-from fad.compile.schedule.inplace_updates import schedule_updates
-from fad.compile.schedule.steps import Step, plan_steps
+from fad.compile.schedule.fusion import Step
+from fad.compile.schedule.inplace_updates import Updates
 from fad.core.graph import ARRAY, Equation, Graph
 from fad.core.primitive import Primitive
 
@@ -59,20 +58,26 @@ def _evenly(a: np.ndarray) -> np.ndarray:
     return a if even else a.copy()
 
 
+class Body(NamedTuple):
+    """What a program that is the body of a loop or branch knows of it."""
+
+    index: int = -1  # the input that is the number of the step: the driver writes it into the body's memory
+    carried: tuple[tuple[int, int], ...] = ()  # inputs that may be overwritten, with the outputs that follow them
+
+
 class Memory:
     """Where the values of a graph live, step by step."""
 
-    def __init__(self, graph: Graph, inner: bool = False, index: int = -1, carried: Iterable = ()):
-        carried = list(carried)
-        self.graph, updates = schedule_updates(graph, carried)
+    def __init__(self, graph: Graph, steps: list[Step], updates: Updates, body: Body | None = None):
+        self.graph = graph
+        self.steps = steps
         self.over, self.version = updates  # result -> the operand in whose memory it is; view -> what it is a view of
         self.roots: dict[int, int] = {}  # later version -> the first one, if it is the same array
         self.owners: dict[int, int] = {}  # likewise, if it may be a part of that array
         self.sharing: dict[int, list[int]] = {}  # value -> values in its memory, which may not have been overwritten
-        self.overwritten = {i for i, _ in carried}  # inputs that may be
-        self.within = inner  # the body of a loop or branch, whose inputs and outputs all lie outside
-        self.index = index  # the input that is the number of the step: the driver writes it into this memory
-        self.steps: list[Step] = plan_steps(self.graph, updates)
+        self.overwritten = {i for i, _ in body.carried} if body else set()  # inputs that may be
+        self.within = body is not None  # its inputs and outputs all lie outside
+        self.index = body.index if body else -1
         self.at: dict[int, Any] = {}  # value -> array, or view of one
         self.base: dict[int, int] = {}  # value -> value whose memory it is in
         self.places: dict[int, Place] = {}
@@ -126,7 +131,7 @@ class Memory:
             if step.kind == "view":
                 self._find_view(step, k)
             else:
-                for o in self._stored(step):
+                for o in self.stored_by(step):
                     if o in self.over and self._take_over(o, k, last):
                         continue
                     if o not in self.base:
@@ -216,7 +221,8 @@ class Memory:
         found = self.direct.get(i) if i is not None else None
         return found is not None and found[0] == whole and found[1] in (index, with_ellipsis(index))
 
-    def _stored(self, step: Step) -> Any:
+    def stored_by(self, step: Step) -> Any:
+        """Return the values of a step that are stored."""
         if step.kind in ("loop", "sum"):
             return sorted(step.members)
         return step.equations[0].outs

@@ -14,7 +14,7 @@ from fad.staging.may_raise import may_refuse
 _MOST_AXES = 4  # of a loop that is surely one kernel
 
 
-def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
+def reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     """Return for results of a program the number of the argument whose memory each of them takes over.
 
     A result takes over an argument of its shape and dtype that nobody reads any more, or that is read last by the
@@ -22,33 +22,33 @@ def reused(build: Any, donated: Iterable[int]) -> dict[int, int]:
     nothing: it may stop half way and leave its arguments to another. An operation that refuses its values must find the
     arguments as they were, so that the caller can have them back: nothing is taken over before the last one.
     """
-    graph = build.graph
+    graph = program.graph
     if any(eq.prim is GUARD for eq in graph.equations):
         return {}
     found: dict[int, int] = {}
-    sure = 1 + _last_refusing(build)
-    free = {k for k in donated if k < len(graph.inputs) and build.places[graph.inputs[k]].outside}
+    sure = 1 + _last_refusing(program)
+    free = {k for k in donated if k < len(graph.inputs) and program.memory.places[graph.inputs[k]].outside}
     for o in dict.fromkeys(graph.outputs):
-        o = build.root(o)
-        place = build.places.get(o)
+        o = program.memory.root(o)
+        place = program.memory.places.get(o)
         if place is None or not place.outside or place.first < sure:
             continue
         for k in sorted(free):
             i = graph.inputs[k]
-            if graph.types[i] == graph.types[o] and _is_over(build, i, o, place.first):
+            if graph.types[i] == graph.types[o] and _is_over(program, i, o, place.first):
                 found[o] = k
                 free.discard(k)
                 break
     return found
 
 
-def _last_refusing(build: Any) -> int:
+def _last_refusing(program: Any) -> int:
     """Return the number of the last step that may raise for the values that it finds, or -1."""
-    positions = [build.recorded.equations[k] for k in build.guards.values()]
+    positions = [program.recorded.equations[k] for k in program.guards.values()]
     stopping = {o for eq in positions for o in eq.outs}
-    called = {id(step) for row, _, step in build.runs if row is None}
-    for k in range(len(build.steps) - 1, -1, -1):
-        step = build.steps[k]
+    called = {id(step) for row, _, step in program.code.runs if row is None}
+    for k in range(len(program.memory.steps) - 1, -1, -1):
+        step = program.memory.steps[k]
         if any(o in stopping for eq in step.equations for o in eq.outs):
             return k
         if id(step) in called and any(may_refuse(eq.prim, eq.ins) for eq in step.equations):
@@ -56,19 +56,19 @@ def _last_refusing(build: Any) -> int:
     return -1
 
 
-def _is_over(build: Any, i: int, o: int, first: int) -> bool:
+def _is_over(program: Any, i: int, o: int, first: int) -> bool:
     """Tell whether an argument is read for the last time before a result is written, place by place at the latest."""
-    last = build.places[i].last
-    return last < first or (last == first and _place_by_place(build, build.steps[first], i, o))
+    last = program.memory.places[i].last
+    return last < first or (last == first and _place_by_place(program, program.memory.steps[first], i, o))
 
 
-def _place_by_place(build: Any, step: Step, i: int, o: int) -> bool:
+def _place_by_place(program: Any, step: Step, i: int, o: int) -> bool:
     if step.equations[0].prim is ADDED_PRODUCT:
         x, y, base = step.equations[0].ins
-        return base == i and all(build.base.get(j) != i for j in (x, y))
-    if step.kind != "loop" or len(step.shape) > _MOST_AXES or build.graph.types[o].shape != step.shape:
+        return base == i and all(program.memory.base.get(j) != i for j in (x, y))
+    if step.kind != "loop" or len(step.shape) > _MOST_AXES or program.graph.types[o].shape != step.shape:
         return False
     # A kernel with such a function may run its loop again from the start, for arguments beyond a polynomial's bound.
     if any(is_heavy(text) for text in step.templates):
         return False
-    return all(j == i or build.base.get(j) != i for eq in step.equations for j in eq.ins)
+    return all(j == i or program.memory.base.get(j) != i for eq in step.equations for j in eq.ins)

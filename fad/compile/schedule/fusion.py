@@ -15,8 +15,8 @@ from fad.core.graph import Equation, Graph
 class Step:
     """One step of a program.
 
-    `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view", "call", or "lone": an
-    elementwise operation that a device's library computes.
+    `kind` is "loop", "sum", "matmul", "convolution", "pieces", "lookup", "row", "guard", "view", "control", "call",
+    or "lone": an elementwise operation that a device's library computes.
     """
 
     __slots__ = ("kind", "level", "number", "equations", "templates", "shape", "members", "operands", "weight")

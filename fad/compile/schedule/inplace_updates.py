@@ -11,11 +11,10 @@ What is proposed here is checked once more where memory is planned, for the orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
-from fad.compile.schedule.steps import kind_of
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 
 UPDATES = frozenset({"index_set", "index_add"})
@@ -29,14 +28,17 @@ class Updates(NamedTuple):
     version: dict[int, int]
 
 
-def schedule_updates(graph: Graph, carried: Iterable[tuple[int, int]] = ()) -> tuple[Graph, Updates]:
+def schedule_updates(
+    graph: Graph, kind_of: Callable[[Graph, Equation], str], carried: Iterable[tuple[int, int]] = ()
+) -> tuple[Graph, Updates]:
     """Return a program in an order that lets updates be in place, and which of them are.
 
-    `carried` are the inputs that this program may overwrite, each with the output that must then be in its memory.
+    ``kind_of(graph, eq)`` says what an operation becomes. `carried` are the inputs that this program
+    may overwrite, each with the output that must then be in its memory.
     """
     if not any(eq.prim.name in UPDATES or eq.prim.archetype == "loop" for eq in graph.equations):
         return graph, Updates({}, {})
-    work = _Schedule(graph)
+    work = _Schedule(graph, kind_of)
     work.order()
     work.choose({i for i, _ in carried})
     work.keep_apart(carried)
@@ -49,8 +51,9 @@ def _is_view(eq: Equation) -> bool:
 
 
 class _Schedule:
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, kind_of: Callable[[Graph, Equation], str]):
         self.graph = graph
+        self.kind_of = kind_of
         self.types = list(graph.types)
         self.outputs = list(graph.outputs)
         self.equations: list[Equation] = []
@@ -139,7 +142,7 @@ class _Schedule:
     def pairs(self, eq: Equation) -> list[tuple[int, int]]:
         """Return the operands that an operation may overwrite, each with the result that is then in its memory."""
         if eq.prim.name in UPDATES:
-            return [(eq.ins[0], eq.outs[0])] if kind_of(self.graph, eq) in ("pieces", "lookup") else []
+            return [(eq.ins[0], eq.outs[0])] if self.kind_of(self.graph, eq) in ("pieces", "lookup") else []
         if eq.prim.archetype != "loop":
             return []
         m, start = eq.params["carries"], eq.params["consts"] + (eq.params["stop"] == "count")

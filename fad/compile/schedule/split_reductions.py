@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from fad.compile.schedule.buffers import Memory
 from fad.core.graph import Type
 
 
-def in_stages(build: Any, outs: list, extents: tuple, strides: tuple, summed: list) -> tuple[list, tuple, list]:
+def in_stages(memory: Memory, outs: list, extents: tuple, strides: tuple, summed: list) -> tuple[list, tuple, list]:
     """Return what a loop adds up into, with the strides of all its arrays, and the sums that are left to do after.
 
     Each of those is what is read, what is computed, the extents, the strides of both and the axis that is summed.
@@ -20,11 +19,11 @@ def in_stages(build: Any, outs: list, extents: tuple, strides: tuple, summed: li
     last, shape = summed[-1], (*extents[: summed[-1]], *extents[summed[-1] + 1 :])
     targets, steps, rest = [], list(strides[: -len(outs)]), []
     for o, moves in zip(outs, strides[-len(outs) :], strict=True):
-        part = len(build.graph.types)
-        build.graph.types.append(Type(shape, build.graph.types[o].dtype))
-        build.base[part], build.at[part] = part, np.empty(shape, build.at[o].dtype)
+        part = len(memory.graph.types)
+        memory.graph.types.append(Type(shape, memory.graph.types[o].dtype))
+        memory.base[part], memory.at[part] = part, np.empty(shape, memory.at[o].dtype)
         targets.append(part)
-        own = build.at[part].strides
+        own = memory.at[part].strides
         steps.append((*own[:last], 0, *own[last:]))
         lengths = (*shape[: summed[0]], int(np.prod(shape[summed[0] : last])), *shape[last:])
         both = [(*s[: summed[0]], s[last - 1], *s[last:]) for s in (own, (*moves[:last], *moves[last + 1 :]))]

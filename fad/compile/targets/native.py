@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fad.compile.codegen.assembler import RUNTIME, Build
+from fad.compile.codegen.program import Program
 from fad.compile.ir.slice_writes import view_of
-from fad.compile.legalize.integer_overflow import Beyond, with_checks
-from fad.compile.runtime import jit_engine
+from fad.compile.legalize.integer_overflow import Beyond
+from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
 from fad.compile.runtime.errstate import calm, is_strict, state
 from fad.compile.runtime.failures import EQUATIONS, FILE
@@ -44,11 +44,6 @@ _FOOT = """
 _FIRST = _HEAD.count("\n") + 1  # the number of lines before a program's own
 
 
-def prepare() -> None:
-    """Compile, or load, what every program needs, whatever it computes."""
-    jit_engine.addresses(RUNTIME)
-
-
 class NativeProgram:
     """A graph as native code; ``program(xs)`` returns the list of outputs."""
 
@@ -56,15 +51,14 @@ class NativeProgram:
 
     def __init__(self, graph: Graph, donated: tuple = ()):
         self.graph = graph
-        build = Build(with_checks(graph))
-        build.run()
-        self.kinds = build.counts
-        self.fallbacks = build.fallbacks
-        self.arena = build.arena
-        self.kernels = len(build.kernels)
-        self.keep = build
-        self.reused = reused(build, donated) if donated else {}
-        self.run = _entry_point(build, graph, self.reused)
+        program = compile_native(graph, NumPyProgram)
+        self.kinds = program.counts
+        self.fallbacks = program.fallbacks
+        self.arena = program.memory.arena
+        self.kernels = len(program.table.kernels)
+        self.keep = program
+        self.reused = reused(program, donated) if donated else {}
+        self.run = _entry_point(program, graph, self.reused)
         if any(map(has_effects, graph.equations)):
             self.run = journaled(self.run)
 
@@ -87,63 +81,63 @@ class NativeProgram:
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def _entry_point(build: Build, program: Graph, taken: dict[int, int]) -> Callable:
+def _entry_point(program: Program, graph: Graph, taken: dict[int, int]) -> Callable:
     """Write the function that a call runs: arguments in, the table, results out.
 
-    `program` is what runs in NumPy where native code does not do. ``taken[i]`` is the number of the argument of which
+    `graph` is what runs in NumPy where native code does not do. ``taken[i]`` is the number of the argument of which
     result i takes over the memory, if it is large and donated.
     """
-    outside = _Outside(build)
-    space: dict[str, Any] = {"drive": builtin("drive"), "at": build.at, "fail": _failer(build)}
-    in_numpy = _in_numpy(program)
-    if any(map(has_effects, program.equations)):  # who is in the gate may wait for an effect of this very thread's
+    outside = _Outside(program)
+    space: dict[str, Any] = {"drive": builtin("drive"), "at": program.memory.at, "fail": _failer(program)}
+    in_numpy = _in_numpy(graph)
+    if any(map(has_effects, graph.equations)):  # who is in the gate may wait for an effect of this very thread's
         in_numpy = from_the_start(in_numpy)
         space["in_turn"] = lambda run, xs: in_numpy(xs)
     else:
         space["in_turn"] = in_turn
     space.update(gate=gate(), Shut=Shut, let_go=outside.let_go)
     space.update(state=state, calm=calm, strict=is_strict, in_numpy=in_numpy, Beyond=Beyond)
-    lines = [*_taken_in(build, outside, space), *_given_memory(build, outside, space, taken)]
-    lines += _running(build, space, len(lines) + _FIRST)
-    lines.append(f"return [{', '.join(_output(build, space, i) for i in build.graph.outputs)}]")
+    lines = [*_taken_in(program, outside, space), *_given_memory(program, outside, space, taken)]
+    lines += _running(program, space, len(lines) + _FIRST)
+    lines.append(f"return [{', '.join(_output(program, space, i) for i in program.graph.outputs)}]")
     head, foot = (_HEAD.format("try"), _LET_GO + _FOOT) if outside.read else (_HEAD.format("if True"), _FOOT)
     exec(compile("\n".join([head, *[f"                {line}" for line in lines]]) + foot, FILE, "exec"), space)
     outside.let_go()
     return space["run"]
 
 
-def _taken_in(build: Build, outside: _Outside, space: dict) -> list[str]:
+def _taken_in(program: Program, outside: _Outside, space: dict) -> list[str]:
     """Return the lines that write the arguments into the program's memory, or point to them."""
-    graph, lines = build.graph, []
+    graph, lines = program.graph, []
     if graph.inputs:
         lines.append(f"{', '.join(f'x{k}' for k in range(len(graph.inputs)))}, = xs")
     for k, i in enumerate(graph.inputs):
-        if build.places[i].outside:
+        if program.memory.places[i].outside:
             space[f"point{k}"] = outside.pointer(i)
             lines.append(f"z{k} = point{k}(x{k})")
         elif graph.types[i].shape == ():
-            space[f"a{k}"] = build.at[i]
+            space[f"a{k}"] = program.memory.at[i]
             lines.append(f"a{k}[()] = x{k}")
-        elif build.at[i].size:
-            space[f"a{k}"] = build.at[i]
+        elif program.memory.at[i].size:
+            space[f"a{k}"] = program.memory.at[i]
             lines.append(f"a{k}[...] = x{k}")  # quicker than copyto where they are small
     return lines
 
 
-def _given_memory(build: Build, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
+def _given_memory(program: Program, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
     """Return the lines that give large results their memory."""
     lines = []
-    for i, place in build.places.items():
+    for i, place in program.memory.places.items():
         if place.outside and place.first >= 0:
             space[f"fresh{i}"] = outside.fresh(i)
             lines.append(f"y{i} = fresh{i}({f'x{taken[i]}' if i in taken else ''})")
     return lines
 
 
-def _running(build: Build, space: dict, before: int) -> list[str]:
+def _running(program: Program, space: dict, before: int) -> list[str]:
     """Return the lines that run the table and the NumPy calls, behind some others; say which runs what operation."""
     lines, equations = [], space.setdefault(EQUATIONS, {})
-    for n, (row, what, step) in enumerate(build.runs):
+    for n, (row, what, step) in enumerate(program.code.runs):
         if row is None:
             space[f"call{n}"] = what
             lines.append(f"call{n}()")
@@ -161,35 +155,35 @@ def _in_numpy(graph: Graph) -> Callable:
     return lambda xs: make()(xs)
 
 
-def _output(build: Build, space: dict, i: int) -> str:
-    graph = build.graph
+def _output(program: Program, space: dict, i: int) -> str:
+    graph = program.graph
     t = graph.types[i]
     if i in graph.inputs:
         return f"x{graph.inputs.index(i)}"
-    root = build.root(i)
-    place = build.places.get(root)
+    root = program.memory.root(i)
+    place = program.memory.places.get(root)
     if place is not None and place.outside:
         return f"y{root}"
-    base = build.places.get(build.base[i])
+    base = program.memory.places.get(program.memory.base[i])
     if base is not None and base.outside:
         return f"at[{i}].copy()"
-    space[f"o{i}"] = build.at[i]
+    space[f"o{i}"] = program.memory.at[i]
     if t.kind == ARRAY:
         return f"o{i}.copy()"
     return f"o{i}.item()" if t.kind == NUMBER else f"o{i}[()]"
 
 
-def _failer(build: Build) -> Callable:
-    graph = build.recorded
+def _failer(program: Program) -> Callable:
+    graph = program.recorded
 
     def fail(code: int, start: int) -> None:
         if code < 0:
-            build.watch.raise_again()
-        position = build.guards[start + code - 1]
+            program.watch.raise_again()
+        position = program.guards[start + code - 1]
         eq = graph.equations[position]
         if eq.prim is not GUARD:
             raise Beyond
-        raise GuardFailed(eq, position, ask(build.at[eq.ins[0]][()], eq.params["convert"]))
+        raise GuardFailed(eq, position, ask(program.memory.at[eq.ins[0]][()], eq.params["convert"]))
 
     return fail
 
@@ -197,25 +191,25 @@ def _failer(build: Build) -> Callable:
 class _Outside:
     """The values that live outside of a program's memory: large arguments and results, which each call has anew."""
 
-    def __init__(self, build: Build):
-        self.build = build
-        values = {i for i, place in build.places.items() if place.outside}
+    def __init__(self, program: Program):
+        self.program = program
+        values = {i for i, place in program.memory.places.items() if place.outside}
         # Python may read any value if the program calls NumPy or asks for values, otherwise those that are results
-        everything = bool(build.guards) or any(row is None for row, *_ in build.runs)
-        read, self.views = {i for i in build.graph.outputs if i not in build.over}, {}
-        for eq, o in reversed(build.views):
-            if build.base[o] in values and (everything or o in read):
+        everything = bool(program.guards) or any(row is None for row, *_ in program.code.runs)
+        read, self.views = {i for i in program.graph.outputs if i not in program.memory.over}, {}
+        for eq, o in reversed(program.memory.views):
+            if program.memory.base[o] in values and (everything or o in read):
                 read.update(eq.ins)
-                self.views.setdefault(build.base[o], []).insert(0, (eq, o))
+                self.views.setdefault(program.memory.base[o], []).insert(0, (eq, o))
         self.read = values if everything else set(self.views)
-        self.let_go = functools.partial(  # a program does not keep the arrays of its last call
-            build.at.update, dict.fromkeys([*values, *(o for _, o in build.views if build.base[o] in values)])
-        )
+        shown = [o for _, o in program.memory.views if program.memory.base[o] in values]
+        # a program does not keep the arrays of its last call
+        self.let_go = functools.partial(program.memory.at.update, dict.fromkeys([*values, *shown]))
 
     def mover(self, i: int) -> Callable:
         """Return a function that lets a value be another array from now on."""
-        arguments, at, address = self.build.arguments, self.build.at, builtin("address")
-        slots, views, read = self.build.places[i].slots, self.views.get(i, ()), i in self.read
+        arguments, at, address = self.program.code.arguments, self.program.memory.at, builtin("address")
+        slots, views, read = self.program.memory.places[i].slots, self.views.get(i, ()), i in self.read
         many = len(slots) > _FEW
         few = [] if many else slots
         words = np.array([word for word, _ in slots], np.intp)
@@ -254,7 +248,7 @@ class _Outside:
         had it before may have changed its shape or flags, or given it away.
         """
         move = self.mover(i)
-        t = self.build.graph.types[i]
+        t = self.program.graph.types[i]
         given: list = []
 
         def fresh(donated: Any = None) -> np.ndarray:

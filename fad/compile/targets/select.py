@@ -34,7 +34,8 @@ def load_compiler() -> None:
     """Import what native programs are made with, which takes longer than to compile a small one, and what all need."""
     if has_llvm():
         with contextlib.suppress(Exception):  # what is wrong is said where a program is compiled
-            from fad.compile.targets.native import prepare
+            import fad.compile.targets.native  # noqa: F401
+            from fad.compile.runtime.linker import prepare
 
             prepare()
 

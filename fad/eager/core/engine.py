@@ -47,7 +47,7 @@ from fad.errors import FadError
 from fad.transforms import tape_hooks
 from fad.transforms.accumulate import accumulate
 from fad.transforms.check import as_operand
-from fad.transforms.vjp import operand_cotangents
+from fad.transforms.operand_cotangents import operand_cotangents
 
 
 class MixedLevelsError(FadError, TypeError):

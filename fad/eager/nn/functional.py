@@ -14,6 +14,7 @@ from fad.eager.ops import functions as f
 from fad.eager.ops.functions import relu, sigmoid
 from fad.eager.ops.operators import convert
 from fad.eager.rng import drawn_key
+from fad.eager.signatures import in_torch_words
 from fad.eager.tensor import Tensor, through
 from fad.eager.unsupported import explained
 from fad.nn import functional as F
@@ -26,6 +27,7 @@ def _elementwise(name: str, fun: Callable) -> Callable:
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
+    call.__signature__ = in_torch_words(fun)  # type: ignore[attr-defined]
     return call
 
 
@@ -65,6 +67,7 @@ def _adapted(name: str) -> Callable:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
+    call.__signature__ = in_torch_words(fun)  # type: ignore[attr-defined]
     return call
 
 
@@ -323,6 +326,7 @@ def _loss(name: str, fun: Callable) -> Callable:
 
     call.__name__ = call.__qualname__ = fun.__name__
     call.__doc__ = fun.__doc__ and fun.__doc__.split("\n\n")[0]
+    call.__signature__ = in_torch_words(fun)  # type: ignore[attr-defined]
     return call
 
 

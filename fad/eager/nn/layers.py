@@ -16,13 +16,8 @@ from fad.eager.nn.module import Module
 from fad.eager.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from fad.eager.ops.creation import get_default_dtype
 from fad.eager.rng import drawn_key, drawn_seed
+from fad.eager.signatures import SETTINGS, SignatureOfCore
 from fad.eager.tensor import Parameter, Tensor, is_tensor, lowered, tensors_of, unshared, wrap
-
-# PyTorch's names of settings that fad calls otherwise.
-_SETTINGS = {
-    "dim": "axis", "start_dim": "start", "end_dim": "end", "init": "init_value", "unflattened_size": "sizes",
-}  # fmt: skip
-
 
 # Layers whose last setting may be `inplace`, of which nothing is kept: there is nothing to gain from it here.
 _INPLACE = (
@@ -35,12 +30,13 @@ class Layer(Module):
     """A layer of `fad.nn` whose parameters and buffers are tensors; they share memory with the layer's own arrays."""
 
     core_class: type
+    __signature__ = SignatureOfCore()
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
         if args and type(args[-1]) is bool and type(self).__name__ in _INPLACE:
             args = args[:-1]
-        kwargs = {_SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
+        kwargs = {SETTINGS.get(k, k): v for k, v in kwargs.items() if k not in ("inplace", "device")}
         core = self._new_core(args, kwargs)
         fields = self.__dict__
         fields["core"], fields["_given"] = core, (args, kwargs)
@@ -94,13 +90,13 @@ class Layer(Module):
         if name in found:
             return found[name]
         if name not in fields.get("_computed", ()) and self._is_setting(name):
-            return core.__dict__[_SETTINGS.get(name, name)]
+            return core.__dict__[SETTINGS.get(name, name)]
         return super().__getattr__(name)
 
     def _is_setting(self, name: str) -> bool:
         """Tell whether an attribute is a setting of the layer of `fad.nn`, as its width is; or a missing parameter."""
         own = self.core.__dict__
-        key = _SETTINGS.get(name, name)
+        key = SETTINGS.get(name, name)
         x = own.get(key, self)
         return key[0] != "_" and x is not self and not isinstance(x, (np.ndarray, fad.nn.Module, Tensor))
 
@@ -115,7 +111,7 @@ class Layer(Module):
             setattr(core, name, None)
             self._order.remove(name)
         elif not isinstance(value, (Tensor, Module)) and self._is_setting(name):
-            setattr(core, _SETTINGS.get(name, name), value)
+            setattr(core, SETTINGS.get(name, name), value)
         else:
             super().__setattr__(name, value)
 

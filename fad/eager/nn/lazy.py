@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,9 @@ class _LazyConvolution(Lazy):
 def _lazy(title: str, base: type = Lazy, **fields: Any) -> type:
     becomes = getattr(layers, title)
     text = f"A {title} whose first setting is found in the first input."
-    return type(f"Lazy{title}", (base,), {"becomes": becomes, "__doc__": text, **fields})
+    rest = list(inspect.signature(becomes).parameters.values())[1:]
+    signature = inspect.Signature(rest)
+    return type(f"Lazy{title}", (base,), {"becomes": becomes, "__doc__": text, "__signature__": signature, **fields})
 
 
 LazyLinear = _lazy("Linear", axis=-1)

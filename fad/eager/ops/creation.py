@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.eager.ops.operators import convert
 from fad.eager.rng import generator
 from fad.eager.tensor import Tensor, float32, int64, wrap
@@ -16,6 +17,7 @@ _default = [float32]
 
 
 def get_default_dtype() -> np.dtype:
+    """Return the dtype of new tensors of real numbers: float32 unless another was set."""
     return _default[0]
 
 

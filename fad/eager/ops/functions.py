@@ -165,7 +165,7 @@ def of_numbers(fun: Callable, always: bool = False) -> Callable:
         return _as_numbers(fun(reshape(input, 1), *args, **kwargs))
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__ = fun.__doc__
+    call.__doc__, call.__wrapped__ = fun.__doc__, fun  # its signature is that of `fun`
     return call
 
 

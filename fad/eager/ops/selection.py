@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.eager.core.composite import composite
 from fad.eager.core.records import placed
 from fad.eager.ops.further import Sorted, argsort

@@ -11,7 +11,8 @@ from fad.backends import like
 from fad.core.archetypes import align
 from fad.core.germ import line, other_choice
 from fad.core.primitive import Primitive
-from fad.core.tracer import bind, depth, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import depth, stop_gradient
 from fad.errors import GaugeDependenceWarning
 from fad.ops.structural import as_array
 

@@ -10,7 +10,7 @@ import numpy as np
 from fad.core.options import refuse_out
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.contraction import vecdot as _vecdot
 from fad.ops.linalg.common import eye_like
 from fad.ops.linalg.solving import regular

@@ -10,7 +10,8 @@ from fad.backends import like
 from fad.core.archetypes import cast
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.ops.linalg.common import (
     column,
     conj,

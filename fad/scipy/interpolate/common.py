@@ -10,7 +10,7 @@ import numpy as np
 from fad import tree
 from fad.backends import like
 from fad.core.primitive import public
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.ops.taking import searchsorted
 

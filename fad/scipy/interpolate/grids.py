@@ -10,7 +10,7 @@ import scipy.interpolate as theirs
 
 from fad.backends import like
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted
@@ -37,6 +37,11 @@ class interp1d(Curve):
     bounds_error : bool, optional
         Whether points outside raise ValueError; by default they do unless `fill_value` is "extrapolate".
     fill_value : value, (below, above) or "extrapolate"
+        What stands outside.
+    axis : int
+        The axis of `y` along `x`; the last unless it is given.
+    copy, assume_sorted : bool
+        Whether the arrays are copied, and whether `x` is in order.
 
     Examples
     --------
@@ -138,6 +143,10 @@ class RegularGridInterpolator(Curve):
         Values on the grid; further axes are those of a vector or matrix at each point.
     bounds_error : bool
         Whether points outside raise ValueError; else `fill_value` stands there, or for None the extrapolation.
+    method : "linear" or "nearest"
+        How values between places are found.
+    fill_value : number or None
+        What stands outside; NaN unless it is given.
 
     Examples
     --------
@@ -239,8 +248,8 @@ def interpn(
         Values on the grid.
     xi : array (..., ndim)
         Where to interpolate.
-    method : str
-        "linear", "nearest" and others, as of `RegularGridInterpolator`.
+    method : "linear" or "nearest"
+        How values between places are found.
     bounds_error : bool
         Whether places outside the grid are an error.
     fill_value : float or None

@@ -10,7 +10,7 @@ import scipy.interpolate as theirs
 
 from fad.backends import like
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import normalize_axis
 from fad.ops.taking import at
@@ -229,6 +229,10 @@ def make_interp_spline(
     bc_type : str or pair, optional
         "not-a-knot", "natural", "clamped", or for each end None, one of these, or ``[(order, value), ...]``.
         Periodic splines are offered by `CubicSpline` only.
+    axis : int
+        The axis of `y` along `x`.
+    check_finite : bool
+        Whether NaN and infinities are looked for.
 
     Returns
     -------

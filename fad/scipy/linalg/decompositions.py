@@ -9,7 +9,8 @@ import numpy as np
 
 from fad.core.primitive import Primitive
 from fad.core.samples import call
-from fad.core.tracer import bind, depth, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import depth, stop_gradient
 from fad.errors import MissingRuleError
 from fad.ops.linalg import singular
 from fad.ops.linalg.common import (

@@ -15,7 +15,8 @@ import numpy as np
 from fad.backends import like
 from fad.core.archetypes import cast
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, stop_gradient
+from fad.core.tracer import Tracer, bind
+from fad.core.values import stop_gradient
 from fad.errors import TracerConversionError, UnsupportedInputError
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.doors import doors

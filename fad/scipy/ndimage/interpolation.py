@@ -20,7 +20,8 @@ import scipy.ndimage
 from fad.backends import backend_of, like
 from fad.core.archetypes import linear
 from fad.core.samples import call
-from fad.core.tracer import bind, stop_gradient
+from fad.core.tracer import bind
+from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.ndimage.filters import MODES, beyond, door, in_dtype, per_axis
@@ -83,7 +84,7 @@ def _solve(x, *, axis, order, boundary, transposed):
     return np.moveaxis(y.astype(x.dtype).reshape(shape), 0, axis)
 
 
-_coefficients_p = linear(
+_coefficients_p: Any = linear(
     "scipy.spline_coefficients",
     _solve,
     lambda ct, x, *, transposed, **params: bind(_coefficients_p, ct, transposed=not transposed, **params),
@@ -92,6 +93,7 @@ _coefficients_p = linear(
         call(s.real(n, 2), axis=0, order=order, boundary=how, transposed=t)
         for n, order, how, t in ((5, 3, "mirror", False), (4, 2, "reflect", True), (65, 5, "grid-wrap", False))
     ],
+    doc="The coefficients of the spline through equidistant values along an axis.",
 )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.optimize as so
 
 from fad import tree
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.tracer import Tracer, stop_gradient
+from fad.core.tracer import Tracer
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import plain as value
 from fad.scipy.optimize.common import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.host import plain as value

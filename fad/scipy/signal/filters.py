@@ -85,7 +85,7 @@ def _batch(size, batched, xs, params):
     return bind(filter_p, *wide)
 
 
-filter_p = register(
+filter_p: Any = register(
     Primitive(
         "scipy.linear_filter",
         _forward,
@@ -99,6 +99,7 @@ filter_p = register(
             call(s.real(5), 0.2 * s.real(4), s.real(2)),
             call(s.real(2, 2), s.real(0), s.real(4)),
         ],
+        doc="The output of the linear filter with numerator b and denominator a along the last axis.",
     )
 )
 

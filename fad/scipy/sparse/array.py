@@ -98,7 +98,7 @@ def _samples(s):
     ]
 
 
-sparse_matmul_p = register(
+sparse_matmul_p: Any = register(
     Primitive(
         "scipy.sparse.product",
         _forward,
@@ -114,6 +114,7 @@ sparse_matmul_p = register(
         ),
         archetype="bilinear",
         samples=_samples,
+        doc="The product of a sparse matrix, given by its entries, and a dense array.",
     )
 )
 

@@ -114,7 +114,7 @@ def _samples(s):
     return found
 
 
-sparse_solve_p = register(
+sparse_solve_p: Any = register(
     Primitive(
         "scipy.sparse.solution",
         _forward,
@@ -125,6 +125,7 @@ sparse_solve_p = register(
         ),
         samples=_samples,
         extra={"refuses": "singular"},
+        doc="The solution of a sparse linear system, given by its entries.",
     )
 )
 

@@ -24,7 +24,7 @@ import scipy.spatial.distance
 from fad.backends import like
 from fad.core.options import refuse_out
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.doors import doors, missing
 from fad.scipy.spatial.pairs import kinks, root, summed

@@ -333,7 +333,7 @@ def _samples(s):
     ]  # fmt: skip
 
 
-pairs_p = register(
+pairs_p: Any = register(
     Primitive(
         "scipy.sum_over_pairs",
         _forward,
@@ -343,6 +343,7 @@ pairs_p = register(
         samples=_samples,
         complex=False,
         extra={"kinks": lambda u, v, a, b, **_: kinks(a[:, None], b)},
+        doc="Distances of all pairs of rows: a kernel summed over the components.",
     )
 )
 
@@ -369,7 +370,7 @@ def _inverse(y: Any) -> Any:
     return np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, y))[()].astype(y.dtype)
 
 
-inverse_p = elementwise(
+inverse_p: Any = elementwise(
     "scipy.inverse_or_zero", lambda z, _y: -(z * z), forward=_inverse, domain=(0.3, 3.0),
     lower="(0.0 if {0} == 0.0 else 1.0 / {0})",
 )  # fmt: skip

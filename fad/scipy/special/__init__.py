@@ -16,7 +16,7 @@ from typing import Any
 
 import scipy.special as _sc
 
-from fad.core.tracer import UFUNCS as _UFUNCS
+from fad.core.numpy_dispatch import UFUNCS as _UFUNCS
 from fad.scipy.special import (  # noqa: F401  (each room registers its operations)
     bessel,
     distributions,

@@ -16,7 +16,8 @@ from fad.backends import backend_of, like
 from fad.core.archetypes import align, fit, spread
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, stop_gradient
+from fad.core.tracer import Tracer, bind
+from fad.core.values import stop_gradient
 from fad.scipy.special.build import number
 
 # Nodes for integrals over (0, inf) of functions that decay exponentially: v = c exp(s - exp(-s)).
@@ -239,7 +240,7 @@ def _carlson_samples(s):
     ]
 
 
-carlson_p = register(
+carlson_p: Any = register(
     Primitive(
         "special.carlson",
         in_chunks(_carlson_forward, len(_T)),

@@ -7,7 +7,7 @@ import numpy as np
 from fad.backends import behind
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 
 
 def _peak(a, axis):

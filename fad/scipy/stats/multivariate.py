@@ -10,7 +10,7 @@ import scipy.special as sc
 
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import stop_gradient
+from fad.core.values import stop_gradient
 from fad.scipy.special.build import number
 from fad.scipy.stats.base import Draws, _exp, operands
 

@@ -8,6 +8,7 @@ The words of a body's kernels that hold addresses of what differs from step to s
 from __future__ import annotations
 
 from fad.compile.codegen.llvm.interrupt_check import STOPPED, look
+from fad.compile.codegen.llvm.module import Module
 
 # The words of a loop's row; addresses of operands and results follow.
 LOOP = (
@@ -134,14 +135,14 @@ def _words(names: tuple, pointers: set) -> str:
     return "\n".join(lines)
 
 
-def loop_text() -> str:
+def loop_module() -> Module:
     """Return the driver of loops: ``carries`` has four words each, the numbers of (first, a, b) and the bytes.
 
     The first `turning` of them are in a and b by turns, the others in a only.
     """
     pointers = {"functions", "arguments", "count", "index", "once", "patches", "carries", "done", "watch"}
     head = _words(LOOP, pointers)
-    return f"""{_patch_text("loop")}{rows_driver("loop")}{_COPIES}
+    return Module(f"""{_patch_text("loop")}{rows_driver("loop")}{_COPIES}
 define i32 @loop(ptr %W) {{
 entry:
 {head}
@@ -219,13 +220,13 @@ stop:
 out:
   ret i32 0
 }}
-"""
+""")
 
 
-def branch_text() -> str:
+def branch_module() -> Module:
     """Return the driver of branches: ``bodies`` has five words each (functions, arguments, rows, patches, patched)."""
     head = _words(BRANCH, {"index", "bodies", "watch"})
-    return f"""{_patch_text("branch")}{rows_driver("branch")}
+    return Module(f"""{_patch_text("branch")}{rows_driver("branch")}
 define i32 @branch(ptr %W) {{
 entry:
 {head}
@@ -264,4 +265,4 @@ chosen:
   %why = select i1 %halted, i32 {STOPPED}, i32 %answered
   ret i32 %why
 }}
-"""
+""")

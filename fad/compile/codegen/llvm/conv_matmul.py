@@ -10,6 +10,7 @@ index, that of a vector's elements, arrays are contiguous. Two forms do for a co
 from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.module import Module
 from fad.compile.codegen.llvm.simd import vector
 from fad.compile.ir.types import BYTES, F64
 from fad.compile.machine.cpu import register_bytes
@@ -97,7 +98,7 @@ def product_name(t: str, rows: int, columns: int) -> str:
     return f"windows{rows}x{columns}_{t}"
 
 
-def product_text(t: str, rows: int, columns: int) -> str:
+def product_module(t: str, rows: int, columns: int) -> Module:
     """Return the product in blocks of some rows and some vectors of columns; the last block repeats the last row."""
     x = _Vectors(t)
     block = [(r, c) for r in range(rows) for c in range(columns)]
@@ -131,14 +132,14 @@ def product_text(t: str, rows: int, columns: int) -> str:
         ]
     lines += [*_next("im", "im1", "M", "m", "ve", rows), "ve:", *_next("iv", "iv1", "V", "v", "qe", columns * x.n)]
     lines += ["qe:", *_next("iq", "iq1", "Q", "q", "done"), "done:", "  ret i32 0", "}", *x.declared(), ""]
-    return "\n".join(lines)
+    return Module("\n".join(lines))
 
 
 def dots_name(t: str, rows: int, columns: int) -> str:
     return f"windows_dots{rows}x{columns}_{t}"
 
 
-def dots_text(t: str, rows: int, columns: int) -> str:
+def dots_module(t: str, rows: int, columns: int) -> Module:
     """Return the sums of products in blocks of some rows of A and some of B; the last blocks repeat the last row."""
     x = _Vectors(t)
     block = [(r, c) for r in range(rows) for c in range(columns)]
@@ -183,4 +184,4 @@ def dots_text(t: str, rows: int, columns: int) -> str:
     ]  # fmt: skip
     lines += [*_next("ij", "ij1", "J", "j", "me", columns), "me:", *_next("im", "im1", "M", "m", "ge", rows)]
     lines += ["ge:", *_next("ig", "ig1", "G", "g", "done"), "done:", "  ret i32 0", "}", *x.declared(), ""]
-    return "\n".join(lines)
+    return Module("\n".join(lines))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.types import BOOL, BYTES, INTEGERS
 
 
-def guard_text(width: int) -> str:
+def guard_module(width: int) -> Module:
     """Return a guard: compares one integer of `width` bits in memory with the recorded one."""
-    return f"""define i32 @guard{width}(ptr %A) {{
+    return Module(f"""define i32 @guard{width}(ptr %A) {{
   %p = load ptr, ptr %A
   %q = getelementptr i64, ptr %A, i64 1
   %want = load i64, ptr %q
@@ -18,7 +18,7 @@ def guard_text(width: int) -> str:
   %code = select i1 %same, i32 0, i32 1
   ret i32 %code
 }}
-""".replace("%wide = zext i64 %x to i64", "%wide = add i64 %x, 0")
+""".replace("%wide = zext i64 %x to i64", "%wide = add i64 %x, 0"))
 
 
 # --- lookups by integer arrays: A[p, i(n), q] and B[p, n, q] ----------------------------------------------------------
@@ -28,7 +28,7 @@ def guard_text(width: int) -> str:
 _LOOKED = ("P", "N", "Q", "A", "ap", "aq", "B", "bp", "bn", "bq")
 
 
-def lookup_text(name: str, how: str, t: str, count: int, even: bool, single: bool) -> str:
+def lookup_module(name: str, how: str, t: str, count: int, even: bool, single: bool) -> Module:
     """Return a lookup: `how` is "take" (B from A), "add" (B to A) or "set"; `even`: both contiguous along q."""
     memory = "i8" if t == BOOL else t
     size = BYTES[t]
@@ -81,4 +81,4 @@ def lookup_text(name: str, how: str, t: str, count: int, even: bool, single: boo
         "pe:", "  %ip1 = add i64 %ip, 1", "  %pq = icmp ult i64 %ip1, %P", "  br i1 %pq, label %p, label %done",
         "done:", "  ret i32 0", "}", "",
     ]  # fmt: skip
-    return "\n".join([SCALAR, *lines])
+    return Module("\n".join(lines), SCALAR)

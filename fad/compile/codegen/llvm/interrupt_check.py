@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fad.compile.codegen.llvm.module import Module
 from fad.compile.machine.signals import CLOCK, WORDS, python
 
 _BETWEEN = 100_000_000  # ns between two questions
@@ -22,14 +23,14 @@ out:
 """
 
 
-def glance_text() -> str:
+def glance_module() -> Module:
     """Return the function that looks at the clock, and asks Python if it is time: of a watch, and a pace or null."""
     if not python().works:
-        return NEVER
+        return Module(NEVER)
     fields = [f"  %{w}_at = getelementptr i64, ptr %S, i64 {k}" for k, w in enumerate(WORDS)]
     fields += [f"  %{w} = load ptr, ptr %{w}_at" for w in WORDS[1:6]]
     head = "\n".join(fields)
-    return f"""define i32 @glance(ptr %S, ptr %R) {{
+    return Module(f"""define i32 @glance(ptr %S, ptr %R) {{
 entry:
   %time = alloca [2 x i64]
 {head}
@@ -80,7 +81,7 @@ out:
 }}
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-"""
+""")
 
 
 def look(on: str, count: str, stop: str) -> str:

@@ -10,7 +10,8 @@ import math
 
 from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.expressions import emit
-from fad.compile.codegen.llvm.simd import SCALAR, CannotWiden, plain_loop, sum_loop, width
+from fad.compile.codegen.llvm.module import SCALAR, Module
+from fad.compile.codegen.llvm.simd import CannotWiden, plain_loop, sum_loop, width
 from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.types import BOOL, F64, I64
 
@@ -105,18 +106,18 @@ def _hoisted(w: _Writer, tag: str) -> list[str]:
     return lines
 
 
-def kernel_text(kernel: Kernel) -> str:
+def kernel_module(kernel: Kernel) -> Module:
     """Return the LLVM module of one kernel, as text: in vectors where they can be written, or a loop of scalars."""
     n = width(kernel)
     if n > 1:
         try:
-            return _module(kernel, n)
+            return Module(_text(kernel, n))
         except CannotWiden:
             pass
-    return "\n".join([SCALAR, _module(kernel, 1)])
+    return Module(_text(kernel, 1), SCALAR)
 
 
-def _module(kernel: Kernel, n: int) -> str:
+def _text(kernel: Kernel, n: int) -> str:
     fast = _Writer(kernel, slow=False, width=n)
     nest = _nest(fast, "f")
     limited = bool(fast.e.limit)

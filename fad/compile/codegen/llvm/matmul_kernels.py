@@ -7,7 +7,8 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import constant
-from fad.compile.codegen.llvm.simd import CONTROL, vector
+from fad.compile.codegen.llvm.module import CONTROL, Module
+from fad.compile.codegen.llvm.simd import vector
 from fad.compile.codegen.llvm.worker_pool import quiet_call
 from fad.compile.ir.types import BYTES, F32, F64
 from fad.compile.machine.cpu import register_bytes
@@ -53,26 +54,26 @@ def head(name: str) -> list[str]:
 # --- BLAS ------------------------------------------------------------------------------------------------------------
 
 
-def gemm_text() -> str:
+def gemm_module() -> Module:
     """Return the call of gemm. What it takes by reference lies in the row, which serves integers of any size."""
-    return _blas_text("blas_gemm", GEMM, (
+    return _blas_module("blas_gemm", GEMM, (
         "ptr %p_ta, ptr %p_tb, ptr %p_m, ptr %p_n, ptr %p_k, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_ldb, "
         "ptr %p_beta, ptr %C, ptr %p_ldc, i64 1, i64 1"
     ))  # fmt: skip
 
 
-def gemv_text() -> str:
+def gemv_module() -> Module:
     """Return the call of gemv: A is the matrix, B the vector."""
-    return _blas_text("blas_gemv", GEMV, (
+    return _blas_module("blas_gemv", GEMV, (
         "ptr %p_t, ptr %p_m, ptr %p_n, ptr %p_alpha, ptr %A, ptr %p_lda, ptr %B, ptr %p_incx, ptr %p_beta, ptr %C, "
         "ptr %p_incy, i64 1"
     ))  # fmt: skip
 
 
-def _blas_text(name: str, row: tuple, given: str) -> str:
+def _blas_module(name: str, row: tuple, given: str) -> Module:
     found = ["  %f = load ptr, ptr %p_f", "  %S = load ptr, ptr %p_pool"]
     call = [*words(row, len(BATCH), values=False), *found, *quiet_call([f"  call void %f({given})"])]
-    return "\n".join([CONTROL, *head(name), *call, "}", *over_batch(name)])
+    return Module("\n".join([*head(name), *call, "}", *over_batch(name)]), CONTROL)
 
 
 # --- own code --------------------------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def rows_name(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
     return f"mm_{'gather' if gathered else 'rows'}{rows}{f'x{columns}' if columns > 1 else ''}_{t}"
 
 
-def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
+def rows_module(t: str, rows: int, gathered: bool, columns: int = 1) -> Module:
     """Return the product that computes blocks of some rows and some vectors of columns.
 
     The last block repeats the last row instead of having fewer. With `gathered`, rows of B are strided. Long sums are
@@ -162,7 +163,7 @@ def rows_text(t: str, rows: int, gathered: bool, columns: int = 1) -> str:
         "declare i64 @llvm.umin.i64(i64, i64)", f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void {store}({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
-    return "\n".join(lines)
+    return Module("\n".join(lines))
 
 
 def _row_addresses(rows: int) -> list[str]:
@@ -195,7 +196,7 @@ def _one_of_k(t: str, n: int, rows: int, gathered: bool, columns: int) -> list[s
     return lines
 
 
-def dots_text(t: str) -> str:
+def dots_module(t: str) -> Module:
     """Return the product as dot products, for rows of A and columns of B that lie contiguous."""
     size, name = BYTES[t], f"mm_dot_{t}"
     n = 2 * register_bytes() // size
@@ -220,4 +221,4 @@ def dots_text(t: str) -> str:
         *over_batch(name), declared, f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare {t} {add}({t}, {v})", "",
     ]  # fmt: skip
-    return "\n".join(lines)
+    return Module("\n".join(lines))

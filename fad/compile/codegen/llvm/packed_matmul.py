@@ -10,6 +10,7 @@ high-performance matrix multiplication", 2008, without their packing of A.)
 from __future__ import annotations
 
 from fad.compile.codegen.llvm.matmul_kernels import BATCH, OWN, SUFFIX, column_masks, head, masked, over_batch, words
+from fad.compile.codegen.llvm.module import Module
 from fad.compile.codegen.llvm.simd import vector
 from fad.compile.ir.types import BYTES
 from fad.compile.machine.cpu import register_bytes
@@ -23,7 +24,7 @@ def panels_name(t: str, turned: bool) -> str:
     return f"mm_panels{'_turned' * turned}_{t}"
 
 
-def panels_text(t: str, turned: bool) -> str:
+def panels_module(t: str, turned: bool) -> Module:
     """Return the product; with `turned`, the columns of B are contiguous and not its rows."""
     name, n = panels_name(t, turned), register_bytes() // BYTES[t]
     lines = [*head(name), *words(OWN, len(BATCH)), f"  %pack = alloca [{DEPTH * 2 * n} x {t}], align 64"]
@@ -52,7 +53,7 @@ def panels_text(t: str, turned: bool) -> str:
         f"declare {v} @llvm.fma.v{n}{SUFFIX[t]}({v}, {v}, {v})",
         f"declare void @llvm.masked.store.v{n}{SUFFIX[t]}.p0({v}, ptr, i32, {m})", "",
     ]  # fmt: skip
-    return "\n".join(lines)
+    return Module("\n".join(lines))
 
 
 def _packed(t: str, n: int) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from fad.compile.codegen.llvm.builder import Emitter, constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.llvm.interrupt_check import STOPPED
-from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.expressions import template
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
 from fad.compile.legalize.scalarize import Expanded, expanded
@@ -114,7 +114,7 @@ class _Writer:
             at += len(some)
         if loop.stop == "cond":
             lines.append(f"  store i64 %t, ptr {done}")
-        return "\n".join([SCALAR, *sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
+        return "\n".join([*sorted(self.e.needs), *lines, "  ret i32 0", "}", ""])
 
     def operands(self, consts: list, states: list, kind: list[str], named: dict) -> tuple[str, str, str, list[str]]:
         """Read what stays and the first state; return the pointers to count, done and watch, and the state's names."""
@@ -193,29 +193,29 @@ class _Writer:
         return lines
 
 
-def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Callable[[], str]]:
+def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Callable[[], Module]]:
     """Return the name and the module of the function that runs a loop."""
     text = _Writer(loop, body, strides).text()
     name = f"r{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-    return name, lambda: text.replace("@NAME", f"@{name}")
+    return name, lambda: Module(text.replace("@NAME", f"@{name}"), SCALAR)
 
 
-def words(build: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
+def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
     """Write the row of arguments."""
     m = len(loop.carry)
 
     def address(i: int) -> None:
-        build.words.append(build.address(i, len(build.words)))
+        program.table.point_to(i)
 
-    build.words.append(loop.length if loop.stop == "length" else forever)
+    program.table.words.append(loop.length if loop.stop == "length" else forever)
     if loop.stop == "count":
         address(eq.ins[loop.count])
     else:
-        build.words.append(0)
+        program.table.words.append(0)
     if loop.stop == "cond":
         address(eq.outs[-1])
     else:
-        build.words.append(0)
-    build.words.append(build.watch.address)
+        program.table.words.append(0)
+    program.table.words.append(program.watch.address)
     for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)

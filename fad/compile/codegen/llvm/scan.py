@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math.catalogue import TYPED
-from fad.compile.codegen.llvm.simd import SCALAR
+from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.types import BYTES, INTEGERS
 
 _LANES = 16
@@ -36,7 +36,7 @@ def _combined(op: str, t: str, a: str, b: str, name: str, flags: str = "") -> tu
     return [*e.lines, f"  %{name} = select i1 true, {t} {value}, {t} {value}"], e.needs
 
 
-def accumulation_text(name: str, op: str, t: str, single: bool) -> str:
+def accumulation_module(name: str, op: str, t: str, single: bool) -> Module:
     """Return y[0] = x[0], y[n] = op(y[n-1], x[n]). Words: P, N, Q, X, Y."""
     lines = _head(name, ("P", "N", "Q", "X", "Y"))
     new, needs = _combined(op, t, "%old", "%v", "new")
@@ -56,7 +56,7 @@ def accumulation_text(name: str, op: str, t: str, single: bool) -> str:
     return _end(lines, needs)
 
 
-def recurrence_text(name: str, t: str, reverse: bool) -> str:
+def recurrence_module(name: str, t: str, reverse: bool) -> Module:
     """Return y[n] = a[n] y[n-1] + x[n], from zero; from the end if `reverse`. Words: P, N, Q, X, Y, A."""
     lines = _head(name, ("P", "N", "Q", "X", "Y", "A"))
     step = "add" if reverse else "sub"
@@ -85,7 +85,7 @@ def _rows(t: str, first: str, body: list[str], result: str, reverse: bool) -> li
     ]  # fmt: skip
 
 
-def fold_text(name: str, op: str, t: str) -> str:
+def fold_module(name: str, op: str, t: str) -> Module:
     """Return y = op(... op(x[0], x[1]) ..., x[N-1]). Words: P, N, Q, X, Y."""
     new, needs = _combined(op, t, "%old", "%v", "new", "reassoc ")
     lines = [
@@ -103,7 +103,7 @@ def fold_text(name: str, op: str, t: str) -> str:
     return _end(lines, needs)
 
 
-def position_text(name: str, how: str, t: str) -> str:
+def position_module(name: str, how: str, t: str) -> Module:
     """Return where the first extreme is; the first NaN counts as one. Words: P, N, Q, X, Y."""
     better = {"maximum": ("ugt", "sgt"), "minimum": ("ult", "slt")}[how][t in INTEGERS]
     compare = f"{'icmp' if t in INTEGERS else 'fcmp'} {better}"
@@ -125,7 +125,7 @@ def position_text(name: str, how: str, t: str) -> str:
     return _end(lines, set())
 
 
-def place_text(name: str, t: str) -> str:
+def place_module(name: str, t: str) -> Module:
     """Return where in each row of X its extreme M is first. Words: P, N, Q, X, Y, M; Q is 1.
 
     Sixteen elements are compared at a time. An extreme that is NaN is found where the row has its first NaN; if it is a
@@ -155,7 +155,7 @@ def place_text(name: str, t: str) -> str:
     return _end(lines, {f"declare i1 @{called}({truths})"})
 
 
-def search_text(name: str, t: str, right: bool) -> str:
+def search_module(name: str, t: str, right: bool) -> Module:
     """Return for each of P numbers X its place among N sorted ones, A. Words: P, N, Q, X, Y, A. NaN comes last."""
     below = "icmp slt" if t in INTEGERS else "fcmp olt"
     a, b = ("%v", "%s") if right else ("%s", "%v")
@@ -180,7 +180,7 @@ def search_text(name: str, t: str, right: bool) -> str:
     return _end(lines, set())
 
 
-def negative_text(name: str, t: str) -> str:
+def negative_module(name: str, t: str) -> Module:
     """Return 1 if any of N numbers X is negative, or write 0 to Y. Words: P, N, Q, X, Y; P and Q are 1."""
     lines = [
         *_head(name, ("P", "N", "Q", "X", "Y")), "  br label %n", "n:", "  %i = phi i64 [0, %entry], [%i1, %n]",
@@ -189,13 +189,13 @@ def negative_text(name: str, t: str) -> str:
         "  br i1 %more, label %n, label %done", "done:", f"  store {t} 0, ptr %Y", f"  %bad = icmp slt {t} %every, 0",
         "  %code = zext i1 %bad to i32", "  ret i32 %code", "}", "",
     ]  # fmt: skip
-    return "\n".join([SCALAR, *lines])
+    return Module("\n".join(lines), SCALAR)
 
 
 _OVERFLOWING = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 
 
-def check_text(name: str, t: str, how: str) -> str:
+def check_module(name: str, t: str, how: str) -> Module:
     """Return 1 if an operation on X and Z overflows, or X is zero or over 32 bits. Words: P, N, Q, X, Y, Z if read."""
     words = ("P", "N", "Q", "X", "Y", *("Z" if how in _OVERFLOWING else ""))
     lines = [*_head(name, words), f"  %x = load {t}, ptr %X"]
@@ -214,9 +214,9 @@ def check_text(name: str, t: str, how: str) -> str:
     else:  # the negative of the least integer
         lines.append(f"  %bad = icmp eq {t} %x, {-(2**63)}")
     lines += ["  %code = zext i1 %bad to i32", "  ret i32 %code", "}", ""]
-    return "\n".join([SCALAR, *sorted(needs), *lines])
+    return Module("\n".join([*sorted(needs), *lines]), SCALAR)
 
 
-def _end(lines: list[str], needs: set[str]) -> str:
+def _end(lines: list[str], needs: set[str]) -> Module:
     tail = ["pe:", "  %ip1 = add i64 %ip, 1", "  %pq = icmp ult i64 %ip1, %P", "  br i1 %pq, label %p, label %done"]
-    return "\n".join([SCALAR, *sorted(needs), *lines, *tail, "done:", "  ret i32 0", "}", ""])
+    return Module("\n".join([*sorted(needs), *lines, *tail, "done:", "  ret i32 0", "}", ""]), SCALAR)

@@ -18,8 +18,6 @@ from fad.compile.ir.expressions import is_heavy
 from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
 from fad.compile.machine.cpu import register_bytes
 
-SCALAR = "; a loop for LLVM to find the vectors in"  # first line of a module that must be optimised
-CONTROL = "; calls and little else"  # of one for which code that is there soon is worth more than code that is quick
 _TOKEN = re.compile(
     r"(?P<name>%[\w.]+)|(?P<call>@[\w.]+)|(?P<type>\b(?:double|float|i64|i32|i8|i1)\b)"
     r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.simd import CONTROL
+from fad.compile.codegen.llvm.module import CONTROL, Module
 from fad.compile.machine.thread_pool import WORDS
 
 _SPINS = 4000  # looks at the ticket, some 40 ns each, before a worker goes to sleep: waking it takes as long
@@ -32,11 +32,11 @@ def _take_parts(tag: str, begin: str, out: str) -> list[str]:
     ]  # fmt: skip
 
 
-def pool_text() -> str:
+def pool_module() -> Module:
     """Return the module of the pool: ``pool_run`` takes a row of count, function, words of a part, pool, parts."""
     fields = [_field(w, w) for w in ("ticket", "done", "sleepers", "code", "rows", "size", "count", "mutex")]
     fields.append(_field("condition", "condition"))
-    return "\n".join([CONTROL, *_worker(fields), *_start(), *_run(fields), ""])
+    return Module("\n".join([*_worker(fields), *_start(), *_run(fields), ""]), CONTROL)
 
 
 def _worker(fields: list[str]) -> list[str]:

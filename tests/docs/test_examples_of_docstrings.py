@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import re
 import types
 import warnings
 
@@ -10,12 +11,14 @@ import numpy as np
 import pytest
 
 import fad
+from fad.core.primitive import Primitive
 
 MODULES = [
     "fad", "fad.numpy", "fad.numpy.linalg", "fad.numpy.fft", "fad.numpy.emath", "fad.scipy.special", "fad.scipy.linalg",
     "fad.scipy.stats", "fad.scipy.fft", "fad.scipy.integrate", "fad.scipy.interpolate", "fad.scipy.ndimage",
     "fad.scipy.optimize", "fad.scipy.signal", "fad.scipy.sparse", "fad.scipy.sparse.linalg",
-    "fad.scipy.spatial.distance", "fad.nn", "fad.nn.functional", "fad.nn.init", "fad.optim", "fad.sparse", "fad.random",
+    "fad.scipy.spatial.distance", "fad.nn", "fad.nn.functional", "fad.nn.init", "fad.optim",
+    "fad.optim.schedules", "fad.sparse", "fad.random",
     "fad.data", "fad.tree",
 ]  # fmt: skip
 
@@ -82,6 +85,29 @@ def test_every_public_name_has_a_sentence_parameters_and_an_example(module):
     lacking = {n: set(wants(x)) - set(has(x)) for n, x in names.items() if f"{module}.{n}" not in EXEMPT}
     assert {n: sorted(ws) for n, ws in lacking.items() if ws} == {}
     assert [n for n, x in names.items() if not (inspect.getdoc(x) or "").strip()] == []
+
+
+# Where every docstring is fad's own, and not completed by NumPy's or SciPy's page, which has other names for *args.
+OWN = ["fad", "fad.nn", "fad.nn.functional", "fad.nn.init", "fad.optim", "fad.optim.schedules", "fad.random",
+       "fad.data", "fad.tree", "fad.sparse", "fad.scipy.optimize", "fad.scipy.sparse", "fad.scipy.sparse.linalg",
+       "fad.scipy.integrate", "fad.scipy.interpolate"]  # fmt: skip
+
+
+def described(text):
+    """Return the names before the colons of a parameters section."""
+    section = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n[A-Z]\w+\n---|\Z)", text, re.DOTALL)
+    heads = [line.partition(" : ")[0] for line in (section[1] if section else "").splitlines() if line[:1] != " "]
+    return set(re.findall(r"\w+", " ".join(heads)))
+
+
+@pytest.mark.parametrize("module", OWN)
+def test_a_parameters_section_names_every_parameter(module):
+    lacking = {}
+    for name, thing in public_names(importlib.import_module(module)).items():
+        if "parameters" in wants(thing) and not isinstance(thing, Primitive):
+            missing = set(inspect.signature(thing).parameters) - described(inspect.getdoc(thing) or "")
+            lacking |= {name: sorted(missing)} if missing else {}
+    assert lacking == {}
 
 
 def test_the_list_of_exceptions_names_what_exists_and_needs_it():

@@ -28,20 +28,20 @@ def shown(thing):
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_help_of_an_operation_shows_its_page_and_not_its_class(name):
+def test_help_of_an_operation_shows_a_sentence_and_its_page_but_not_its_class(name):
     text = shown(PRIMITIVES[name])
     assert "Method resolution order" not in text
     assert "Data descriptors" not in text
     last = name.rpartition(".")[2]
     assert f"{last} = <fad operation {name}>\n    {last}(" in text
+    assert "which other functions of fad are made of" not in text
     for section in ("Derivative", "Parameters", "Returns", "Notes"):
         assert f"    {section}\n    {'-' * len(section)}\n" in text
 
 
 @pytest.mark.parametrize("name", [n for n, op in PRIMITIVES.items() if public_path(op)])
-def test_the_page_of_a_public_operation_has_a_sentence_and_an_example(name):
+def test_the_page_of_a_public_operation_has_an_example(name):
     text = PRIMITIVES[name].__doc__
-    assert "which other functions of fad are made of" not in text
     assert f">>> {public_path(PRIMITIVES[name])}(" in text
 
 
@@ -96,10 +96,6 @@ def slope(x):
 
 
 class Model:
-    @fad.vmap
-    def double(self):
-        return 2 * self
-
     @fad.checkpoint
     def cube(self, x):
         return self.power(x)
@@ -138,3 +134,25 @@ def test_a_transformed_function_is_pickled_and_copied_as_functions_are():
 def test_a_transformed_function_in_a_class_is_a_method():
     assert Model().cube(2.0) == 8.0
     assert fad.grad(Model().cube)(2.0) == 12.0
+
+
+def test_what_was_made_by_a_call_says_by_which():
+    optim, schedules = fad.optim, fad.optim.schedules
+    assert repr(fad.custom_jvp(np.sin)) == "<fad.custom_jvp of sin>"
+    assert repr(fad.custom_vjp(np.sin)) == "<fad.custom_vjp of sin>"
+    assert repr(fad.sparse.jacobian(np.sin)) == "<fad.sparse.jacobian of sin>"
+    assert repr(fad.sparse.hessian(np.sum)) == "<fad.sparse.hessian of sum>"
+    assert repr(fad.sparse.pattern(np.sin)) == "<fad.sparse.pattern of sin>"
+    assert repr(fad.numpy.vectorize(np.sin)) == "<fad.numpy.vectorize of sin>"
+    assert repr(fad.make_graph(np.sin)) == "<fad.make_graph of sin>"
+    assert repr(schedules.cosine(1.0, 10, end=0.1)) == "<fad.optim.schedules.cosine(1.0, 10, end=0.1)>"
+    assert repr(schedules.warmup(2, schedules.constant(0.5))) == (
+        "<fad.optim.schedules.warmup(2, <fad.optim.schedules.constant(0.5)>)>"
+    )
+    assert repr(optim.SGD(np.ones(2), lr=schedules.constant(0.5))).startswith(
+        "SGD(lr=<fad.optim.schedules.constant(0.5)>, momentum=0.0"
+    )
+    assert repr(optim.EMA([np.ones(2)])) == "<fad.optim.EMA of list, decay=0.999>"
+    assert repr(fad.data.batches(np.arange(5), 2, key=0)) == "<fad.data.batches of 2 from 5, shuffled>"
+    assert repr(fad.numpy.r_) == "<fad.numpy.r_>"
+    assert repr(fad.scipy.stats.norm) == "<fad.scipy.stats.norm>"

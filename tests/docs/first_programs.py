@@ -3,5 +3,5 @@
 import re
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 print(*re.findall(r"```python\n(.*?)```", README, re.DOTALL)[:2], sep="\n")

@@ -1,0 +1,83 @@
+"""Operations without a kernel: NumPy calls on the memory of a native program, in the middle of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.compile.codegen.program import Program
+from fad.compile.schedule.fusion import Step
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph
+from fad.core.primitive import Primitive
+
+
+def numpy_call(program: Program, eq: Equation) -> Callable:
+    """Return a NumPy call of an operation, from the arena to the arena."""
+    program.fallbacks.append(eq.prim.name)
+    at, params, outs = program.memory.at, eq.params, eq.outs
+    getters = [getter(program, i) for i in eq.ins]
+    forward = eq.prim.forward
+    if isinstance(forward, np.ufunc) and not params and not eq.prim.multi and program.memory.at[outs[0]].ndim:
+        target = outs[0]
+        return lambda: forward(*[get(at) for get in getters], out=at[target])
+    if eq.prim.multi:
+
+        shared = not program.memory.over.keys().isdisjoint(outs)  # then results may be operands that others overwrite
+
+        def many():
+            ys = forward(*[get(at) for get in getters], **params)
+            for o, y in zip(outs, [np.array(y) for y in ys] if shared else ys, strict=True):
+                at[o][...] = y
+
+        return many
+
+    def one():
+        at[outs[0]][...] = forward(*[get(at) for get in getters], **params)
+
+    return one
+
+
+def one_by_one(program: Program, step: Step) -> Callable:
+    """Return a function that runs a group's operations as NumPy calls."""
+    calls = [(eq.prim.forward, [_getter_or_local(program, i) for i in eq.ins], eq) for eq in step.equations]
+    at = program.memory.at
+    stored = set(program.memory.stored_by(step))
+    program.fallbacks += [eq.prim.name for eq in step.equations]
+
+    def run():
+        local: dict[int, Any] = {}
+        for forward, getters, eq in calls:
+            y = forward(*[get(at, local) for get in getters], **eq.params)
+            o = eq.outs[0]
+            local[o] = y
+            if o in stored:
+                at[o][...] = y
+
+    return run
+
+
+def getter(program: Program, i: int) -> Callable:
+    kind = program.graph.types[i].kind
+    if kind == ARRAY:
+        return lambda at: at[i]
+    if i in program.graph.constants:
+        c = program.graph.constants[i]
+        return lambda at: c
+    return (lambda at: at[i].item()) if kind == NUMBER else (lambda at: at[i][()])
+
+
+def _getter_or_local(program: Program, i: int) -> Callable:
+    get = getter(program, i)
+    return lambda at, local: local[i] if i in local else get(at)
+
+
+def as_one_call(program: Program, eq: Equation) -> Equation:
+    """Return a loop or branch as one call of a program that NumPy runs."""
+    k, ins = len(eq.ins), eq.ins
+    types = [program.graph.types[i] for i in (*ins, *eq.outs)]
+    outs = tuple(range(k, len(types)))
+    same = Equation(eq.prim, tuple(range(k)), eq.params, outs, eq.place)
+    run = program.run_in_numpy(Graph(types, list(range(k)), {}, [same], list(outs)))
+    return Equation(Primitive(eq.prim.name, lambda *xs: run(list(xs)), multi=True), ins, {}, eq.outs, eq.place)

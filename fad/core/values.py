@@ -1,0 +1,67 @@
+"""Questions to a value that may be traced: the plain value behind it, its derivatives' order, itself as a constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.core.tracer import Trace, Tracer, stop
+from fad.errors import TreeMismatchError
+
+
+def innermost(x: Any) -> Any:
+    """Return the plain value behind a traced one."""
+    while type(x) is Tracer:
+        x = x.value
+    return x
+
+
+def class_of_element(x: Any) -> type:
+    """Return the class of ``x[0]``: NumPy's arrays of one axis have scalars for elements, a device's have arrays."""
+    cls: type = x.__class__
+    return x.dtype.type if cls is np.ndarray and x.ndim == 1 else cls
+
+
+def depth(x: Any) -> int:
+    """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
+    n = 0
+    while type(x) is Tracer:
+        n += x.trace.order if type(x.trace).stop is Trace.stop else 0
+        x = x.value
+    return n
+
+
+def stop_gradient(value: Any) -> Any:
+    """Return the same tree with every differentiating tracer replaced by the value it stands for.
+
+    The result is a constant for ``grad``, ``vjp``, ``jvp`` and everything built on them; batching is kept.
+
+    Parameters
+    ----------
+    value : array, number or tree of them
+        What is to count as a constant.
+
+    Returns
+    -------
+    the same value
+        Without a derivative in any transform.
+
+    Examples
+    --------
+    >>> import fad
+    >>> fad.grad(lambda x: x * fad.stop_gradient(x))(3.0)
+    np.float64(3.0)
+    """
+    return tree.map(stop, value)
+
+
+def stop_older(x: Any, birth: int) -> Any:
+    """Stop the gradient of a value for the traces that were made before a birth number, and for no other."""
+    return stop(x) if type(x) is Tracer and x.trace.birth < birth else x
+
+
+def same_structure(expected: Any, given: Any, what: str) -> None:
+    if expected != given:
+        raise TreeMismatchError(f"{what} must have the structure {expected}, but has {given}")

@@ -1,0 +1,70 @@
+"""From the cotangent of an operation's result to those of its operands, by whichever rule the operation has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.archetypes import cast
+from fad.core.cotangent import Indexed, Masked, densify
+from fad.core.germ import germs_kept
+
+PULL_BACK: list[Callable] = []
+"""Reverse mode itself, which enters here: a VJP that is derived from a JVP is a pullback of it."""
+
+
+def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
+    """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
+    if type(ct) is Masked and prim.partials is None and "selects" not in prim.extra:
+        if "moves" in prim.extra and "cotangent" not in prim.extra:  # what was gathered has a mask of its own
+            return _masked_cotangents(prim, parents, ct, y, xs, params)
+        ct = ct.dense()
+    rules = prim.vjp
+    if rules is None:
+        return transposed_jvp(prim, parents, ct, y, xs, params)
+    if callable(rules):
+        found = [rules(k, ct, y, *xs, **params) if p >= 0 else None for k, p in enumerate(parents)]
+    else:
+        found = [
+            rules[k](ct, y, *xs, **params) if p >= 0 and rules[k] is not None else None for k, p in enumerate(parents)
+        ]
+    return [
+        c if c is None or type(c) is Indexed or type(c) is Masked or c.dtype is x.dtype else cast(c, x.dtype)
+        for c, x in zip(found, xs, strict=True)
+    ]
+
+
+def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
+    """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
+
+    def live(k: int) -> Callable:
+        return ct.later(lambda ones: densify(operand_cotangents(prim, parents, ones, y, xs, params)[k]))
+
+    found = operand_cotangents(prim, parents, ct.dense(), y, xs, params)
+    return [
+        c if c is None or type(c) is Indexed else Masked(densify(c), live(k), clean=True) for k, c in enumerate(found)
+    ]
+
+
+def transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
+    """Derive a VJP: the map from tangents of the traced operands to the result's tangent is linear; transpose it."""
+    wanted = [k for k, p in enumerate(parents) if p >= 0 and xs[k].dtype.kind in "fc"]
+
+    def push(*tangents):
+        slots = [None] * len(xs)
+        for k, t in zip(wanted, tangents, strict=True):
+            slots[k] = t
+        return densify(prim.jvp(slots, y, xs, params))
+
+    found: list = [None] * len(xs)
+    with germs_kept():
+        _, pullback = PULL_BACK[0](push, *[np.zeros_like(xs[k]) for k in wanted])
+        pulled = pullback(ct)
+    for k, c in zip(wanted, pulled, strict=True):
+        found[k] = c
+    return found
+
+
+# --- the transform ----------------------------------------------------------------------------------------------

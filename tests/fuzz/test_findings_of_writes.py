@@ -1,0 +1,168 @@
+"""What random imperative programs found, each as the smallest program that shows it: fad does what a plain run does."""
+
+import numpy as np
+import pytest
+
+import fad
+
+X = np.array([0.5, -1.25, 2.0])
+
+
+def runs(f, x):
+    """Return what a function gives in a plain run and under transforms, each on an argument of its own."""
+    return f(np.copy(x)), [
+        fad.vjp(f, np.copy(x))[0],
+        fad.jvp(f, (np.copy(x),), (np.copy(x),))[0],
+        fad.jit(f)(np.copy(x)),
+        fad.jvp(lambda x: fad.jvp(f, (x,), (x,))[0], (np.copy(x),), (np.copy(x),))[0],
+    ]
+
+
+def same(f, x):
+    wanted, found = runs(f, x)
+    for got in found:
+        for w, g in zip(fad.tree.leaves(wanted), fad.tree.leaves(got), strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x **= 2; np.putmask(x, True, 0.25)", "x /= 2; x[()] = 1.5", "x += x; x[...] /= 2",
+        "x[()] /= 2; y = x.T; y *= 3",
+        "y = np.sum(x); np.putmask(x.reshape(1), True, 2); x *= y", "np.put(x, [0, -1], [1.5, 3])", "x.flat[0] = x * x",
+        "y = x[...]; y[...] /= 2; y //= 0.5", "y = np.empty_like(x); y[...] = -x; y[...] /= 2; x *= y",
+        "y = np.nan_to_num(x, copy=False); x[...] = 7; x += y", "y = np.squeeze(x); y -= 1; x *= y",
+        "x.real = 3; x *= 2",
+    ],
+)  # fmt: skip
+def test_an_array_without_axes_is_written_like_any_other(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n    return x\n", names)
+    f, x = names["f"], np.array(0.522)
+    same(f, x)
+    h = 1e-6
+    slope = (f(np.array(x + h)) - f(np.array(x - h))) / (2 * h)
+    for got in (fad.grad(f)(x), fad.jacfwd(f)(x), fad.jacrev(f)(x), fad.jit(fad.grad(f))(x)):
+        np.testing.assert_allclose(got, slope, 1e-7, 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("x[...] = 2", "does not support item assignment"), ("x[...] /= 2", "does not support item assignment"),
+        ("x.real = 2", "objects is not writable"), ("np.nan_to_num(x, copy=False)", "Unable to avoid copy"),
+        ("np.put(x, [0], 5)", None), ("x.fill(3)", None), ("x.flat[0] = 3", None),
+    ],
+)  # fmt: skip
+def test_a_number_of_a_batch_is_no_array_as_in_a_loop(text, error):
+    names = {"np": np}
+    exec(f"def f(x):\n    {text}\n    return x\n", names)
+    if error is None:
+        np.testing.assert_array_equal(fad.vmap(names["f"])(X), [names["f"](x) for x in X])
+        return
+    with pytest.raises((TypeError, AttributeError, ValueError), match=r"item assignment|not writable|avoid copy"):
+        names["f"](X[0])
+    with pytest.raises((TypeError, AttributeError, ValueError), match=error):
+        fad.vmap(names["f"])(X)
+
+
+def test_what_ellipsis_takes_of_a_number_is_an_array_of_its_own():
+    def f(z):
+        a = z[...]
+        a[...] /= 2
+        b = a
+        b *= z
+        return a, z
+
+    np.testing.assert_array_equal(fad.vmap(f)(X), [X**2 / 2, X])
+    np.testing.assert_array_equal(fad.vmap(fad.grad(lambda z: f(z)[0]))(X), X)
+    (_, aux), g = fad.value_and_grad(lambda z: (f(z)[0] * 1, f(z)[0]), has_aux=True)(np.float64(2.0))
+    assert (aux, g) == (2.0, 2.0)
+
+
+@pytest.mark.parametrize("strided", [lambda x: np.stack([x, x], -1)[..., 0], lambda x: np.flip(x), lambda x: x])
+def test_a_view_of_an_argument_with_gaps_is_what_numpy_makes_of_it(strided):
+    """What is written into a copy goes nowhere."""
+
+    def f(x):
+        x[0] = 7
+        x.ravel()[1] = 8
+        np.ascontiguousarray(x)[2] = 9
+        x.reshape(-1)[0] += 1
+        return x
+
+    x = strided(X)
+    wanted = f(strided(X.copy()))
+    fast = fad.jit(f)
+    for got in (fad.vjp(f, x)[0], fad.jvp(f, (x,), (x,))[0], fast(x), fast(x), fad.linearize(f, x)[0]):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_program_of_jit_is_right_for_the_layout_that_it_was_recorded_for():
+    def f(x):
+        a = np.ascontiguousarray(x)
+        x[0] = 5
+        x.ravel()[1] = a[0, 2]
+        return x, a
+
+    c = np.arange(6.0).reshape(2, 3)
+    fast = fad.jit(f)
+    for _ in range(3):
+        for make in (np.array, np.asfortranarray, lambda x: np.stack([x, x], -1)[..., 0]):
+            for g, w in zip(fast(make(c)), f(make(c.copy())), strict=True):
+                np.testing.assert_array_equal(g, w)
+    assert fast.cache_info().hits == 6
+    order = fad.jit(lambda x: np.ravel(x, "K"))
+    for x in (c, np.asfortranarray(c), c):
+        np.testing.assert_array_equal(order(x), np.ravel(x, "K"))
+
+
+def test_a_jacobian_by_rows_sees_what_was_written_through_a_view_of_an_array_without_axes():
+    def f(x):
+        np.putmask(x.reshape(1), True, 2)
+        return x * 3
+
+    for jacobian in (fad.jacrev, fad.jacfwd):
+        assert jacobian(f)(np.array(1.0)) == 0.0
+
+
+def test_elements_of_flat_of_an_array_that_no_name_leads_to():
+    class Holder:
+        pass
+
+    def fill(x):
+        a = np.ones_like(x)
+        a.flat[0] = x[1]
+        return a * x
+
+    holder = Holder()
+    holder.fill = fill
+    np.testing.assert_array_equal(fad.jvp(lambda x: holder.fill(x), (X,), (X,))[1], [2 * X[0] * X[1], X[1], X[2]])
+
+
+@pytest.mark.parametrize(
+    "text", ["x.imag[0] = 3", "x.imag.fill(2)", "v = np.imag(x); v += 1", "v = np.imag(x)[1:]; v[0] = 3"]
+)
+def test_the_imaginary_part_of_a_real_array_is_not_written(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n    return np.sum(x)\n", names)
+    f = names["f"]
+    batch = lambda f: lambda x: fad.vmap(f)(x[None])
+    for transform in (lambda f: f, fad.grad, batch, fad.jit, lambda f: fad.grad(lambda x: np.sum(fad.grad(f)(x)))):
+        with pytest.raises(ValueError, match="read-only"):
+            transform(f)(np.copy(X))
+
+
+@pytest.mark.parametrize("out", [np.ones((3, 3), ">f8"), np.ones((3, 3), "f4"), np.ones((3, 3), order="F")])
+def test_dot_writes_into_arrays_alone_that_numpy_takes(out):
+    def f(x, y):
+        np.dot(x, x, out=y)
+        return y
+
+    x, fine, fast = np.outer(X, X), np.ones((3, 3)), fad.jit(f)
+    batch = lambda x, y: fad.vmap(f)(x[None], y[None])
+    for run in (f, fast, batch, fast):
+        np.testing.assert_array_equal(np.reshape(run(x, fine.copy()), (3, 3)), x @ x)
+        with pytest.raises(ValueError, match=r"output array .*dtype|output array is not acceptable"):
+            run(x, out.copy("K"))
