@@ -175,7 +175,9 @@ def napoleon(text: str, what: str) -> list[str]:
     except ImportError:  # names and pages are counted without Sphinx, too
         return clean(text).splitlines()
     settings = Config(napoleon_use_rtype=False)
-    return str(NumpyDocstring(clean(text), settings, what=what, options={"no-index": True})).splitlines()
+    found = str(NumpyDocstring(clean(text), settings, what=what))
+    # methods of distributions have the same names on all their pages
+    return re.sub(r"^(\.\. method:: .*)$", r"\1\n   :no-index:", found, flags=re.MULTILINE).splitlines()
 
 
 def library(name: Name) -> tuple[str, str] | None:
