@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite")
 
 
 def program(fast):
-    return next(iter(fast._signatures.values())).paths[0].program
+    return next(path for signature in fast._signatures.values() for path in signature.paths).program
 
 
 def in_place(fast):
