@@ -105,7 +105,7 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
     ...     return x**2
     >>> _ = fad.grad(f)(3.0)
     >>> seen
-    [np.float64(3.0)]
+    [3.0]
     """
     args, kwargs = tree.map(_numbers, (args, kwargs))
     fun(*args, **kwargs)

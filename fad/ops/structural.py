@@ -495,6 +495,7 @@ astype_p: Any = linear(
     doc="The array in another floating-point or complex dtype.",
 )
 
+
 def _python_number(x):
     x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     return x if x.ndim else weaken(x[()])

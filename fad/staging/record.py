@@ -170,6 +170,8 @@ class RecordTrace(Trace):
     def _python_number(self, x: Tracer) -> Tracer:
         """Write down a scalar, which this trace knows to stand for a Python number."""
         x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        if is_on_device(x.value):  # it stays there, as an array of no axes
+            return x
         y = self.process(to_scalar_p, (x,), {})
         y.value = weaken(y.value)
         return y
