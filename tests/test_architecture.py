@@ -27,7 +27,8 @@ LAYERS = [
         "core.graph", "core.journal", "core.effects",
     ],
     [
-        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.structural",
+        "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
+        "ops.structural",
         "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
         "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",

@@ -8,7 +8,7 @@ import numpy as np
 
 from fad.core.overlay import made
 from fad.core.primitive import has_tracer
-from fad.ops.arranging import atleast_1d, column_stack
+from fad.ops.arranging import atleast_1d
 from fad.ops.structural import as_array, concatenate
 
 
@@ -38,5 +38,10 @@ class _Joiner:
         return self._join([atleast_1d(np.r_[p] if isinstance(p, slice) else as_array(p)) for p in parts])
 
 
+def _join_columns(arrays: list) -> Any:
+    """Join along the last axis; vectors are columns."""
+    return concatenate([x if x.ndim > 1 else x.reshape((x.size, 1)) for x in arrays], -1)
+
+
 r_ = _Joiner("r_", np.r_, concatenate)
-c_ = _Joiner("c_", np.c_, column_stack)
+c_ = _Joiner("c_", np.c_, _join_columns)

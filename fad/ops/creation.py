@@ -9,13 +9,14 @@ import numpy as np
 
 from fad.backends import like as constant_like
 from fad.backends import made_like
-from fad.core.archetypes import flat, linear
-from fad.core.memory import RUNS, layout, snapshot
+from fad.core.archetypes import flat
+from fad.core.memory import snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.asking import result_type
 from fad.ops.indexing import At
+from fad.ops.memory_order import duplicate, laid_out
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -133,35 +134,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     np.float64(3.0)
     """
     x = _as(object, dtype)
-    x = snapshot(x) if x is object and copy and type(x) is Tracer else x
+    x = duplicate(x) if x is object and copy and type(x) is Tracer else x
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
-
-
-def _order_batch(size, batched, xs, params):
-    if params["order"] == "C":
-        return bind(order_p, xs[0], order="C")
-    axes = (0, *range(1, xs[0].ndim)[::-1])
-    return bind(order_p, xs[0].transpose(axes), order="C").transpose(axes)
-
-
-order_p: Any = linear(
-    "in_memory_order",
-    lambda x, *, order: np.copy(x, order=order),
-    lambda ct, x, *, order: ct,
-    _order_batch,
-    samples=lambda s: [call(s.real(3, 4), order="F"), call(s.real(3, 4), order="C")],
-    text=lambda x, order: f"np.array({x}, order='{order}')",
-    doc="The same array, laid out in memory in another order.",
-)
-
-
-def _laid_out(x, order):
-    """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
-    if type(x) is not Tracer:
-        return np.copy(x, order=order)
-    RUNS.asked = True
-    plain = layout(x)
-    return x if type(plain) is not np.ndarray or plain.flags[f"{order}_CONTIGUOUS"] else bind(order_p, x, order=order)
 
 
 @public(np.asarray, samples=_array_samples)
@@ -188,7 +162,7 @@ def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
     """Return an array, or a copy of it where one is asked for or it lies in memory in another order."""
     if copy:
         return np.copy(x, order=order or "K")
-    return _laid_out(x, order) if order in ("C", "F") else x
+    return laid_out(x, order) if order in ("C", "F") else x
 
 
 @public(np.ascontiguousarray, samples=_array_samples)
@@ -199,7 +173,7 @@ def ascontiguousarray(a, dtype=None, *, like=None):
     array([[1., 0.],
            [0., 1.]])
     """
-    return np.atleast_1d(_laid_out(_as(a, dtype), "C"))
+    return np.atleast_1d(laid_out(_as(a, dtype), "C"))
 
 
 @public(np.asfortranarray, samples=_array_samples)
@@ -209,7 +183,7 @@ def asfortranarray(a, dtype=None, *, like=None):
     >>> fad.numpy.asfortranarray(np.eye(2)).flags.f_contiguous
     True
     """
-    return np.atleast_1d(_laid_out(_as(a, dtype), "F"))
+    return np.atleast_1d(laid_out(_as(a, dtype), "F"))
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
@@ -250,7 +224,9 @@ def copy(a, order="K", subok=False):
     if type(a) is not Tracer:
         return a
     a = a if a.shape else strong(a)
-    return snapshot(a if order in "KA" else _laid_out(a, order)) if type(a) is Tracer else a
+    if type(a) is not Tracer:
+        return a
+    return duplicate(a) if order in "KA" else snapshot(laid_out(a, order))
 
 
 Tracer.copy = lambda self, order="C": copy(self, order)

@@ -20,6 +20,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, strong, tracer
 from fad.core.weak import weaken
 from fad.errors import ComplexGradientError, MissingRuleError
+from fad.ops.memory_order import duplicate
 
 
 def _reshapes_memory(x: Any, y: Any, params: dict) -> bool:
@@ -557,5 +558,5 @@ def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, d
     if dtype.kind not in "fc":
         return bind(astype_flat_p, x, dtype=dtype)
     if dtype == x.dtype:
-        return snapshot(x) if copy and type(x) is Tracer else x
+        return duplicate(x) if copy and type(x) is Tracer else x
     return bind(astype_p, x, dtype=dtype)

@@ -238,6 +238,7 @@ def test_joining_brackets_take_traced_values():
         lambda np, x: np.r_[0.0:3.0, x],
         lambda np, x: np.c_[x, x * x],
         lambda np, x: np.c_[np.ones((2, 2)), x],
+        lambda np, x: np.c_[np.ones((2, 3, 2)), x * np.ones((2, 3, 1))],
         lambda np, x: np.r_[x],
     ):
         value, pullback = fad.vjp(lambda x, f=f: f(fnp, x), x)

@@ -93,3 +93,27 @@ def test_a_result_is_a_view_of_a_traced_array_where_it_is_one_in_numpy(text, int
             except FadError:
                 continue
             np.testing.assert_array_equal(got, wanted, f"{text}, shape {x.shape}")
+
+
+COPIES = {
+    "np.array": lambda x: np.array(x),
+    "np.copy": lambda x: np.copy(x),
+    "np.asarray": lambda x: np.asarray(x, copy=True),
+    "copy": lambda x: x.copy(),
+    "astype": lambda x: x.astype(float),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("x", [np.arange(10.0)[::2], np.arange(24.0).reshape(4, 6)[:, ::2].T], ids=["vector", "matrix"])
+def test_copies_leave_out_the_gaps_between_elements(name, x):
+    def f(x):
+        a = COPIES[name](x)
+        t = np.asfortranarray(a)  # the copy itself, as NumPy has laid it out, or another one
+        t *= -2.0
+        return a
+
+    wanted = f(x)
+    runs = [fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.vmap(f)(np.stack([x, x]))[0], fad.jit(f)(x)]
+    for got in runs:
+        np.testing.assert_array_equal(got, wanted)
