@@ -281,14 +281,22 @@ def spmd(
 
     @functools.wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
-        which = range(len(args)) if replicated is True else replicated
-        chosen = {i % len(args) for i in ((which,) if isinstance(which, int) else which)} if args else set()
+        chosen = same_arguments(replicated, len(args))
         marks = [tree.map(lambda _, i=i: i in chosen, x) for i, x in enumerate(args)]
         flags = tree.leaves((tuple(marks), tree.map(lambda _: replicated is True, kwargs)))
         leaves, structure = tree.flatten((args, kwargs))
         return run_typed(fun, comm or world(), leaves, flags, structure, lambda trace, y: _output(trace, y, out))
 
     return run
+
+
+def same_arguments(replicated: Any, n: int) -> set:
+    """Return the numbers of those among n arguments that are said to be the same on all ranks."""
+    which = range(n) if replicated is True else (replicated,) if isinstance(replicated, int) else replicated
+    wrong = [i for i in which if not -n <= i < n]
+    if wrong:
+        raise ValueError(f"replicated names argument {wrong[0]}, and the function was called with {n}")
+    return {i % n for i in which}
 
 
 def run_typed(
