@@ -144,3 +144,29 @@ def test_a_handle_that_nobody_waits_for_has_no_gradient(transform, size):
             np.testing.assert_allclose(gradient(np.ones(2)), [2.0 * size] * 2)
 
     D.run_ranks(run, size)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("transform", [lambda f: f, fad.jit])
+def test_a_number_written_into_what_is_the_same_on_all_ranks_leaves_it_the_same(transform, size):
+    def run(comm):
+        def loss(x):
+            x = x.copy()
+            y = comm.all_reduce(x, "mean")
+            x[0] = 5.0
+            x[:2] *= 3
+            y[1:] = 2
+            z = (x * y).reshape(1, -1)
+            z[0, 2] = 1.0
+            return np.sum(z * z)
+
+        # x0 goes into z0 = 15 x0; x1 into z1 = 3 x1 * 2
+        expected = [2 * 15 * 15 * 1.0, 2 * 36 * 2.0, 0.0]
+        x = np.array([1.0, 2.0, 3.0])
+        np.testing.assert_allclose(transform(D.grad(loss, comm))(x), expected)
+        f = D.spmd(loss, comm, replicated=0)
+        np.testing.assert_allclose(transform(fad.hessian(f))(x), np.diag([450.0, 72.0, 0.0]))
+        rows = transform(fad.vmap(fad.grad(f)))(np.stack([x, x]))
+        np.testing.assert_allclose(rows, [expected, expected])
+
+    D.run_ranks(run, size)
