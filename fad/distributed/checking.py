@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.distributed.communicator import Alone, Communicator, current
-from fad.distributed.ranks import spmd
+from fad.distributed.ranks import same_arguments, spmd
 from fad.distributed.worlds import world
 from fad.errors import GradientCheckError, ShapeMismatchError
 from fad.transforms.grad import value_and_grad
@@ -27,7 +27,7 @@ def check(
         Returns a number that is the same on all ranks; its collectives name no communicator (``all_reduce(x)``).
     *args : trees of arrays
         Whole, and the same on all ranks. Those that are not `replicated` are cut along their first axis.
-    replicated : int or tuple of int, keyword only
+    replicated : int, tuple of int, or True, keyword only
         The arguments that are the same on all ranks, as of `spmd`.
     rtol, atol : float, keyword only
 
@@ -42,7 +42,7 @@ def check(
     >>> check(lambda w, x: all_reduce(np.sum(w * x)), np.ones(3), np.ones((4, 3)))
     """
     comm = comm or world()
-    same = {i % len(args) for i in ((replicated,) if isinstance(replicated, int) else replicated)}
+    same = same_arguments(replicated, len(args))
     every = tuple(i for i in range(len(args)) if _is_inexact(args[i]))
     token = current.set(Alone())
     try:

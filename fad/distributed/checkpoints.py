@@ -72,6 +72,8 @@ def save(folder: Any, value: Any, *, step: int, comm: Communicator | None = None
     (10, {'w': array([1., 1.])})
     """
     comm = comm or world()
+    if not isinstance(step, (int, np.integer)) or not 0 <= step < 10**12:
+        raise ValueError(f"step must be a number from 0 on, as its name in the folder has it, and is {step!r}")
     rank, path = int(comm.rank), Path(folder)
     final = path / f"step-{step:012d}"
     token = comm.exchange(os.urandom(8).hex() if rank == 0 else None)[0]

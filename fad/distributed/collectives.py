@@ -53,6 +53,28 @@ def _op(op: str) -> str:
     return op
 
 
+def _counted(x: Any, op: str) -> Any:
+    """Return what is summed or multiplied: bools as numbers, and for a mean integers as floats, as NumPy does."""
+    kind = "b" if type(x) is bool else getattr(getattr(x, "dtype", None), "kind", "f")
+    if op == "mean" and kind in "biu":
+        return np.float64(x) if type(x) is bool else x.astype(np.float64)
+    if op in ("sum", "prod") and kind == "b":
+        return np.int64(x) if type(x) is bool else x.astype(np.int64)
+    return x
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
+
+
+def _tag(tag: int) -> int:
+    if int(tag) < 0:
+        raise ValueError(f"tag must not be negative, and is {tag}")
+    return int(tag)
+
+
 def _rank(n: int, comm: Communicator, what: str) -> int:
     n = int(n)
     if not -comm.size <= n < comm.size:
@@ -79,11 +101,11 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     prim = p.REDUCTIONS.get("sum" if op == "mean" else op)
     if prim is None:
         raise ValueError(f"op must be 'sum', 'mean', 'max', 'min' or 'prod', not {op!r}")
-    if type(x) is np.ndarray and op == "sum":  # the fast path
+    if type(x) is np.ndarray and op == "sum" and x.dtype.char != "?":  # the fast path
         return _call(prim, x, comm)
     if op == "mean":
-        return _mapped(x, lambda x: _call(prim, x, comm) / comm.size)
-    return _mapped(x, lambda x: _call(prim, x, comm))
+        return _mapped(x, lambda x: _call(prim, _counted(x, op), comm) / comm.size)
+    return _mapped(x, lambda x: _call(prim, _counted(x, op), comm))
 
 
 def varying(x: Any, *, comm: Communicator | None = None) -> Any:
@@ -130,9 +152,9 @@ def _to_axis(y: Any, axis: int, tiled: bool) -> Any:
     """Move the ranks from the front to an axis of the result, or join them along it."""
     if not tiled:
         return y if axis == 0 else np.moveaxis(y, 0, axis)
+    axis = _axis(axis, max(y.ndim - 1, 1))
     if y.ndim == 1:
         return y
-    axis = axis % (y.ndim - 1)
     shape = y.shape[1:]
     y = y if axis == 0 else np.moveaxis(y, 0, axis)
     return y.reshape((*shape[:axis], y.shape[axis] * shape[axis], *shape[axis + 1 :]))
@@ -143,7 +165,7 @@ def _from_axis(x: Any, axis: int, tiled: bool, comm: Communicator, what: str) ->
     x = x if hasattr(x, "shape") else np.asarray(x)
     if not x.ndim:
         raise ShapeMismatchError(f"{what} needs an array with an axis for the ranks, and was given a number")
-    axis = axis % x.ndim
+    axis = _axis(axis, x.ndim)
     n = x.shape[axis]
     if n != comm.size if not tiled else n % comm.size:
         raise ShapeMismatchError(
@@ -177,9 +199,8 @@ def reduce_scatter(
         raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
 
     def one(x: Any) -> Any:
-        y = _call(p.reduce_scatter, _from_axis(x, axis, tiled, comm, "reduce_scatter"), comm)
-        y = y / comm.size if op == "mean" else y
-        return np.moveaxis(y, 0, axis) if tiled and axis else y
+        y = _call(p.reduce_scatter, _counted(_from_axis(x, axis, tiled, comm, "reduce_scatter"), op), comm)
+        return y / comm.size if op == "mean" else y
 
     return _mapped(x, one)
 
@@ -201,7 +222,6 @@ def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Commu
 
     def one(x: Any) -> Any:
         y = _call(p.all_to_all, _from_axis(x, split_axis, True, comm, "all_to_all"), comm)
-        y = np.moveaxis(y, 1, split_axis + 1) if split_axis else y
         return _to_axis(y, concat_axis, True)
 
     return _mapped(x, one)
@@ -228,9 +248,9 @@ def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None 
 
     def one(x: Any) -> Any:
         if _op(op) in ("sum", "mean"):
-            y = _call(p.reduce, x, comm, root=root)
+            y = _call(p.reduce, _counted(x, op), comm, root=root)
             return y / comm.size if op == "mean" else y
-        y = varying(_call(p.REDUCTIONS[op], x, comm), comm=comm)
+        y = varying(_call(p.REDUCTIONS[op], _counted(x, op), comm), comm=comm)
         return y if comm.rank == root else y * 0
 
     return _mapped(x, one)
@@ -302,13 +322,13 @@ def send(x: Any, dest: int, tag: int = 0, *, comm: Communicator | None = None) -
     Under derivatives both ranks must be inside of `spmd`, or `fad.distributed.grad` and its like.
     """
     comm = comm or world()
-    _mapped(x, lambda x: _call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=int(tag)))
+    _mapped(x, lambda x: _call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=_tag(tag)))
 
 
 def recv(like: Any, source: int, tag: int = 0, *, comm: Communicator | None = None) -> Any:
     """Return the array that a rank sent; `like` says its shape and dtype."""
     comm = comm or world()
-    return _mapped(like, lambda x: _call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=int(tag)))
+    return _mapped(like, lambda x: _call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=_tag(tag)))
 
 
 def barrier(*, comm: Communicator | None = None) -> None:
@@ -366,7 +386,7 @@ def start_all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = Non
         y = all_reduce(x, op, comm=comm)
         return Handle(lambda: y)
     mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
-    return _handle(x, lambda x: _start("all_reduce", x, comm, mean, op="sum"))
+    return _handle(x, lambda x: _start("all_reduce", _counted(x, op), comm, mean, op="sum"))
 
 
 def start_all_gather(x: Any, *, axis: int = 0, tiled: bool = False, comm: Communicator | None = None) -> Handle:
@@ -378,8 +398,15 @@ def start_all_gather(x: Any, *, axis: int = 0, tiled: bool = False, comm: Commun
 def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> Handle:
     """Begin a :func:`reduce_scatter` along the first axis, which has one entry per rank."""
     comm = comm or world()
+    if op not in ("sum", "mean"):
+        raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
     mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
-    return _handle(x, lambda x: _start("reduce_scatter", _from_axis(x, 0, False, comm, "reduce_scatter"), comm, mean))
+
+    def begin(x: Any) -> Callable:
+        x = _counted(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
+        return _start("reduce_scatter", x, comm, mean)
+
+    return _handle(x, begin)
 
 
 def start_all_to_all(x: Any, *, comm: Communicator | None = None) -> Handle:

@@ -82,7 +82,7 @@ class Communicator:
         self.nbytes += x.nbytes
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
-        if type(x) is np.ndarray and x.flags.c_contiguous:
+        if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
             return getattr(self, METHODS[name])(x, **params)
         return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
 
@@ -95,7 +95,7 @@ class Communicator:
         begin = getattr(self, f"_start_{name}", None)
         if begin is None or (self.deterministic and name in ("all_reduce", "reduce_scatter")):
             return Done(self._found(getattr(self, f"_{name}")(contiguous(x), **params), x))
-        return begin(np.array(x, order="C"), **params)
+        return begin(np.array(contiguous(x), order="C"), **params)
 
     @staticmethod
     def _found(y: Any, x: Any) -> Any:
@@ -128,7 +128,10 @@ class Communicator:
 
 
 def contiguous(x: Any) -> Any:
-    return np.ascontiguousarray(x).reshape(np.shape(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+    """Return an array as engines take it: without gaps, and in the machine's order of bytes."""
+    if not isinstance(x, (np.ndarray, np.generic)):
+        return x
+    return np.ascontiguousarray(x, x.dtype.newbyteorder("=")).reshape(np.shape(x))
 
 
 _OPERATIONS: dict[str, Callable] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}

@@ -18,13 +18,30 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from mpi4py.util.dtlib import to_numpy_dtype
 
 from fad.distributed.communicator import METHODS, Communicator, contiguous, reduced
+from fad.distributed.errors import MismatchError
 from fad.introspect.frames import is_machinery
 
 ENDED = 75
 """The exit status of a run that was ended because a rank waited longer than the time-out."""
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
+
+
+def _extreme(larger: np.ufunc) -> Any:
+    """Return NumPy's maximum or minimum as an operation of MPI's, whose own lose NaNs and know no complex numbers."""
+
+    def merge(a: Any, b: Any, datatype: Any) -> None:
+        if len(a):
+            dtype = to_numpy_dtype(datatype)
+            x, y = np.frombuffer(a, dtype), np.frombuffer(b, dtype)
+            larger(x, y, out=y)
+
+    return MPI.Op.Create(merge, commute=True)
+
+
+_INEXACT_OPS = {**_OPS, "max": _extreme(np.maximum), "min": _extreme(np.minimum)}
 _WIDER = {np.dtype(np.float16): np.dtype(np.float32)}  # MPI has no numbers of 16 bits
 
 
@@ -71,7 +88,7 @@ class MPIRank(Communicator):
         if self.sequence is not None:
             self.sequence.compare(name, x, params)
         try:
-            if type(x) is np.ndarray and x.flags.c_contiguous:
+            if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
                 return getattr(self, METHODS[name])(x, **params)
             return self._found(getattr(self, METHODS[name])(contiguous(x), **params), x)
         finally:
@@ -119,8 +136,10 @@ class MPIRank(Communicator):
             return self._reduce_in_order(x, op)
         if x.dtype.itemsize == 2 and x.dtype in _WIDER:
             return self._all_reduce(x.astype(_WIDER[x.dtype]), op).astype(x.dtype)
+        if x.dtype.char == "?":  # MPI has no largest of them
+            return self._all_reduce(x.view(np.uint8), op).view(np.bool_)
         out = np.empty_like(x)
-        self.mpi.Allreduce(x, out, _OPS[op])
+        self.mpi.Allreduce(x, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
         return out
 
     def _start_all_reduce(self, x: Any, op: str) -> Any:
@@ -200,7 +219,15 @@ class MPIRank(Communicator):
 
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         out = np.empty_like(x)
-        self.mpi.Recv(_bytes(out), source, tag + 1)
+        status = MPI.Status()
+        message = self.mpi.Mprobe(source, tag + 1, status)
+        sent = status.Get_count(MPI.BYTE)
+        message.Recv(_bytes(out if sent == x.nbytes else np.empty(sent, np.uint8)))
+        if sent != x.nbytes:
+            raise MismatchError(
+                f"rank {int(self.rank)} expects {x.dtype}{list(x.shape)}, {x.nbytes} bytes, of rank {source}, and was "
+                f"sent {sent} bytes"
+            )
         return out
 
     def _start_recv(self, x: Any, source: int, tag: int) -> Any:

@@ -39,7 +39,10 @@ def map(fun: Callable, *xs: Any, comm: Communicator | None = None, chunk_size: i
     array([0., 1., 4.])
     """
     comm = comm or world()
-    lengths = {len(x) for x in tree.leaves(xs)}
+    shapes = [np.shape(x) for x in tree.leaves(xs)]
+    if not all(shapes):
+        raise ShapeMismatchError("map needs arrays, with the examples along the first axis, and was given a number")
+    lengths = {shape[0] for shape in shapes}
     if len(lengths) != 1:
         raise ShapeMismatchError(f"map needs arrays of one length, but they have {sorted(lengths)}")
     n = lengths.pop()
@@ -69,10 +72,10 @@ def jacobian(fun: Callable, comm: Communicator | None = None, *, chunk_size: int
     """
 
     def evaluate(x: Any) -> Any:
-        x = np.asarray(x)
-        basis = np.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape)
+        x = x if hasattr(x, "shape") else np.asarray(x)
+        basis = np.eye(x.size, dtype=x.dtype).reshape((x.size, *x.shape))
         columns = map(lambda t: jvp(fun, (x,), (t,))[1], basis, comm=comm, chunk_size=chunk_size)
-        return tree.map(lambda y: np.moveaxis(y, 0, -1).reshape(*y.shape[1:], *x.shape), columns)
+        return tree.map(lambda y: np.moveaxis(y, 0, -1).reshape((*y.shape[1:], *x.shape)), columns)
 
     return evaluate
 
@@ -99,14 +102,19 @@ def halo(
     """
     comm = comm or world()
     n, rank = comm.size, int(comm.rank)
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    if not x.ndim:
+        raise ShapeMismatchError("halo needs an array that is cut along an axis, and was given a number")
     x = x if axis == 0 else np.moveaxis(x, axis, 0)
+    if not 1 <= width <= len(x):
+        raise ShapeMismatchError(f"halo needs a width of 1 to {len(x)}, the length of a part, and was given {width}")
     up = [(r, (r + 1) % n) for r in range(n) if wrap or r + 1 < n]
     from_left = start_permute(x[-width:], up, comm=comm)
     from_right = start_permute(x[:width], [(b, a) for a, b in up], comm=comm)
     left, right = from_left.wait(), from_right.wait()
     if not wrap and fill:
-        left = left + fill * float(rank == 0)
-        right = right + fill * float(rank == n - 1)
+        left = left + (fill + 0.0 if rank == 0 else 0.0)
+        right = right + (fill + 0.0 if rank == n - 1 else 0.0)
     y = np.concatenate([left, x, right])
     return y if axis == 0 else np.moveaxis(y, 0, axis)
 

@@ -26,7 +26,7 @@ from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, once
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
-from fad.distributed.errors import RankTypeError
+from fad.distributed.errors import DistributedError, RankTypeError
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
 
@@ -341,7 +341,13 @@ def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> An
         return x[0].copy() if does == "reduce_scatter" else x * 1
 
     def run() -> Any:
-        waiting = _under_way[id(comm), ticket]
+        waiting = _under_way.get((id(comm), ticket))
+        if waiting is None and "T" in ticket:  # what was begun was never waited for: nothing depends on it
+            return x[0].copy() if does == "reduce_scatter" else x * 1
+        if waiting is None:
+            raise DistributedError(
+                f"what waits for {does} finds none under way: begin it and wait for it in one function of jit"
+            )
         y = waiting.pop(0).wait()
         if not waiting:
             del _under_way[id(comm), ticket]

@@ -34,6 +34,7 @@ from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
 from fad.distributed.worlds import world
 from fad.errors import user_line
+from fad.ops.writing import rewritten, updated
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.check import as_operand, as_value
 from fad.transforms.custom import _RULES, Call
@@ -109,6 +110,13 @@ class RankTrace(Trace):
         if prim.multi:
             return tuple([self.new(v, not own) for v in y])
         return y if y is NotImplemented else self.new(y, not own)
+
+    def overwrite(self, root: Tracer, path: list, template: tuple, v: Any, arrays: tuple) -> bool:
+        """Write a Python number, which is the same on all ranks; as an array it would count as each rank's own."""
+        if type(v) not in _NUMBERS:
+            return False
+        rewritten(root, updated(root, path, template, self.new(np.array(v, root.dtype), True), list(arrays)))
+        return True
 
     def from_outside(self, x: Any, args: tuple) -> Any:
         """Return an operand that is no tracer of this trace, which counts as each rank's own."""
@@ -281,14 +289,22 @@ def spmd(
 
     @functools.wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
-        which = range(len(args)) if replicated is True else replicated
-        chosen = {i % len(args) for i in ((which,) if isinstance(which, int) else which)} if args else set()
+        chosen = same_arguments(replicated, len(args))
         marks = [tree.map(lambda _, i=i: i in chosen, x) for i, x in enumerate(args)]
         flags = tree.leaves((tuple(marks), tree.map(lambda _: replicated is True, kwargs)))
         leaves, structure = tree.flatten((args, kwargs))
         return run_typed(fun, comm or world(), leaves, flags, structure, lambda trace, y: _output(trace, y, out))
 
     return run
+
+
+def same_arguments(replicated: Any, n: int) -> set:
+    """Return the numbers of those among n arguments that are said to be the same on all ranks."""
+    which = range(n) if replicated is True else (replicated,) if isinstance(replicated, int) else replicated
+    wrong = [i for i in which if not -n <= i < n]
+    if wrong:
+        raise ValueError(f"replicated names argument {wrong[0]}, and the function was called with {n}")
+    return {i % n for i in which}
 
 
 def run_typed(

@@ -11,7 +11,7 @@ from fad.distributed.collectives import all_reduce
 from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import spmd, untyped
 from fad.distributed.worlds import world
-from fad.errors import DerivativeError
+from fad.errors import DerivativeError, UnsupportedInputError
 from fad.transforms.custom import CustomFunction
 from fad.transforms.jvp import jvp
 from fad.transforms.vjp import vjp
@@ -50,6 +50,9 @@ def cg(
     array([2., 2.])
     """
     comm = comm or world()
+    b = b if hasattr(b, "dtype") else np.asarray(b)
+    if b.dtype.kind == "c":
+        raise UnsupportedInputError("cg takes real numbers: write the real and imaginary parts as one real system")
 
     def run(b: Any, *params: Any) -> Any:
         with untyped():

@@ -79,3 +79,27 @@ def test_an_error_on_one_rank_ends_the_run_on_all(tmp_path):
     assert run.returncode != 0
     assert "ValueError: no data" in run.stderr
     assert "rank 1 of 2 failed; the run ends on all ranks" in run.stderr
+
+
+def test_processes_reduce_what_numpy_reduces_and_refuse_a_message_of_another_size(tmp_path):
+    program = tmp_path / "operands.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\nr = int(comm.rank)\n"
+        "for dtype in ('f2', 'f4', 'f8', 'c16'):\n"
+        "    x = np.array([np.nan, 1.0] if r else [1.0, 2.0], dtype)\n"
+        "    for op, expected in (('max', [np.nan, 2.0]), ('min', [np.nan, 1.0])):\n"
+        "        np.testing.assert_array_equal(np.real(comm.all_reduce(x, op)), expected)\n"
+        "x = np.array([True, r == 0])\n"
+        "np.testing.assert_array_equal(comm.all_reduce(x), [2, 1])\n"
+        "np.testing.assert_array_equal(comm.all_reduce(x, 'min'), [True, False])\n"
+        "x = np.ones(2, '>f8')\n"
+        "np.testing.assert_array_equal(comm.all_reduce(x), [2.0, 2.0])\n"
+        "np.testing.assert_array_equal(comm.start_all_reduce(x).wait(), [2.0, 2.0])\n"
+        "np.testing.assert_array_equal(comm.all_gather(x), np.ones((2, 2)))\n"
+        "assert comm.all_reduce(np.zeros((0, 2)), 'max').shape == (0, 2)\n"
+        "for n in (2, 4):\n    comm.send(np.ones(n), 1 - r)\n    try:\n        comm.recv(np.ones(3), 1 - r)\n"
+        "    except D.MismatchError as error:\n"
+        "        assert f'sent {8 * n} bytes' in str(error)\n    else:\n        raise AssertionError\n"
+        "comm.send(np.ones(2), 1 - r)\nnp.testing.assert_array_equal(comm.recv(np.zeros(2), 1 - r), [1, 1])\n"
+    )
+    mpiexec(2, program)
