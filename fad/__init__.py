@@ -86,7 +86,7 @@ def __dir__() -> list[str]:
 
 
 def _offers(name: str) -> bool:
-    """Tell whether fad has a library's function under the same name: ``scipy.linalg.expm``."""
+    """Return whether fad has a library's function under the same name: ``scipy.linalg.expm``."""
     found: Any = globals()
     found = found.get(name.partition(".")[0])
     for part in name.split(".")[1:]:

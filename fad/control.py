@@ -326,7 +326,7 @@ def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any,
 
 
 def _in_reverse_mode(step: Callable, init: Any, xs: Any) -> bool:
-    """Tell whether a value of the loop, or one that its body takes from outside, is traced by reverse mode."""
+    """Return whether a value of the loop, or one that its body takes from outside, is traced by reverse mode."""
     seen = [*tree.leaves((init, xs)), *_closed_over(step)]
     while seen:
         x = seen.pop()

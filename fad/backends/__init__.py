@@ -111,7 +111,7 @@ def behind(x: Any) -> Any:
 
 
 def is_on_device(x: Any) -> bool:
-    """Tell whether an array lives elsewhere than on the host."""
+    """Return whether an array lives elsewhere than on the host."""
     backend = _of(x)
     return backend is not None and backend is not _numpy
 
@@ -149,7 +149,7 @@ def default() -> Any:
 
 
 def is_numpy_default() -> bool:
-    """Tell whether new arrays are NumPy's."""
+    """Return whether new arrays are NumPy's."""
     return _default.get() == "numpy"
 
 

@@ -77,7 +77,7 @@ def _choice(index: Any, bodies: list[Body], leaves: list) -> Any:
 
 
 def _in_body(x: Any) -> bool:
-    """Tell whether a value belongs to a body, where there are no paths."""
+    """Return whether a value belongs to a body, where there are no paths."""
     while type(x) is Tracer:
         if isinstance(x.trace, BodyTrace):
             return True
@@ -263,7 +263,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
 
 
 def _may_not_end(graph: Graph) -> bool:
-    """Tell whether a program holds a loop that stops by itself."""
+    """Return whether a program holds a loop that stops by itself."""
     for eq in graph.equations:
         inner = [v for value in eq.params.values() for v in (value if type(value) is tuple else (value,))]
         if eq.params.get("stop") == "cond" or any(type(g) is Graph and _may_not_end(g) for g in inner):

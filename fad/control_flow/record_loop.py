@@ -210,7 +210,7 @@ def _converted(x: Any, t: Type) -> Any:
 
 
 def _same_but_kinds(a: Graph, b: Graph) -> bool:
-    """Tell whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
+    """Return whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
     if len(a) != len(b) or [t.dtype for t in _computed(a)] != [t.dtype for t in _computed(b)]:
         return False
     names = [[eq.prim.name.removeprefix("python_") for eq in g.equations] for g in (a, b)]

@@ -149,7 +149,7 @@ def example(x: Any) -> Any:
 
 
 def is_weak(x: Any) -> bool:
-    """Tell whether a value stands for a Python number, whose dtype does not count in promotion."""
+    """Return whether a value stands for a Python number, whose dtype does not count in promotion."""
     return type(x) is Tracer and isinstance(x.trace, RecordTrace) and x.info in x.trace.weak
 
 
@@ -159,7 +159,7 @@ def frozen(leaves: list) -> list:
 
 
 def can_record(leaves: list) -> bool:
-    """Tell whether a loop over these values is to become an operation: a program is being recorded."""
+    """Return whether a loop over these values is to become an operation: a program is being recorded."""
     return is_recording() and all(map(_known, leaves))
 
 

@@ -173,7 +173,7 @@ class Indexed:
         self.add = add  # (shape, dtype, entries[, onto]) -> array, for traced values
 
     def is_plain(self) -> bool:
-        """Tell whether no tracer is among the values and indices."""
+        """Return whether no tracer is among the values and indices."""
         if len(self.entries) == 1:
             index, values = self.entries[0]
             return type(values) is not Tracer and (type(index) is not tuple or not _has_tracer(index))
@@ -243,7 +243,7 @@ _BASIC = {int, slice, type(None), type(Ellipsis)}
 
 
 def is_basic(index: Any) -> bool:
-    """Tell whether an index selects every element at most once, by slices and integers alone."""
+    """Return whether an index selects every element at most once, by slices and integers alone."""
     if type(index) is tuple and len(index) == 1:
         index = index[0]
     if type(index) is not tuple:

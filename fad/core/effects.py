@@ -70,7 +70,7 @@ def replaying(log: Log) -> Iterator[None]:
 
 
 def is_remembered() -> bool:
-    """Tell whether this run is recorded, to be run again, or is a second run."""
+    """Return whether this run is recorded, to be run again, or is a second run."""
     return bool(_recording.get()) or _world.get() is not None
 
 
@@ -117,7 +117,7 @@ def compiling() -> Iterator[None]:
 
 
 def is_compiling() -> bool:
-    """Tell whether jit records this run."""
+    """Return whether jit records this run."""
     return _compiling.get()
 
 

@@ -275,7 +275,7 @@ def hashable(x: Any) -> Any:
 
 
 def is_large(c: Any) -> bool:
-    """Tell whether a constant is an array that should not stand in the middle of a line."""
+    """Return whether a constant is an array that should not stand in the middle of a line."""
     return isinstance(c, np.ndarray) and c.size != 1
 
 

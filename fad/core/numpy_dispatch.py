@@ -10,16 +10,16 @@ import numpy as np
 from fad.errors import FadError, MissingRuleError
 from fad.introspect.frames import user_line
 
-# NumPy's callables and what answers for each: filled by the rooms through `fad.core.primitive`.
+# NumPy's callables and what answers for each: filled by the operation modules through `fad.core.primitive`.
 UFUNCS: dict[Any, Callable] = {}
 UFUNC_METHODS: dict[tuple[Any, str], Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
 # Functions refused on purpose, and why.
 REFUSED: dict[Any, str] = {}
 # Functions that bring in rules for a library's callables the first time one of them meets a tracer: given the callable,
-# each may fill the tables above. The front door puts them here, so that importing fad imports no such library.
+# each may fill the tables above. `fad/__init__.py` puts them here, so that importing fad imports no such library.
 LOADERS: list[Callable[[Any], None]] = []
-# What gives the advice for a function without a rule; set by the last room, `fad.ops.refused`, which knows all names.
+# What gives the advice for a function without a rule; set by `fad.ops.refused`, the last module, which knows all names.
 _suggest: list[Callable[[str], str]] = []
 
 

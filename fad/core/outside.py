@@ -23,7 +23,7 @@ from fad.introspect.frames import is_machinery
 from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on
-_ROOM = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
+_MOST_BYTES = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
 _LIBRARIES = ("builtins", "numpy", "scipy", "fad")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, types.ModuleType)
 
@@ -33,11 +33,11 @@ _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, 
 
 def copies(function: Any) -> list[tuple]:
     """Return the arrays that a function finds by name, with copies: its first run may have to be undone."""
-    room = _ROOM
+    left = _MOST_BYTES
     found = []
     for x in Walk([function], _MOST):
-        if type(x) is np.ndarray and x.flags.writeable and x.nbytes <= room:
-            room -= x.nbytes
+        if type(x) is np.ndarray and x.flags.writeable and x.nbytes <= left:
+            left -= x.nbytes
             found.append((x, x.copy()))
     return found
 

@@ -269,12 +269,12 @@ _CONTAINERS = (list, tuple)
 
 
 def on_device(xs: Any) -> bool:
-    """Tell whether a (nested) list or tuple holds an array that does not live on the host."""
+    """Return whether a (nested) list or tuple holds an array that does not live on the host."""
     return any(on_device(x) if type(x) in _CONTAINERS else backend_of(x).name != "numpy" for x in xs)
 
 
 def has_tracer(xs: Any) -> bool:
-    """Tell whether a (nested) list or tuple holds a tracer."""
+    """Return whether a (nested) list or tuple holds a tracer."""
     return any(type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)) for x in xs)
 
 

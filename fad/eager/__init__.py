@@ -185,7 +185,7 @@ from fad.eager.signatures import document as _document  # isort: skip
 
 
 def is_tensor(x: object) -> bool:
-    """Tell whether something is a tensor."""
+    """Return whether something is a tensor."""
     return isinstance(x, Tensor)
 
 

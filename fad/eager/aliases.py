@@ -118,17 +118,17 @@ asarray, scalar_tensor = as_tensor, tensor
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Tell whether a tensor holds real floating-point numbers."""
+    """Return whether a tensor holds real floating-point numbers."""
     return input.dtype.kind == "f"
 
 
 def is_complex(input: Tensor) -> bool:
-    """Tell whether a tensor holds complex numbers."""
+    """Return whether a tensor holds complex numbers."""
     return input.dtype.kind == "c"
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Tell whether the one element of a tensor is not zero."""
+    """Return whether the one element of a tensor is not zero."""
     return bool(input)
 
 

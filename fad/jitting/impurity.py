@@ -52,7 +52,7 @@ class Hidden:
 
 
 def _may_draw(graph: Graph) -> bool:
-    """Tell whether an operation of a program, or of the bodies of its loops and branches, draws for ends of its own."""
+    """Whether an operation of a program, or of the bodies of its loops and branches, draws for ends of its own."""
     for eq in graph.equations:
         bodies = [x for v in eq.params.values() for x in (v if type(v) is tuple else (v,)) if type(x) is Graph]
         if eq.prim.extra.get("draws") or any(map(_may_draw, bodies)):
@@ -61,7 +61,7 @@ def _may_draw(graph: Graph) -> bool:
 
 
 def _draws(source: Any, x: Any) -> bool:
-    """Tell whether a thing that code names is a source of random numbers, or a function that draws from it."""
+    """Return whether a thing that code names is a source of random numbers, or a function that draws from it."""
     if x is source or (type(x) in _CONTAINERS and any(held is source for held in _held(x).values())):
         return True
     try:

@@ -96,7 +96,7 @@ class Path:
 
     @property
     def takes_over(self) -> bool:
-        """Tell whether the program writes results into the memory of donated arguments."""
+        """Return whether the program writes results into the memory of donated arguments."""
         return bool(getattr(self.program, "reused", None))
 
     def is_unfit(self, xs: Any) -> bool:
@@ -159,7 +159,7 @@ class Signature:
         return None
 
     def has(self, path: Path) -> bool:
-        """Tell whether there is a path with the same answers."""
+        """Return whether there is a path with the same answers."""
         n = len(path.answers)
         return any(len(p.answers) == n and all(map(same_outcome, p.answers, path.answers)) for p in self.paths)
 
@@ -196,7 +196,7 @@ def why_so_many(key: Any) -> str:
 
 
 def refused(error: Exception) -> bool:
-    """Tell whether an operation of a program refused its values: it did so before donated memory was written into."""
+    """Return whether an operation of a program refused its values: it did so before donated memory was written into."""
     eq = running(error.__traceback__)
     return eq is not None and may_refuse(eq.prim, eq.ins)
 
@@ -206,7 +206,7 @@ _OF_VALUES = (ArithmeticError, ValueError, LookupError, TypeError, Warning)
 
 
 def is_of_values(error: Exception) -> bool:
-    """Tell whether an operation of a program raised an error for its values: the function may know what to do then."""
+    """Whether an operation of a program raised an error for its values: the function may know what to do then."""
     return isinstance(error, _OF_VALUES) and running(error.__traceback__) is not None
 
 
@@ -233,7 +233,7 @@ def note_operation(error: Exception) -> None:
 
 
 def _agrees(answers: list, other: Path, xs: list) -> bool:
-    """Tell whether a path, run in NumPy operation by operation, gives these answers, as far as it goes."""
+    """Return whether a path, run in NumPy operation by operation, gives these answers, as far as it goes."""
     found = list(other.answers)
     try:
         other.graph(*xs)

@@ -30,7 +30,7 @@ class Base:
 
 
 def is_array(x: Any) -> bool:
-    """Tell whether an attribute is an array that can be learnt; NumPy scalars are settings, not parameters."""
+    """Return whether an attribute is an array that can be learnt; NumPy scalars are settings, not parameters."""
     kind = type(x)
     if kind is np.ndarray or kind is Tracer:
         return x.dtype.kind in "fc"
@@ -38,7 +38,7 @@ def is_array(x: Any) -> bool:
 
 
 def _holds(x: Any) -> bool:
-    """Tell whether a container holds a module or a parameter, at any depth."""
+    """Return whether a container holds a module or a parameter, at any depth."""
     values = x.values() if type(x) is dict else x
     return any(isinstance(v, Base) or is_array(v) or (type(v) in CONTAINERS and _holds(v)) for v in values)
 
@@ -159,7 +159,7 @@ def _take_buffers(node: Node, kept: dict, leaves: list, slots: list) -> None:
 
 
 def _can_be_shared(x: Any) -> bool:
-    """Tell whether the same object in two places means one parameter: for arrays of any kind, but not for numbers."""
+    """Return whether the same object in two places means one parameter: for arrays of any kind, but not for numbers."""
     return hasattr(x, "shape") and not is_numpy_scalar(x)
 
 

@@ -1,4 +1,4 @@
-"""The rooms: one file per family of operations; everything about an operation stands in its room."""
+"""Operation modules: one file per family; everything about an operation stands in its module."""
 
 # In the order of the floor: a room may import earlier rooms.
 from fad.ops import asking, elementwise, activation  # noqa: I001

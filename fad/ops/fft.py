@@ -305,7 +305,7 @@ def _rfft_many(a, s, axes, norm, out):
 
 @functools.cache
 def _ends_with_the_first() -> bool:
-    """Tell whether NumPy's rfftn transforms the other axes last to first; it shows where one is named twice."""
+    """Return whether NumPy's rfftn transforms the other axes last to first; it shows where one is named twice."""
     return np.fft.rfftn([[0.0]], (2, 3, 1), axes=(0, 0, 1)).shape[0] == 2
 
 

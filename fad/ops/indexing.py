@@ -492,7 +492,7 @@ class Place:
 
 
 def _is_traced_mask(index: Any, x: Any) -> bool:
-    """Tell whether an index is one traced mask of the array's own shape: then no lanes need be split."""
+    """Return whether an index is one traced mask of the array's own shape: then no lanes need be split."""
     return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
 
 

@@ -96,7 +96,7 @@ def real_if_close(a, tol=100):
     ],
 )
 def array_equal(a1, a2, equal_nan=False):
-    """Tell whether two arrays have one shape and the same elements.
+    """Return whether two arrays have one shape and the same elements.
 
     >>> fad.numpy.array_equal(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
     True
@@ -112,7 +112,7 @@ def array_equal(a1, a2, equal_nan=False):
 
 @public(np.array_equiv, flat=True, samples=lambda s: [call(s.real(3), s.real(3)), call(s.real(3), s.real(2))])
 def array_equiv(a1, a2):
-    """Tell whether two arrays have the same elements once broadcast against each other.
+    """Return whether two arrays have the same elements once broadcast against each other.
 
     >>> fad.numpy.array_equiv(np.array([1.0, 1.0]), 1.0)
     True

@@ -116,7 +116,7 @@ def _weighted(s: Any, w: Any, q: Any) -> Any:
 
 @functools.cache
 def _leaves_out_the_weightless() -> bool:
-    """Tell whether NumPy's quantile of level 0 is the first element that has a weight; in 2.0 it is the first."""
+    """Return whether NumPy's quantile of level 0 is the first element that has a weight; in 2.0 it is the first."""
     return bool(np.quantile(np.array([0.0, 1.0]), 0.0, weights=np.array([0.0, 1.0]), method="inverted_cdf"))
 
 

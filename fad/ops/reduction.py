@@ -505,7 +505,7 @@ def _truth(prim, a, axis, out, keepdims, where, neutral):
 
 @public(np.all, methods=("all",), flat=True, samples=sample_axes)
 def all(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Tell whether all elements along axes are nonzero; flat.
+    """Return whether all elements along axes are nonzero; flat.
 
     >>> fad.numpy.all([True, False])
     np.False_
@@ -515,7 +515,7 @@ def all(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
 
 @public(np.any, methods=("any",), flat=True, samples=sample_axes)
 def any(a, axis=None, out=None, keepdims=NOTHING, *, where=NOTHING):
-    """Tell whether any element along axes is nonzero; flat.
+    """Return whether any element along axes is nonzero; flat.
 
     >>> fad.numpy.any([True, False])
     np.True_

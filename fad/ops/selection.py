@@ -319,7 +319,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 @public(np.allclose, flat=True, samples=_sample_close)
 def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Tell whether all elements agree within tolerances; flat.
+    """Return whether all elements agree within tolerances; flat.
 
     >>> fad.numpy.allclose(1.0, 1.0 + 1e-9)
     True

@@ -51,7 +51,7 @@ def warn_if(mask: Any, message: str) -> None:
 
 
 def _seen(mask: Any) -> bool:
-    """Tell whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
+    """Return whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
     return not on_device([innermost(mask)]) and bool(np.any(innermost(mask)))
 
 
@@ -262,7 +262,7 @@ def _rows(m, y, rowvar):
 
 @functools.cache
 def _turns_single_rows() -> bool:
-    """Tell whether NumPy's covariance of columns takes a matrix of one row for one observation; older ones did not."""
+    """Whether NumPy's covariance of columns takes a matrix of one row for one observation; older ones did not."""
     return np.cov(np.array([[0.0, 1.0]]), rowvar=False, ddof=0).ndim == 2
 
 

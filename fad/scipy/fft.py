@@ -194,7 +194,7 @@ def _scaled(x, kind, type_, axis, norm, inverse, orthogonalize):
 
 @functools.cache
 def _heeded() -> bool:
-    """Tell whether SciPy heeds `orthogonalize` for complex numbers: versions that do not (1.17) go by the norm."""
+    """Return whether SciPy heeds `orthogonalize` for complex numbers: versions that do not (1.17) go by the norm."""
     x = np.array([1.0 + 0.0j, 2.0])
     return not np.array_equal(sf.dct(x, orthogonalize=True), sf.dct(x, orthogonalize=False))
 

@@ -36,14 +36,14 @@ class Refused(BaseException):
 
 
 def may_refuse(prim: Primitive, ins: Any) -> bool:
-    """Tell whether an operation raises for some values of its operands."""
+    """Return whether an operation raises for some values of its operands."""
     if prim.archetype == "linear":
         return len(ins) > _INDEXED.get(prim.name, len(ins))
     return prim.archetype not in _TAKES_ALL or prim.name == "power"  # of integers, where the exponent is negative
 
 
 def refuses(prim: Primitive, ins: Any, error: Exception) -> bool:
-    """Tell whether it was for the values that an operation raised, and not for shapes or dtypes."""
+    """Return whether it was for the values that an operation raised, and not for shapes or dtypes."""
     return isinstance(error, (ArithmeticError, Warning)) or prim.name in _OF_NUMBERS or may_refuse(prim, ins)
 
 

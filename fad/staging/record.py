@@ -333,7 +333,7 @@ def unhurried() -> Iterator[None]:
 
 
 def is_recording() -> bool:
-    """Tell whether a program is being recorded: loops are operations of it then."""
+    """Return whether a program is being recorded: loops are operations of it then."""
     return recording.get() is not None
 
 
@@ -449,7 +449,7 @@ def _same_view(view: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def is_traceable(x: Any) -> bool:
-    """Tell whether a leaf is an array or number, and no string, function or array of objects."""
+    """Return whether a leaf is an array or number, and no string, function or array of objects."""
     kind = type(x)
     if kind is np.ndarray or is_numpy_scalar(x):
         return x.dtype.kind in "fcbiu"

@@ -99,7 +99,7 @@ class Case:
         return ys, pullback(self.cotangents)
 
     def differentiable(self) -> bool:
-        """Tell whether there is anything to differentiate: inexact operands, and a result that depends on them."""
+        """Return whether there is anything to differentiate: inexact operands, and a result that depends on them."""
         return bool(self.diff) and not self.is_flat() and bool(self.smooth(*self.operands))
 
     def is_flat(self) -> bool:
@@ -229,7 +229,7 @@ def _off(x: Any, number: Any) -> Any:
 
 
 def defined(case: Case) -> bool:
-    """Tell whether NumPy computes this call at all; operations on complex operands are tried, not declared."""
+    """Return whether NumPy computes this call at all; operations on complex operands are tried, not declared."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

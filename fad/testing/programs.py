@@ -104,6 +104,6 @@ class Program:
 
 
 def _alone(text: str, at: int) -> bool:
-    """Tell whether the letter at a position is a name of its own, not part of a word."""
+    """Return whether the letter at a position is a name of its own, not part of a word."""
     around = text[max(at - 1, 0) : at] + text[at + 1 : at + 2]
     return not any(c.isalpha() for c in around)

@@ -110,7 +110,7 @@ def _operation(operation: Any, samples: Callable | None) -> Any:
 
 
 def _tried_in(operation: Any, dtype: Any) -> bool:
-    """Tell whether the room allows this dtype: ``complex=False`` says that complex operands are not defined."""
+    """Return whether the room allows this dtype: ``complex=False`` says that complex operands are not defined."""
     if np.dtype(dtype).kind != "c":
         return True
     return operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)

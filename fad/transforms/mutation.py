@@ -45,7 +45,7 @@ def fingerprint(x: np.ndarray, mode: str) -> Any:
 
 
 def overlaps(donated: list, others: list) -> bool:
-    """Tell whether a donated array shares memory with another array of the call."""
+    """Return whether a donated array shares memory with another array of the call."""
     spans = [(*_span(x), True) for x in donated if type(x) is np.ndarray and x.nbytes]
     spans += [(*_span(x), False) for x in others if type(x) is np.ndarray and x.nbytes]
     spans.sort()

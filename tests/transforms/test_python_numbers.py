@@ -160,5 +160,5 @@ def test_elements_of_a_list_are_python_numbers(program, dtype):
             fad.vjp(lambda x: fad.jvp(LISTS[program], (x,), (x,))[0], x)[0],
         ):
             assert got.dtype == wanted.dtype
-            np.testing.assert_allclose(got, wanted, rtol=1e-2)
+            np.testing.assert_allclose(got, wanted, rtol=8 * np.finfo(dtype).eps)
         assert fad.grad(lambda x: np.sum(np.abs(LISTS[program](x))))(x).dtype == dtype

@@ -85,7 +85,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 
 def scalar_close(a: Any, b: Any) -> bool:
-    """Tell whether two numbers agree to 1e-6, absolutely or relatively.
+    """Return whether two numbers agree to 1e-6, absolutely or relatively.
 
     >>> scalar_close(1.0, 1.0 + 1e-9)
     True

@@ -12,7 +12,7 @@ getval = stop_gradient
 
 
 def isbox(x: object) -> bool:
-    """Tell whether a value is being traced.
+    """Return whether a value is being traced.
 
     >>> isbox(1.0)
     False

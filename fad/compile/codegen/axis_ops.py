@@ -22,7 +22,7 @@ _POSITIONS = {"position_of_max": "maximum", "position_of_min": "minimum"}
 
 
 def is_row(graph: Graph, eq: Equation) -> bool:
-    """Tell whether an operation has a kernel here."""
+    """Return whether an operation has a kernel here."""
     return _plan(graph, eq) is not None
 
 

@@ -34,7 +34,7 @@ _NANOS = 0.5  # and of reading a vector for a dot product
 
 
 def is_convolution(eq: Equation) -> bool:
-    """Tell whether an operation is one of those above."""
+    """Return whether an operation is one of those above."""
     return eq.prim in (FORWARD, INPUT, KERNEL)
 
 

@@ -123,7 +123,7 @@ def spelling(graph: Graph, eq: Equation) -> Spelling | None:
 
 
 def _is_sure(graph: Graph, i: int, kind: str) -> bool:
-    """Tell whether an operand is the same number in the type of an operation, or rounded to it as NumPy does."""
+    """Return whether an operand is the same number in the type of an operation, or rounded to it as NumPy does."""
     t = graph.types[i]
     given = LLVM_TYPE[t.dtype]
     c = as_uniform(graph.constants[i]) if i in graph.constants else None

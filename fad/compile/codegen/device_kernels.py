@@ -112,7 +112,7 @@ def known(graph: Graph, i: int) -> Any:
 
 
 def fits(graph: Graph, equations: list[Equation], outs: Any) -> bool:
-    """Tell whether the arrays that a group reads have its shape when they are broadcast together.
+    """Return whether the arrays that a group reads have its shape when they are broadcast together.
 
     Numbers that are written down do not count: an array of ones may have been what gave the shape.
     """

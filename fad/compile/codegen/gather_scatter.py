@@ -26,7 +26,7 @@ NAMES = frozenset({"getitem", "index_add", "index_set", "scatter"})
 
 
 def is_lookup(graph: Graph, eq: Equation) -> bool:
-    """Tell whether an operation indexes by integer arrays in a way that native code can."""
+    """Return whether an operation indexes by integer arrays in a way that native code can."""
     out = graph.types[eq.outs[0]]
     if eq.prim.name not in NAMES or out.dtype not in LLVM_TYPE:
         return False

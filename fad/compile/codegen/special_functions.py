@@ -54,7 +54,7 @@ def _pointer(capsule: Any, name: bytes) -> int:
 
 
 def is_special(graph: Graph, eq: Equation) -> bool:
-    """Tell whether an operation is a function that SciPy exports, on numbers of one dtype."""
+    """Return whether an operation is a function that SciPy exports, on numbers of one dtype."""
     prim = eq.prim
     if not isinstance(_ufunc(eq), np.ufunc) or not prim.name.startswith("special.") or eq.params:
         return False

@@ -164,7 +164,7 @@ def _known(text: str) -> bool:
 
 @functools.cache
 def is_heavy(text: str) -> bool:
-    """Tell whether a template holds a function that is computed by a polynomial."""
+    """Return whether a template holds a function that is computed by a polynomial."""
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
     return any(isinstance(n, ast.Call) and n.func.id in POLYNOMIALS for n in ast.walk(tree))
 

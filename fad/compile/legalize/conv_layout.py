@@ -298,7 +298,7 @@ _RULES = {
 
 
 def is_real(graph: Graph, eq: Equation) -> bool:
-    """Tell whether all that an operation reads and computes is of one real dtype, and not empty."""
+    """Return whether all that an operation reads and computes is of one real dtype, and not empty."""
     types = [graph.types[i] for i in (*eq.ins, *eq.outs)]
     return types[0].dtype in _REAL and all(t.size and t.dtype == types[0].dtype for t in types)
 

@@ -53,7 +53,7 @@ def _fits(graph: Graph, eq: Equation, made: dict) -> bool:
 
 
 def _of_numbers(graph: Graph, i: int, made: dict) -> bool:
-    """Tell whether a value is a choice between numbers; they are rounded before instead of after."""
+    """Return whether a value is a choice between numbers; they are rounded before instead of after."""
     if i in made:
         return all(_of_numbers(graph, x, made) for x in made[i].ins[1:])
     return i in graph.constants and as_uniform(graph.constants[i]) is not None

@@ -73,7 +73,7 @@ def lay_by_rows(graph: Graph) -> Graph:
 
 
 def _turns(axes: tuple) -> bool:
-    """Tell whether what ran along rows runs along columns then."""
+    """Return whether what ran along rows runs along columns then."""
     return len(axes) > 1 and axes[-2] == len(axes) - 1
 
 
@@ -118,7 +118,7 @@ def _fits(graph: Graph, eq: Equation) -> bool:
 
 
 def _is_whole(graph: Graph, eq: Equation) -> bool:
-    """Tell whether there is one window, of all there is."""
+    """Return whether there is one window, of all there is."""
     p = eq.params
     spatial = graph.types[eq.outs[0] if "size" in p else eq.ins[0]].shape[-len(p["window"]) :]
     return tuple(p["window"]) == spatial and {*p["dilation"]} == {1} and not any(lo or hi for lo, hi in p["padding"])

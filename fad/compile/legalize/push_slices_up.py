@@ -40,7 +40,7 @@ def slice_sooner(graph: Graph) -> Graph:
 
 
 def _apart(indices: list, shape: tuple) -> bool:
-    """Tell whether slices are strided and do not overlap."""
+    """Return whether slices are strided and do not overlap."""
     strided = all(any((part.step or 1) > 1 for part in index) for index in indices)
     return len(indices) > 1 and strided and left_out(tuple(indices), shape) is not None
 
@@ -66,7 +66,7 @@ def _is_cheap(graph: Graph, eq: Equation) -> bool:
 
 
 def _is_apart(graph: Graph, eq: Equation) -> bool:
-    """Tell whether an operation scatters strided slices that do not overlap."""
+    """Return whether an operation scatters strided slices that do not overlap."""
     if eq.prim.name != "scatter" or graph.types[eq.outs[0]].size < SMALLEST:
         return False
     shape = graph.types[eq.outs[0]].shape

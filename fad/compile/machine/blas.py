@@ -195,7 +195,7 @@ def chosen() -> Library | None:
 
 
 def _is_right(one: Library) -> bool:
-    """Tell whether a routine does what its name says, in the way that native programs call it."""
+    """Return whether a routine does what its name says, in the way that native programs call it."""
     address = one.address("dgemm")
     if not address:
         return False

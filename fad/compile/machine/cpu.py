@@ -23,6 +23,6 @@ def register_bytes() -> int:
 
 
 def is_small(m: int, k: int, n: int) -> bool:
-    """Tell whether a product is done by own code; one with a short side pays BLAS longer for packing."""
+    """Return whether a product is done by own code; one with a short side pays BLAS longer for packing."""
     thin = (m <= _THINNEST and k * n <= _MOST_OF_RIGHT) or (n <= _THINNEST and m * k <= _MOST_OF_LEFT)
     return thin or m * k * n <= (SMALL_THIN if min(m, k, n) <= _THIN else SMALL) or k * n <= SMALL_FACTOR

@@ -40,7 +40,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _is(constants: dict, i: int, number: float) -> bool:
-    """Tell whether a constant is a real number throughout, a zero of the same sign."""
+    """Return whether a constant is a real number throughout, a zero of the same sign."""
     if i not in constants:
         return False
     c = as_uniform(constants[i])

@@ -67,7 +67,7 @@ class _Work:
         return out
 
     def takes(self, *values: int) -> bool:
-        """Tell whether there is room for stacks of these values of the body, and take it."""
+        """Return whether there is room for stacks of these values of the body, and take it."""
         nbytes = self.loop.length * sum(self.body.types[v].nbytes for v in values)
         if nbytes > self.room:
             return False

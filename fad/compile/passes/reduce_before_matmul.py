@@ -48,7 +48,7 @@ class _Work:
         return [*self.equations, Equation(REGISTRY["reshape_to"], (y,), {"shape": self.types[o].shape}, (o,), eq.place)]
 
     def has_product(self, x: int, eq: Equation, depth: int) -> bool:
-        """Tell whether a value is linear in a product whose rows or columns are added up."""
+        """Return whether a value is linear in a product whose rows or columns are added up."""
         linear = self.linear(x, eq.params["axis"], depth)
         if linear is None:
             return False
@@ -77,7 +77,7 @@ class _Work:
         return (name, inner) if inner and all(self.types[i].shape == t.shape for i in inner) else None
 
     def is_even(self, i: int, axes: tuple, ndim: int) -> bool:
-        """Tell whether a factor is the same all along some axes of a result of so many."""
+        """Return whether a factor is the same all along some axes of a result of so many."""
         shape = self.types[i].shape
         return all(a < ndim - len(shape) or shape[a - ndim + len(shape)] == 1 for a in axes)
 

@@ -18,7 +18,7 @@ calm: list = [None]  # the last state that was seen to ask for warnings at most
 
 
 def is_strict() -> bool:
-    """Tell whether floating point errors are to raise, to be printed or to call a function; remember a calm state."""
+    """Return whether floating point errors are to raise, to be printed or to call a function; remember a calm state."""
     now = state()
     if any(how not in ("ignore", "warn") for how in np.geterr().values()):
         return True

@@ -217,7 +217,7 @@ class Memory:
         self._new(i, k, outside=False)
 
     def is_there(self, i: int | None, whole: int, index: Any) -> bool:
-        """Tell whether a value was computed in its place in a larger one."""
+        """Return whether a value was computed in its place in a larger one."""
         found = self.direct.get(i) if i is not None else None
         return found is not None and found[0] == whole and found[1] in (index, with_ellipsis(index))
 

@@ -57,7 +57,7 @@ def _last_refusing(program: Any) -> int:
 
 
 def _is_over(program: Any, i: int, o: int, first: int) -> bool:
-    """Tell whether an argument is read for the last time before a result is written, place by place at the latest."""
+    """Return whether an argument is read for the last time before a result is written, place by place at the latest."""
     last = program.memory.places[i].last
     return last < first or (last == first and _place_by_place(program, program.memory.steps[first], i, o))
 

@@ -100,7 +100,7 @@ def _made_of(step: Any, last: Any, users: dict, stays: set) -> list:
 
 
 def _pays(graph: Graph, step: Any, later: Any, moving: list, most_operands: int, most_weight: int) -> bool:
-    """Tell whether a loop may get these operations, and reads hardly more than before."""
+    """Return whether a loop may get these operations, and reads hardly more than before."""
     made = {eq.outs[0] for eq in moving}
     size = graph.types[moving[0].outs[0]].size
     ins = {i for eq in moving for i in eq.ins} - made

@@ -122,7 +122,7 @@ def apply(prim: Any, values: list, nodes: list, params: dict) -> tuple:
 
 
 def _outside(values: list, nodes: list) -> bool:
-    """Tell whether the records belong around tracers of a transform, or inside, as the values of tracers."""
+    """Return whether the records belong around tracers of a transform, or inside, as the values of tracers."""
     around = any(n is not None and type(v) is Tracer for v, n in zip(values, nodes, strict=True))
     inside = any(n is not None and type(v) is not Tracer for v, n in zip(values, nodes, strict=True))
     if around and inside:

@@ -94,6 +94,6 @@ def move_views(x: Tensor, old: Tensor) -> None:
 
 
 def seen_elsewhere(x: Tensor, count: int) -> bool:
-    """Tell whether `count` references to a tensor's memory are more than it and its known views account for."""
+    """Return whether `count` references to a tensor's memory are more than it and its known views account for."""
     base = x.value.base
     return count > 2 + sum(type(y.value) is np.ndarray and y.value.base is base for y in views(x))

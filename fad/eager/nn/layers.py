@@ -94,7 +94,7 @@ class Layer(Module):
         return super().__getattr__(name)
 
     def _is_setting(self, name: str) -> bool:
-        """Tell whether an attribute is a setting of the layer of `fad.nn`, as its width is; or a missing parameter."""
+        """Whether an attribute is a setting of the layer of `fad.nn`, as its width is; or a missing parameter."""
         own = self.core.__dict__
         key = SETTINGS.get(name, name)
         x = own.get(key, self)

@@ -283,7 +283,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have one shape and equal elements."""
+    """Return whether two tensors have one shape and equal elements."""
     return input.shape == other.shape and bool(np.all(input.value == other.value))
 
 
@@ -293,7 +293,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Tell whether all elements agree within tolerances."""
+    """Return whether all elements agree within tolerances."""
     return bool(np.allclose(input.value, other.value, rtol, atol, equal_nan))
 
 

@@ -155,7 +155,7 @@ def scale_of(w: Any) -> Any:
 
 
 def _crowded(w, zero, wide=False):
-    """Tell whether any values are repeated; `wide`: or so near each other that second derivatives lose their digits."""
+    """Whether any values are repeated; `wide`: or so near each other that second derivatives lose their digits."""
     gaps = _distances(w, zero)
     if not (gaps < _tolerance(w, _WIDEST if wide else 0.5)).any():
         return np.bool_(False)

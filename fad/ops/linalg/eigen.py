@@ -218,7 +218,7 @@ def general(name: str, decompose: Callable) -> Primitive:
 
 @functools.cache
 def _may_be_real() -> bool:
-    """Tell whether NumPy gives real eigenvalues of real matrices where all of them are, as it did before 2.5."""
+    """Return whether NumPy gives real eigenvalues of real matrices where all of them are, as it did before 2.5."""
     return np.linalg.eigvals([[1.0]]).dtype.kind == "f"
 
 

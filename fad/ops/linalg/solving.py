@@ -166,7 +166,7 @@ _away_p = Primitive(
 
 
 def _maybe_singular(a):
-    """Tell whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
+    """Whether a determinant is so small beside the lengths of the rows that singular values must be looked at."""
     size = np.sqrt((np.abs(a) ** 2).sum(-1)).prod(-1)
     det = np.abs(np.linalg.det(a))
     return np.bool_(a.size and bool((~(det > eps(a) ** 0.4 * size)).any()))

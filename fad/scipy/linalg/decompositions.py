@@ -395,7 +395,7 @@ def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
 
 @functools.cache
 def _knows_structure(name: str) -> bool:
-    """Tell whether SciPy's `solve` has a name for a structure."""
+    """Return whether SciPy's `solve` has a name for a structure."""
     try:
         sl.solve(np.eye(3), np.ones(3), assume_a=name)  # of one equation some releases find no tridiagonal solution
     except ValueError:

@@ -49,7 +49,7 @@ def _along(values: Any, index: Any) -> Any:
 
 @functools.cache
 def _ravels(name: str) -> bool:
-    """Tell whether this SciPy's function strings out arrays of several axes: newer ones take them for stacks."""
+    """Return whether this SciPy's function strings out arrays of several axes: newer ones take them for stacks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return getattr(scipy.linalg, name)(np.ones((1, 1))).ndim == 2

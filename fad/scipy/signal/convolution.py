@@ -22,7 +22,7 @@ def _pair(in1: Any, in2: Any, what: str = "in1 and in2") -> tuple:
 
 
 def _needs_swap(mode: str, a: tuple, v: tuple) -> bool:
-    """Tell whether the second operand of a valid convolution is the larger one; raise if neither is."""
+    """Return whether the second operand of a valid convolution is the larger one; raise if neither is."""
     if mode != "valid" or all(n >= m for n, m in zip(a, v, strict=True)):
         return False
     if not all(m >= n for n, m in zip(a, v, strict=True)):

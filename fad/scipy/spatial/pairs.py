@@ -239,7 +239,7 @@ def _sum(u, v, a, b, over, params, more=(0, 0)):
 
 
 def _changes(params: dict) -> bool:
-    """Tell whether the kernel still depends on the points."""
+    """Return whether the kernel still depends on the points."""
     return _constant(params["kernel"], params["order"]) is None
 
 

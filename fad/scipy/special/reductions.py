@@ -71,7 +71,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
 
 def _any_negative(x):
-    """Tell whether any number may be negative; what a device holds is not waited for."""
+    """Return whether any number may be negative; what a device holds is not waited for."""
     return behind(x).name != "numpy" or bool(np.any(stop_gradient(x) < 0))
 
 

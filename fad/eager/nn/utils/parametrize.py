@@ -95,7 +95,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Tell whether a module has a parameter that is computed, or whether this one is."""
+    """Return whether a module has a parameter that is computed, or whether this one is."""
     found = module._tables()["_modules"].get("parametrizations")
     return found is not None and (tensor_name in found if tensor_name is not None else len(found) > 0)
 

@@ -31,7 +31,7 @@ def _power_of_two(b: str) -> bool:
 
 
 def _goes_down(e: Emitter, r: str, b: str, t: str) -> str:
-    """Tell whether the quotient towards zero lies above the true one."""
+    """Return whether the quotient towards zero lies above the true one."""
     zero = constant(0.0, t)
     apart = e.new(f"xor i1 {e.compare('<', r, zero, t)}, {e.compare('<', b, zero, t)}")
     return e.new(f"and i1 {e.compare('!=', r, zero, t)}, {apart}")
