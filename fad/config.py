@@ -27,11 +27,16 @@ kernel_cache_bytes: ContextVar[int] = ContextVar("kernel_cache_bytes", default=2
 """How many bytes of compiled kernels are kept on disk, for all programs together. Beyond that the oldest are removed,
 now and then, so that there may be about a sixteenth more for each process that compiles. With 0 none are written."""
 
+loops: ContextVar[str] = ContextVar("loops", default="auto")
+"""What becomes of Python's loops in a recorded program: ``"auto"`` captures those that are longer than they are quick
+to record step by step, ``"capture"`` all that can be, ``"record"`` none. It counts when a program is recorded."""
+
 # What a setting may be: one of some values, or a test and what passes it.
 _CHOICES: dict[ContextVar, Any] = {
     check_mutation: ("sample", "full", "off"),
     default_dtype: ("float32", "float64"),
     error_links: (True, False),
+    loops: ("auto", "capture", "record"),
     kernel_cache_bytes: (lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 0, "an integer, 0 or more"),
 }
 _SETTINGS = {setting.name: setting for setting in _CHOICES}

@@ -49,6 +49,12 @@ LAYERS = [
         "control_flow", "control_flow.subgraph", "control_flow.split_pullback", "control_flow.interpreter",
         "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
     ],
+    [
+        "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
+        "capture.context", "capture.trial", "capture.outcomes", "capture.intervals", "capture.state", "capture.values",
+        "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
+        "capture.runtime",
+    ],
     [  # the pipeline, in its order
         "compile", "compile.machine.", "compile.ir.", "compile.passes.", "compile.legalize.", "compile.schedule.",
         "compile.codegen.", "compile.runtime.", "compile.pipeline", "compile.targets.",

@@ -60,10 +60,11 @@ def choose(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
 
     shown = [example(x) for x in leaves]
     bodies = attempt(lambda: [record_body(flat(branch), shown) for branch in branches])
-    return None if bodies is None else _choice(index, bodies, leaves)
+    return None if bodies is None else join_branches(index, bodies, leaves)
 
 
-def _choice(index: Any, bodies: list[Body], leaves: list) -> Any:
+def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
+    """Write the choice between recorded branches down; returns ``[result]``, or None if they give different things."""
     first = bodies[0]
     if any(b.out_tree != first.out_tree for b in bodies):
         return None  # branches that give different things are different paths

@@ -29,15 +29,20 @@ _MANY = 1000  # steps that are long to record one by one
 _PEELED = 2  # first steps that may be written out, until the state keeps its type
 
 
-def attempt(record: Callable, steps: int = 0) -> Any:
-    """Return what ``record()`` gives, or None if something in it cannot be recorded; warn if that makes many steps."""
+def attempt(record: Callable, steps: int = 0, failed: Callable | None = None) -> Any:
+    """Return what ``record()`` gives, or None if something in it cannot be recorded; warn if that makes many steps.
+
+    With `failed`, a function of the error, that is called instead of a warning.
+    """
     mark = Trace().birth
     try:
         return record()
     except Unrecordable as why:
         if why.trace.birth < mark:
             raise
-        if steps >= _MANY:
+        if failed is not None:
+            failed(why)
+        elif steps >= _MANY:
             warnings.warn(
                 f"a loop of {steps} steps is recorded step by step, because {why} (at {why.line}). "
                 "Use np.where or fad.cond for an if on them, and pass arrays that are indexed as arguments",
@@ -45,13 +50,29 @@ def attempt(record: Callable, steps: int = 0) -> Any:
                 stacklevel=2,
             )
         return None
-    except Exception:
+    except Exception as error:
         # The step may fail on values that it would never see, or in earnest: the plain loop will tell.
+        if failed is not None:
+            failed(error)
         return None
 
 
-def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, index: bool) -> tuple | None:
-    """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``."""
+def scan(
+    step: Callable,
+    init: Any,
+    xs: Any,
+    n: Any,
+    reverse: bool,
+    save: str,
+    index: bool,
+    bound: int | None = None,
+    peeled: int = _PEELED,
+    failed: Callable | None = None,
+) -> tuple | None:
+    """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
+
+    `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
+    """
     if not is_recording():
         return None
     leaves, in_tree = tree.flatten(init)
@@ -67,23 +88,23 @@ def scan(step: Callable, init: Any, xs: Any, n: Any, reverse: bool, save: str, i
         x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
         return step(tree.unflatten(in_tree, carry), x)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed)
 
 
-def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, reverse: bool, save: str, index: bool):
+def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
-    for peeled in range(_PEELED + 1):
+    for peeled in range(most + 1):
         at = n - 1 - peeled if reverse and not dynamic else peeled
         left = n if dynamic else n - peeled
         shown = [*([at] if index else []), *map(example, leaves), *[example(x)[at] for x in items]]
-        settled = attempt(lambda: _settled(flat, leaves, shown, index), 0 if dynamic else n)  # noqa: B023  called at once
+        settled = attempt(lambda: _settled(flat, leaves, shown, index), 0 if dynamic else n, failed)  # noqa: B023
         if settled is None:
             return None
         if settled:
             body, leaves = settled
             break
-        if dynamic or left < 2 or peeled == _PEELED:
+        if dynamic or left < 2 or peeled == most:
             return None
         carry, y = flat(*([at] if index else []), *leaves, *[x[at] for x in items])
         heads.append(y)
@@ -97,7 +118,7 @@ def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, rever
         if position and not reverse:
             return None  # numbers start at zero
     params = {
-        "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": None if dynamic else n,
+        "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": bound if dynamic else n,
         "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
     found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
@@ -224,8 +245,18 @@ def _computed(graph: Graph) -> list:
 # --- loops that stop by themselves ---------------------------------------------------------------------------------
 
 
-def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
-    """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None."""
+def while_loop(
+    cond: Callable,
+    step: Callable,
+    init: Any,
+    bound: int | None = None,
+    failed: Callable | None = None,
+    accept: Callable | None = None,
+) -> Any:
+    """Record a loop that runs while ``cond(state)`` holds; returns a list of the state, or None.
+
+    `bound` is the most steps that it can take, if that is known; ``accept(operands, params)`` may still refuse.
+    """
     if not is_recording():
         return None
     leaves, in_tree = tree.flatten(init)
@@ -245,14 +276,14 @@ def while_loop(cond: Callable, step: Callable, init: Any) -> Any:
         state = step(tree.unflatten(in_tree, given))
         return state, go(state)
 
-    return _while(go, flat, leaves, in_tree)
+    return _while(go, flat, leaves, in_tree, bound, failed, accept)
 
 
-def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
+def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     start = go(tree.unflatten(in_tree, leaves))
     if type(start) is not Tracer and not start:
         return [tree.unflatten(in_tree, leaves)]
-    settled = attempt(lambda: _settled(flat, leaves, [*map(example, leaves)], False))
+    settled = attempt(lambda: _settled(flat, leaves, [*map(example, leaves)], False), failed=failed)
     if not settled:
         return None
     body, leaves = settled
@@ -262,10 +293,13 @@ def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
     graph.inputs = [*graph.inputs[:c], len(graph.types) - 1, *graph.inputs[c:]]
     graph.outputs = [graph.outputs[m], *graph.outputs[:m]]
     params = {
-        "body": graph, "consts": c, "carries": m + 1, "length": None, "reverse": False, "index": False,
+        "body": graph, "consts": c, "carries": m + 1, "length": bound, "reverse": False, "index": False,
         "stop": "cond", "save": "none",
     }  # fmt: skip
-    found = bind(while_p, *body.captured, as_value(start), *leaves, **params)
+    operands = [*body.captured, as_value(start), *leaves]
+    if accept is not None and not accept(operands, params):
+        return None
+    found = bind(while_p, *operands, **params)
     return [tree.unflatten(in_tree, found[1 : 1 + m])]
 
 

@@ -21,7 +21,7 @@ from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
 from fad.core.memory import finding_writes
 from fad.core.primitive import Primitive
-from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.tracer import Trace, Tracer, tracer, up_to_date
 from fad.core.weak import number
 from fad.errors import user_line
 from fad.staging.may_raise import stand_in
@@ -72,6 +72,12 @@ class BodyTrace(RecordTrace):
 
     def example(self, number: int) -> Any:
         return self._examples[number]
+
+    def lifted(self, x: Tracer) -> Tracer:
+        """Return a value from outside as one of this body, so that what is computed from it is computed here."""
+        number = self.foreign(x)
+        value = self._examples[number]
+        return tracer(np.asarray(value)[()] if number in self.weak else value, self, number)
 
     def constant(self, x: Any) -> int:
         # Arrays are inputs, too: whoever records around this body watches them for changes.

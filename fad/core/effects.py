@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from fad import tree
+from fad.core.transformed import as_run
 
 # The logs of the runs in progress, outermost first, or None; and the world that a replay reads and writes.
 _recording: ContextVar[tuple] = ContextVar("recording", default=())
@@ -170,7 +171,7 @@ def with_changes(fun: Callable) -> Callable:
 
     def run(*args: Any, **kwargs: Any) -> tuple:
         before = _state((args, kwargs))
-        out = fun(*args, **kwargs)
+        out = as_run(fun)(*args, **kwargs)
         after = _state((args, kwargs))
         return Open(out), {i: v for i, (u, v) in enumerate(zip(before, after, strict=True)) if u is not v}
 

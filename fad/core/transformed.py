@@ -104,3 +104,13 @@ class Transformed(Wrapping):
 def transformed(transform: str, fun: Callable) -> Callable[[Callable], Transformed]:
     """Return a decorator for what runs: ``@transformed("grad", fun)``."""
     return lambda run: Transformed(transform, fun, run)
+
+
+conversions: list[Callable] = []
+"""What makes of a function of the user's the one that is run while a program is recorded; put there by the capture of
+loops, which stands above."""
+
+
+def as_run(fun: Callable) -> Callable:
+    """Return a function of the user's as a transform is to call it."""
+    return conversions[0](fun) if conversions else fun

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+import fad.capture.runtime  # noqa: F401  the loops of what is recorded are captured
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
 from fad.compile.pipeline import optimise
@@ -29,7 +30,7 @@ from fad.core import effects
 from fad.core.graph import GuardFailed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
-from fad.core.transformed import Wrapping, name_of
+from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.weak import number
 from fad.errors import PathLimitWarning
 from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
@@ -180,7 +181,7 @@ class Jitted(Wrapping):
 
         def flat(*xs):
             args, kwargs = tree.unflatten(in_tree, xs)
-            return fun(*args, **kwargs)
+            return as_run(fun)(*args, **kwargs)
 
         def cached(kind, make):
             key = (kind, in_tree, tuple(mine), static)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.transformed import as_run
 from fad.errors import StaticArgumentError
 
 
@@ -34,7 +35,7 @@ class StaticArguments:
 
         def fun(*rest, **others):
             it = iter(rest)
-            return self.fun(*[fixed[n] if n in fixed else next(it) for n in range(count)], **others, **named)
+            return as_run(self.fun)(*[fixed[n] if n in fixed else next(it) for n in range(count)], **others, **named)
 
         key = (
             tuple((n, type(v), hashable(v, f"static argument {n}")) for n, v in sorted(fixed.items())),

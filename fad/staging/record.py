@@ -30,7 +30,7 @@ from fad.core.memory import RUNS, noticing_layouts
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
-from fad.core.transformed import transformed
+from fad.core.transformed import as_run, transformed
 from fad.core.weak import from_operator, is_weak, number, weaken
 from fad.errors import NonArrayOutputError, TracerConversionError, user_line
 from fad.introspect.frames import is_printing, user_place
@@ -357,7 +357,7 @@ def _record(
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
-            outs, out_tree = tree.flatten(fun(*args, **kwargs))
+            outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
             outs = [_made(up_to_date(y)) if type(y) is Tracer else y for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:

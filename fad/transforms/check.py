@@ -17,6 +17,7 @@ from fad.core.cotangent import densify
 from fad.core.limits import take_limit
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
+from fad.core.transformed import as_run
 from fad.core.values import same_structure
 from fad.core.weak import weaken
 from fad.errors import (
@@ -172,11 +173,11 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
     running = Running(fun)
     try:
         try:
-            out = fun(*arguments())
+            out = as_run(fun)(*arguments())
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            out = fun(*arguments())  # made again: the first run may have written into them
+            out = as_run(fun)(*arguments())  # made again: the first run may have written into them
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)

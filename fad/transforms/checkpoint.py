@@ -19,7 +19,7 @@ from fad.core import effects
 from fad.core.memory import snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
-from fad.core.transformed import transformed
+from fad.core.transformed import as_run, transformed
 from fad.errors import ImpureFunctionError, ItemAssignmentError
 from fad.introspect.reachable import reached
 from fad.transforms.handles import Handles
@@ -71,7 +71,7 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
 
         def flat(xs):
             a, k = tree.unflatten(in_tree, xs)
-            ys, seen[0] = tree.flatten(fun(*a, **k))
+            ys, seen[0] = tree.flatten(as_run(fun)(*a, **k))
             return ys
 
         seen: list = [None]

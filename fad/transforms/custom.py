@@ -21,7 +21,7 @@ from fad.core.limits import keep_perturbed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Trace, Tracer, tracer, youngest
-from fad.core.transformed import Wrapping, name_of
+from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
@@ -348,9 +348,9 @@ class _Adapter:
     def _run(self, function: Callable, xs: Any, given: Callable) -> Any:
         """Call a function of the user's on ``given(xs)``, as values that it does not write into."""
         if not self.guarded or not spaces_of(function)[0]:
-            return function(*given(xs))
+            return as_run(function)(*given(xs))
         own = [copy_layout(x) if type(x) is np.ndarray else snapshot(x) if type(x) is Tracer else x for x in xs]
-        out = function(*given(own))
+        out = as_run(function)(*given(own))
         for x, y in zip(xs, own, strict=True):
             if y.memory is not None if type(y) is Tracer else type(y) is np.ndarray and not equal(x, y):
                 raise CustomRuleError(

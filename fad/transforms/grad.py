@@ -13,7 +13,7 @@ from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrowed
 from fad.core.memory import RUNS
-from fad.core.transformed import Transformed, transformed
+from fad.core.transformed import Transformed, as_run, transformed
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -42,7 +42,7 @@ def split_arguments(
         for i, v in zip(nums, values[: len(nums)], strict=True):
             full[i] = v
         named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
-        return fun(*full, **{**given(kwargs), **named})
+        return as_run(fun)(*full, **{**given(kwargs), **named})
 
     return f, chosen, single
 
@@ -196,7 +196,7 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames):
     def evaluate(*args, **kwargs):
         if argnums == 0 and argnames is None and args:
             chosen, single = args[:1], True
-            f = fun if len(args) == 1 and not kwargs else lambda x: fun(x, *given(args[1:]), **given(kwargs))
+            f = fun if len(args) == 1 and not kwargs else lambda x: as_run(fun)(x, *given(args[1:]), **given(kwargs))
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)

@@ -24,7 +24,7 @@ from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer
-from fad.core.transformed import transformed
+from fad.core.transformed import as_run, transformed
 from fad.core.values import class_of_element
 from fad.errors import BatchedValueError, BatchingError, ItemAssignmentError, LoopFallbackWarning
 from fad.transforms.check import as_operand, as_value, check_function, finished
@@ -384,14 +384,14 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
         try:
-            out = fun(*args, **kwargs)
+            out = as_run(fun)(*args, **kwargs)
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            out = fun(*args, **kwargs)
+            out = as_run(fun)(*args, **kwargs)
         ys, out_tree = tree.flatten(out)
         ys = [snapshot(y) if type(y) is Tracer else y for y in map(finished, ys)]
     except _Split as split:

@@ -1,0 +1,1 @@
+"""Python's loops, captured: while a program is recorded, ``for`` and ``while`` become operations of it."""

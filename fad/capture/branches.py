@@ -1,0 +1,394 @@
+"""Questions about values that differ from step to step: both ways are recorded, and joined by ``cond``.
+
+A way is a function of the variables around it. What it reads is lifted into its own program, so that an operation that
+is not reached does nothing, not even to a derivative; what it binds and the arrays that it writes are its results.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import body_trace, current, is_staged, recording_body, refuse
+from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.sites import Branch
+from fad.capture.state import (
+    UNBOUND,
+    as_leaf,
+    bind_name,
+    cells_of,
+    check_replaceable,
+    content,
+    fresh,
+    is_exclusive,
+    is_handle,
+    is_state,
+    lifted_into,
+    reached_roots,
+    replace,
+    standing_for,
+)
+from fad.capture.trial import TrialTrace
+from fad.capture.values import truth
+from fad.control_flow.cond import join_branches
+from fad.control_flow.subgraph import example, record_body
+from fad.core import effects
+from fad.core.memory import finding_writes, root_of, snapshot
+from fad.core.tracer import Tracer
+from fad.staging.may_raise import may_refuse
+from fad.staging.record import recorder, recording_by
+
+_NUMBERS = (bool, int, float, complex)
+_NO_BRANCH = Branch(0, (), frozenset())
+
+
+def run_if(site: Branch, test: Any, then: Callable, orelse: Callable) -> Outcome | None:
+    """Run an ``if`` statement; return how it ended."""
+    if not is_staged(test):
+        return then() if test else orelse()
+    body = current()
+    if body.trial:  # type: ignore[union-attr]
+        return _try_both(site, then, orelse)
+    return _Choice(site, (then, orelse)).record(truth(test))
+
+
+def choose(test: Any, then: Callable, orelse: Callable) -> Any:
+    """Return the value of ``then() if test else orelse()``."""
+    if not is_staged(test):
+        return then() if test else orelse()
+    body = current()
+    if body.trial:  # type: ignore[union-attr]
+        return _stronger(then(), orelse())
+    ways = [lambda f=f: Outcome(END, (f(),)) for f in (then, orelse)]
+    choice = _Choice(_NO_BRANCH, (then, orelse), ways)
+    return value_of(choice.record(truth(test)))[0]
+
+
+def and_(x: Any, rest: Callable) -> Any:
+    """Return ``x and rest()``."""
+    if not is_staged(x):
+        return x and rest()
+    return _logical(np.logical_and, x, rest, lambda: choose(x, rest, lambda: x))
+
+
+def or_(x: Any, rest: Callable) -> Any:
+    """Return ``x or rest()``."""
+    if not is_staged(x):
+        return x or rest()
+    return _logical(np.logical_or, x, rest, lambda: choose(x, lambda: x, rest))
+
+
+def _logical(combine: Callable, x: Any, rest: Callable, chosen: Callable) -> Any:
+    """Evaluate both operands where that does no harm, and otherwise the second one where it decides."""
+    trace: Any = body_trace(x)
+    if x.dtype != bool or x.shape:
+        return chosen()
+    equations = recorder.get().equations if recorder.get() is trace else trace.equations  # type: ignore[union-attr]
+    before = len(equations)
+    with finding_writes(undoable=True) as written:
+        y = rest()
+    plain = type(y) is bool or isinstance(y, np.bool_) or (type(y) is Tracer and y.dtype == bool and not y.shape)
+    harmless = not any(
+        may_refuse(eq.prim, eq.ins) or eq.prim.archetype in ("loop", "branch") for eq in equations[before:]
+    )
+    if not written.found and plain and (harmless or current().trial):  # type: ignore[union-attr]
+        return combine(x, y)
+    written.undo()
+    return chosen()
+
+
+def not_(x: Any) -> Any:
+    """Return ``not x``."""
+    return np.logical_not(truth(x)) if is_staged(x) else not x
+
+
+_COMPARISONS = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
+    "NotEq": operator.ne,
+}  # fmt: skip
+
+
+def compare(names: Sequence[str], left: Any, *operands: Callable) -> Any:
+    """Return a chain of comparisons, ``a < b < c``; each operand is evaluated at most once."""
+    right = operands[0]()
+    found = _COMPARISONS[names[0]](left, right)
+    if len(names) == 1:
+        return found
+    return and_(found, lambda: compare(names[1:], right, *operands[1:]))
+
+
+# --- both ways in a first look ----------------------------------------------------------------------------------------
+
+
+def _try_both(site: Branch, then: Callable, orelse: Callable) -> Outcome | None:
+    """Run both ways of a branch within a body that is run to see what it does."""
+    cells = {name: cell for name, cell in cells_of(then, orelse).items() if name in site.names}
+    before = {name: content(cell) for name, cell in cells.items()}
+    first = then()
+    left = {name: content(cell) for name, cell in cells.items()}
+    for name, cell in cells.items():
+        bind_name(cell, before[name])
+    second = orelse()
+    for name, cell in cells.items():
+        x, y = left[name], content(cell)
+        if x is not y:
+            bind_name(cell, _merged(x, y, before[name]))
+    if first is None and second is None:
+        return None
+    trace = current().trace  # type: ignore[union-attr]
+    return Outcome(trace.new(np.int64(END)), value_of(first) or value_of(second))
+
+
+def _merged(x: Any, y: Any, before: Any) -> Any:
+    if x is UNBOUND or y is UNBOUND:
+        return y if x is UNBOUND else x
+    if x is before or y is before:  # it must be seen that one way binds the name
+        found = y if x is before else x
+        return _stronger(found, before) if is_state(before) and is_state(found) else found
+    return _stronger(x, y) if is_state(x) and is_state(y) else x
+
+
+def _stronger(x: Any, y: Any) -> Any:
+    """Return values of the types that a choice between two values has."""
+    if tree.structure(x) != tree.structure(y):
+        return x
+    return tree.map(_strong_leaf, x, y)
+
+
+def _strong_leaf(x: Any, y: Any) -> Any:
+    a, b = example(x), example(y)
+    if type(a) in _NUMBERS and not (type(b) in _NUMBERS and type(a) is not int):
+        return y if type(b) not in _NUMBERS or type(a) is not type(b) else fresh_number(x)
+    return fresh_number(x)
+
+
+def fresh_number(x: Any) -> Any:
+    """Return a leaf as a value of the body that is being looked at, and no object known before."""
+    trace = current().trace  # type: ignore[union-attr]
+    return trace.new(example(x))
+
+
+# --- both ways as an operation ----------------------------------------------------------------------------------------
+
+
+class _Choice:
+    """A choice between two ways that is being recorded."""
+
+    def __init__(self, site: Branch, functions: tuple, ways: Sequence[Callable] | None = None):
+        self.site = site
+        self.ways = list(functions if ways is None else ways)
+        found = cells_of(*functions)
+        self.cells = {name: found[name] for name in site.names if name in found}
+        bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
+        self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
+        self.before = {name: content(cell) for name, cell in self.cells.items()}
+        self.lifts = [(x, snapshot(x) if not x.trace.physical else x) for x in reached_roots(functions)]
+        self.lifts = [(x, y) for x, y in self.lifts if not x.trace.physical]
+        self.written: list[Tracer] = []
+
+    def record(self, test: Any) -> Outcome | None:
+        """Write the choice down, and let names and arrays be what it makes of them."""
+        looks = [self._look(way) for way in self.ways]
+        if len(self.written) and any(len(found[2]) != len(self.written) for found in looks):
+            looks = [self._look(way) for way in self.ways]
+        for root in self.written:
+            check_replaceable(root)
+        names, drop = self._names([found[0] for found in looks])
+        kinds = [found[1][0] for found in looks]
+        one_kind = all(type(k) is not Tracer and k == kinds[0] for k in kinds)
+        targets = self._targets(looks, names, one_kind)
+        bodies = [record_body(lambda w=way: self._run(w, names, one_kind, targets), []) for way in self.ways[::-1]]
+        joined = join_branches(test, bodies, [])
+        if joined is None:
+            refuse("the two ways of an if give different things")
+        kind, value, values, arrays = joined[0]
+        for name in drop:
+            bind_name(self.cells[name], UNBOUND)
+        for name, x in zip(names, values, strict=True):
+            bind_name(self.cells[name], fresh(x))
+            self._note_alias(name, looks)
+        for root, new in zip(self.written, arrays, strict=True):
+            replace(root, new)
+        if one_kind and kinds[0] == END and not value:
+            return None
+        return Outcome(kinds[0] if one_kind else kind, value)
+
+    def _names(self, ends: list[dict]) -> tuple[list[str], list[str]]:
+        """Return the names that a way binds, and those that are not read behind the choice."""
+        names, drop = [], []
+        for name, before in self.before.items():
+            found = [end[name] for end in ends]
+            if all(x is before for x in found):
+                continue
+            if name not in self.site.behind:
+                drop.append(name)
+            elif any(x is UNBOUND for x in found):
+                refuse(f"{name} is bound in one way of an if only, and read behind it")
+            else:
+                names.append(name)
+        return names, drop
+
+    def _look(self, way: Callable) -> tuple:
+        """Run a way to see what it does: what names it leaves, as examples, how it ends, which arrays it writes."""
+        trace = TrialTrace()
+        written = finding_writes(undoable=True)
+        with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
+            try:
+                with written, recording_body(trace, True):
+                    ends, outcome, mine = self._tried(trace, way)
+                    if log.restore():
+                        refuse("it changes state outside of it")
+                for root, _ in written.found:
+                    if all(root is not x for x in self.written):
+                        self.written.append(root)
+            finally:
+                written.undo()
+                trace.finish()
+        return ends, outcome, mine
+
+    def _tried(self, trace: Any, way: Callable) -> tuple:
+        roots, values = self._lifted(trace)
+        try:
+            with standing_for(roots, values):
+                outcome = way()
+                ends = {name: self._shown(name, roots) for name in self.cells}
+                value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
+                touched = _written_among(roots)
+            for root in touched:
+                if all(root is not x for x in self.written):
+                    self.written.append(root)
+            return ends, (kind_of(outcome), value), list(self.written)
+        finally:
+            self._restore()
+
+    def _lifted(self, trace: Any) -> tuple[list, list]:
+        lifts = [*self.lifts, *[(x, x) for x in self.written if all(x is not y for y, _ in self.lifts)]]
+        return [x for x, _ in lifts], [lifted_into(trace, y) for _, y in lifts]
+
+    def _shown(self, name: str, roots: list) -> Any:
+        """Return what a way leaves a name bound to: the same object, or an example and whose array it is."""
+        x = content(self.cells[name])
+        if x is self.before[name] or x is UNBOUND:
+            return x
+        if not is_state(x):
+            refuse(f"an if binds {name} to something that is no array")
+        known = [root_of(leaf) for leaf in tree.leaves(x) if is_handle(leaf)]
+        return _Shown(
+            tree.map(example, tree.map(as_leaf, x)), [root for root in known if any(root is y for y in roots)]
+        )
+
+    def _restore(self) -> None:
+        for name, cell in self.cells.items():
+            bind_name(cell, self.before[name])
+
+    def _targets(self, looks: list, names: list[str], one_kind: bool) -> Any:
+        """Return examples of the results' types, to which each way converts its own."""
+        values = [found[1][1] for found in looks]
+        values = [value or values[0] or values[1] for value in values]
+        ends = [[self._example(found[0][name], name) for name in names] for found in looks]
+        try:
+            return tree.map(_common, *values), [tree.map(_common, a, b) for a, b in zip(*ends, strict=True)]
+        except (ValueError, TypeError) as error:
+            return refuse(f"the two ways of an if give different things: {error}")
+
+    def _example(self, end: Any, name: str) -> Any:
+        if type(end) is _Shown:
+            return end.value
+        if not is_state(end):
+            refuse(f"an if binds {name}, which is no array, in one way only")
+        if any(is_handle(x) and x.shape for x in tree.leaves(end)) and name not in self.exclusive:
+            self._may_alias(end)
+        return tree.map(example, end)
+
+    def _may_alias(self, x: Any) -> None:
+        body = current()
+        for leaf in tree.leaves(x):
+            if is_handle(leaf):
+                body.aliased.append(root_of(leaf))  # type: ignore[union-attr]
+
+    def _note_alias(self, name: str, looks: list) -> None:
+        """Remember arrays that a name may or may not stand for from now on."""
+        body = current()
+        known = [x for found in looks if type(found[0][name]) is _Shown for x in found[0][name].known]
+        if known:
+            body.aliased += [x for x in known if x.shape]  # type: ignore[union-attr]
+            body.aliased += [x for x in tree.leaves(content(self.cells[name])) if is_handle(x)]  # type: ignore[union-attr]
+
+    def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
+        """Run a way for its results, in the types that both have."""
+        trace = recorder.get()
+        roots, values = self._lifted(trace)
+        try:
+            with recording_body(trace, False), standing_for(roots, values):
+                outcome = way()
+                value = value_of(outcome)
+                value = tree.map(_converted, value, targets[0]) if value else targets[0]
+                kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
+                found = [content(self.cells[name]) for name in names]
+                left = [tree.map(_converted, x, t) for x, t in zip(found, targets[1], strict=True)]
+                return kind, value, left, [snapshot(x) for x in self.written]
+        finally:
+            self._restore()
+
+
+class _Shown:
+    """What a way binds a name to: an example, and the arrays from outside of it that the value is, if any."""
+
+    __slots__ = ("value", "known")
+
+    def __init__(self, value: Any, known: list):
+        self.value = value
+        self.known = known
+
+
+def _written_among(roots: list) -> list:
+    from fad.capture.state import is_written
+
+    return [x for x in roots if is_written(x)]
+
+
+def _common(a: Any, b: Any) -> Any:
+    """Return an example of the type to which two values are converted; raises where there is none."""
+    x, y = np.asarray(a), np.asarray(b)
+    if x.shape != y.shape:
+        raise ValueError(f"arrays of shapes {x.shape} and {y.shape}")
+    if type(a) is type(b) and x.dtype == y.dtype:
+        return np.zeros_like(x) if type(a) is np.ndarray else type(a)(0)
+    weak = [v for v in (a, b) if type(v) in _NUMBERS]
+    strong = [v for v in (a, b) if type(v) not in _NUMBERS]
+    if not strong:  # Python's numbers
+        if bool in map(type, weak):
+            raise ValueError("a bool and a number")
+        return type(a)(0) + type(b)(0)
+    dtypes = {v.dtype for v in strong}
+    if len(dtypes) > 1:
+        raise ValueError(f"dtypes {x.dtype} and {y.dtype}")
+    dtype = dtypes.pop()
+    if weak:
+        fits = np.result_type(weak[0], np.zeros((), dtype)) == dtype and dtype in (
+            np.float64,
+            np.complex128,
+            np.asarray(weak[0]).dtype,
+        )
+        if not fits:
+            raise ValueError(f"a Python number and dtype {dtype}")
+    return np.zeros(x.shape, dtype) if any(type(v) is np.ndarray for v in (a, b)) else np.zeros((), dtype)[()]
+
+
+def _converted(x: Any, t: Any) -> Any:
+    """Return a leaf in the type of an example."""
+    x = as_leaf(x)
+    mine = example(x)
+    if type(mine) is type(t) and np.asarray(mine).dtype == np.asarray(t).dtype:
+        return x
+    if type(t) in (float, complex):
+        return x * type(t)(1)
+    dtype = np.asarray(t).dtype
+    if type(x) is not Tracer:
+        found = np.asarray(x, dtype)
+        return found if type(t) is np.ndarray else found[()]
+    return np.positive(x).astype(dtype) if x.dtype != bool else np.logical_or(x, np.bool_(False))

@@ -1,0 +1,230 @@
+"""Calls from converted code: which functions are converted in their turn, and which a body may call at all.
+
+A body is recorded once for all steps. So what it calls must be seen: NumPy's functions on traced values are operations,
+functions of the user's are converted themselves, and of Python's own those are known that change nothing. Any
+other call ends the capture, before it is made.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.capture.context import current, is_staged, refuse
+from fad.capture.convert import converted, is_users, wants_conversion
+from fad.core.tracer import Tracer
+from fad.core.transformed import Transformed
+
+_PURE = frozenset({
+    abs, all, any, bool, bytes, callable, chr, complex, dict, divmod, enumerate, float, format, frozenset, getattr,
+    hasattr, hash, id, int, isinstance, issubclass, iter, len, list, max, min, object, ord, pow, range, repr, reversed,
+    round, set, slice, sorted, str, sum, tuple, type, zip,
+})  # fmt: skip
+_PURE_MODULES = frozenset({"math", "cmath", "operator", "_operator"})
+_READING = frozenset({
+    "copy", "count", "get", "index", "items", "keys", "values", "union", "intersection", "difference", "issubset",
+    "issuperset", "isdisjoint", "symmetric_difference",
+})  # fmt: skip
+_CONTAINERS = (list, dict, set, collections.deque)
+_CONSTANT = (str, bytes, tuple, frozenset, int, float, complex, bool, type(None), slice, range)
+_WRITING_METHODS = frozenset({
+    "sort", "fill", "put", "partition", "itemset", "resize", "setfield", "setflags", "byteswap", "tofile", "dump",
+})  # fmt: skip
+_WRITING = frozenset({np.copyto, np.put, np.putmask, np.place, np.put_along_axis, np.fill_diagonal})
+_DRAWING = ("numpy.random", "random", "secrets", "time", "datetime", "os", "sys", "threading", "uuid")
+make_helpers: list[Callable] = []  # of converted code; put here by `fad.capture.runtime`, which stands above
+
+
+def called(f: Any) -> Any:
+    """Return a function as converted code is to call it."""
+    body = current()
+    if body is None:
+        return run_converted(f)
+    stands_in = _stands_in(f)
+    return stands_in if stands_in is not None else _checked(f)
+
+
+def run_converted(f: Any) -> Any:
+    """Return a function converted where it is the user's and may come to a loop, and otherwise as it is."""
+    if current() is not None and type(f) in (types.FunctionType, types.MethodType):
+        return _checked(f)
+    if not wants_conversion(f):
+        return f
+    found, _ = converted(f, make_helpers[0])
+    return f if found is None else found
+
+
+def _stands_in(f: Any) -> Any:
+    try:
+        return STANDS_IN.get(f)
+    except TypeError:  # it cannot be hashed
+        return None
+
+
+def _checked(f: Any) -> Any:
+    """Return what a body may call; refuse what may change something, or depend on more than its arguments."""
+    kind = type(f)
+    if kind is types.FunctionType:
+        return _function(f)
+    if kind is types.MethodType:
+        return _method(f)
+    if kind in (types.BuiltinFunctionType, types.MethodWrapperType):
+        return _builtin(f)
+    if isinstance(f, type):
+        return _class(f)
+    if isinstance(f, np.ufunc) or kind is type(np.sum):
+        return _numpys(f)
+    if kind is functools.partial:
+        return functools.partial(called(f.func), *f.args, **f.keywords)
+    if kind is Transformed or (kind.__module__ or "").partition(".")[0] == "fad":
+        return f
+    inner = vars(kind).get("__call__")
+    if type(inner) is types.FunctionType and is_users(inner):
+        return called(types.MethodType(inner, f))
+    if kind.__module__ in ("operator", "_operator"):
+        return f
+    return refuse(f"it calls a {kind.__name__}, of which it is not known what it does")
+
+
+def _function(f: types.FunctionType) -> Any:
+    if is_users(f):
+        if hasattr(f, "__wrapped__") and f.__code__.co_filename == functools.__file__:
+            return refuse(f"it calls {f.__name__}, which remembers its calls")
+        found, why = converted(f, make_helpers[0], everywhere=True)
+        return refuse(f"it calls {f.__qualname__}, and {why}") if found is None else found
+    root = (f.__module__ or "").partition(".")[0]
+    if root == "fad" or f in _OVERLAID:
+        return f
+    if root == "numpy" and not (f.__module__ or "").startswith("numpy.random"):
+        return _numpys(f)
+    if f.__module__ in ("operator", "copy", "statistics", "fractions", "numbers"):
+        return f
+    return refuse(f"it calls {f.__module__}.{f.__qualname__}, of which it is not known what it does")
+
+
+_OVERLAID: set = set()
+
+
+def _numpys(f: Any) -> Any:
+    if f in _WRITING or getattr(f, "__wrapped__", None) in _WRITING:
+        return functools.partial(_writing, f)
+    return functools.partial(_with_out, f)
+
+
+def _writing(f: Callable, target: Any, *args: Any, **kwargs: Any) -> Any:
+    if type(target) is not Tracer:
+        refuse(f"it calls {f.__name__} on a plain array")
+    return f(target, *args, **kwargs)
+
+
+def _with_out(f: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of NumPy, unless it is to write into a plain array."""
+    out = kwargs.get("out")
+    if out is not None and any(
+        type(x) is not Tracer and x is not None for x in (out if type(out) is tuple else (out,))
+    ):
+        refuse(f"it writes the result of {f.__name__} into a plain array")
+    if any(callable(x) and type(x) is not Tracer and not isinstance(x, type) for x in (*args, *kwargs.values())):
+        refuse(f"it hands a function to {f.__name__}")
+    nout = getattr(f, "nout", None)
+    if nout is not None and any(type(x) is np.ndarray for x in args[f.nin :]):  # type: ignore[attr-defined]
+        refuse(f"it writes the result of {f.__name__} into a plain array")
+    return f(*args, **kwargs)
+
+
+def _method(f: types.MethodType) -> Any:
+    owner = f.__self__
+    if type(owner) is Tracer or type(owner).__module__.partition(".")[0] == "fad":
+        return f
+    inner = f.__func__
+    if type(inner) is types.FunctionType and is_users(inner):
+        found = _function(inner)
+        return types.MethodType(found, owner)
+    return refuse(f"it calls {getattr(f, '__qualname__', f)}, of which it is not known what it does")
+
+
+def _builtin(f: Any) -> Any:
+    owner = f.__self__
+    name = f.__name__
+    if owner is builtins:
+        return f if f in _PURE else refuse(f"it calls {name}")
+    if type(owner) is types.ModuleType or owner is None:
+        module = f.__module__ or getattr(owner, "__name__", "")
+        if module in _PURE_MODULES:
+            return f
+        if module.partition(".")[0] == "numpy" and not module.startswith("numpy.random"):
+            return functools.partial(_with_out, f)
+        return refuse(f"it calls {module}.{name}")
+    if isinstance(owner, (np.ndarray, np.generic)):
+        return (
+            refuse(f"it calls {name} of a plain array") if name in _WRITING_METHODS else functools.partial(_with_out, f)
+        )
+    if isinstance(owner, np.ufunc):
+        return functools.partial(_with_out, f) if name != "at" else functools.partial(_writing, f)
+    if isinstance(owner, _CONSTANT):
+        return f
+    if isinstance(owner, type):  # a class method, as dict.fromkeys
+        return f if issubclass(owner, (*_CONSTANT, dict, float)) else refuse(f"it calls {owner.__name__}.{name}")
+    if isinstance(owner, _CONTAINERS):
+        what = type(owner).__name__
+        return f if name in _READING else refuse(f"it changes a {what}, by {name}")
+    return refuse(f"it calls {name} of a {type(owner).__name__}, of which it is not known what it does")
+
+
+def _class(f: type) -> Any:
+    if f in _PURE or issubclass(f, (BaseException, np.generic)) or f in (np.dtype, types.SimpleNamespace):
+        return f
+    if issubclass(f, tuple) and hasattr(f, "_fields"):
+        return f
+    made = getattr(f, "__dataclass_fields__", None)
+    if made is not None and "__post_init__" not in vars(f):
+        return f
+    if (f.__module__ or "").partition(".")[0] == "fad":
+        return f
+    return refuse(f"it makes a {f.__name__}, of which it is not known what it does")
+
+
+# --- Python's own functions on traced values --------------------------------------------------------------------------
+
+
+def _extreme(plain: Callable, traced: np.ufunc) -> Callable:
+    """Return min or max: as Python compares, the first of those that are equal."""
+    better: Callable = operator.lt if plain is min else operator.gt
+
+    def extreme(*xs: Any, **options: Any) -> Any:
+        if len(xs) < 2 or options or not any(map(is_staged, xs)):
+            return plain(*xs, **options)
+        from fad.capture import branches
+
+        found = xs[0]
+        for x in xs[1:]:
+            found = branches.choose(better(x, found), lambda x=x: x, lambda found=found: found)
+        return found
+
+    return extreme
+
+
+def _int(x: Any = 0, *args: Any) -> Any:
+    if args or not is_staged(x):
+        return int(x, *args)
+    if x.dtype.kind in "iu" and not x.shape:
+        from fad.capture.values import as_number
+
+        return as_number(x)
+    return refuse("it makes an int of a value that differs from step to step")
+
+
+def _print(*_: Any, **__: Any) -> None:
+    refuse("it prints")
+
+
+STANDS_IN: dict[Any, Callable] = {
+    min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, print: _print,
+}  # fmt: skip

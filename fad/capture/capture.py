@@ -1,0 +1,239 @@
+"""The capture of one loop: a first look at what a step does, then the recording of the operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import current, recording_body, refuse, report
+from fad.capture.intervals import counting
+from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
+from fad.capture.sites import Loop
+from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
+from fad.capture.step import NeedsFirstStep, Step, type_example
+from fad.capture.trial import TrialTrace
+from fad.control_flow import record_loop
+from fad.control_flow.interpreter import Parts
+from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
+from fad.core import effects
+from fad.core.memory import finding_writes
+from fad.core.tracer import Trace, Tracer
+from fad.staging.record import recording_by
+
+_TRIALS = 6
+
+
+class NotCaptured(Exception):
+    """A loop is to be run as Python runs it."""
+
+
+class Capture:
+    """One attempt to capture a loop, of which at most so many steps are known, and whether there is any for certain."""
+
+    def __init__(self, site: Loop, body: Callable, test: Callable | None, most: int | None, runs: bool, peel: bool):
+        self.site = site
+        self.step = Step(site, body, test)
+        self.most = most
+        self.runs = runs
+        self.peel = peel  # whether a first step may be run apart
+        self.work = 0  # operations of a step
+        self.traced = False  # whether anything in it is traced
+        self.entry: dict[str, Any] = {}
+        self.why: Any = None
+
+    def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
+        """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
+        self.prepare(item)
+        if type(n) is int and (not self.traced or n * self.work <= limit):
+            self.leave_to_python("unrolled", f"{n} steps")
+        if self.site.leaves:
+            return self._stopping(n, item, limit)
+        last = None if self.most is None else self.most - 1
+
+        def step(state: tuple, k: Any) -> tuple:
+            with counting(k, 0, last):
+                return self.step.run(state, (item, k))[0], None
+
+        first = self.step.first()
+        found = record_loop.scan(
+            step, first, None, n, False, "sqrt", True, bound=self.most, peeled=0, failed=self.failed
+        )
+        self.finish(None if found is None else found[0], n)
+        return None
+
+    def until(self, limit: int) -> Outcome | None:
+        """Capture a loop that stops by itself."""
+        self.prepare(None)
+        if not self.traced:
+            self.leave_to_python("unrolled", "nothing in it is traced")
+        return self._stopping(None, None, limit)
+
+    def _stopping(self, n: Any, item: Callable | None, limit: int) -> Outcome | None:
+        """Record a loop that stops by its condition, or by break or return."""
+        leaves = self.site.leaves
+
+        def goes_on(state: tuple) -> Any:
+            k, kind, _, inner = state
+            go = np.less(k, n) if n is not None else self.step.ask(inner)
+            return np.logical_and(go, np.equal(kind, END)) if leaves else go
+
+        def step(state: tuple) -> tuple:
+            k, kind, value, inner = state
+            with counting(k, 0, None if self.most is None else self.most - 1):
+                inner, outcome = self.step.run(inner, None if item is None else (item, k))
+            new = value_of(outcome)
+            kind = np.int64(0) + kind_of(outcome) if leaves else kind
+            return (k + 1 if n is not None else k), kind, new or value, inner
+
+        init = (0, np.int64(END), self.step.value, self.step.first())
+        found = record_loop.while_loop(
+            goes_on, step, init, bound=None if current() is None else self.most, failed=self.failed,
+            accept=lambda operands, params: self.is_long(operands, params, limit),
+        )  # fmt: skip
+        if found is None:
+            self.give_up()
+        _, kind, value, inner = found[0]
+        self.finish(inner, n)
+        return Outcome(kind, value) if leaves else None
+
+    def is_long(self, operands: list, params: dict, limit: int) -> bool:
+        """Return whether a loop takes more steps, on the values at hand, than are recorded one by one."""
+        parts = Parts([example(x) for x in operands], **params)
+        if not limit or any(type(x) is Tracer and isinstance(x.trace, BodyTrace) for x in operands):
+            return True
+        state, steps = parts.carry, 0
+        with np.errstate(all="ignore"):
+            while state[0] and steps * self.work <= limit:
+                state = params["body"](*parts.consts, *state)[: params["carries"]]
+                steps += 1
+        if state[0]:
+            return True
+        self.why = steps
+        return False
+
+    def finish(self, state: Any, n: Any) -> None:
+        """Let names and arrays be what the loop made of them."""
+        if state is None:
+            self.give_up()
+        values, arrays, lates = state
+        step = self.step
+        for name, x in (*zip(step.names, values, strict=True), *zip(step.late, lates, strict=True)):
+            bind_name(step.cells[name], fresh(x))
+        for root, new in zip(step.roots, arrays, strict=True):
+            replace(root, new)
+        carried = ", ".join([*step.names, *(f"an array of shape {x.shape}" for x in step.roots)])
+        steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
+        report(self.site.file, self.site.line, "captured", f"{steps}, state {carried or 'none'}")
+
+    def failed(self, why: Any) -> None:
+        """Note why the loop cannot be captured."""
+        self.why = why
+
+    def give_up(self) -> None:
+        """Let the loop be run by Python, or its next step before another attempt."""
+        why = self.why
+        if type(why) is int:
+            self.leave_to_python("unrolled", f"{why} steps")
+        if why is None and self.peel:
+            raise NeedsFirstStep
+        text = "its state does not keep its type" if why is None else str(why) or type(why).__name__
+        line = getattr(why, "line", "")
+        self.leave_to_python("recorded step by step", f"{text} (at {line})" if line else text)
+
+    def leave_to_python(self, what: str, detail: str) -> None:
+        """Report that the loop is not captured."""
+        report(self.site.file, self.site.line, what, detail)
+        raise NotCaptured
+
+    # --- a first look ---------------------------------------------------------------------------------------------
+
+    def prepare(self, item: Callable | None) -> None:
+        """Find out what a step changes, by running it until what is carried is what it changes."""
+        mark = Trace().birth
+        try:
+            for _ in range(_TRIALS):
+                if not self._try(item):
+                    return
+            self.why = "what it changes is not the same in every step"
+        except Unrecordable as why:
+            if why.trace.birth < mark:
+                raise
+            self.why = why
+        except NeedsFirstStep:
+            if self.peel:
+                raise
+            self.why = "its state is not bound before it, or is no array"
+        except Exception as error:
+            self.why = error
+        self.give_up()
+
+    def _try(self, item: Callable | None) -> bool:
+        """Run a step; return whether it showed that more is carried, or less, than was thought."""
+        step, trace = self.step, TrialTrace()
+        self.entry = {name: step.content(name) for name in step.bound}
+        written = finding_writes(undoable=True)
+        with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
+            try:
+                with written, recording_body(trace, True):
+                    changed = self._look(trace, item)
+                    if log.restore():
+                        refuse("its steps change state outside of it")
+                    for root in step.roots:
+                        check_replaceable(root)
+                for root, _ in written.found:
+                    changed = step.add_root(root) or changed
+            finally:
+                written.undo()
+                trace.finish()
+        self.work = len(trace.equations) + trace.inner_work
+        state = [*(x for x, _ in trace.captured), *tree.leaves(step.first())]
+        self.traced = any(type(x) is Tracer and not x.trace.physical for x in state)
+        return changed
+
+    def _look(self, trace: Any, item: Callable | None) -> bool:
+        step = self.step
+        values, arrays, _ = tree.map(lambda x: trace.new(example(x)), step.first())
+        given = {name: fresh(x) for name, x in zip(step.names, values, strict=True)}
+        with step.entered(list(given.values()), arrays):
+            if step.test is not None:
+                step.test()
+            number = trace.new(0)
+            with counting(number, 0, None if self.most is None else self.most - 1):
+                outcome = step.body(*([] if item is None else [item(number)]))
+            roots = [x for x in step.roots if is_written(x)]
+            changed = self._compare(given)
+            step.value = NOTHING if outcome is None else type_example(value_of(outcome))
+            if not changed:
+                step.check_aliases(given)
+        if not changed and len(roots) == len(step.roots):
+            step.check_shared(given, self.peel)
+        changed = changed or len(roots) < len(step.roots)
+        step.roots = roots
+        return changed
+
+    def _compare(self, given: dict[str, Any]) -> bool:
+        """Adjust what is carried to what the step did; return whether it was something else."""
+        step, changed, late = self.step, False, {}
+        for name in step.bound:
+            now, before = step.content(name), self.entry[name]
+            if name in given:
+                if now is given[name]:  # it is bound to what it was bound to before
+                    step.names.remove(name)
+                    changed = True
+            elif now is before or now is UNBOUND:
+                continue
+            elif name in self.site.carried or (name in self.site.behind and not self.runs):
+                if before is UNBOUND or not is_state(before):
+                    raise NeedsFirstStep
+                step.names.append(name)
+                changed = True
+            elif name in self.site.behind:
+                if not is_state(now):
+                    refuse(f"it binds {name}, which is read behind the loop, to something that is no array")
+                late[name] = type_example(now)
+        changed = changed or late.keys() != step.late.keys()
+        step.late = late
+        return changed

@@ -1,0 +1,102 @@
+"""What is being captured: the body that is recorded at this moment, and the report of what became of each loop."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple, NoReturn
+
+from fad.control_flow.subgraph import BodyTrace, Unrecordable
+from fad.core.tracer import Tracer, up_to_date
+
+
+class Body:
+    """A body that is being recorded."""
+
+    __slots__ = ("trace", "trial", "aliased")
+
+    def __init__(self, trace: Any, trial: bool):
+        self.trace = trace
+        self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
+        self.aliased: list[Tracer] = []  # arrays that may have another name, as a branch decides
+
+
+_current: ContextVar[Body | None] = ContextVar("body", default=None)
+
+
+def current() -> Body | None:
+    """Return the body of a captured loop or branch that is being recorded, the innermost one."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def recording_body(trace: Any, trial: bool) -> Iterator[None]:
+    """Say for the length of a block which body is being recorded."""
+    token = _current.set(Body(trace, trial))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def refuse(why: str) -> NoReturn:
+    """Give the recording of the current body up: it does what a program cannot repeat, or what cannot be seen."""
+    body = _current.get()
+    if body is None:
+        raise AssertionError("nothing is being captured")
+    raise Unrecordable(body.trace, why)
+
+
+def body_trace(x: Any) -> Any:
+    """Return the trace of the body that a traced value belongs to, the innermost one; None if there is none."""
+    if type(x) is not Tracer:
+        return None
+    x = up_to_date(x)
+    while type(x) is Tracer:
+        if isinstance(x.trace, BodyTrace):
+            return x.trace
+        x = x.value
+    return None
+
+
+def is_staged(x: Any) -> bool:
+    """Return whether a value differs from step to step of a body being recorded, so that Python cannot ask it."""
+    return _current.get() is not None and type(x) is Tracer and body_trace(x) is not None
+
+
+# --- the report -----------------------------------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """What became of a loop."""
+
+    file: str
+    line: int
+    what: str  # "captured", "unrolled" or "recorded step by step"
+    detail: str
+
+    def __str__(self) -> str:
+        name = self.file.replace("\\", "/").rpartition("/")[2]
+        return f"loop at {name}:{self.line}: {self.what}" + (f": {self.detail}" if self.detail else "")
+
+
+_report: ContextVar[dict | None] = ContextVar("report", default=None)
+
+
+@contextlib.contextmanager
+def reporting() -> Iterator[dict]:
+    """Gather for the length of a block what becomes of loops, by their places."""
+    entries: dict = {}
+    token = _report.set(entries)
+    try:
+        yield entries
+    finally:
+        _report.reset(token)
+
+
+def report(file: str, line: int, what: str, detail: str = "") -> None:
+    """Note what became of a loop; the last time counts."""
+    entries, body = _report.get(), _current.get()
+    if entries is not None and (body is None or not body.trial):
+        entries[file, line] = Entry(file, line, what, detail)

@@ -1,0 +1,251 @@
+"""From a function to its converted form: found in its source, rewritten, compiled under its own file and lines.
+
+The converted function has the globals, cells and defaults of the original. One whose loops are to be captured is
+converted when a transform or converted code calls it; what holds no loop, and calls nothing that might, is left alone.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import functools
+import inspect
+import linecache
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad import config
+from fad.capture.expressions import HELPERS
+from fad.capture.names import walk_scope
+from fad.capture.rewrite import NotConvertible, Rewriter
+from fad.core.transformed import Transformed
+from fad.introspect.frames import is_machinery
+from fad.introspect.reachable import is_library
+
+_FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag for x in __future__.all_feature_names))
+_GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_MOST = 4096
+_converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
+_looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
+
+
+class Sites:
+    """The loops and branches of one converted function."""
+
+    __slots__ = ("loops", "branches")
+
+    def __init__(self, loops: list, branches: list):
+        self.loops = loops
+        self.branches = branches
+
+
+def converted(fun: Callable, make_helpers: Callable, everywhere: bool = False) -> tuple[Callable | None, str]:
+    """Return a function converted, or None and why it cannot be; ``make_helpers(sites)`` gives what its code calls."""
+    if type(fun) is types.MethodType:
+        inner, why = converted(fun.__func__, make_helpers, everywhere)
+        return (None if inner is None else types.MethodType(inner, fun.__self__)), why
+    if type(fun) is not types.FunctionType:
+        return None, "it is no function of Python"
+    code, sites, why = _code_of(fun, everywhere)
+    if code is None:
+        return None, why
+    cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    cells[HELPERS] = types.CellType(make_helpers(sites))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = types.FunctionType(code, fun.__globals__, fun.__name__, fun.__defaults__, closure)
+    made.__kwdefaults__ = fun.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = fun.__qualname__, fun.__module__, fun.__doc__
+    made.__dict__.update(fun.__dict__)
+    return made, ""
+
+
+def _code_of(fun: types.FunctionType, everywhere: bool) -> tuple:
+    key = (id(fun.__code__), everywhere)
+    known = _converted.get(key)
+    if known is None:
+        if len(_converted) > _MOST:
+            _converted.clear()
+        known = _converted[key] = (fun.__code__, *_convert(fun.__code__, everywhere))
+    return known[1:]
+
+
+def _convert(code: types.CodeType, everywhere: bool) -> tuple:
+    if HELPERS in code.co_freevars:
+        return None, None, "it has been converted"
+    if code.co_flags & _GENERATES:
+        return None, None, "it is a generator or a coroutine"
+    node = find_source(code)
+    if node is None:
+        return None, None, "its source is not known"
+    if any(isinstance(n, ast.Attribute) and n.attr[:2] == "__" != n.attr[-2:] for n in ast.walk(node)):
+        return None, None, "it uses private names of a class"
+    body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+    outer = {x for s in body for n in walk_scope(s) if isinstance(n, (ast.Global, ast.Nonlocal)) for x in n.names}
+    rewriter = Rewriter(code.co_filename, body, outer, everywhere)
+    try:
+        new = _compiled(node, rewriter.function(body), code)
+    except NotConvertible as why:
+        return None, None, str(why)
+    return new, Sites(rewriter.loops, rewriter.branches), ""
+
+
+def _compiled(node: Any, body: list[ast.stmt], code: types.CodeType) -> types.CodeType:
+    """Compile the statements of a function, within one that has its outer variables."""
+    given = node.args
+    for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if arg is not None:
+            arg.annotation = None
+    given.defaults, given.kw_defaults = [], [None] * len(given.kwonlyargs)
+    inner = ast.copy_location(ast.FunctionDef("converted", given, body, [], None, None), node)
+    outer_names = [ast.arg(name) for name in (*code.co_freevars, HELPERS)]
+    arguments = ast.arguments([], outer_names, None, [], [], None, [])
+    outer = ast.copy_location(ast.FunctionDef("outer", arguments, [inner], [], None, None), node)
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    flags = code.co_flags & _FUTURES
+    made: Any = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    for _ in range(2):
+        made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+# --- where the source is ----------------------------------------------------------------------------------------------
+
+
+def find_source(code: types.CodeType) -> Any:
+    """Return a syntax tree of the function of some code, for this caller alone; None if it is not found."""
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return None
+    known = _functions_of("".join(lines))
+    candidates = known.get((code.co_firstlineno, code.co_name), [])
+    if len(candidates) > 1:
+        candidates = [node for node in candidates if _starts(node) in _positions(code)]
+    if len(candidates) != 1:
+        return None
+    return _copied(candidates[0])
+
+
+def _copied(node: ast.AST) -> Any:
+    """Return a copy of a syntax tree: it is rewritten in place."""
+    made = node.__class__()
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            value = _copied(value)
+        elif isinstance(value, list):
+            value = [_copied(x) if isinstance(x, ast.AST) else x for x in value]
+        setattr(made, name, value)
+    return ast.copy_location(made, node)
+
+
+@functools.lru_cache(16)
+def _functions_of(text: str) -> dict:
+    """Return the functions of a file by their first line and name."""
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[tuple, list] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *[d.lineno for d in node.decorator_list]])
+            found.setdefault((first, node.name), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault((node.lineno, "<lambda>"), []).append(node)
+    return found
+
+
+def _starts(node: Any) -> tuple:
+    body = node.body if isinstance(node, ast.Lambda) else node.body[0]
+    return body.lineno, body.col_offset, body.end_lineno, body.end_col_offset
+
+
+def _positions(code: types.CodeType) -> set:
+    return {(line, column, end, last) for line, end, column, last in code.co_positions()}
+
+
+# --- what is worth converting -----------------------------------------------------------------------------------------
+
+
+def is_users(fun: types.FunctionType) -> bool:
+    """Return whether a function is the user's own, and no library's."""
+    return not is_machinery(fun.__code__.co_filename) and not is_library(fun.__module__)
+
+
+def may_loop(fun: Any, depth: int = 12) -> bool:
+    """Return whether a function has a loop, or calls what may have one, as far as names tell."""
+    if type(fun) is types.MethodType:
+        fun = fun.__func__
+    if type(fun) is not types.FunctionType or not is_users(fun):
+        return not _is_known(fun)
+    known = _looping.get(id(fun.__code__))
+    if known is None:
+        if len(_looping) > _MOST:
+            _looping.clear()
+        _looping[id(fun.__code__)] = (fun.__code__, False)  # for functions that call themselves
+        known = (fun.__code__, depth == 0 or _look(fun, depth))
+        _looping[id(fun.__code__)] = known
+    return known[1]
+
+
+def _is_known(f: Any) -> bool:
+    """Return whether something that is called is a library's, and calls nothing of the user's but what it is given."""
+    kind = type(f)
+    if kind is Transformed:
+        return not may_loop(f.__wrapped__)
+    if kind in (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(np.sum)):
+        return True
+    return is_library(getattr(f if isinstance(f, type) else kind, "__module__", None)) and not hasattr(f, "__wrapped__")
+
+
+def _look(fun: types.FunctionType, depth: int) -> bool:
+    codes = [fun.__code__]
+    for code in codes:
+        codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    held = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    for code in codes:
+        steps = list(dis.get_instructions(code))
+        comprehends = code.co_name in ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+        if not comprehends and any("BACKWARD" in at.opname for at in steps):
+            return True
+        for before, at in zip([None, *steps], steps, strict=False):
+            if at.opname.startswith("LOAD_FAST") and before is not None and before.opname == "PUSH_NULL":
+                return True  # a function that it is given
+            if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):
+                return True
+            if at.opname in ("LOAD_GLOBAL", "LOAD_NAME") and _calls(fun.__globals__.get(at.argval), depth):
+                return True
+            if at.opname == "LOAD_DEREF" and at.argval in held:
+                try:
+                    found = held[at.argval].cell_contents
+                except ValueError:  # a cell that is still empty
+                    return True
+                if _calls(found, depth):
+                    return True
+    return False
+
+
+def _calls(x: Any, depth: int) -> bool:
+    """Return whether something that code names may come to a loop if it is called."""
+    return callable(x) and may_loop(x, depth - 1)
+
+
+@functools.cache
+def _usual() -> frozenset:
+    places = (np.ndarray, np, np.linalg, np.fft, str, list, dict, tuple, float)
+    return frozenset(name for place in places for name in dir(place))
+
+
+def _is_usual(name: str) -> bool:
+    """Return whether an attribute is one of arrays, NumPy and Python's containers."""
+    return name in _usual()
+
+
+def wants_conversion(fun: Any) -> bool:
+    """Return whether a function that a transform is to run should be converted."""
+    inner = fun.__func__ if type(fun) is types.MethodType else fun
+    return type(inner) is types.FunctionType and config.loops.get() != "record" and is_users(inner) and may_loop(inner)

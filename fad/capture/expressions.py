@@ -1,0 +1,112 @@
+"""Expressions of the code that is captured: each question that they ask, and each call, goes through a helper."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+HELPERS = "__fad__"  # the name under which converted code finds the helpers
+_SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
+_SEQUENCES = frozenset({"range", "zip", "enumerate", "reversed"})
+
+
+def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
+    """Return the call of a helper."""
+    call = ast.Call(ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load()), list(args), [])
+    call.made = True  # type: ignore[attr-defined]  # it is not rewritten again
+    return call if at is None else ast.fix_missing_locations(ast.copy_location(call, at))
+
+
+def thunk(value: ast.expr) -> ast.Lambda:
+    """Return a function without arguments that evaluates an expression."""
+    empty = ast.arguments([], [], None, [], [], None, [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(empty, value), value))
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites expressions: calls alone, or in code that is recorded once for all steps (`staged`) all questions."""
+
+    def __init__(self, staged: bool):
+        self.staged = staged
+        self.temporaries = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if hasattr(node, "made") else super().visit(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node  # it is converted when it is called
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id in _SCOPED):
+            node.func = helper("call", node.func, at=node.func)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if not self.staged or not isinstance(node.ctx, ast.Load):
+            return node
+        return helper("getitem", node.value, as_index(node.slice), at=node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        if not self.staged or binds(node):
+            return node
+        found = node.values[-1]
+        for value in reversed(node.values[:-1]):
+            found = helper("and_" if isinstance(node.op, ast.And) else "or_", value, thunk(found), at=node)
+        return found
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return helper("not_", node.operand, at=node) if self.staged and isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if not self.staged or binds(node):
+            return node
+        return helper("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        chained = len(node.ops) > 1 and not any(
+            isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
+        )
+        if not self.staged or not chained or binds(node):
+            return node
+        names = ast.List([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
+        operands = [thunk(x) for x in node.comparators]
+        return helper("compare", names, node.left, *operands, at=node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        if self.staged:
+            node.iter = helper("items", node.iter, at=node.iter)
+        return node
+
+
+class Iterables(ast.NodeTransformer):
+    """Lets what a loop runs over be known by its elements' numbers: range, zip, enumerate and reversed, nested too."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id in _SEQUENCES:
+            if node.func.id != "range":
+                node.args = [self.visit(x) if isinstance(x, ast.Call) else x for x in node.args]
+            node.func = helper("sequence", node.func, at=node.func)
+        return node
+
+
+def binds(node: ast.AST) -> bool:
+    """Return whether an expression binds names or waits, so that it cannot be moved into a function of its own."""
+    return any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(node))
+
+
+def as_index(node: ast.expr) -> ast.expr:
+    """Return what stands in brackets as an expression of its own: slices as calls of ``slice``."""
+    if isinstance(node, ast.Slice):
+        parts = [x or ast.Constant(None) for x in (node.lower, node.upper, node.step)]
+        return helper("slice", *parts, at=node)
+    if isinstance(node, ast.Tuple):
+        items = [x if isinstance(x, ast.Starred) else as_index(x) for x in node.elts]
+        return ast.copy_location(ast.Tuple(items, ast.Load()), node)
+    return node

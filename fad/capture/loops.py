@@ -1,0 +1,141 @@
+"""Loops at run time: captured as one operation where that can be and pays, and otherwise run as Python runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import config
+from fad.capture.capture import Capture, NotCaptured
+from fad.capture.context import current, report
+from fad.capture.intervals import counting, interval_of
+from fad.capture.outcomes import END, Outcome, kind_of, value_of
+from fad.capture.sequences import Sequence, items, sequence_of
+from fad.capture.sites import Loop
+from fad.capture.step import NeedsFirstStep
+from fad.core.tracer import Tracer
+from fad.staging.record import is_recording
+
+LONG = 400  # operations up to which a loop is recorded step by step
+LONG_INSIDE = 48  # the same within a captured body, whose operations run again and again
+_FEW = 4  # steps that are never worth a capture
+_PEELED = 2  # first steps that may be run before the others are captured
+
+
+def run_for(site: Loop, iterable: Any, body: Callable) -> Outcome | None:
+    """Run a ``for`` loop; return how it ended, None if at its end."""
+    if not is_recording():
+        return _run_plainly(iterable, body)
+    sequence = sequence_of(iterable)
+    if sequence is None:
+        report(site.file, site.line, "recorded step by step", f"it runs over a {type(iterable).__name__}")
+        return _run_plainly(items(iterable), body)
+    inside = current()
+    if inside is not None and inside.trial:
+        return _try_for(sequence, body, inside)
+    left: Iterator | None = None  # what is not run yet, once a step has been
+    started = 0
+    while True:
+        try:
+            return _capture_for(site, sequence, started, body)
+        except NotCaptured:
+            return _run_plainly(sequence if left is None else left, body)
+        except NeedsFirstStep:
+            left = iter(sequence) if left is None else left
+            outcome = _run_plainly(_one(left), body)
+            if outcome is not None:
+                return outcome
+            started += 1
+
+
+def _one(left: Iterator) -> Iterator:
+    yield next(left)
+
+
+def _run_plainly(iterable: Any, body: Callable) -> Outcome | None:
+    for item in iterable:
+        outcome = body(item)
+        if outcome is not None and _jumped(outcome):
+            return outcome
+    return None
+
+
+def _jumped(outcome: Outcome) -> bool:
+    kind = kind_of(outcome)
+    return bool(np.not_equal(kind, END)) if type(kind) is Tracer else kind != END
+
+
+def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -> Outcome | None:
+    fixed = type(sequence.length) is int
+    n = sequence.length - started if started else sequence.length
+    if fixed and _is_short(site, n):
+        report(site.file, site.line, "unrolled", f"{n} steps")
+        raise NotCaptured
+    most = n if fixed else interval_of(n)[1]
+    if started > _PEELED or not fixed:
+        peel = False
+    else:
+        peel = n > 1
+    work = Capture(site, body, None, most, fixed and n > 0, peel)
+    return work.over(n, lambda k: sequence.element(k + started if started else k), _limit())
+
+
+def _limit() -> int:
+    """Return how many operations of a loop are recorded one by one rather than as a loop."""
+    if config.loops.get() == "capture":
+        return 0
+    return LONG if current() is None else LONG_INSIDE
+
+
+def _is_short(site: Loop, n: int) -> bool:
+    """Return whether a loop of n steps need not even be looked at."""
+    if n < 2:
+        return True
+    return config.loops.get() == "auto" and (n <= 2 or (current() is None and n * site.operations < LONG // 4))
+
+
+def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
+    """Run one step of a loop within a body that is run to see what it does."""
+    fixed = type(sequence.length) is int
+    if fixed and sequence.length == 0:
+        return None
+    most = sequence.length - 1 if fixed else None
+    with inside.trace.repeated(sequence.length if fixed else 16) as number, counting(number, 0, most):
+        outcome = body(sequence.element(number))
+    return _tried(outcome, inside)
+
+
+def _tried(outcome: Outcome | None, inside: Any) -> Outcome | None:
+    """Return an outcome of which it is not known what it is."""
+    return None if outcome is None else Outcome(inside.trace.new(np.int64(END)), value_of(outcome))
+
+
+def run_while(site: Loop, test: Callable, body: Callable) -> Outcome | None:
+    """Run a ``while`` loop; return how it ended."""
+    inside = current()
+    if inside is not None and inside.trial:
+        test()
+        with inside.trace.repeated(16):
+            outcome = body()
+        return _tried(outcome, inside)
+    started = 0
+    while is_recording():
+        try:
+            work = Capture(site, body, test, None, False, started < _PEELED)
+            return work.until(_limit())
+        except NotCaptured:
+            break
+        except NeedsFirstStep:
+            if not test():
+                return None
+            outcome = body()
+            if outcome is not None and _jumped(outcome):
+                return outcome
+            started += 1
+    while test():
+        outcome = body()
+        if outcome is not None and _jumped(outcome):
+            return outcome
+    return None

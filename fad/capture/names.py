@@ -1,0 +1,195 @@
+"""Which names statements bind and read, and which are live: read later before they are bound again.
+
+The analysis is of one function's own scope. Names that functions defined in it share with it are always live, for
+they may be called at any time.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Names(ast.NodeVisitor):
+    """The names that some code loads, stores and updates in place, and those that functions within it share."""
+
+    def __init__(self, *nodes: ast.AST | None):
+        self.loads: set[str] = set()
+        self.stores: set[str] = set()
+        self.rebinds: set[str] = set()  # those of the stores that `x += v` alone does not make
+        self.updates: set[str] = set()  # what `x[i] = v` and `x += v` may write into
+        self.shared: set[str] = set()
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.loads.add(node.id)
+        else:
+            self.stores.add(node.id)
+            self.rebinds.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.generic_visit(node)
+            return
+        for names in (self.loads, self.stores, self.updates):
+            names.add(node.target.id)
+        self.visit(node.value)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        base: ast.AST = node
+        while isinstance(base, (ast.Subscript, ast.Attribute)):
+            base = base.value
+        if isinstance(base, ast.Name) and not isinstance(node.ctx, ast.Load):
+            self.updates.add(base.id)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.stores.add(node.name)
+        self._inner(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.stores.add(node.name)
+        self._inner(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._inner(node)
+
+    def _inner(self, node: ast.AST) -> None:
+        inner = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        self.loads |= inner
+        self.shared |= inner
+
+    def _comprehension(self, node: ast.AST) -> None:
+        inner = Names()
+        inner.generic_visit(node)
+        walrus = {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+        self.loads |= inner.loads - (inner.stores - walrus)
+        self.stores |= walrus
+        self.shared |= inner.shared
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # type: ignore[assignment]
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        self.stores |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self.stores |= {node.name} if node.name else set()
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        self.stores |= {node.name} if node.name else set()
+        self.generic_visit(node)
+
+    visit_MatchStar = visit_MatchAs
+
+
+def bound_by(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that statements bind."""
+    return Names(*nodes).stores
+
+
+class Liveness:
+    """For each loop and branch of a function: the names that are live behind it.
+
+    And for each loop those that are live where a step begins, before it binds its target, and where a step ends.
+    """
+
+    def __init__(self, body: list[ast.stmt]):
+        self.behind: dict[ast.AST, set[str]] = {}
+        self.entering: dict[ast.AST, set[str]] = {}
+        self.ends: dict[ast.AST, set[str]] = {}
+        self.always = Names(*body).shared
+        self._block(body, set(self.always), set(), set())
+
+    def _block(self, body: list[ast.stmt], live: set, leaving: set, going_on: set) -> set:
+        """Return what is live before statements; `leaving` is live after a break, `going_on` after a continue."""
+        for s in reversed(body):
+            live = self._statement(s, live, leaving, going_on) | self.always
+        return live
+
+    def _statement(self, s: ast.stmt, live: set, leaving: set, going_on: set) -> set:
+        if isinstance(s, ast.Break):
+            return leaving
+        if isinstance(s, ast.Continue):
+            return going_on
+        if isinstance(s, (ast.Return, ast.Raise)):
+            return Names(s).loads
+        if isinstance(s, ast.If):
+            self._note(self.behind, s, live)
+            then = self._block(s.body, live, leaving, going_on)
+            other = self._block(s.orelse, live, leaving, going_on)
+            return Names(s.test).loads | then | other
+        if isinstance(s, (ast.For, ast.While)):
+            return self._loop(s, live, leaving, going_on)
+        if isinstance(s, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Delete, *_SCOPES)):
+            used = Names(s)
+            bound = set() if isinstance(s, ast.AugAssign) else used.stores - _walruses(s)
+            return (live - bound) | used.loads
+        return self._any_order(s, live, leaving, going_on)
+
+    def _loop(self, s: ast.For | ast.While, live: set, leaving: set, going_on: set) -> set:
+        self._note(self.behind, s, live)
+        end = self._block(s.orelse, live, leaving, going_on)
+        target = Names(s.target) if isinstance(s, ast.For) else Names()
+        head = end | (Names(s.test).loads if isinstance(s, ast.While) else set())
+        entering: set = set()
+        while True:
+            entering = self._block(s.body, head, live, head)
+            wider = head | ((entering - target.stores) | target.loads)
+            if wider == head:
+                break
+            head = wider
+        self._note(self.entering, s, (entering - target.stores) | target.loads)
+        self._note(self.ends, s, head | live)
+        return head | (Names(s.iter).loads if isinstance(s, ast.For) else set())
+
+    def _any_order(self, s: ast.stmt, live: set, leaving: set, going_on: set) -> set:
+        """Treat a statement whose parts may run or stop anywhere: try, with, match."""
+        everything = live | leaving | going_on | Names(s).loads
+        for name in ("body", "orelse", "finalbody"):
+            self._block(getattr(s, name, None) or [], everything, everything, everything)
+        for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+            self._block(part.body, everything, everything, everything)
+        return everything
+
+    def _note(self, table: dict, s: ast.AST, names: set) -> None:
+        table[s] = table.get(s, set()) | names
+
+
+def _walruses(node: ast.AST) -> set[str]:
+    return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+
+
+def own_jumps(body: list[ast.stmt], loops: bool = True) -> list[ast.stmt]:
+    """Return the statements that jump out of a block: return, and break and continue of a loop around it."""
+    found: list[ast.stmt] = []
+    for s in body:
+        if isinstance(s, ast.Return) or (loops and isinstance(s, (ast.Break, ast.Continue))):
+            found.append(s)
+        if isinstance(s, _SCOPES):
+            continue
+        inside = loops and not isinstance(s, (ast.For, ast.AsyncFor, ast.While))
+        for name in ("body", "orelse", "finalbody"):
+            found += own_jumps(getattr(s, name, None) or [], inside if name == "body" else loops)
+        for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+            found += own_jumps(part.body, loops)
+    return found
+
+
+def walk_scope(node: ast.AST) -> Iterable[ast.AST]:
+    """Walk over a node and what is below it, without the functions and classes defined there."""
+    waiting = [node]
+    while waiting:
+        x = waiting.pop()
+        yield x
+        waiting += [c for c in ast.iter_child_nodes(x) if not isinstance(c, _SCOPES)]

@@ -1,0 +1,61 @@
+"""How code ends that is captured: at its end, or by break or return, which may differ from step to step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+
+END, BROKEN, RETURNED = 0, 1, 2
+NOTHING = ()  # in place of (value,), where nothing is returned
+
+
+class Outcome:
+    """A way in which code ended: its kind, traced where it depends on values, and (value,) if it returned one."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: Any, value: Any = NOTHING):
+        self.kind = kind
+        self.value = value
+
+
+BREAK = Outcome(BROKEN)
+
+
+def kind_of(outcome: Outcome | None) -> Any:
+    """Return the number of the way in which code ended."""
+    return END if outcome is None else outcome.kind
+
+
+def value_of(outcome: Outcome | None) -> Any:
+    """Return (value,) of what code returned, or ()."""
+    return NOTHING if outcome is None else outcome.value
+
+
+def _is(outcome: Outcome | None, kind: int) -> Any:
+    found = kind_of(outcome)
+    return np.equal(found, kind) if type(found) is Tracer else found == kind
+
+
+def finished(outcome: Outcome | None) -> Any:
+    """Return whether a loop ran to its end."""
+    return _is(outcome, END)
+
+
+def returned(outcome: Outcome | None) -> Any:
+    """Return whether code returned."""
+    return _is(outcome, RETURNED)
+
+
+def again(outcome: Outcome | None) -> Outcome:
+    """Return the outcome of the code around a loop that returned."""
+    return Outcome(RETURNED, value_of(outcome))
+
+
+def result(outcome: Outcome | None) -> Any:
+    """Return what a function returns whose code ended so."""
+    value = value_of(outcome)
+    return value[0] if value else None

@@ -1,0 +1,357 @@
+"""Conversion of the syntax tree: loops become calls of helpers, their bodies and branches functions.
+
+The functions share their variables with the function around them (``nonlocal``), so a body is the user's own code, and
+the helper finds the state of a loop in the body's cells. Jumps are returns: a body returns None at its end and at
+``continue``, and an outcome at ``break`` and ``return``. An ``if`` that jumps takes the statements behind it along.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable
+
+from fad.capture.expressions import HELPERS, Expressions, Iterables, as_index, helper
+from fad.capture.names import Liveness, Names, bound_by, own_jumps, walk_scope
+from fad.capture.sites import Branch, Loop
+
+_WAITING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+_REASONS: tuple = (
+    (_WAITING, "it yields or waits"), ((ast.Try, ast.TryStar), "it has try"), (ast.With, "it has with"),
+    ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
+    ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
+)  # fmt: skip
+_FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
+
+
+class NotConvertible(Exception):
+    """A function holds what cannot be converted where all of it must be."""
+
+
+class Rewriter:
+    """Rewrites one function; with `everywhere` its branches, too, for code that is recorded once for all steps."""
+
+    def __init__(self, file: str, body: list[ast.stmt], outer: set[str], everywhere: bool):
+        self.file = file
+        self.outer = outer  # names that the function declares global or nonlocal
+        self.everywhere = everywhere
+        self.live = Liveness(body)
+        self.loops: list[Loop] = []
+        self.branches: list[Branch] = []
+        self.moved: set[str] = set()  # names that generated functions bind
+        self._fresh = 0
+
+    def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the statements of the converted function."""
+        if not self.everywhere:
+            return self._declared(self._plain_block(body))
+        why = next((r for s in body for r in [self._reason(s)] if r), "")
+        if why:
+            raise NotConvertible(why)
+        if not any(own_jumps([s]) for s in body if not isinstance(s, ast.Return)):
+            *first, last = body
+            done = [*self._staged_block(first, frozenset()), *self._last(last)]
+            return self._declared(done)
+        name = self._name("body")
+        inner = self._function(name, [], body, self._staged_block(body, frozenset()), body[0])
+        result = ast.Return(helper("result", ast.Call(ast.Name(name, ast.Load()), [], [])))
+        return self._declared([inner, _at(result, body[-1])])
+
+    def _last(self, s: ast.stmt) -> list[ast.stmt]:
+        if isinstance(s, ast.Return):
+            s.value = None if s.value is None else self._expression(s.value, True)
+            return [s]
+        return self._staged_block([s], frozenset())
+
+    def _declared(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Bind, in code that never runs, the names that generated functions bind: so they are this function's own."""
+        if not self.moved:
+            return body
+        names = [ast.Name(x, ast.Store()) for x in sorted(self.moved)]
+        never = ast.If(ast.Constant(False), [ast.Assign(names, ast.Constant(None))], [])  # type: ignore[arg-type]
+        return [_at(never, body[0]), *body]
+
+    # --- statements that run as they are --------------------------------------------------------------------------
+
+    def _plain_block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for s in body:
+            if isinstance(s, (ast.For, ast.While)):
+                out += self._plain_loop(s)
+                continue
+            for field in ("body", "orelse", "finalbody"):
+                if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and getattr(s, field, None):
+                    setattr(s, field, self._plain_block(getattr(s, field)))
+            for part in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+                part.body = self._plain_block(part.body)
+            out.append(self._with_calls(s))
+        return out
+
+    def _with_calls(self, s: ast.stmt) -> ast.stmt:
+        """Let the calls of a statement be converted; its blocks have been rewritten."""
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return s
+        for field, value in ast.iter_fields(s):
+            if isinstance(value, ast.expr):
+                setattr(s, field, self._expression(value, False))
+            elif isinstance(value, list) and value and isinstance(value[0], (ast.expr, ast.withitem)):
+                setattr(s, field, [self._expression(x, False) for x in value])
+        return s
+
+    def _plain_loop(self, s: ast.For | ast.While) -> list[ast.stmt]:
+        why = self._reason(s)
+        if why:
+            number = self._note_loop(s, why)
+            s.body, s.orelse = self._plain_block(s.body), self._plain_block(s.orelse)
+            return [_at(ast.Expr(helper("note", ast.Constant(number))), s), self._with_calls(s)]
+        out, result = self._loop(s, False)
+        if s.orelse:
+            out.append(_at(ast.If(helper("finished", _load(result)), self._plain_block(s.orelse), []), s))
+        if _returns(s):
+            value = ast.Return(helper("result", _load(result)))
+            out.append(_at(ast.If(helper("returned", _load(result)), [value], []), s))
+        return out
+
+    # --- statements that are recorded once for all steps ----------------------------------------------------------
+
+    def _staged_block(self, body: list[ast.stmt], end: frozenset[str]) -> list[ast.stmt]:
+        """Return statements of a function that returns an outcome; `end` is live where the function ends."""
+        out: list[ast.stmt] = []
+        for n, s in enumerate(body):
+            rest = body[n + 1 :]
+            if isinstance(s, ast.If):
+                if own_jumps([s]):
+                    return [*out, *self._jumping(s, rest, end)]
+                out += self._branch(s, end)
+            elif isinstance(s, (ast.For, ast.While)):
+                made, result = self._loop(s, True)
+                out += made
+                after = self._after_loop(s, result)
+                if after:
+                    return [*out, *self._staged_block([*after, *rest], end)]
+            elif isinstance(s, (ast.Return, ast.Break, ast.Continue)):
+                return [*out, _at(ast.Return(self._outcome(s)), s)]
+            else:
+                out += self._statement(s)
+        return out
+
+    def _after_loop(self, s: ast.For | ast.While, result: str) -> list[ast.stmt]:
+        """Return what follows a loop in captured code: its else, and the way out if it returned."""
+        behind = self.live.behind[s]
+        after: list[ast.stmt] = []
+        if s.orelse:
+            after.append(_at(ast.If(helper("finished", _load(result)), s.orelse, []), s))
+        if _returns(s):
+            way_out = ast.Return(helper("again", _load(result)))
+            way_out.outcome = True  # type: ignore[attr-defined]
+            after.append(_at(ast.If(helper("returned", _load(result)), [way_out], []), s))
+        for made in after:
+            self.live.behind[made] = behind
+        return after
+
+    def _outcome(self, s: ast.Return | ast.Break | ast.Continue) -> ast.expr:
+        if isinstance(s, ast.Continue):
+            return ast.Constant(None)
+        if isinstance(s, ast.Break):
+            return helper("broken")
+        if hasattr(s, "outcome"):
+            return s.value or ast.Constant(None)
+        value = ast.Constant(None) if s.value is None else self._expression(s.value, True)
+        return helper("returning", value)
+
+    def _branch(self, s: ast.If, end: frozenset[str]) -> list[ast.stmt]:
+        names = bound_by([*s.body, *s.orelse])
+        return self._two_ways(s, s.body, s.orelse, names, frozenset(self.live.behind[s]), end, False)
+
+    def _jumping(self, s: ast.If, rest: list[ast.stmt], end: frozenset[str]) -> list[ast.stmt]:
+        """Rewrite an ``if`` that jumps: each way goes on with the rest of the block, unless it has jumped."""
+        names = bound_by([*s.body, *s.orelse, *rest])
+        out: list[ast.stmt] = []
+        tail: list[ast.stmt] = []
+        if rest:
+            name = self._name("rest")
+            out.append(self._function(name, [], rest, self._staged_block(rest, end), rest[0]))
+            call = ast.Return(ast.Call(ast.Name(name, ast.Load()), [], []))
+            call.outcome = True  # type: ignore[attr-defined]
+            tail = [_at(call, rest[0])]
+        ways = [[*part, *copy.deepcopy(tail)] if _falls_through(part) else part for part in (s.body, s.orelse)]
+        return [*out, *self._two_ways(s, ways[0], ways[1], names, end, end, True)]
+
+    def _two_ways(self, s, then, other, names, behind, end, jumps: bool) -> list[ast.stmt]:
+        test = self._expression(s.test, True)
+        out: list[ast.stmt] = []
+        functions = []
+        for part in (then, other):
+            name = self._name("branch")
+            code = self._staged_block(part, end)
+            out.append(self._function(name, [], [*then, *other, *_stores(names)], code, s))
+            functions.append(_load(name))
+        self.branches.append(Branch(s.lineno, tuple(sorted(names)), behind))
+        call = helper("if_", ast.Constant(len(self.branches) - 1), test, *functions)
+        return [*out, _at(ast.Return(call) if jumps else ast.Expr(call), s)]
+
+    def _statement(self, s: ast.stmt) -> list[ast.stmt]:
+        if isinstance(s, ast.AnnAssign):
+            if s.value is None:
+                return []
+            s = ast.copy_location(ast.Assign([s.target], s.value), s)
+        if isinstance(s, ast.Assign):
+            value = self._expression(s.value, True)
+            if len(s.targets) > 1:
+                temporary = self._name("value")
+                made: list[ast.stmt] = [ast.Assign([_store(temporary)], value)]
+                for target in s.targets:
+                    made += self._assign(target, _load(temporary))
+            else:
+                made = self._assign(s.targets[0], value)
+            return [_at(x, s) for x in made]
+        if isinstance(s, ast.AugAssign):
+            return [_at(x, s) for x in self._augmented(s)]
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return [s]
+        for field, value in ast.iter_fields(s):
+            if isinstance(value, ast.expr):
+                setattr(s, field, self._expression(value, True))
+        return [s]
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        if isinstance(target, ast.Subscript):
+            place = [self._expression(target.value, True), as_index(self._expression(target.slice, True))]
+            return [ast.Expr(helper("setitem", value, *place))]
+        if isinstance(target, ast.Attribute):
+            holder = self._expression(target.value, True)
+            return [ast.Expr(helper("setattr", value, holder, ast.Constant(target.attr)))]
+        if isinstance(target, (ast.Tuple, ast.List)) and any(
+            isinstance(x, (ast.Subscript, ast.Attribute)) for x in ast.walk(target)
+        ):
+            names = [self._name("part") for _ in target.elts]
+            stars = [isinstance(x, ast.Starred) for x in target.elts]
+            parts: list[ast.expr] = [
+                ast.Starred(_store(x), ast.Store()) if star else _store(x) for x, star in zip(names, stars, strict=True)
+            ]
+            out: list[ast.stmt] = [ast.Assign([ast.Tuple(parts, ast.Store())], value)]
+            for x, name in zip(target.elts, names, strict=True):
+                out += self._assign(x.value if isinstance(x, ast.Starred) else x, _load(name))
+            return out
+        return [ast.Assign([target], value)]
+
+    def _augmented(self, s: ast.AugAssign) -> list[ast.stmt]:
+        name = ast.Constant(type(s.op).__name__)
+        target = s.target
+        if isinstance(target, ast.Name):
+            value = self._expression(s.value, True)
+            return [ast.Assign([_store(target.id)], helper("update", name, _load(target.id), value))]
+        holder = self._name("holder")
+        out: list[ast.stmt] = [ast.Assign([_store(holder)], self._expression(target.value, True))]
+        if isinstance(target, ast.Attribute):
+            old: ast.expr = ast.Attribute(_load(holder), target.attr, ast.Load())
+            new = helper("update", name, old, self._expression(s.value, True))
+            return [*out, ast.Expr(helper("setattr", new, _load(holder), ast.Constant(target.attr)))]
+        index = self._name("index")
+        out.append(ast.Assign([_store(index)], as_index(self._expression(target.slice, True))))
+        new = helper("update", name, helper("getitem", _load(holder), _load(index)), self._expression(s.value, True))
+        return [*out, ast.Expr(helper("setitem", new, _load(holder), _load(index)))]
+
+    # --- loops ----------------------------------------------------------------------------------------------------
+
+    def _loop(self, s: ast.For | ast.While, staged: bool) -> tuple[list[ast.stmt], str]:
+        """Return the statements that run a loop by its helper, and the name of the outcome."""
+        number = self._note_loop(s, "")
+        end = frozenset(self.live.ends[s])
+        body, result = self._name("body"), self._name("outcome")
+        if isinstance(s, ast.For):
+            item = self._name("item")
+            first = self._assign(s.target, _load(item))
+            code = [*[_at(x, s) for x in first], *self._staged_block(s.body, end)]
+            bound: list[ast.AST] = [ast.Assign([s.target], ast.Constant(None)), *s.body]
+            made: list[ast.stmt] = [self._function(body, [item], bound, code, s)]
+            source = self._expression(Iterables().visit(s.iter), staged)
+        else:
+            made = [self._function(body, [], s.body, self._staged_block(s.body, end), s)]
+            test = self._name("test")
+            value = ast.Return(self._expression(s.test, True))
+            made.append(self._function(test, [], [ast.Expr(s.test)], [_at(value, s)], s))
+            source = _load(test)
+        call = helper(f"{_kind(s)}_", ast.Constant(number), source, _load(body))
+        return [*made, _at(ast.Assign([_store(result)], call), s)], result
+
+    def _note_loop(self, s: ast.For | ast.While, reason: str) -> int:
+        used = Names(s)
+        entering = self.live.entering.get(s, set())
+        carried = tuple(sorted(used.stores & entering))
+        behind = frozenset(self.live.behind.get(s, set()))
+        operations = sum(
+            isinstance(n, (ast.Call, ast.BinOp, ast.Subscript, ast.AugAssign, ast.Compare)) for n in ast.walk(s)
+        )
+        leaves = any(
+            isinstance(x, (ast.Break, ast.Return)) for x in own_jumps(s.body, True) if not isinstance(x, ast.Continue)
+        )
+        self.loops.append(
+            Loop(self.file, s.lineno, _kind(s), tuple(sorted(used.stores)), carried, behind,
+                 frozenset(used.rebinds), frozenset(used.updates), operations, leaves, reason)
+        )  # fmt: skip
+        return len(self.loops) - 1
+
+    def _reason(self, s: ast.stmt) -> str:
+        """Return why statements cannot be captured, or ``""``."""
+        for node in walk_scope(s):
+            for kinds, why in _REASONS:
+                if isinstance(node, kinds):
+                    return why
+            if isinstance(node, ast.Name) and node.id in _FRAME:
+                return f"it uses {node.id}"
+            if isinstance(node, ast.Delete) and not all(isinstance(x, ast.Name) for x in node.targets):
+                return "it deletes items"
+        found = bound_by([s]) & self.outer
+        return f"it binds {min(found)}, which is global or nonlocal" if found else ""
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: ast.AST, staged: bool) -> ast.expr:
+        return Expressions(staged).visit(node)
+
+    def _name(self, what: str) -> str:
+        self._fresh += 1
+        return f"_fad_{what}_{self._fresh}"
+
+    def _function(
+        self, name: str, args: list[str], of: Iterable[ast.AST], code: list[ast.stmt], at: ast.AST
+    ) -> ast.stmt:
+        """Return a function of some statements, which shares its variables with those around it."""
+        names = sorted(bound_by(of))
+        self.moved.update(names)
+        head: list[ast.stmt] = [ast.Nonlocal(names)] if names else []
+        arguments = ast.arguments([], [ast.arg(x) for x in args], None, [], [], None, [])
+        made = ast.FunctionDef(name, arguments, [*head, *code] if head or code else [ast.Pass()], [], None, None)
+        return _at(made, at)
+
+
+def _kind(s: ast.For | ast.While) -> str:
+    return "for" if isinstance(s, ast.For) else "while"
+
+
+def _returns(s: ast.For | ast.While) -> bool:
+    return any(isinstance(x, ast.Return) for x in own_jumps(s.body))
+
+
+def _falls_through(body: list[ast.stmt]) -> bool:
+    return not (body and isinstance(body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)))
+
+
+def _stores(names: Iterable[str]) -> list[ast.stmt]:
+    return [ast.Assign([_store(x)], ast.Constant(None)) for x in names]
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def _at(node: ast.stmt, place: ast.AST) -> ast.stmt:
+    return ast.fix_missing_locations(ast.copy_location(node, place))
+
+
+__all__ = ["HELPERS", "NotConvertible", "Rewriter"]

@@ -1,0 +1,74 @@
+"""What converted code calls: the helpers of one function, which know its loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fad.capture import branches, calls, loops, outcomes, sequences, values
+from fad.capture.context import report
+from fad.capture.convert import Sites
+from fad.core import transformed
+from fad.staging.record import is_recording
+
+
+class Helpers:
+    """The helpers of a converted function, under the name that its code knows."""
+
+    __slots__ = ("_sites",)
+
+    def __init__(self, sites: Sites):
+        self._sites = sites
+
+    call = staticmethod(calls.called)
+    sequence = staticmethod(sequences.sequence)
+    items = staticmethod(sequences.items)
+    getitem = staticmethod(values.getitem)
+    setitem = staticmethod(values.setitem)
+    setattr = staticmethod(values.set_attribute)
+    update = staticmethod(values.update)
+    slice = staticmethod(slice)
+    and_ = staticmethod(branches.and_)
+    or_ = staticmethod(branches.or_)
+    not_ = staticmethod(branches.not_)
+    choose = staticmethod(branches.choose)
+    compare = staticmethod(branches.compare)
+    finished = staticmethod(outcomes.finished)
+    returned = staticmethod(outcomes.returned)
+    again = staticmethod(outcomes.again)
+    result = staticmethod(outcomes.result)
+
+    @staticmethod
+    def broken() -> outcomes.Outcome:
+        """Return the outcome of ``break``."""
+        return outcomes.BREAK
+
+    @staticmethod
+    def returning(value: Any) -> outcomes.Outcome:
+        """Return the outcome of ``return value``."""
+        return outcomes.Outcome(outcomes.RETURNED, (value,))
+
+    def for_(self, number: int, iterable: Any, body: Callable) -> Any:
+        """Run a ``for`` loop."""
+        return loops.run_for(self._sites.loops[number], iterable, body)
+
+    def while_(self, number: int, test: Callable, body: Callable) -> Any:
+        """Run a ``while`` loop."""
+        return loops.run_while(self._sites.loops[number], test, body)
+
+    def if_(self, number: int, test: Any, then: Callable, orelse: Callable) -> Any:
+        """Run an ``if`` statement."""
+        return branches.run_if(self._sites.branches[number], test, then, orelse)
+
+    def note(self, number: int) -> None:
+        """Report a loop whose text says that it cannot be captured."""
+        site = self._sites.loops[number]
+        report(site.file, site.line, "recorded step by step", site.reason)
+
+
+def _as_recorded(fun: Callable) -> Callable:
+    return calls.run_converted(fun) if is_recording() else fun
+
+
+calls.make_helpers.append(Helpers)
+transformed.conversions.append(_as_recorded)

@@ -1,0 +1,107 @@
+"""What a loop runs over, by the numbers of its elements: ranges, arrays, and zip, enumerate, reversed of those."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad.capture.context import current, is_staged, refuse
+from fad.capture.values import getitem
+from fad.core.tracer import Tracer
+
+
+class Sequence:
+    """Elements known by their numbers: how many, which one stands at a number, and how Python would run over them."""
+
+    __slots__ = ("length", "element", "plain")
+
+    def __init__(self, length: Any, element: Callable, plain: Any):
+        self.length = length
+        self.element = element
+        self.plain = plain
+
+    def __iter__(self) -> Iterator:
+        return iter(self.plain() if callable(self.plain) else self.plain)
+
+
+def sequence_of(x: Any) -> Sequence | None:
+    """Return something that a loop runs over as a sequence, or None if its elements have no numbers."""
+    if type(x) is Sequence:
+        return x
+    if type(x) is range:
+        return Sequence(len(x), lambda k: _number(x.start, x.step, k), x)
+    if (type(x) is np.ndarray and x.ndim and x.dtype.kind in "fcbiu") or (type(x) is Tracer and x.shape):
+        return Sequence(x.shape[0], lambda k: getitem(x, k), x)
+    return None
+
+
+def _range(*bounds: Any) -> Any:
+    """``range``, of bounds that may differ from step to step."""
+    if not any(map(is_staged, bounds)):
+        return range(*bounds)
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if type(step) is not int or step == 0:
+        return refuse("it runs over a range whose step differs from step to step")
+    if any(type(x) is Tracer and (x.shape or x.dtype.kind not in "iu") for x in (start, stop)):
+        return refuse("it runs over a range whose bounds are no integers")
+    distance = stop - start if step > 0 else start - stop
+    steps = distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
+    return Sequence(
+        np.maximum(steps, 0),
+        lambda k: _number(start, step, k),
+        lambda: range(*map(operator.index, (start, stop, step))),
+    )
+
+
+def _number(start: Any, step: int, k: Any) -> Any:
+    """Return the number at place k of a range, by no more operations than it takes."""
+    distance = k if step == 1 else k * step
+    return distance if type(start) is int and start == 0 else start + distance
+
+
+def _enumerate(x: Any, start: int = 0) -> Any:
+    found = sequence_of(x)
+    if found is None:
+        return enumerate(x, start)
+    return Sequence(found.length, lambda k: (_number(start, 1, k), found.element(k)), lambda: enumerate(found, start))
+
+
+def _zip(*xs: Any, **options: Any) -> Any:
+    found = [sequence_of(x) for x in xs]
+    lengths = [None if s is None else s.length for s in found]
+    if not xs or any(type(n) is not int for n in lengths) or (options.get("strict") and len(set(lengths)) > 1):
+        return zip(*xs, **options)  # noqa: B905  as the user says
+
+    def element(k: Any) -> tuple:
+        return tuple([s.element(k) for s in found])  # type: ignore[union-attr]
+
+    return Sequence(min(lengths), element, lambda: zip(*found, strict=False))  # type: ignore[type-var, arg-type]
+
+
+def _reversed(x: Any) -> Any:
+    found = sequence_of(x)
+    if found is None or type(found.length) is not int:
+        return reversed(x)
+    last = found.length - 1
+    return Sequence(found.length, lambda k: found.element(last - k), lambda: reversed(x if x is not found else list(x)))
+
+
+_OWN = {range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed}
+
+
+def sequence(f: Any) -> Any:
+    """Return one of Python's functions that make what loops run over as one whose elements are known by number."""
+    try:
+        return _OWN.get(f, f)
+    except TypeError:
+        return f
+
+
+def items(x: Any) -> Any:
+    """Return what code of a body runs over step by step; refuse what it would use up."""
+    if current() is not None and hasattr(type(x), "__next__"):
+        refuse(f"it draws from a {type(x).__name__}, which gives other elements the next time")
+    return x

@@ -1,0 +1,31 @@
+"""What is known of a loop or branch from its text alone: where it stands, and which names it binds and reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop in the text of a function."""
+
+    file: str
+    line: int
+    kind: str  # "for" or "while"
+    names: tuple[str, ...] = ()  # that it binds
+    carried: tuple[str, ...] = ()  # those of them whose value a step may take from the step before, or hand through
+    behind: frozenset[str] = frozenset()  # names that are live behind it
+    rebound: frozenset[str] = frozenset()  # names that it binds otherwise than by `x += v`
+    updated: frozenset[str] = frozenset()  # names of arrays that it may write into
+    operations: int = 0  # in the text of a step
+    leaves: bool = False  # whether it has break or return
+    reason: str = ""  # why it is run as it is; empty if it may be captured
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An ``if`` in the text of a function."""
+
+    line: int
+    names: tuple[str, ...]
+    behind: frozenset[str]

@@ -1,0 +1,173 @@
+"""What a body changes: names that it binds, and arrays that it writes into.
+
+A name is carried by value, and the body binds it to a new value in each step. An array that is written keeps its
+handle, so that all who know it see the writes: for the length of the body the handle stands for the body's own value,
+and its views are taken again; then it is put back, and after the loop it is rewritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import current, refuse
+from fad.core.buffers import PLAIN
+from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, rewritten, root_of, snapshot
+from fad.core.tracer import Tracer, tracer, up_to_date
+from fad.introspect.reachable import Walk
+from fad.staging.record import is_traceable
+
+_MOST = 2000  # objects that are looked at for arrays that a branch may read
+
+
+class _Unbound:
+    """What a name that is not bound stands for."""
+
+    def __repr__(self) -> str:
+        return "<not bound>"
+
+
+UNBOUND = _Unbound()
+
+
+def content(cell: types.CellType) -> Any:
+    """Return what a variable is bound to, or UNBOUND."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
+def bind_name(cell: types.CellType, value: Any) -> None:
+    """Bind a variable, or unbind it."""
+    if value is not UNBOUND:
+        cell.cell_contents = value
+    elif content(cell) is not UNBOUND:
+        del cell.cell_contents
+
+
+def cells_of(*functions: Any) -> dict[str, types.CellType]:
+    """Return the variables that functions share with the function around them."""
+    found: dict[str, types.CellType] = {}
+    for f in functions:
+        found.update(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+    return found
+
+
+def is_handle(x: Any) -> bool:
+    """Return whether something is a traced array, and no number."""
+    return type(x) is Tracer and is_array(x)
+
+
+def is_exclusive(cell: types.CellType) -> bool:
+    """Return whether nobody but a variable knows the object that it is bound to."""
+    return sys.getrefcount(cell.cell_contents) <= 2
+
+
+def is_state(x: Any) -> bool:
+    """Return whether a value can be carried from step to step: its leaves are arrays and numbers."""
+    return all(type(leaf) is Tracer or is_traceable(leaf) for leaf in tree.leaves(x))
+
+
+def as_leaf(x: Any) -> Any:
+    """Return a leaf as what it is now, whatever is written later."""
+    if type(x) is not Tracer:
+        return x
+    x = up_to_date(x)
+    return x.value.copy() if x.trace is PLAIN else snapshot(x)
+
+
+def fresh(values: Any) -> Any:
+    """Return values whose arrays are handles of their own."""
+    return tree.map(lambda x: _own_handle(x) if type(x) is Tracer else x, values)
+
+
+def _own_handle(x: Tracer) -> Tracer:
+    y = snapshot(x)
+    if y.memory is None and not y.shape and is_array(x):
+        y.memory = Memory()
+    return y
+
+
+@contextlib.contextmanager
+def standing_for(roots: list[Tracer], values: Iterable[Tracer]) -> Iterator[None]:
+    """Let handles stand for other values for the length of a block; what the block writes into them is forgotten."""
+    touched = RUNS.touched
+    before = set() if touched is None else set(touched.written)
+    kept = [(x, x.value, x.trace, x.info) for x in roots]
+    for x, y in zip(roots, values, strict=True):
+        _point(x, y.value, y.trace, y.info)
+    try:
+        yield
+    finally:
+        for x, *state in kept:
+            _point(x, *state)
+            if touched is not None and id(x) not in before:
+                touched.written.pop(id(x), None)
+
+
+def _point(x: Tracer, value: Any, trace: Any, info: Any) -> None:
+    if is_array(x):
+        if x.memory is None:
+            x.memory = Memory()
+        x.memory.version += 1
+        x.memory.private = False
+        RUNS.written = True
+    x.value, x.trace, x.info = value, trace, info
+    trace.note_writes()
+
+
+def replace(root: Tracer, new: Any) -> None:
+    """Let an array that a loop or branch wrote into stand for what is in it now."""
+    if type(new) is Tracer:
+        rewritten(root, snapshot(new))
+    else:
+        root[...] = new
+
+
+def check_replaceable(root: Tracer) -> None:
+    """Refuse arrays that cannot be given another value: those from outside, and those with an order of their own."""
+    if is_outside(root):
+        refuse("it writes into an array from outside of the function")
+    plain = layout(root)
+    if type(plain) is np.ndarray and not plain.flags.c_contiguous:
+        refuse("it writes into an array that does not lie in C order")
+
+
+def is_written(x: Tracer) -> bool:
+    """Return whether the code that is looked at has written into an array."""
+    touched = RUNS.touched
+    known = None if touched is None else touched.written.get(id(x))
+    return known is not None and known[0]() is x
+
+
+def reached_roots(functions: Iterable[Any]) -> list[Tracer]:
+    """Return the traced values that functions find by name, arrays in place of their views; each once."""
+    found: dict[int, Tracer] = {}
+    for x in Walk(functions, _MOST):
+        if type(x) is Tracer and not x.trace.dead:
+            root = root_of(x)
+            found.setdefault(id(root), root)
+    return list(found.values())
+
+
+def lifted_into(trace: Any, x: Tracer) -> Tracer:
+    """Return a value from outside of a body as the body's own."""
+    if x.trace is PLAIN:
+        value = PLAIN.freeze(x)
+        return tracer(value, trace, trace.constant(value))
+    return trace.lifted(x)
+
+
+def require_body() -> Any:
+    """Return the body that is being recorded."""
+    body = current()
+    if body is None:
+        raise AssertionError("nothing is being captured")
+    return body

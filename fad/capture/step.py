@@ -1,0 +1,198 @@
+"""One step of a captured loop as a function of its state: what the loop's operation is recorded from."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad import tree
+from fad.capture.context import current, recording_body, refuse
+from fad.capture.outcomes import Outcome, kind_of, value_of
+from fad.capture.sites import Loop
+from fad.capture.state import (
+    UNBOUND,
+    as_leaf,
+    bind_name,
+    cells_of,
+    content,
+    fresh,
+    is_exclusive,
+    is_handle,
+    is_state,
+    is_written,
+    standing_for,
+)
+from fad.control_flow.subgraph import BodyTrace
+from fad.core.memory import root_of, snapshot
+from fad.core.tracer import Tracer
+from fad.staging.record import recorder
+
+
+class NeedsFirstStep(Exception):
+    """A loop may be captured once another step of it has been run: its state is not yet what it will be."""
+
+
+class Step:
+    """A loop's body, the names that it carries by value, and the arrays that it writes into."""
+
+    def __init__(self, site: Loop, body: Callable, test: Callable | None):
+        self.site = site
+        self.body = body
+        self.test = test
+        self.cells = cells_of(*([body] if test is None else [body, test]))
+        self.bound = [name for name in site.names if name in self.cells]
+        self.names: list[str] = []
+        self.roots: list[Tracer] = []
+        self.late: dict[
+            str, Any
+        ] = {}  # names that a step binds and the code behind the loop reads: values of their types
+        self.value: tuple = ()  # (what a return in the loop gives, as a value of its type,)
+        cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
+        self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
+        self._guess()
+
+    def _guess(self) -> None:
+        """Take those names by value that the text rebinds, and those arrays as written that the text writes into."""
+        for name in self.site.carried:
+            x = self.content(name)
+            if x is not UNBOUND and is_state(x) and (name in self.site.rebound or not is_handle(x)):
+                self.names.append(name)
+        for name in self.site.updated:
+            x = self.content(name) if name in self.cells and name not in self.names else None
+            if type(x) is Tracer and is_handle(x):
+                self.add_root(x)
+
+    def content(self, name: str) -> Any:
+        return content(self.cells[name]) if name in self.cells else UNBOUND
+
+    def add_root(self, x: Tracer) -> bool:
+        """Carry an array that is written; return whether it was not carried before."""
+        root = root_of(x)
+        if any(root is y for y in self.roots):
+            return False
+        self.roots.append(root)
+        return True
+
+    # --- the state ------------------------------------------------------------------------------------------------
+
+    def first(self) -> tuple:
+        """Return the state before the first step."""
+        values = [self.content(name) for name in self.names]
+        lates = [self.content(n) if n in self.names else x for n, x in self.late.items()]
+        return values, list(self.roots), lates
+
+    @contextlib.contextmanager
+    def entered(self, values: list, arrays: list) -> Iterator[None]:
+        """Let names and arrays be those of a state for the length of a block."""
+        before = {name: self.content(name) for name in self.bound}
+        try:
+            with standing_for(self.roots, arrays):
+                for name, x in zip(self.names, values, strict=True):
+                    bind_name(self.cells[name], x)
+                values.clear()
+                yield
+        finally:
+            for name, x in before.items():
+                bind_name(self.cells[name], x)
+
+    def run(self, state: tuple, item: tuple | None) -> tuple[tuple, Outcome | None]:
+        """Return the state after a step, and how the step ended."""
+        values, arrays, _ = state
+        given = [fresh(x) for x in values]
+        handles = dict(zip(self.names, given, strict=True))
+        with self.entered(list(given), arrays), self._context():
+            outcome = self.body() if item is None else self.body(item[0](item[1]))
+            self.check_aliases(handles)
+            left = [self._left(name) for name in self.names]
+            lates = [self._left(name) for name in self.late]
+            outcome = _ended(outcome)
+            return (left, [snapshot(x) for x in self.roots], lates), outcome
+
+    def ask(self, state: tuple) -> Any:
+        """Return whether a while loop goes on."""
+        values, arrays, _ = state
+        with self.entered([fresh(x) for x in values], arrays), self._context():
+            found = self.test() if self.test is not None else True
+            return found if type(found) is Tracer else bool(found)
+
+    def _context(self) -> Any:
+        trace = recorder.get()
+        known = current()
+        if not isinstance(trace, BodyTrace) or (known is not None and known.trace is trace):
+            return contextlib.nullcontext()
+        return recording_body(trace, False)
+
+    def _left(self, name: str) -> Any:
+        x = self.content(name)
+        if x is UNBOUND:
+            refuse(f"it leaves {name} unbound")
+        if not is_state(x):
+            refuse(f"it binds {name} to something that is no array")
+        return tree.map(as_leaf, x)
+
+    # --- who knows which array ------------------------------------------------------------------------------------
+
+    def check_aliases(self, handles: dict[str, Any]) -> None:
+        """Refuse a step after which two names may know one array that some step writes into."""
+        mine = {id(x): x for x in self.roots}
+        given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
+        writes = [x for x in given.values() if is_written(x)]
+        seen: set[int] = set()
+        for name in [*self.names, *self.late]:
+            for x in tree.leaves(self.content(name)):
+                if not is_handle(x):
+                    continue
+                root = root_of(x)
+                if id(root) in mine:
+                    refuse(f"it binds {name} to an array that it writes into by another name, too")
+                if writes and (id(root) in seen or not _is_own(root, given)):
+                    refuse(f"it writes into {name}, and binds it to an array that may have another name")
+                seen.add(id(root))
+        body = current()
+        for root in body.aliased if body is not None else ():
+            if is_written(root) or writes:
+                refuse("it writes into an array that may have another name, as an if decides")
+
+    def check_shared(self, handles: dict[str, Any], may_peel: bool) -> None:
+        """Refuse names whose arrays a step writes into while somebody else may know them before the first step."""
+        for name in self.names:
+            given = [x for x in tree.leaves(handles[name]) if is_handle(x)]
+            if not any(map(is_written, given)):
+                continue
+            x = self.content(name)
+            alone = type(x) is Tracer and type(x.memory) is not tuple and name in self.exclusive
+            if alone and all(root_of(x) is not y for y in self.roots):
+                continue
+            if may_peel:
+                raise NeedsFirstStep
+            refuse(f"it writes into {name} and rebinds it, and the array may have another name")
+
+
+def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:
+    """Return whether an array was made in the step, or is one that the step was given for itself."""
+    return id(root) in given or isinstance(root.trace, BodyTrace)
+
+
+def _ended(outcome: Outcome | None) -> Outcome | None:
+    """Return how a step ended, with what it returned as it is now."""
+    value = value_of(outcome)
+    if not is_state(value):
+        refuse("it returns something that is no array")
+    return None if outcome is None else Outcome(kind_of(outcome), tree.map(as_leaf, value))
+
+
+def type_example(x: Any) -> Any:
+    """Return zeros of the types of a value's leaves."""
+    from fad.control_flow.subgraph import example
+
+    def zeros(leaf: Any) -> Any:
+        plain = example(leaf)
+        if type(plain) in (bool, int, float, complex):
+            return type(plain)(0)
+        found = np.zeros_like(plain)
+        return found if type(plain) is np.ndarray else found[()]
+
+    return tree.map(zeros, x)

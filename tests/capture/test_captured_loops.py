@@ -1,0 +1,390 @@
+"""Loops that are captured: each construct beside plain NumPy, under every transform, and as one operation."""
+
+import numpy as np
+import pytest
+from capture.agreement import agree, report_of
+
+import fad
+
+X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
+
+
+def a_number_from_step_to_step(x):
+    s = x[0]
+    for _ in range(9):
+        s = np.sin(s) + 0.3 * x[1]
+    return s
+
+
+def a_python_number_first(x):
+    total = 0.0
+    for i in range(5):
+        total += x[i] * i
+    return total
+
+
+def a_vector(x):
+    h = np.zeros(5)
+    for _ in range(7):
+        h = np.tanh(0.5 * h + x)
+    return np.sum(h**2)
+
+
+def writes_by_counter(x):
+    y = np.zeros(5)
+    for i in range(5):
+        y[i] = x[i] ** 2
+    return np.sum(y * x)
+
+
+def writes_rows(x):
+    a = np.zeros((5, 5))
+    for i in range(5):
+        a[i] = x * x[i]
+        a[i, 1:-1] += 1.0
+    return np.sum(a**2)
+
+
+def recurrence_in_place(x):
+    u = x.copy()
+    for i in range(1, 5):
+        u[i] += u[i - 1] * 0.5
+        u[i] *= 1.1
+    return np.sum(u**2)
+
+
+def slices_in_place(x):
+    u = x.copy()
+    for _ in range(6):
+        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u**3)
+
+
+def backwards(x):
+    s = x[0]
+    for i in range(4, -1, -2):
+        s = s * x[i] + i
+    return s
+
+
+def reversed_range(x):
+    s = x[0]
+    for i in reversed(range(5)):
+        s = s * x[i] + 0.1 * i
+    return s
+
+
+def over_an_array(x):
+    s = 0.0
+    for v in x:
+        s = s * 0.5 + v**2
+    return s
+
+
+def over_rows(x):
+    m = np.outer(x, x) + 1.0
+    s = x[0]
+    for row in m:
+        s = s + np.sum(np.cos(row) * x)
+    return s
+
+
+def zipped(x):
+    s = 0.0
+    for a, b in zip(x, x[::-1]):  # noqa: B905
+        s = s + a * b + s * 0.1
+    return s
+
+
+def enumerated(x):
+    s = 0.0
+    for i, v in enumerate(x, 1):
+        s = s + v * i
+    return s
+
+
+def enumerated_pairs(x):
+    s = 0.0
+    for i, (a, b) in enumerate(zip(x, x * 2)):  # noqa: B905
+        s = s + a * b * i
+    return s
+
+
+def nested(x):
+    s = x[0]
+    for i in range(4):
+        for j in range(5):
+            s = s + np.sin(x[j] * i) * 0.1
+    return s
+
+
+def triangular(x):
+    a = np.outer(x, x)
+    for i in range(5):
+        for j in range(i):
+            a[i, j] = a[i, j] - a[j, i] * 0.5 + a[i, 0]
+    return np.sum(a**2)
+
+
+def triangular_upward(x):
+    s = 0.0
+    for i in range(5):
+        for j in range(i, 5):
+            s = s + x[i] * x[j] ** 2
+    return s
+
+
+def triangular_twice(x):
+    a = np.outer(x, x) * 0.1
+    for i in range(4):
+        for j in range(i + 1, 5):
+            for k in range(i, j):
+                a[i, j] += a[i, k] * a[k, j]
+    return np.sum(a)
+
+
+def a_while_loop(x):
+    s, n = x[0], 0
+    while n < 8:
+        s = s * 0.9 + x[1]
+        n += 1
+    return s
+
+
+def until_small(x):
+    v, count = x[0] ** 2 + 3.0, 0
+    while v > 0.05:
+        v = v * (0.8 + 0.01 * x[3])
+        count += 1
+    return v * x[1] + count
+
+
+def an_if(x):
+    s = 0.0
+    for i in range(5):
+        if x[i] > 0.5:
+            s = s + x[i] ** 2
+        else:
+            s = s - x[i]
+    return s
+
+
+def an_if_without_else(x):
+    s = x[2]
+    for i in range(5):
+        if x[i] < 0.5:
+            s = s * x[i]
+    return s
+
+
+def an_elif_chain(x):
+    s, n = 0.0, 0
+    for i in range(5):
+        if x[i] > 1.0:
+            s += x[i] ** 2
+            n += 1
+        elif x[i] < 0 and s > 0.1:
+            s -= np.exp(x[i])
+        else:
+            s += np.sin(x[i]) if s < 0.5 else 0.1 * x[i]
+    return s * n
+
+
+def ifs_on_the_counter(x):
+    s = x[0]
+    for i in range(9):
+        if i % 3 == 0:
+            s = s * x[1]
+        elif i > 4 and i < 7:
+            s = s + x[2]
+    return s
+
+
+def writes_in_branches(x):
+    y = x * 1.0
+    for i in range(1, 5):
+        if y[i] > y[i - 1]:
+            y[i] = y[i - 1] * 0.5
+        else:
+            y[i - 1] += y[i] * 0.25
+    return np.sum(y**2)
+
+
+def a_break(x):
+    s = x[0]
+    for i in range(50):  # noqa: B007
+        s = s + 0.3 * x[2] ** 2
+        if s > 3.0:
+            break
+        s = s * 1.01
+    return s * x[1]
+
+
+def a_continue(x):
+    s = 0.0
+    for i in range(5):
+        if x[i] < 0.0:
+            continue
+        s = s + x[i] ** 2
+    return s
+
+
+def break_and_continue(x):
+    s = x[0] * 0.1
+    for i in range(40):
+        if i % 4 == 1:
+            continue
+        s = s + x[2] * 0.1
+        if s > 1.3:
+            break
+        if i % 3 == 0:
+            s = s * 1.1
+            continue
+        s = s - 0.001
+    return s**2
+
+
+def a_return(x):
+    s = x[0]
+    for i in range(40):  # noqa: B007
+        s = s + 0.2
+        if s > 2.5:
+            return s * x[1]
+    return s
+
+
+def for_else(x):
+    s = x[0]
+    for i in range(10):  # noqa: B007
+        s = s + x[2]
+        if s > 100.0:
+            break
+    else:
+        s = s * x[1]
+    return s
+
+
+def while_with_break(x):
+    s = x[0]
+    while s < 50.0:
+        s = s * 1.3 + x[2] ** 2
+        if s > 20.0:
+            break
+    else:
+        s = s - 100.0
+    return s
+
+
+def chained_comparison(x):
+    s = 0.0
+    for i in range(5):
+        if 0.0 < x[i] <= 0.9:
+            s = s + x[i] ** 3
+    return s
+
+
+def conditional_expression(x):
+    s = 0.0
+    for i in range(5):
+        s = s + (x[i] ** 2 if x[i] > 0.5 else 3.0)
+    return s
+
+
+def or_and_not(x):
+    s = 0.0
+    for i in range(5):
+        if not (x[i] > 1.0 or x[i] < 0.0):
+            s = s + x[i] ** 2
+    return s
+
+
+def pythons_max_and_min(x):
+    s = x[0]
+    for i in range(1, 5):
+        s = max(s, x[i] ** 2) + min(x[i], 0.4) + abs(x[i])
+    return s
+
+
+def swapped_buffers(x):
+    u, v = x * 1.0, x * 0.0
+    for _ in range(6):
+        v[1:] = u[:-1] * 0.5
+        v[0] = u[-1]
+        u, v = v, u
+    return np.sum(u**2) + np.sum(v)
+
+
+def a_tuple_state(x):
+    state = (x[0], x[1])
+    for _ in range(6):
+        a, b = state
+        state = (a * 0.9 + b * 0.1, b - 0.2 * a)
+    return state[0] * state[1]
+
+
+def fibonacci_like(x):
+    a, b = x[0], x[1]
+    for _ in range(6):
+        a, b = b, a + 0.5 * b
+    return a * b
+
+
+def counter_behind_the_loop(x):
+    s = x[0]
+    for i in range(7):  # noqa: B007
+        s = s + x[1]
+    return s * i
+
+
+def bound_in_the_body(x):
+    s = x[0]
+    for i in range(6):  # noqa: B007
+        t = s * 0.5
+        s = t + x[2]
+    return s + t
+
+
+def a_square_root_that_is_not_reached(x):
+    s = 0.0
+    for i in range(5):
+        v = x[i] - 0.3
+        if v > 0:
+            s = s + np.sqrt(v)
+    return s
+
+
+def modulo_and_wrapping(x):
+    s = x[0]
+    for i in range(12):
+        s = s * 0.5 + x[i % 5] * x[-1 - i % 2] * x[i // 3 - 2]
+    return s
+
+
+CAPTURED = [
+    a_number_from_step_to_step, a_python_number_first, a_vector, writes_by_counter, writes_rows, recurrence_in_place,
+    slices_in_place, backwards, reversed_range, over_an_array, over_rows, zipped, enumerated, enumerated_pairs, nested,
+    triangular, triangular_upward, triangular_twice, a_while_loop, until_small, an_if, an_if_without_else,
+    an_elif_chain, ifs_on_the_counter, writes_in_branches, a_break, a_continue, break_and_continue, a_return, for_else,
+    while_with_break, chained_comparison, conditional_expression, or_and_not, pythons_max_and_min, swapped_buffers,
+    a_tuple_state, fibonacci_like, counter_behind_the_loop, bound_in_the_body, modulo_and_wrapping,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_a_captured_loop_does_what_python_does(f):
+    agree(f, X)
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_the_loop_is_captured(f):
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
+
+
+def test_a_derivative_that_is_not_reached_is_not_taken():
+    x = np.array([0.3, 0.2, 0.5, 0.3, 1.3])
+    for loops in ("capture", "record"):
+        with fad.config.use(loops=loops):
+            g = fad.jit(fad.grad(a_square_root_that_is_not_reached))
+            for _ in range(2):
+                np.testing.assert_allclose(g(x), [0, 0, 0.5 / np.sqrt(0.2), 0, 0.5], rtol=1e-12)
