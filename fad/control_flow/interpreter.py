@@ -44,6 +44,10 @@ def run(*operands: Any, **params: Any) -> tuple:
     return runner[0](operands, params) if runner else run_steps(operands, params)
 
 
+def run_pullback(*operands: Any, **params: Any) -> tuple:
+    return runner[0](operands, params)
+
+
 def run_steps(operands: Any, params: dict, body: Callable | None = None) -> tuple:
     """Run a loop step by step; `body` runs one step, the graph itself if not given."""
     graph, carries, length = params["body"], params["carries"], params["length"]

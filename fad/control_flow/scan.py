@@ -23,6 +23,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.control_flow.interpreter import Parts, example_step, first_step, run, step_by_step
+from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat, to_number_p
 from fad.core.cotangent import densify
@@ -162,21 +163,36 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     long = params["stop"] == "length" and params["save"] in ("sqrt", "binomial") and steps > SHORT
     if long and cut.nbytes * steps * _lanes(values) > KEPT:
         return _in_chunks(args, params)
-    if params["stop"] != "length":
-        steps = _capacity(values, params)
-    new = {**params, "body": cut.forward, "length": steps}
+    if steps is None:
+        return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
+    new = {**params, "body": cut.forward}
     found = list(bind(_operation(params), *values, **new))
     fixed = Parts(trace.keep(values, parents), **params)
     n = len(outputs)
     ys, kept = found[:n], found[n : n + cut.kept]
     if params["stop"] == "cond":
         ys.append(found[-1])
-    if params["stop"] != "length" and params["length"] != steps:
-        _check_capacity(found[-1] if params["stop"] == "cond" else fixed.count, steps)
     count = found[-1] if params["stop"] == "cond" else fixed.count
-    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, {**params, "length": steps})
+    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, params)
     outs = trace.call(parents, ys, pull)
     # a float that depends on nothing traced is no traced value: it may be a Python number
+    return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
+
+
+def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
+    """Record a loop whose number of steps has no bound: its pullback is an operation, which runs the loop again."""
+    loop = _operation(params)
+    ys = list(bind(loop, *values, **params))
+    operands = trace.keep(values, parents)
+    own = {"loop": loop, "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut}
+
+    def pull(cts: list) -> list:
+        seeds = [zeros_like(y) if ct is None else ct for ct, y, a in zip(cts, ys, outputs, strict=False) if a]
+        found = bind(pullback_p, *operands, *seeds, **params, **own)
+        grads = dict(zip(active_operands({**params, **own}), found, strict=True))
+        return [grads.get(k) for k in range(len(operands))]
+
+    outs = trace.call(parents, ys, pull)
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
 
@@ -245,28 +261,6 @@ def _plain(x: Any) -> Any:
     while type(x) is Tracer:
         x = x.value
     return x
-
-
-# --- loops whose number of steps is known when they have run -------------------------------------------------------
-
-# The next power of two: loops with about as many steps share a recording.
-capacity_p = Primitive("capacity", lambda n: np.int64(max(16, 1 << max(0, int(n) - 1).bit_length())), flat=True)
-
-
-def _capacity(values: list, params: dict) -> int:
-    if params["length"] is not None:
-        return params["length"]
-    count = bind(while_p, *values, **params)[-1] if params["stop"] == "cond" else Parts(values, **params).count
-    return int(capacity_p.forward(np.max(_plain(count))))
-
-
-def _check_capacity(count: Any, capacity: int) -> None:
-    """Ask whether the steps fit, so that another recording is made where they do not."""
-    while type(count) is Tracer and not hasattr(count.trace, "weak"):
-        lanes = isinstance(count.trace, BatchTrace)
-        count = np.max(count.value) if lanes else count.value
-    if type(count) is Tracer and int(bind(capacity_p, count)) > capacity:
-        raise AssertionError("a loop ran longer than it did")
 
 
 # --- long loops ----------------------------------------------------------------------------------------------------
@@ -435,7 +429,9 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        extra={"differentiated": _differentiated, "example": example_step, "needs_trace": True},
+        extra={
+            "differentiated": _differentiated, "example": example_step, "needs_trace": True, "over_batch": _over_lanes,
+        },
     )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ _loops: OrderedDict[Any, tuple] = OrderedDict()
 def _run_loop(operands: Any, params: dict) -> tuple:
     """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
     body = params["body"]
-    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save"))
+    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save", "cut"))
     key = (id(body), rest, tuple([(t.key(), t.home) for t in map(type_of, operands)]), _lowering.get())
     found = _loops.get(key)
     if found is None:
