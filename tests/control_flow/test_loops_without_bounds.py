@@ -24,14 +24,14 @@ def lowering(request):
         yield request.param
 
 
-def check_as_plain(f, *args, rtol=1e-8):
+def check_as_plain(f, *args, rtol=1e-8, guards=False):
     """Record, compile and replay: each time the result is that of the plain call."""
     fast, wanted = fad.jit(f), fad.tree.leaves(f(*args))
     for _ in range(3):
         for a, b in zip(fad.tree.leaves(fast(*args)), wanted, strict=True):
             assert np.asarray(a).dtype == np.asarray(b).dtype
             np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-12)
-    assert not fad.make_graph(f)(*args).guards()
+    assert bool(fad.make_graph(f)(*args).guards()) == guards
     return fast
 
 
@@ -40,7 +40,7 @@ def upto(n, step, state):
     return control.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, step(s[1])), (0, state))[1]
 
 
-# --- programs ----------------------------------------------------------------------------------------------------------
+# --- programs ---------------------------------------------------------------------------------------------------------
 
 
 def whiles_in_a_while(a):
@@ -117,14 +117,15 @@ TRANSFORMS = {
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_nested_loops_have_the_derivatives_of_the_plain_loops_without_guards(f, name):
-    check_as_plain(TRANSFORMS[name](f), X)
+    # elements of a batch that choose other branches are split where one of these may never end for the others
+    check_as_plain(TRANSFORMS[name](f), X, guards=f is loop_in_a_branch and "vmap" in name)
 
 
 def test_a_third_derivative_of_nested_loops_is_that_of_the_plain_loops():
     check_as_plain(fad.grad(fad.grad(fad.grad(triangle))), X, rtol=1e-7)
 
 
-# --- how many steps ----------------------------------------------------------------------------------------------------
+# --- how many steps ---------------------------------------------------------------------------------------------------
 
 
 def test_one_recording_serves_every_number_of_steps():
@@ -153,7 +154,7 @@ def test_a_stack_grows_beyond_what_it_had_and_is_used_again():
 
 
 def test_elements_of_a_batch_stop_at_different_times():
-    f = lambda a: control.while_loop(lambda s: s < 50.0, lambda s: s * a + np.sin(s), a * 1.0)
+    f = lambda a: control.while_loop(lambda s: s < 50.0, lambda s: s * a + 0.5 * np.sin(s) + 1.0, a * 1.0)
     a = np.array([1.1, 5.0, 60.0, 1.5])
     for g in (f, fad.grad(f), fad.grad(fad.grad(f)), lambda x: fad.jvp(fad.grad(f), (x,), (1.0,))[1]):
         want = [g(x) for x in a]
@@ -161,7 +162,7 @@ def test_elements_of_a_batch_stop_at_different_times():
             np.testing.assert_allclose(mapped(a), want, rtol=1e-8)
 
 
-# --- what a pullback is asked ------------------------------------------------------------------------------------------
+# --- what a pullback is asked -----------------------------------------------------------------------------------------
 
 
 def test_one_pullback_may_be_called_again_and_over_a_batch():
@@ -248,7 +249,7 @@ def test_threads_have_stacks_of_their_own():
     assert not wrong
 
 
-# --- what is recorded --------------------------------------------------------------------------------------------------
+# --- what is recorded -------------------------------------------------------------------------------------------------
 
 
 def test_nested_loops_stay_one_loop_each_however_many_steps():
@@ -290,9 +291,9 @@ def test_the_memory_of_a_stack_is_one_for_native_code_and_python():
     assert depth == 0
 
 
-# --- random nests ------------------------------------------------------------------------------------------------------
+# --- random nests -----------------------------------------------------------------------------------------------------
 
-# A program is a list of statements on the state (v, array of three; s, a number), each a tuple of its kind and its parts.
+# A program is a list of statements on the state (v, an array of three, and s, a number): tuples of a kind and parts.
 SIMPLE = st.one_of(
     st.tuples(st.just("sin"), st.sampled_from([0.4, 0.9])),
     st.tuples(st.just("mix"), st.integers(0, 2)),
