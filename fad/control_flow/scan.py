@@ -10,24 +10,25 @@ Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys...,
 ``index``    whether the body takes the number of its x, a Python int
 ``stop``     "length": after so many steps; "count": after as many as that operand says (at most `length`);
              "cond": when the first of the carry, a bool, is false
-``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", or "carry" (the state alone)
+``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", "carry" (the state alone), or the
+             lengths of the loops that it is cut into
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.backends import like
-from fad.control_flow.interpreter import Parts, example_step, first_step, run, step_by_step
+from fad.control_flow.chunks import chunk_sizes, run_in_chunks
+from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
 from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
-from fad.control_flow.subgraph import Unrecordable, example, record_flat, to_number_p
+from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
-from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.graph import Graph
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.check import as_value, kind_of, zeros_like
@@ -36,10 +37,6 @@ from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
-
-SHORT = 64  # steps up to which reverse mode keeps everything
-KEPT = 1 << 25  # bytes up to which a longer loop does so, too: computing again would cost more
-
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
@@ -159,11 +156,12 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
     inputs, outputs = _active(values, [p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
-    steps = params["length"]
-    long = params["stop"] == "length" and params["save"] in ("sqrt", "binomial") and steps > SHORT
-    if long and cut.nbytes * steps * _lanes(values) > KEPT:
-        return _in_chunks(args, params)
-    if steps is None:
+    if params["stop"] == "length":
+        state, kept, fixed = [n * _lanes(values) for n in _sizes(cut, values, params)]
+        sizes = chunk_sizes(params["length"], params["save"], state, kept, fixed)
+        if sizes:
+            return run_in_chunks(scan_p, args, params, sizes)
+    if params["length"] is None:
         return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
     new = {**params, "body": cut.forward}
     found = list(bind(_operation(params), *values, **new))
@@ -177,6 +175,14 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     outs = trace.call(parents, ys, pull)
     # a float that depends on nothing traced is no traced value: it may be a Python number
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
+
+
+def _sizes(cut: Any, values: list, params: dict) -> tuple[int, int, int]:
+    """Return the bytes of the state, of what a step keeps, and of what is there in any case: operands, cotangents."""
+    body, start = params["body"], params["consts"] + params["index"]
+    state = sum(body.types[i].nbytes for i in body.inputs[start : start + params["carries"]])
+    operands = sum(np.asarray(example(v)).nbytes for v in values)
+    return state, cut.nbytes, operands + 2 * state
 
 
 def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
@@ -263,64 +269,6 @@ def _plain(x: Any) -> Any:
     return x
 
 
-# --- long loops ----------------------------------------------------------------------------------------------------
-
-
-def _in_chunks(args: Any, params: dict) -> list:
-    """Run a long loop as a loop of loops: reverse mode keeps the states between them, and computes the rest again."""
-    steps = params["length"]
-    size = math.isqrt(steps) if params["save"] == "sqrt" else (steps + 1) // 2
-    chunks = steps // size
-    whole = chunks * size
-    parts = Parts(args, **params)
-    inner = {**params, "length": size, "save": "none" if params["save"] == "sqrt" or size <= SHORT else "binomial"}
-    reverse, n = params["reverse"], params["carries"]
-    index = params["index"]
-
-    def cut(x, a, b):
-        return x[a:b]
-
-    def numbered(xs, a, b):
-        return [*([np.arange(a, b)] if index else []), *[cut(x, a, b) for x in xs]]
-
-    body = _indexed_by_xs(params["body"], params) if index else params["body"]
-    inner.update(body=body, index=False)
-    first = (steps - whole, steps) if reverse else (0, whole)
-    rest = (0, steps - whole) if reverse else (whole, steps)
-    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(parts.xs, *first)]
-
-    def block(*flat: Any) -> list:
-        return list(bind(scan_p, *flat, **inner))
-
-    shown = first_step(_of(parts.consts, parts.carry, blocks), chunks, reverse, False)
-    graph = record_flat(block, shown)
-    outer = {**inner, "body": graph, "length": chunks, "save": "carry"}
-    found = list(bind(scan_p, *parts.consts, *parts.carry, *blocks, **outer))
-    state, ys = found[:n], [y.reshape((whole, *y.shape[2:])) for y in found[n:]]
-    if steps > whole:
-        tail = {**inner, "length": steps - whole}
-        found = list(bind(scan_p, *parts.consts, *state, *numbered(parts.xs, *rest), **tail))
-        more = found[n:]
-        state = found[:n]
-        ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
-    return [*state, *ys]
-
-
-def _of(consts: list, carry: list, xs: list) -> Parts:
-    parts = Parts([], 0, 0, "length")
-    parts.consts, parts.carry, parts.xs = consts, carry, xs
-    return parts
-
-
-def _indexed_by_xs(body: Graph, params: dict) -> Graph:
-    """Let a body take the number of its step as one of its xs, the first."""
-    c, k = params["consts"], params["consts"] + 1 + params["carries"]
-    ins = body.inputs
-    types = [*body.types, Type((), np.dtype(np.int64), SCALAR)]
-    equations = [Equation(to_number_p, (len(body.types),), {}, (ins[c],)), *body.equations]
-    return body.replace(types=types, equations=equations, inputs=[*ins[:c], *ins[c + 1 : k], len(body.types), *ins[k:]])
-
-
 # --- batches -------------------------------------------------------------------------------------------------------
 
 
@@ -372,10 +320,10 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
             trace.finish()
 
     if lanes_stop:
-        return _until_all_stop(size, step, _of(parts.consts, carry, xs), parts.count, body, params)
-    shown = first_step(_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
+        return _until_all_stop(size, step, parts_of(parts.consts, carry, xs), parts.count, body, params)
+    shown = first_step(parts_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
     new = {**params, "body": record_flat(step, shown)}
-    operands = _of(parts.consts, carry, xs)
+    operands = parts_of(parts.consts, carry, xs)
     operands.count = parts.count
     found = list(bind(_operation(params), *operands.operands(), **new))
     out = [y if b else _spread(y, size) for y, b in zip(found[:m], outputs[:m], strict=True)]
@@ -410,12 +358,12 @@ def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: G
 
     if cond:
         state = [np.any(parts.carry[0]), lanes, *parts.carry]
-        shown = first_step(_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
+        shown = first_step(parts_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
         new = {**params, "body": record_flat(masked, shown), "carries": m + 2, "index": True}
         found = list(bind(while_p, *parts.consts, *state, *parts.xs, **new))
         return [*found[2 : 2 + m], *[np.moveaxis(y, 1, 0) for y in found[2 + m : -1]], found[1]]
     consts = [*parts.consts, lanes]
-    shown = first_step(_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
+    shown = first_step(parts_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
     new = {**params, "body": record_flat(masked, shown), "consts": c + 1, "index": True}
     found = list(bind(scan_p, *consts, np.max(lanes), *parts.carry, *parts.xs, **new))
     return [*found[:m], *[np.moveaxis(y, 1, 0) for y in found[m:]]]

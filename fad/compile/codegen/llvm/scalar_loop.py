@@ -102,7 +102,7 @@ class _Writer:
         return lines
 
     def on_a_stack(self, eq: Equation, graph: Graph, named: dict[int, tuple[str, str]]) -> None:
-        """Write a step's push or pop: the record lies in memory that has been made large enough for a stretch of steps."""
+        """Write a step's push or pop: the memory has been made large enough for a stretch of steps."""
         push, memory, lines = eq.prim is NATIVE_PUSH, eq.params["memory"], self.e.lines
         depth = named[eq.ins[0]][0]
         lines.append(f"  %depth = {'add' if push else 'sub'} i64 {depth}, 1")
