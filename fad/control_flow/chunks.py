@@ -26,10 +26,11 @@ _SHARE = 2  # one loop keeps at most this part of the limit, if it can: there ma
 _MOST_LEVELS = 12
 
 
-def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int) -> tuple[int, ...]:
+def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int = 0, beside: int = 0) -> tuple[int, ...]:
     """Return the lengths of the inner loops that a loop is cut into, from the outside in; empty if it keeps everything.
 
-    `state` is the bytes of the state, `kept` those that one step keeps, `fixed` those of what there is in any case.
+    `state` is the bytes of the state, `kept` those that one step keeps, `fixed` those of what there is in any case,
+    and `beside` what each level takes beside the states that it keeps.
     """
     if type(save) is tuple:
         return tuple([n for n in save if n < steps])
@@ -37,7 +38,7 @@ def chunk_sizes(steps: int, save: Any, state: int, kept: int, fixed: int) -> tup
         return ()
     limit = memory_limit.get()
     if limit is not None:
-        return _within(bytes_of(limit), steps, state, kept, fixed)
+        return _within(bytes_of(limit), steps, state, kept, fixed, beside)
     if save == "none" or steps <= SHORT or kept * steps <= KEPT:
         return ()
     return (math.isqrt(steps),) if save == "sqrt" else _halves(steps, kept)
@@ -51,14 +52,14 @@ def _halves(steps: int, kept: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _within(limit: int, steps: int, state: int, kept: int, fixed: int) -> tuple[int, ...]:
+def _within(limit: int, steps: int, state: int, kept: int, fixed: int, beside: int) -> tuple[int, ...]:
     """Return the cut with the fewest levels that takes half of what is left of a limit; or else all of it."""
     plans = [(), *[_levels(k, steps, state, kept) for k in range(2, _MOST_LEVELS + 1)]]
     for share in (_SHARE, 1):
         for sizes in plans:
-            if fixed + share * bytes_kept(steps, sizes, state, kept) <= limit:
+            if fixed + share * bytes_kept(steps, sizes, state, kept, beside) <= limit:
                 return sizes
-    least = fixed + min(bytes_kept(steps, sizes, state, kept) for sizes in plans)
+    least = fixed + min(bytes_kept(steps, sizes, state, kept, beside) for sizes in plans)
     raise MemoryLimitError(
         f"the backward pass of a loop of {steps} steps, whose state takes {state} bytes, needs at least {least} bytes "
         f"of memory, but the limit is {limit}: raise it, fad.config.use(memory_limit={least}), or make the state "
@@ -76,11 +77,11 @@ def _levels(k: int, steps: int, state: int, kept: int) -> tuple[int, ...]:
     return tuple(sizes[: sizes.index(1) + 1] if 1 in sizes else sizes)
 
 
-def bytes_kept(steps: int, sizes: tuple[int, ...], state: int, kept: int) -> int:
+def bytes_kept(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int = 0) -> int:
     """Return the bytes that a loop keeps if it is cut so."""
     total, left = 0, steps
     for size in sizes:
-        total += -(-left // size) * state
+        total += -(-left // size) * state + beside
         left = size
     return total + left * kept
 

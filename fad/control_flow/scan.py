@@ -157,8 +157,7 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     inputs, outputs = _active(values, [p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
     if params["stop"] == "length":
-        state, kept, fixed = [n * _lanes(values) for n in _sizes(cut, values, params)]
-        sizes = chunk_sizes(params["length"], params["save"], state, kept, fixed)
+        sizes = chunk_sizes(params["length"], params["save"], *_bytes(cut, values, inputs, params))
         if sizes:
             return run_in_chunks(scan_p, args, params, sizes)
     if params["length"] is None:
@@ -177,12 +176,17 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
 
-def _sizes(cut: Any, values: list, params: dict) -> tuple[int, int, int]:
-    """Return the bytes of the state, of what a step keeps, and of what is there in any case: operands, cotangents."""
-    body, start = params["body"], params["consts"] + params["index"]
-    state = sum(body.types[i].nbytes for i in body.inputs[start : start + params["carries"]])
+def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int]:
+    """Return the bytes of the state, of what a step keeps, of what is there in any case, and of each level besides.
+
+    In any case there are the operands and the state with its cotangent; on each level the state where a part begins,
+    cotangents where it begins and ends, and the sums of what is added up over its steps.
+    """
+    types, body, start = params["body"].types, params["body"], params["consts"] + params["index"]
+    state = sum(types[i].nbytes for i in body.inputs[start : start + params["carries"]])
+    sums = sum(types[i].nbytes for i, a in zip(body.inputs[: params["consts"]], inputs, strict=False) if a)
     operands = sum(np.asarray(example(v)).nbytes for v in values)
-    return state, cut.nbytes, operands + 2 * state
+    return [n * _lanes(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
 
 
 def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
