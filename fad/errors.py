@@ -395,6 +395,21 @@ class GradientCheckError(FadError, AssertionError):
     """A derivative disagrees with finite differences or with another mode; raised by :mod:`fad.testing`."""
 
 
+class MemoryLimitError(FadError, MemoryError):
+    """A loop cannot be differentiated in reverse within ``fad.config.memory_limit``; the message says what would do.
+
+    Wrong, for a state of 8 MB and its cotangent need more::
+
+        with fad.config.use(memory_limit="10MB"):
+            fad.jit(fad.grad(lambda x: fad.fori_loop(0, 1000, step, x).sum()))(np.ones(10**6))
+
+    Right::
+
+        with fad.config.use(memory_limit="500MB"):
+            fad.jit(fad.grad(lambda x: fad.fori_loop(0, 1000, step, x).sum()))(np.ones(10**6))
+    """
+
+
 class LoopFallbackWarning(UserWarning):
     """An operation has no batching rule, so ``vmap`` ran it in a loop over the batch; or ``jit`` unrolls a long loop.
 

@@ -47,7 +47,8 @@ LAYERS = [
     ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
     [
         "control_flow", "control_flow.subgraph", "control_flow.split_pullback", "control_flow.interpreter",
-        "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
+        "control_flow.stack", "control_flow.chunks", "control_flow.pullback", "control_flow.scan",
+        "control_flow.record_loop", "control_flow.cond",
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",

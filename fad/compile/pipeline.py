@@ -21,6 +21,7 @@ from fad.compile.passes.constants import fold_constants
 from fad.compile.passes.cse import share
 from fad.compile.passes.dce import drop_dead
 from fad.compile.passes.expand_layers import take_apart
+from fad.compile.passes.expand_pullbacks import expand_pullbacks
 from fad.compile.passes.hoist_loop_matmuls import leave_loops
 from fad.compile.passes.loop_bodies import trim
 from fad.compile.passes.reduce_before_matmul import add_before_products
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 OPTIMISE: tuple[Callable[[Graph], Graph], ...] = (
     inlined,  # programs of calls with custom rules are put in their places: all derivatives have been taken
+    expand_pullbacks,  # pullbacks of loops without a bound on their steps become loops over a stack
     take_apart,  # layers and rotations become products, sums, slices and joins
     fold_constants,  # what depends on constants alone is computed now
     simplify,  # times one, a shape already there, and arrangements that undo each other are left out
@@ -103,6 +105,7 @@ def compile_native(graph: Graph, run_in_numpy: Callable) -> Program:
     from fad.compile.codegen.assembler import assemble
     from fad.compile.codegen.program import Program
     from fad.compile.legalize.integer_overflow import with_checks
+    from fad.compile.legalize.place_stacks import place_stacks
     from fad.compile.machine.signals import Watch
     from fad.compile.runtime.linker import link
 
@@ -112,7 +115,8 @@ def compile_native(graph: Graph, run_in_numpy: Callable) -> Program:
         assemble(program)  # each step becomes rows of the table, or a NumPy call between them
         return program
 
-    checked = with_checks(graph)  # where Python's integers may leave 64 bits, the program stops
+    placed = place_stacks(graph)  # stacks are numbers of records in memory that grows
+    checked = with_checks(placed)  # where Python's integers may leave 64 bits, the program stops
     program = compile_flat(checked, None, Watch())
     link(program)  # kernels are compiled, or found in the cache, and the table gets their addresses
     return program

@@ -31,6 +31,13 @@ class Parts:
         return [*self.consts, *([] if self.count is None else [self.count]), *self.carry, *self.xs]
 
 
+def parts_of(consts: list, carry: list, xs: list) -> Parts:
+    """Return the operands of a loop of a known length."""
+    parts = Parts([], 0, 0, "length")
+    parts.consts, parts.carry, parts.xs = consts, carry, xs
+    return parts
+
+
 def first_step(parts: Parts, length: Any, reverse: bool, index: bool) -> list:
     """Return plain values for the inputs of the body: those of the first step."""
     xs = [example(x) for x in parts.xs]
@@ -42,6 +49,10 @@ def first_step(parts: Parts, length: Any, reverse: bool, index: bool) -> list:
 
 def run(*operands: Any, **params: Any) -> tuple:
     return runner[0](operands, params) if runner else run_steps(operands, params)
+
+
+def run_pullback(*operands: Any, **params: Any) -> tuple:
+    return runner[0](operands, params)
 
 
 def run_steps(operands: Any, params: dict, body: Callable | None = None) -> tuple:

@@ -10,23 +10,25 @@ Operands are ``consts..., [count], carry..., xs...``, results ``carry..., ys...,
 ``index``    whether the body takes the number of its x, a Python int
 ``stop``     "length": after so many steps; "count": after as many as that operand says (at most `length`);
              "cond": when the first of the carry, a bool, is false
-``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", or "carry" (the state alone)
+``save``     what reverse mode keeps of a long loop: "sqrt", "binomial", "none", "carry" (the state alone), or the
+             lengths of the loops that it is cut into
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.backends import like
-from fad.control_flow.interpreter import Parts, example_step, first_step, run, step_by_step
+from fad.control_flow.chunks import chunk_sizes, run_in_chunks
+from fad.control_flow.interpreter import Parts, example_step, first_step, parts_of, run, step_by_step
+from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
-from fad.control_flow.subgraph import Unrecordable, example, record_flat, to_number_p
+from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
-from fad.core.graph import SCALAR, Equation, Graph, Type
+from fad.core.graph import Graph
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.check import as_value, kind_of, zeros_like
@@ -35,10 +37,6 @@ from fad.transforms.linearize import LinearTrace
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
-
-SHORT = 64  # steps up to which reverse mode keeps everything
-KEPT = 1 << 25  # bytes up to which a longer loop does so, too: computing again would cost more
-
 
 # --- derivatives ---------------------------------------------------------------------------------------------------
 
@@ -158,25 +156,53 @@ def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
     parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
     inputs, outputs = _active(values, [p >= 0 for p in parents], params)
     cut = _cut(values, inputs, outputs, params)
-    steps = params["length"]
-    long = params["stop"] == "length" and params["save"] in ("sqrt", "binomial") and steps > SHORT
-    if long and cut.nbytes * steps * _lanes(values) > KEPT:
-        return _in_chunks(args, params)
-    if params["stop"] != "length":
-        steps = _capacity(values, params)
-    new = {**params, "body": cut.forward, "length": steps}
+    if params["stop"] == "length":
+        sizes = chunk_sizes(params["length"], params["save"], *_bytes(cut, values, inputs, params))
+        if sizes:
+            return run_in_chunks(scan_p, args, params, sizes)
+    if params["length"] is None:
+        return _reverse_unbounded(trace, values, parents, inputs, outputs, cut, params)
+    new = {**params, "body": cut.forward}
     found = list(bind(_operation(params), *values, **new))
     fixed = Parts(trace.keep(values, parents), **params)
     n = len(outputs)
     ys, kept = found[:n], found[n : n + cut.kept]
     if params["stop"] == "cond":
         ys.append(found[-1])
-    if params["stop"] != "length" and params["length"] != steps:
-        _check_capacity(found[-1] if params["stop"] == "cond" else fixed.count, steps)
     count = found[-1] if params["stop"] == "cond" else fixed.count
-    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, {**params, "length": steps})
+    pull = _Pullback(fixed, count, kept, ys, inputs, outputs, cut.backward, params)
     outs = trace.call(parents, ys, pull)
     # a float that depends on nothing traced is no traced value: it may be a Python number
+    return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
+
+
+def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int]:
+    """Return the bytes of the state, of what a step keeps, of what is there in any case, and of each level besides.
+
+    In any case there are the operands and the state with its cotangent; on each level the state where a part begins,
+    cotangents where it begins and ends, and the sums of what is added up over its steps.
+    """
+    types, body, start = params["body"].types, params["body"], params["consts"] + params["index"]
+    state = sum(types[i].nbytes for i in body.inputs[start : start + params["carries"]])
+    sums = sum(types[i].nbytes for i, a in zip(body.inputs[: params["consts"]], inputs, strict=False) if a)
+    operands = sum(np.asarray(example(v)).nbytes for v in values)
+    return [n * _lanes(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
+
+
+def _reverse_unbounded(trace: VJPTrace, values, parents, inputs, outputs, cut, params: dict) -> list:
+    """Record a loop whose number of steps has no bound: its pullback is an operation, which runs the loop again."""
+    loop = _operation(params)
+    ys = list(bind(loop, *values, **params))
+    operands = trace.keep(values, parents)
+    own = {"loop": loop, "active": tuple(inputs), "seeds": tuple(outputs), "cut": cut}
+
+    def pull(cts: list) -> list:
+        seeds = [zeros_like(y) if ct is None else ct for ct, y, a in zip(cts, ys, outputs, strict=False) if a]
+        found = bind(pullback_p, *operands, *seeds, **params, **own)
+        grads = dict(zip(active_operands({**params, **own}), found, strict=True))
+        return [grads.get(k) for k in range(len(operands))]
+
+    outs = trace.call(parents, ys, pull)
     return [t if a else y for t, y, a in zip(outs, ys, [*outputs, False], strict=False)]
 
 
@@ -247,86 +273,6 @@ def _plain(x: Any) -> Any:
     return x
 
 
-# --- loops whose number of steps is known when they have run -------------------------------------------------------
-
-# The next power of two: loops with about as many steps share a recording.
-capacity_p = Primitive("capacity", lambda n: np.int64(max(16, 1 << max(0, int(n) - 1).bit_length())), flat=True)
-
-
-def _capacity(values: list, params: dict) -> int:
-    if params["length"] is not None:
-        return params["length"]
-    count = bind(while_p, *values, **params)[-1] if params["stop"] == "cond" else Parts(values, **params).count
-    return int(capacity_p.forward(np.max(_plain(count))))
-
-
-def _check_capacity(count: Any, capacity: int) -> None:
-    """Ask whether the steps fit, so that another recording is made where they do not."""
-    while type(count) is Tracer and not hasattr(count.trace, "weak"):
-        lanes = isinstance(count.trace, BatchTrace)
-        count = np.max(count.value) if lanes else count.value
-    if type(count) is Tracer and int(bind(capacity_p, count)) > capacity:
-        raise AssertionError("a loop ran longer than it did")
-
-
-# --- long loops ----------------------------------------------------------------------------------------------------
-
-
-def _in_chunks(args: Any, params: dict) -> list:
-    """Run a long loop as a loop of loops: reverse mode keeps the states between them, and computes the rest again."""
-    steps = params["length"]
-    size = math.isqrt(steps) if params["save"] == "sqrt" else (steps + 1) // 2
-    chunks = steps // size
-    whole = chunks * size
-    parts = Parts(args, **params)
-    inner = {**params, "length": size, "save": "none" if params["save"] == "sqrt" or size <= SHORT else "binomial"}
-    reverse, n = params["reverse"], params["carries"]
-    index = params["index"]
-
-    def cut(x, a, b):
-        return x[a:b]
-
-    def numbered(xs, a, b):
-        return [*([np.arange(a, b)] if index else []), *[cut(x, a, b) for x in xs]]
-
-    body = _indexed_by_xs(params["body"], params) if index else params["body"]
-    inner.update(body=body, index=False)
-    first = (steps - whole, steps) if reverse else (0, whole)
-    rest = (0, steps - whole) if reverse else (whole, steps)
-    blocks = [x.reshape((chunks, size, *x.shape[1:])) for x in numbered(parts.xs, *first)]
-
-    def block(*flat: Any) -> list:
-        return list(bind(scan_p, *flat, **inner))
-
-    shown = first_step(_of(parts.consts, parts.carry, blocks), chunks, reverse, False)
-    graph = record_flat(block, shown)
-    outer = {**inner, "body": graph, "length": chunks, "save": "carry"}
-    found = list(bind(scan_p, *parts.consts, *parts.carry, *blocks, **outer))
-    state, ys = found[:n], [y.reshape((whole, *y.shape[2:])) for y in found[n:]]
-    if steps > whole:
-        tail = {**inner, "length": steps - whole}
-        found = list(bind(scan_p, *parts.consts, *state, *numbered(parts.xs, *rest), **tail))
-        more = found[n:]
-        state = found[:n]
-        ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
-    return [*state, *ys]
-
-
-def _of(consts: list, carry: list, xs: list) -> Parts:
-    parts = Parts([], 0, 0, "length")
-    parts.consts, parts.carry, parts.xs = consts, carry, xs
-    return parts
-
-
-def _indexed_by_xs(body: Graph, params: dict) -> Graph:
-    """Let a body take the number of its step as one of its xs, the first."""
-    c, k = params["consts"], params["consts"] + 1 + params["carries"]
-    ins = body.inputs
-    types = [*body.types, Type((), np.dtype(np.int64), SCALAR)]
-    equations = [Equation(to_number_p, (len(body.types),), {}, (ins[c],)), *body.equations]
-    return body.replace(types=types, equations=equations, inputs=[*ins[:c], *ins[c + 1 : k], len(body.types), *ins[k:]])
-
-
 # --- batches -------------------------------------------------------------------------------------------------------
 
 
@@ -378,10 +324,10 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
             trace.finish()
 
     if lanes_stop:
-        return _until_all_stop(size, step, _of(parts.consts, carry, xs), parts.count, body, params)
-    shown = first_step(_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
+        return _until_all_stop(size, step, parts_of(parts.consts, carry, xs), parts.count, body, params)
+    shown = first_step(parts_of(parts.consts, carry, xs), params["length"], params["reverse"], params["index"])
     new = {**params, "body": record_flat(step, shown)}
-    operands = _of(parts.consts, carry, xs)
+    operands = parts_of(parts.consts, carry, xs)
     operands.count = parts.count
     found = list(bind(_operation(params), *operands.operands(), **new))
     out = [y if b else _spread(y, size) for y, b in zip(found[:m], outputs[:m], strict=True)]
@@ -416,12 +362,12 @@ def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: G
 
     if cond:
         state = [np.any(parts.carry[0]), lanes, *parts.carry]
-        shown = first_step(_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
+        shown = first_step(parts_of(parts.consts, state, parts.xs), params["length"], params["reverse"], True)
         new = {**params, "body": record_flat(masked, shown), "carries": m + 2, "index": True}
         found = list(bind(while_p, *parts.consts, *state, *parts.xs, **new))
         return [*found[2 : 2 + m], *[np.moveaxis(y, 1, 0) for y in found[2 + m : -1]], found[1]]
     consts = [*parts.consts, lanes]
-    shown = first_step(_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
+    shown = first_step(parts_of(consts, parts.carry, parts.xs), params["length"], params["reverse"], True)
     new = {**params, "body": record_flat(masked, shown), "consts": c + 1, "index": True}
     found = list(bind(scan_p, *consts, np.max(lanes), *parts.carry, *parts.xs, **new))
     return [*found[:m], *[np.moveaxis(y, 1, 0) for y in found[m:]]]
@@ -435,7 +381,9 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        extra={"differentiated": _differentiated, "example": example_step, "needs_trace": True},
+        extra={
+            "differentiated": _differentiated, "example": example_step, "needs_trace": True, "over_batch": _over_lanes,
+        },
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ _CHEAP = frozenset({
     "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
     "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
 })  # fmt: skip
+_SHAPE_ONLY = ("zeros_from", "ones_from")  # of a value, of which they read no more than the shape
 _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
@@ -94,6 +95,7 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
 
     With `everything` costly results are kept, too, and otherwise the state alone.
     """
+    joint = _with_constant_zeros(joint)
     grads = joint.outputs[outputs:]
     seeds = set(joint.inputs[inputs:])
     late = set(seeds)
@@ -137,6 +139,24 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
 
 
+def _with_constant_zeros(graph: Graph) -> Graph:
+    """Make constants of zeros and ones of a value's shape: the value itself need not be kept for them."""
+    constants, equations = dict(graph.constants), []
+    for eq in graph.equations:
+        t = graph.types[eq.outs[0]] if eq.outs else None
+        if eq.prim.name not in _SHAPE_ONLY or t is None or t.home is not None:
+            equations.append(eq)
+            continue
+        constants[eq.outs[0]] = _everywhere(eq.prim.name == "ones_from", t)
+    return graph.replace(constants=constants, equations=equations)
+
+
+def _everywhere(value: Any, t: Type) -> Any:
+    """Return a constant that is one number everywhere."""
+    found = np.broadcast_to(np.asarray(value, t.dtype), t.shape)
+    return found if t.kind == ARRAY else found[()]
+
+
 def _as_given(graph: Graph, types: list, v: int) -> int:
     """Return the input under which a kept value comes back: a Python number comes as a scalar."""
     if types[v].kind != NUMBER:
@@ -156,8 +176,7 @@ def without(backward: Graph, cts: list[int], absent: set[int]) -> Graph:
     def zeros(v: int) -> int:
         t = types[v]
         types.append(t)
-        value = np.broadcast_to(np.zeros((), t.dtype), t.shape)
-        constants[len(types) - 1] = value if t.kind == ARRAY else value[()]
+        constants[len(types) - 1] = _everywhere(0, t)
         return len(types) - 1
 
     for eq in backward.equations:

@@ -353,6 +353,7 @@ class _Call:
             before.undo()
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
         path = Path(recording, self.xs, self.donated)
+        path.check_memory()
         check_pure(path, expected, replayed, self.xs)
         jitted._warned_random = hidden is None or hidden.warn(path.graph)
         with jitted._lock:

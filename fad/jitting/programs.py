@@ -12,12 +12,15 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, is_on_device
+from fad.compile.passes.loop_bodies import is_control
 from fad.compile.pipeline import optimise
 from fad.compile.runtime.failures import running
 from fad.compile.schedule.numpy_buffers import newly_shared
+from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
+from fad.config import bytes_of, memory_limit
 from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, same_outcome
-from fad.errors import ImpureFunctionError, user_line
+from fad.errors import ImpureFunctionError, MemoryLimitError, user_line
 from fad.introspect.frames import show_place
 from fad.staging.may_raise import may_refuse
 from fad.staging.record import unhurried
@@ -94,6 +97,21 @@ class Path:
         self.entry = getattr(program, "run", program)
         self.program = program
 
+    def check_memory(self) -> None:
+        """Raise MemoryLimitError if the program is expected to take more than `memory_limit`."""
+        limit = memory_limit.get()
+        if limit is not None and (peak := peak_bytes(optimise(self.graph))) > bytes_of(limit):
+            raise MemoryLimitError(
+                f"a program is expected to take {peak} bytes of memory beside its arguments, and the limit is "
+                f"{bytes_of(limit)}: raise it, fad.config.use(memory_limit={peak}), or work on smaller arrays"
+            )
+
+    def _memory_described(self) -> Iterator[str]:
+        if any(map(is_control, self.graph.equations)):
+            graph = optimise(self.graph)
+            yield f"  expected to take {peak_bytes(graph)} bytes of memory at most, beside its arguments"
+            yield from (f"  {line}" for line in loops_kept(graph))
+
     @property
     def takes_over(self) -> bool:
         """Return whether the program writes results into the memory of donated arguments."""
@@ -112,6 +130,7 @@ class Path:
         if self.outer:
             arrays, others = len(self.outer.arrays), len(self.outer.places) + len(self.outer.rows)
             yield f"  {arrays} arrays and {others} other things from outside are watched for changes"
+        yield from self._memory_described()
         if self.program is None:
             yield "  not compiled yet: it was called once"
             return

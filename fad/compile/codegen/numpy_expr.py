@@ -229,6 +229,10 @@ def statements(eq: Equation, ins: list[str], out: str, written: Any) -> list[str
         made = f"{out} = np.zeros({params['shape']}, {written(params['dtype'])})"
         indices = [index_parts(index, (), written) for index in params["indices"]]
         return [made, *(_added(out, index, v) for index, v in zip(indices, ins, strict=True))]
+    if name == "stack_push":  # a stack is the one below and the values
+        return [f"{out} = ({', '.join(ins)})"]
+    if name == "stack_pop":
+        return [f"{out} = {ins[0]}"]
     if name not in ("index_add", "index_set"):
         return None
     index = index_parts(params["template"], ins[2:], written)

@@ -23,9 +23,11 @@ from fad.compile.codegen.numpy_calls import as_one_call, numpy_call
 from fad.compile.codegen.program import Program
 from fad.compile.codegen.slices import add_slices
 from fad.compile.codegen.special_functions import add_special, is_special
+from fad.compile.codegen.stacks import add_pop, add_push
 from fad.compile.ir.expressions import template
 from fad.compile.ir.lowered_ops import ADDED_PRODUCT, COMPLEX, PIECES, REDUCTIONS, VIEWS
 from fad.compile.ir.types import LLVM_TYPE
+from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.schedule.fusion import Step
 from fad.core.cotangent import is_basic
 from fad.core.graph import GUARD, Equation, Graph
@@ -139,6 +141,8 @@ RULES = (
     Rule("matmul", _is_matmul, _or_in_numpy(add_product)),
     Rule("row", _is_along_axis, _or_in_numpy(_add_along_axis)),
     Rule("control", _is_control_flow, _add_control_flow),
+    Rule("push", lambda graph, eq: eq.prim is NATIVE_PUSH, add_push),
+    Rule("pop", lambda graph, eq: eq.prim is NATIVE_POP, add_pop),
     Rule("call", lambda graph, eq: True, _call),
 )
 _EMIT = {rule.kind: rule.emit for rule in RULES}

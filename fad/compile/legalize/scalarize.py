@@ -13,6 +13,7 @@ import numpy as np
 from fad.compile.ir.expressions import is_heavy, template
 from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.ir.slice_writes import view_of
+from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.core.cotangent import is_basic
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
 from fad.core.primitive import REGISTRY
@@ -83,6 +84,8 @@ class _Expansion:
     def add(self, eq: Equation) -> bool:
         """Expand one operation; false if that cannot be done."""
         graph, name = self.graph, eq.prim.name
+        if eq.prim in (NATIVE_PUSH, NATIVE_POP):
+            return self.on_a_stack(eq)
         if len(eq.outs) != 1:
             return False
         o, t = eq.outs[0], graph.types[eq.outs[0]]
@@ -110,6 +113,14 @@ class _Expansion:
             return self.updated(eq, arrays, t)
         else:
             return False
+        return True
+
+    def on_a_stack(self, eq: Equation) -> bool:
+        outs = [self.fresh(o) for o in eq.outs]
+        ins = [n for i in eq.ins for n in self.elements(i)]
+        self.numbers.update(zip(eq.outs, outs, strict=True))
+        flat = tuple(n for o in eq.outs for n in self.elements(o))
+        self.equations.append(Equation(eq.prim, tuple(ins), eq.params, flat))
         return True
 
     def chain(self, name: str, terms: list, t: Type) -> int:

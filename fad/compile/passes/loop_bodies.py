@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from fad.control_flow.pullback import pullback_p
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import needed
 from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
+from fad.core.primitive import Primitive
 from fad.staging.may_raise import unread, unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
@@ -39,17 +41,23 @@ class Loop:
 
 
 def alone(operands: Any, params: dict) -> Graph:
-    """Return a program of one loop, for operands of these types."""
+    """Return a program of one loop, or of the pullback of one, for operands of these types."""
+    if "cut" in params:
+        backward = params["cut"].backward
+        return _of_one_equation(pullback_p, operands, params, [backward.types[o] for o in backward.outputs])
     body, m, until = params["body"], params["carries"], params["stop"] == "cond"
-    types = [type_of(x) for x in operands]
-    n = len(types)
-    types += [body.types[o] for o in body.outputs[:m]]
+    types = [body.types[o] for o in body.outputs[:m]]
     stacked = [body.types[o] for o in body.outputs[m:]]
     types += [Type((params["length"], *t.shape), t.dtype, home=t.home) for t in stacked]
     types += [Type((), np.dtype(np.int64), SCALAR)] if until else []
-    outs = tuple(range(n, len(types)))
-    eq = Equation(while_p if until else scan_p, tuple(range(n)), params, outs)
-    return Graph(types, list(range(n)), {}, [eq], list(outs))
+    return _of_one_equation(while_p if until else scan_p, operands, params, types)
+
+
+def _of_one_equation(prim: Primitive, operands: Any, params: dict, results: list[Type]) -> Graph:
+    n = len(operands)
+    ins, outs = list(range(n)), list(range(n, n + len(results)))
+    eq = Equation(prim, tuple(ins), params, tuple(outs))
+    return Graph([*map(type_of, operands), *results], ins, {}, [eq], outs)
 
 
 def is_control(eq: Equation) -> bool:

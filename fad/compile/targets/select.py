@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -57,15 +58,29 @@ _KEPT = 32
 _loops: OrderedDict[Any, tuple] = OrderedDict()
 
 
+def _operations(graph: Graph) -> float:
+    """Return how many operations a program runs, those of all steps of its loops; infinity if it is not known."""
+    total = 0.0
+    for eq in graph.equations:
+        if eq.prim.archetype == "loop":
+            steps = eq.params["length"] if eq.params["stop"] == "length" else math.inf
+            total += steps * max(1.0, _operations(eq.params["body"])) if steps else 0.0
+        elif eq.prim.archetype == "branch":
+            total += max(map(_operations, eq.params["branches"]))
+        else:
+            total += 1.0
+    return total
+
+
 def _run_loop(operands: Any, params: dict) -> tuple:
     """Run a loop on plain values, as the recording of a program does, and as a graph that is called."""
     body = params["body"]
-    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save"))
+    rest = tuple((k, v) for k, v in params.items() if k not in ("body", "save", "cut"))
     key = (id(body), rest, tuple([(t.key(), t.home) for t in map(type_of, operands)]), _lowering.get())
     found = _loops.get(key)
     if found is None:
         graph = optimise(alone(operands, params))
-        few = home_of(graph) is None and params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
+        few = home_of(graph) is None and _operations(graph) < _FEW
         found = (body, NumPyProgram(graph) if few else lower(graph))
         if is_recording():
             return tuple(found[1](list(operands)))  # it is not run again

@@ -13,11 +13,14 @@ from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.llvm.interrupt_check import STOPPED
 from fad.compile.codegen.llvm.module import SCALAR, Module
 from fad.compile.ir.expressions import template
+from fad.compile.ir.slice_writes import data_address
 from fad.compile.ir.types import BOOL, BYTES, LLVM_TYPE
+from fad.compile.legalize.place_stacks import NATIVE_POP, NATIVE_PUSH
 from fad.compile.legalize.scalarize import Expanded, expanded
+from fad.compile.machine.stack_memory import REALLOC
 from fad.compile.passes.loop_bodies import Loop
 from fad.compile.schedule.steps import node_facts
-from fad.core.graph import Graph
+from fad.core.graph import Equation, Graph
 
 _GLANCE = 4096  # steps, of a microsecond at most, between two looks at the clock
 
@@ -29,9 +32,19 @@ def fits(loop: Loop) -> Expanded | None:
     if any(body.types[i].dtype not in LLVM_TYPE for i in values):
         return None
     found = expanded(body)
-    if found is None or any(template(found.graph, eq, found.graph.constants) is None for eq in found.graph.equations):
+    if found is None:
         return None
-    return found
+    others = [eq for eq in found.graph.equations if template(found.graph, eq, found.graph.constants) is None]
+    return found if not others or others == _stacks(found.graph)[:1] else None
+
+
+def _stacks(graph: Graph) -> list[Equation]:
+    return [eq for eq in graph.equations if eq.prim in (NATIVE_PUSH, NATIVE_POP)]
+
+
+def pushes(body: Expanded) -> bool:
+    """Return whether a body pushes, for which there may be no memory."""
+    return any(eq.prim is NATIVE_PUSH for eq in _stacks(body.graph))
 
 
 class _Writer:
@@ -45,6 +58,7 @@ class _Writer:
         self.e.slow = True  # the C library's functions are right for every argument
         self.lines: list[str] = []
         self.word = 0
+        self.memory: list[str] = []  # of the stack that a step pushes onto or pops from, and how it grows
 
     def pointer(self, name: str) -> str:
         self.lines.append(f"  %p_{name} = getelementptr i64, ptr %W, i64 {self.word}")
@@ -73,6 +87,9 @@ class _Writer:
         """Return the instructions of a step, and name its values."""
         e = self.e
         for eq in graph.equations:
+            if eq.prim in (NATIVE_PUSH, NATIVE_POP):
+                self.on_a_stack(eq, graph, named)
+                continue
             text = template(graph, eq, graph.constants)
             assert text is not None
             work, read, selects = node_facts(graph, eq, text)
@@ -83,6 +100,48 @@ class _Writer:
             named[eq.outs[0]] = (e.cast(value, BOOL if t == BOOL else work, t), t)
         lines, e.lines = e.lines, []
         return lines
+
+    def on_a_stack(self, eq: Equation, graph: Graph, named: dict[int, tuple[str, str]]) -> None:
+        """Write a step's push or pop: the memory has been made large enough for a stretch of steps."""
+        push, memory, lines = eq.prim is NATIVE_PUSH, eq.params["memory"], self.e.lines
+        depth = named[eq.ins[0]][0]
+        lines.append(f"  %depth = {'add' if push else 'sub'} i64 {depth}, 1")
+        lines.append(f"  %record = mul i64 {depth if push else '%depth'}, {memory.record}")
+        named[eq.outs[0]] = "%depth", "i64"
+        rest = iter(eq.ins[1:] if push else eq.outs[1:])
+        for k, (offset, t) in enumerate(memory.parts):
+            some = [next(rest) for _ in range(t.size)]
+            lines.append(f"  %so{k} = add i64 %record, {offset}")
+            lines.append(f"  %sp{k} = getelementptr i8, ptr %base, i64 %so{k}")
+            kind = LLVM_TYPE[t.dtype]
+            if push:
+                self.write(lines, f"%sp{k}", [named[i][0] for i in some], kind, f"%s{k}_")
+            else:
+                for n, i in enumerate(some):
+                    place = self.element(lines, f"%sp{k}", n, kind, f"%s{k}_{n}_p")
+                    lines += self.load(kind, place, f"%s{k}_{n}")
+                    named[i] = f"%s{k}_{n}", kind
+
+    def grown(self, carry: list[int]) -> list[str]:
+        """Return the instructions before a stretch of steps that make the memory of the stack large enough for it."""
+        found = _stacks(self.body.graph)
+        if not found:
+            return ["  br label %ready", "ready:"]
+        eq = found[0]
+        if eq.prim is NATIVE_POP:
+            return ["  br label %ready", "ready:", f"  %base = load ptr, ptr {self.memory[0]}"]
+        below = f"%f{carry.index(eq.ins[0])}"
+        return [
+            "  %stretch = sub i64 %stop, %t0", f"  %most = add i64 {below}, %stretch",
+            f"  %capacityp = getelementptr i64, ptr {self.memory[0]}, i64 1", "  %capacity = load i64, ptr %capacityp",
+            "  %full = icmp sgt i64 %most, %capacity", "  br i1 %full, label %grow, label %ready", "grow:",
+            f"  %old = load ptr, ptr {self.memory[0]}", "  %records = shl i64 %most, 1",
+            f"  %wanted = mul i64 %records, {eq.params['memory'].record}",
+            f"  %new = call ptr {self.memory[1]}(ptr %old, i64 %wanted)", "  %none = icmp eq ptr %new, null",
+            "  br i1 %none, label %fail, label %grown", "fail:", "  ret i32 1", "grown:",
+            f"  store ptr %new, ptr {self.memory[0]}", "  store i64 %records, ptr %capacityp", "  br label %ready",
+            "ready:", f"  %base = load ptr, ptr {self.memory[0]}",
+        ]  # fmt: skip
 
     def text(self) -> str:
         loop, graph = self.loop, self.body.graph
@@ -97,6 +156,8 @@ class _Writer:
         named.update((i, (f"%c{n}", kind[i])) for n, i in enumerate(carry))
         arrays = {"x": len(loop.xs), "o": m, "y": len(loop.ys)}
         xs, ends, ys = ([self.pointer(f"{x}p{k}") for k in range(n)] for x, n in arrays.items())
+        if _stacks(graph):
+            self.memory = [self.pointer("memory"), self.pointer("realloc")]
         limit = f"load i64, ptr {count}" if loop.stop == "count" else "add i64 %limit0, 0"
         self.lines.append(f"  %limit = {limit}")
         position = "%p" if loop.reverse else "%t"
@@ -106,7 +167,8 @@ class _Writer:
         body = self.step(graph, named)
         stores = self.stacked(ys, outputs[m:], named, position)
         kinds = [kind[i] for i in carry]
-        lines = self.around([*loads, *body, *stores], first, [named[v][0] for v in new], kinds, watch)
+        step = [*loads, *body, *stores]
+        lines = self.around(step, first, [named[v][0] for v in new], kinds, watch, self.grown(carry))
         at = 0
         for k, (some, end) in enumerate(zip(states, ends, strict=True)):
             values = [f"%c{at + n}" for n in range(len(some))]
@@ -140,7 +202,7 @@ class _Writer:
             named.update((i, (f"%x{k}_{n}", kind[i])) for n, i in enumerate(some))
         return lines
 
-    def around(self, step: list[str], first: list[str], new: list[str], kinds: list[str], watch: str) -> list[str]:
+    def around(self, step: list, first: list, new: list, kinds: list, watch: str, grown: list) -> list[str]:
         """Return the function up to where its loop is over: stretches of steps, and a look at the clock after each."""
         asks = self.loop.stop == "cond"
         lines = [
@@ -148,9 +210,9 @@ class _Writer:
             "  br label %far", "far:", "  %t0 = phi i64 [0, %entry], [%t, %glance]",
             *[f"  %f{n} = phi {t} [{first[n]}, %entry], [%c{n}, %glance]" for n, t in enumerate(kinds)],
             f"  %far0 = add i64 %t0, {_GLANCE}", "  %near = icmp slt i64 %far0, %limit",
-            "  %stop = select i1 %near, i64 %far0, i64 %limit", "  br label %test",
-            "test:", "  %t = phi i64 [%t0, %far], [%t1, %step]",
-            *[f"  %c{n} = phi {t} [%f{n}, %far], [{new[n]}, %step]" for n, t in enumerate(kinds)],
+            "  %stop = select i1 %near, i64 %far0, i64 %limit", *grown, "  br label %test",
+            "test:", "  %t = phi i64 [%t0, %ready], [%t1, %step]",
+            *[f"  %c{n} = phi {t} [%f{n}, %ready], [{new[n]}, %step]" for n, t in enumerate(kinds)],
             "  %within = icmp slt i64 %t, %stop",
         ]  # fmt: skip
         if asks:
@@ -200,7 +262,7 @@ def function(loop: Loop, body: Expanded, strides: list[int]) -> tuple[str, Calla
     return name, lambda: Module(text.replace("@NAME", f"@{name}"), SCALAR)
 
 
-def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int) -> None:
+def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int, body: Expanded) -> None:
     """Write the row of arguments."""
     m = len(loop.carry)
 
@@ -219,3 +281,5 @@ def words(program: Any, loop: Loop, eq: Any, operands: list[int], forever: int) 
     program.table.words.append(program.watch.address)
     for i in (*operands, *eq.outs[: m + len(loop.ys)]):
         address(i)
+    for stack in _stacks(body.graph):
+        program.table.words += [data_address(stack.params["memory"].words), REALLOC]

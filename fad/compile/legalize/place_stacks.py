@@ -1,0 +1,37 @@
+"""Give stacks their memory: a native program's stack is the number of records in memory of the program's own."""
+
+from __future__ import annotations
+
+from fad.compile.machine.stack_memory import StackMemory
+from fad.core.graph import Equation, Graph
+from fad.core.primitive import Primitive
+
+NATIVE_PUSH = Primitive(
+    "native_push", lambda depth, *values, memory: memory.push(int(depth), values), flat=True, archetype="bare"
+)
+NATIVE_POP = Primitive(
+    "native_pop", lambda depth, *, memory: memory.pop(int(depth)), flat=True, multi=True, archetype="bare"
+)
+_NATIVE = {"stack_push": NATIVE_PUSH, "stack_pop": NATIVE_POP}
+
+
+def place_stacks(graph: Graph, memories: dict[int, StackMemory] | None = None) -> Graph:
+    """Return a program whose pushes and pops, those in bodies as well, are of memory that grows."""
+    memories = {} if memories is None else memories
+    equations = []
+    for eq in graph.equations:
+        params = eq.params
+        if eq.prim.archetype == "loop":
+            params = {**params, "body": place_stacks(params["body"], memories)}
+        elif eq.prim.archetype == "branch":
+            params = {**params, "branches": tuple(place_stacks(g, memories) for g in params["branches"])}
+        elif eq.prim.name in _NATIVE:
+            number = params["number"]
+            if number not in memories:
+                values = eq.ins[1:] if eq.prim.name == "stack_push" else eq.outs[1:]
+                memories[number] = StackMemory([graph.types[i] for i in values])
+            params = {"memory": memories[number]}
+        if params is not eq.params:
+            eq = Equation(_NATIVE.get(eq.prim.name, eq.prim), eq.ins, params, eq.outs, eq.place)
+        equations.append(eq)
+    return graph.replace(equations=equations)

@@ -1,0 +1,187 @@
+"""The operation ``loop_pullback``: the gradient of a loop whose number of steps is known only when it has run.
+
+Operands are those of the loop, and a cotangent for each part of the state that `seeds` marks; results are the
+cotangents of the operands that `active` marks. Parameters are those of the loop, and
+
+``loop``    the loop's own operation
+``active``  marks of the body's inputs that the derivative is taken of
+``seeds``   marks of the parts of the state that have a cotangent
+``cut``     the body's pullback, cut into what runs forward and what runs backward
+
+The operation runs the loop again and keeps what the steps need on a stack that grows. So nothing of it outlives the
+operation: it stands in the body of another loop like any other, to any depth, and that loop keeps no more than its
+operands.
+
+Its derivatives need no stack. They follow from the loop's rule in forward mode: with J the loop's derivative, this
+operation is ``J(x)ᵀ c``, and by the symmetry of second derivatives the derivative of ``<u, J(x)ᵀ c>`` with respect to
+x is that of ``<J(x) u, c>``, the pullback of a loop that carries tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.control_flow.interpreter import run_pullback, step_by_step
+from fad.control_flow.subgraph import Unrecordable
+from fad.core.cotangent import densify
+from fad.core.primitive import Primitive
+from fad.core.tracer import bind, tracer, youngest
+from fad.transforms.check import as_value, zeros_like
+from fad.transforms.jvp import JVPTrace, jvp
+from fad.transforms.linearize import LinearTrace
+from fad.transforms.tape import is_inexact
+from fad.transforms.vjp import VJPTrace, vjp
+from fad.transforms.vmap import vmap
+
+_OWN = ("loop", "active", "seeds", "cut")
+
+
+class _Call:
+    """One call of the operation, sorted: the loop as a function, and which of its operands are differentiated."""
+
+    def __init__(self, values: list, params: dict):
+        self.params = params
+        self.loop_params = {k: v for k, v in params.items() if k not in _OWN}
+        n = len(values) - sum(params["seeds"])
+        self.operands, self.cts = values[:n], values[n:]
+        self.active = active_operands(params)
+
+    def loop(self, operands: list) -> list:
+        return list(bind(self.params["loop"], *operands, **self.loop_params))
+
+    def seeded(self, ys: Any) -> list:
+        return [y for y, s in zip(ys, self.params["seeds"], strict=False) if s]
+
+    def gradient(self, cts: list) -> list:
+        return list(bind(pullback_p, *self.operands, *cts, **self.params))
+
+    def pushed(self, operands: list, at: list[int], tangents: list) -> tuple[list, list]:
+        """Return the marked parts of the state, and their tangents where the operands numbered `at` have some."""
+        fun = lambda *xs: self.seeded(self.loop(_with(operands, at, xs)))
+        ys, ts = jvp(fun, [as_value(operands[k]) for k in at], tangents)
+        return list(ys), list(ts)
+
+    def pull(self, fun: Callable, at: list[int], cts: list) -> tuple[list, list]:
+        """Return the values and the cotangents of a function of the operands, of those numbered `at`."""
+        ys, pullback = vjp(lambda *xs: fun(_with(self.operands, at, xs)), *[as_value(self.operands[k]) for k in at])
+        return list(ys), list(pullback(cts))
+
+    def step_by_step(self) -> list:
+        """Return the gradient of the loop, step by step: nothing is left of it in a recording."""
+        return self.pull(lambda xs: self.seeded(step_by_step(xs, self.loop_params)), self.active, self.cts)[1]
+
+
+def active_operands(params: dict) -> list[int]:
+    """Return the numbers of the loop's operands that the derivative is taken of, in the order of the results."""
+    c, m, counted = params["consts"], params["carries"], params["stop"] == "count"
+    marks, start = params["active"], c + params["index"]
+    consts = [k for k in range(c) if marks[k]]
+    return [*consts, *[c + counted + k for k in range(m) if marks[start + k]]]
+
+
+def _with(operands: list, at: list[int], xs: Any) -> list:
+    found = list(operands)
+    for k, x in zip(at, xs, strict=True):
+        found[k] = x
+    return found
+
+
+def example_gradient(*operands: Any, **params: Any) -> tuple:
+    """Return zeros of the right types, for the recording of a body, where values stand for others."""
+    backward = params["cut"].backward
+    return tuple([backward.types[o].zeros() for o in backward.outputs])
+
+
+# --- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def _differentiated(*args: Any, **params: Any) -> tuple:
+    trace: Any = youngest(args)
+    rule = _RULES.get(type(trace))
+    if rule is None:  # a trace without a rule for loops sees the steps
+        return tuple(_Call(list(args), params).step_by_step())
+    trace.check_alive()
+    return tuple(rule(trace, args, params))
+
+
+def _forward(trace: JVPTrace, args: Any, params: dict) -> list:
+    values = [trace.lower(x) for x in args]
+    tangents = [densify(x.info) if x is not v else None for x, v in zip(args, values, strict=True)]
+    ys = bind(pullback_p, *values, **params)
+    return [tracer(y, trace, t) for y, t in zip(ys, _pushed(values, tangents, params), strict=True)]
+
+
+def _linear(trace: LinearTrace, args: Any, params: dict) -> Any:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else None for x, v in zip(args, values, strict=True)]
+    ys = bind(pullback_p, *values, **params)
+    return trace.attach(True, ys, parents, lambda ts: _pushed(values, [densify(t) for t in ts], params))
+
+
+def _pushed(values: list, tangents: list, params: dict) -> list:
+    """Return the tangents of the cotangents: the pullback of the loop that carries tangents."""
+    call = _Call(values, params)
+    n = len(call.operands)
+    moved = [k for k in range(n) if tangents[k] is not None]
+    cts = [zeros_like(ct) if t is None else t for ct, t in zip(call.cts, tangents[n:], strict=True)]
+    if not moved:
+        return call.gradient(cts)
+
+    def both(operands: list) -> list:
+        ys, ts = call.pushed(operands, moved, [tangents[k] for k in moved])
+        return [*ys, *ts]
+
+    return call.pull(both, call.active, [*cts, *call.cts])[1]
+
+
+def _reverse(trace: VJPTrace, args: Any, params: dict) -> list:
+    values = [trace.lower(x) for x in args]
+    parents = [x.info if x is not v else -1 for x, v in zip(args, values, strict=True)]
+    ys = list(bind(pullback_p, *values, **params))
+    call = _Call(trace.keep(values, parents), params)
+    n = len(call.operands)
+    traced = [k for k in range(n) if parents[k] >= 0 and is_inexact(as_value(values[k]))]
+
+    def pullback(cts: list) -> list:
+        tangents = [zeros_like(y) if ct is None else densify(ct) for ct, y in zip(cts, ys, strict=True)]
+        tangent = lambda operands: call.pushed(operands, call.active, tangents)[1]
+        seeds, found = call.pull(tangent, traced, call.cts) if traced else (tangent(call.operands), [])
+        grads = dict(zip(traced, found, strict=True))
+        return [*[grads.get(k) for k in range(n)], *seeds]
+
+    return trace.call(parents, ys, pullback)
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
+    """Differentiate the loop over batches: each element has gradients of its own."""
+    size, active = trace.size, active_operands(params)
+    n = len(values) - sum(params["seeds"])
+    flags = [b or k in active or k >= n for k, b in enumerate(batched)]
+    spread = [v if b or not f else _spread(v, size) for v, b, f in zip(values, batched, flags, strict=True)]
+    call = _Call(spread, params)
+    over_batch = params["loop"].extra["over_batch"]
+    over = lambda operands: call.seeded(over_batch(size, tuple(flags[:n]), operands, call.loop_params))
+    try:
+        return tuple(call.pull(over, active, call.cts)[1])
+    except Unrecordable as why:
+        if why.trace.birth < trace.birth:
+            raise
+    axes = tuple([0 if f else None for f in flags])
+    return tuple(vmap(lambda *xs: _Call(list(xs), params).step_by_step(), in_axes=axes)(*spread))
+
+
+def _spread(x: Any, size: int) -> Any:
+    return np.broadcast_to(x, (size, *np.shape(x)))
+
+
+pullback_p = Primitive(
+    "loop_pullback", run_pullback, multi=True, batch=_batch, archetype="loop",
+    extra={"differentiated": _differentiated, "example": example_gradient, "needs_trace": True},
+)  # fmt: skip
+_RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear, VJPTrace: _reverse}
