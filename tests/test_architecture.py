@@ -46,8 +46,8 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
     [
-        "control_flow", "control_flow.subgraph", "control_flow.split_pullback", "control_flow.interpreter",
-        "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
+        "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.split_pullback",
+        "control_flow.interpreter", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
     ],
     [  # the pipeline, in its order
         "compile", "compile.machine.", "compile.ir.", "compile.passes.", "compile.legalize.", "compile.schedule.",
