@@ -29,7 +29,7 @@ LAYERS = [
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
         "ops.structural",
-        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
+        "ops.index_layout", "ops.traced_index", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
         "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
