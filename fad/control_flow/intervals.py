@@ -63,6 +63,10 @@ class Form:
     def __sub__(self, other: Form | int) -> Form:
         return self + other * -1
 
+    def key(self) -> tuple:
+        """Return what is equal for equal forms."""
+        return self.constant, frozenset(self.terms.items())
+
     @property
     def fixed(self) -> int | None:
         """The value, if it is the same whatever the symbols are."""
@@ -151,10 +155,11 @@ def _of_dtype(dtype: np.dtype) -> tuple[int | None, int | None]:
 class _Known:
     """What was found of the integers of one recording: their forms, and the equations that values come from."""
 
-    __slots__ = ("forms", "makers", "seen")
+    __slots__ = ("forms", "results", "makers", "seen")
 
     def __init__(self) -> None:
         self.forms: dict[int, Form] = {}
+        self.results: dict[tuple, Form] = {}  # of operations: one that is written twice gives one symbol
         self.makers: dict[int, Equation] = {}
         self.seen = 0
 
@@ -189,7 +194,11 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
         missing = [i for i in eq.ins if i not in known.forms]
         waiting += missing
         if not missing:
-            known.forms[v] = _in_range(rule(*[known.forms[i] for i in eq.ins]), trace.types[v].dtype)
+            forms = [known.forms[i] for i in eq.ins]
+            key = (eq.prim.name, trace.types[v].dtype, *[form.key() for form in forms])
+            if key not in known.results:
+                known.results[key] = _in_range(rule(*forms), trace.types[v].dtype)
+            known.forms[v] = known.results[key]
     return known.forms[number]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device
+from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import needed

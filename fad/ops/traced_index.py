@@ -53,7 +53,7 @@ def is_same_place(x: Tracer, index: Any, v: Any) -> bool:
     return type(taken) is TracedIndex and taken.index is index
 
 
-# --- slices with traced bounds -----------------------------------------------------------------------------------------
+# --- slices with traced bounds ---------------------------------------------------------------------------------------
 
 
 class Slicer(Protocol):
