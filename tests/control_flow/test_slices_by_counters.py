@@ -3,6 +3,10 @@
 Each program runs as plain NumPy, as one recorded loop, in both lowerings, and under every transform.
 """
 
+import os
+import random
+import warnings
+
 import numpy as np
 import pytest
 
@@ -265,3 +269,196 @@ def check(by_loop, by_python, args):
 def test_gradients_agree_with_differences():
     for program, args in ALGEBRA:
         fad.testing.check_grads(fad.jit(lambda *xs, f=program: np.sum(np.sin(f(*xs)))), args, order=1)
+
+
+# --- what lies beside a slice ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beside", [np.nan, np.inf, 0.0])
+def test_what_lies_beside_a_slice_reaches_neither_values_nor_derivatives(beside, lowering):
+    def f(x):
+        y = np.full(8, beside)
+        y[0] = x[0]
+
+        def step(k, y):
+            y[k] = np.sum(x[k] / y[:k]) + np.sum(np.log(y[:k])) + np.sqrt(y[:k]) @ y[:k][::-1] + np.mean(y[:k] ** -0.5)
+            y[:k] *= 1.0 + 0.01 / np.max(y[:k])
+            return y
+
+        return fad.fori_loop(1, 8, step, y)
+
+    assert loops(f, X[:8]) == 1
+    with np.errstate(all="raise"):
+        check(f, f, (X[:8],))
+
+
+# --- what is not supported: the loop runs step by step, and is right ---------------------------------------------------
+
+UNSUPPORTED = {
+    "lengths that may differ": lambda x, k: np.sum(x[:k][:2] * x[k : 2 * k][:2]),
+    "sort": lambda x, k: np.sort(x[:k])[0],
+    "reshape": lambda x, k: np.sum(x[: 2 * k].reshape(2, k)[0]),
+    "len": lambda x, k: len(x[:k]) * x[0],
+    "concatenate": lambda x, k: np.sum(np.concatenate([x[:k], x[k:]]) * x),
+    "iteration": lambda x, k: sum(v * v for v in x[:k]),
+    "mask beside it": lambda x, k: np.sum(x[:k][x[:k] > 0.9]),
+    "method": lambda x, k: x[:k].repeat(2).sum(),
+    "an element that may be missing": lambda x, k: x[k:][2] + x[: k + 2][1],
+    "the largest of none": lambda x, k: np.max(x[k - 1 : 4]) if k < 5 else x[0],
+    "with an array": lambda x, k: np.sum(x[:k] * np.ones(k)),
+    "another norm": lambda x, k: np.linalg.norm(x[:k], 1),
+    "a step of a variable length": lambda x, k: np.sum(x[: k + 1 : 2]),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_supported_is_recorded_step_by_step(name):
+    operation = UNSUPPORTED[name]
+
+    def by_loop(x):
+        return fad.fori_loop(1, 5, lambda k, s: s + operation(x, k), 0.0)
+
+    def by_python(x):
+        return sum(operation(x, k) for k in range(1, 5))
+
+    for f, g in ((by_loop, by_python), (fad.grad(by_loop), fad.grad(by_python))):
+        fast = fad.jit(f)
+        for _ in range(2):
+            np.testing.assert_allclose(fast(X), g(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        lambda x, k: x[:k].__setitem__(slice(None), x[: k + 1]),
+        lambda x, k: np.max(x[k:k]),
+        lambda x, k: x[:k] + x[: k + 1],
+        lambda x, k: x[:k] @ x[: k + 1],
+        lambda x, k: x[:k][k],
+    ],
+)
+def test_what_numpy_refuses_raises_numpys_error(statement):
+    def f(x):
+        x = x.copy()
+
+        def step(k, x):
+            statement(x, k)
+            return x
+
+        return fad.fori_loop(2, 5, step, x)
+
+    with pytest.raises((ValueError, IndexError)):
+        f(X)
+    with pytest.raises((ValueError, IndexError)):
+        fad.jit(f)(X)
+
+
+def test_views_of_slices_are_views():
+    def f(x):
+        def step(k, x):
+            part, window, whole = x[:k], x[k : k + 3], x[: k + 2]
+            x[0] = 0.5 * x[k] * x[1]  # the views see it
+            part[:] = part * 0.9
+            inner = whole[1:]
+            inner -= 0.1 * whole[0] * x[0]
+            window[1:] = 0.3 * window[:-1] + 0.1 * part[0]
+            part += 0.1
+            own = part * 1.0
+            own[0] = 0.7
+            own[1:] += 0.1 * own[0]
+            x[k + 1] += 0.1 * (np.sum(own) + np.sum(window) + inner[0])
+            return x
+
+        return fad.fori_loop(1, 6, step, x.copy())
+
+    assert loops(f, X) == 1
+    check(f, f, (X,))
+
+
+# --- random programs -------------------------------------------------------------------------------------------------
+
+REDUCTIONS = [np.sum, np.mean, np.prod, np.linalg.norm, np.max, np.min, np.var, lambda v: np.sum(np.cumsum(v))]
+
+
+def random_bound(rng):
+    c = rng.randrange(-3, 9)
+    return rng.choice([
+        lambda k: None, lambda k: k, lambda k: k + c, lambda k: k - c, lambda k: -k, lambda k: 2 * k + c, lambda k: c - k,
+        lambda k: k // 2, lambda k: c,
+    ])  # fmt: skip
+
+
+def random_slice(rng):
+    low, high, step = random_bound(rng), random_bound(rng), rng.choice([None, 1, 1, -1])
+    return lambda k: slice(low(k), high(k), step)
+
+
+def random_program(seed):
+    rng = random.Random(seed)
+    first, second = random_slice(rng), random_slice(rng)
+    reduce, kind = rng.choice(REDUCTIONS), rng.randrange(6)
+    shift = rng.randrange(3)
+
+    def step(x, y, k):
+        a, b = x[first(k)], y[first(k)]
+        if kind == 0:
+            return reduce(a * b)
+        if kind == 1:
+            return reduce(a) * np.sum(y[second(k)])
+        if kind == 2:
+            return np.dot(a, b[::-1]) + np.sum(x[shift : k + shift] / y[:k])
+        if kind == 3:
+            y[first(k)] = a * 0.5 + x[k]
+        elif kind == 4:
+            y[first(k)] += np.sum(x[second(k)]) * a[::-1]
+        else:
+            x[second(k)] *= 0.9 * y[second(k)]
+        return reduce(y[first(k)])
+
+    def program(loop, x, y):
+        x, y = x.copy(), y.copy()
+
+        def body(k, state):
+            x, y, s = state
+            return x, y, s + step(x, y, k)
+
+        return loop(1, 5, body, (x, y, np.float64(0.0)))[1:]
+
+    return program
+
+
+def python_loop(start, stop, body, state):
+    for k in range(start, stop):
+        state = body(k, state)
+    return state
+
+
+def test_random_slices_are_numpys():
+    recorded = 0
+    for seed in range(int(os.environ.get("FAD_SLICE_PROGRAMS", "60"))):
+        program = random_program(seed)
+
+        def by_loop(x, y, program=program):
+            return program(fad.fori_loop, x, y)
+
+        def by_python(x, y, program=program):
+            return program(python_loop, x, y)
+
+        def total(f):
+            return lambda x, y: np.sum(f(x, y)[0]) + np.sin(f(x, y)[1])
+
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the mean of nothing
+            try:
+                wanted = [*by_python(X, Y), *fad.grad(total(by_python), argnums=(0, 1))(X, Y)]
+            except (ValueError, IndexError):
+                with pytest.raises((ValueError, IndexError)):
+                    fad.jit(by_loop)(X, Y)
+                continue
+            fast, derivative = fad.jit(by_loop), fad.jit(fad.grad(total(by_loop), argnums=(0, 1)))
+            recorded += loops(by_loop, X, Y) == 1
+            for _ in range(2):
+                got = [*fast(X, Y), *derivative(X, Y)]
+                for a, b in zip(got, wanted, strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9, err_msg=f"seed {seed}")
+    assert recorded > 10
