@@ -29,8 +29,8 @@ LAYERS = [
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
         "ops.structural",
-        "ops.index_layout", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding", "ops.diagonals",
-        "ops.taking", "ops.creation",
+        "ops.index_layout", "ops.traced_index", "ops.indexing", "ops.arranging", "ops.splitting", "ops.padding",
+        "ops.diagonals", "ops.taking", "ops.creation",
         "ops.reduction", "ops.einsum", "ops.contraction", "ops.norms", "ops.scans", "ops.differences", "ops.statistics",
         "ops.predicates", "ops.mapping", "ops.curves", "ops.linalg.", "ops.polynomials", "ops.histograms",
         "ops.scimath", "ops.sorting", "ops.quantiles", "ops.sets", "ops.fft", "ops.convolution", "ops.windows",
@@ -46,9 +46,10 @@ LAYERS = [
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
     [
-        "control_flow", "control_flow.subgraph", "control_flow.split_pullback", "control_flow.interpreter",
-        "control_flow.stack", "control_flow.chunks", "control_flow.pullback", "control_flow.scan",
-        "control_flow.record_loop", "control_flow.cond",
+        "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.slice_bounds",
+        "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_slices",
+        "control_flow.split_pullback", "control_flow.interpreter", "control_flow.stack", "control_flow.chunks",
+        "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",

@@ -6,6 +6,7 @@ on values. The caller then runs the loop step by step.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
 from collections.abc import Callable
@@ -15,14 +16,25 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_on_device
+from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
+from fad.control_flow.intervals import assume, interval
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import needed
-from fad.control_flow.subgraph import Body, Unrecordable, can_record, example, frozen, record_body, to_number_p
-from fad.core.graph import NUMBER, Equation, Graph, Type, placed, type_of
+from fad.control_flow.subgraph import (
+    Body,
+    BodyTrace,
+    Unrecordable,
+    can_record,
+    example,
+    frozen,
+    record_body,
+    to_number_p,
+)
+from fad.core.graph import NUMBER, Equation, Graph, Type, hashable, placed, type_of
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import unread_in_body
-from fad.staging.record import is_recording
+from fad.staging.record import is_recording, to_scalar_p
 from fad.transforms.check import as_value
 
 _MANY = 1000  # steps that are long to record one by one
@@ -84,6 +96,7 @@ def scan(
 
     def flat(*given: Any) -> Any:
         at = given[0] if index else None
+        assume(at, 0, n)
         carry = given[index : index + len(leaves)]
         x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
         return step(tree.unflatten(in_tree, carry), x)
@@ -118,12 +131,20 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         if position and not reverse:
             return None  # numbers start at zero
     params = {
-        "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": bound if dynamic else n,
+        "body": graph, "consts": len(body.captured), "carries": len(leaves),
+        "length": _most_steps(n) if bound is None else bound if dynamic else n,
         "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
     found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
+
+
+def _most_steps(n: Any) -> int | None:
+    """Return how many steps a loop has, or at most: within a body, where no run can be asked for the number."""
+    if type(n) is not Tracer:
+        return n
+    return interval(n)[1] if isinstance(n.trace, BodyTrace) else None
 
 
 def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
@@ -232,14 +253,24 @@ def _converted(x: Any, t: Type) -> Any:
 
 def _same_but_kinds(a: Graph, b: Graph) -> bool:
     """Return whether two programs do the same with the same dtypes, Python numbers counting as scalars."""
-    if len(a) != len(b) or [t.dtype for t in _computed(a)] != [t.dtype for t in _computed(b)]:
-        return False
-    names = [[eq.prim.name.removeprefix("python_") for eq in g.equations] for g in (a, b)]
-    return names[0] == names[1] and all(x.ins == y.ins for x, y in zip(a.equations, b.equations, strict=True))
+    return _without_kinds(a) == _without_kinds(b)
 
 
-def _computed(graph: Graph) -> list:
-    return [graph.types[o] for o in (*(o for eq in graph.equations for o in eq.outs), *graph.outputs)]
+def _without_kinds(graph: Graph) -> tuple:
+    """Describe what the outputs of a program need: the operations, on which values, and the dtypes of the results."""
+    number = {v: k for k, v in enumerate(graph.inputs)}
+    fresh = itertools.count(len(number))
+    lines = []
+    for eq in needed(graph.equations, graph.outputs):
+        ins = [number.get(i, hashable(graph.constants.get(i))) for i in eq.ins]
+        if eq.prim in (to_scalar_p, to_number_p):
+            number[eq.outs[0]] = ins[0]
+            continue
+        bodies = [_without_kinds(eq.params["body"])] if eq.prim.archetype == "loop" else []
+        lines.append((eq.prim.name.removeprefix("python_"), ins, [graph.types[o].dtype for o in eq.outs], bodies))
+        number.update(zip(eq.outs, fresh, strict=False))
+    outputs = [(number.get(o, hashable(graph.constants.get(o))), graph.types[o].dtype) for o in graph.outputs]
+    return lines, outputs
 
 
 # --- loops that stop by themselves ---------------------------------------------------------------------------------

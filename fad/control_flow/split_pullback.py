@@ -17,7 +17,7 @@ from fad.transforms.vjp import vjp
 # Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
 _CHEAP = frozenset({
     "add", "subtract", "multiply", "divide", "negative", "positive", "absolute", "square", "maximum", "minimum",
-    "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+    "where_select", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
     "logical_and", "logical_or", "logical_not",
     "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
     "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",

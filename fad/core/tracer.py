@@ -204,6 +204,8 @@ class Tracer:
         return tuple(written) if ufunc.nout > 1 else written[0]
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+        if len(types) > 1 and any(hasattr(kind, "__fad_function__") for kind in types):
+            return NotImplemented
         operation = FUNCTIONS.get(func)
         if operation is None:
             return raise_missing(func, full_name(func))

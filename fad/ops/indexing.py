@@ -21,6 +21,7 @@ from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.index_layout import ARRAY, index_layout, join_index, last_of_each
+from fad.ops.traced_index import TracedIndex, link_view, slicer
 
 _SMALL = 8  # an array has so many times the elements of values that are added into it one by one
 
@@ -225,10 +226,16 @@ def getitem(x: Any, index: Any) -> Any:
         if index is Ellipsis and type(y) is Tracer and y.memory is None:
             y.memory = Memory()  # of a NumPy scalar: an array without axes
         return y
+    by_bounds = slicer(index)
+    if by_bounds is not None:
+        return by_bounds.read(x, index)
     template, arrays = split_index(index)
     if not arrays:
         return x.trace.index(getitem_p, x, template)
-    return bind(getitem_p, x, *[like(x, a) for a in arrays], template=template)
+    taken = TracedIndex(index, template, [like(x, a) for a in arrays], getitem_p, set_p)
+    y = taken(x)
+    link_view(x, y, taken)
+    return y
 
 
 Tracer.__getitem__ = getitem

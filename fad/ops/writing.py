@@ -22,6 +22,7 @@ from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.indexing import _full_value, as_basic, set_p, split_index
 from fad.ops.structural import as_array
+from fad.ops.traced_index import TracedIndex, is_same_place, slicer
 
 
 def write(x: Tracer, index: Any, v: Any) -> None:
@@ -37,10 +38,15 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         if x.trace.store(x, template, v):
             return
         arrays: list = []
+    elif is_same_place(x, index, v):
+        return
     x.trace.check_alive()
     if not is_array(x):
         raise TypeError(f"'numpy.{x.dtype.name}' object does not support item assignment")
     if template is None:
+        by_bounds = slicer(index)
+        if by_bounds is not None:
+            return by_bounds.write(x, index, v)
         template, arrays = split_index(index)
         if not arrays:
             return write(x, template, v)
@@ -68,6 +74,8 @@ def updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     """Return an array with a value written at an index of the view of it that a path leads to."""
     if path:
         prim, params = path[0]
+        if len(path) == 1 and template == (Ellipsis,) and type(prim) is TracedIndex:  # all of a row that x[i] gave
+            return prim.view.put_back(x, _full_value(prim(x), v, arrays, template))
         part = prim(x, **params)
         return prim.view.put_back(x, updated(part, path[1:], template, v, arrays), **params)
     v = _full_value(x, v, arrays, template)

@@ -56,7 +56,9 @@ class Foreign(BaseException):
 class RecordTrace(Trace):
     """The trace of recording; its tracers' `info` is the number of the value in the graph."""
 
-    __slots__ = ("types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places")
+    __slots__ = (
+        "types", "equations", "constants", "seen", "snapshots", "sources", "weak", "asked", "places", "integers",
+    )  # fmt: skip
     kind = "jit"
     of_examples = False  # whether its values stand for others, so that nobody outside may see what it does
 
@@ -73,6 +75,7 @@ class RecordTrace(Trace):
         self.sources: dict[int, list] = {}  # by id: an array that was copied, and the numbers of its copies
         self.weak: dict[int, Any] = {}  # values that are Python numbers
         self.asked: set = set()
+        self.integers: Any = None  # what is known of its integers: `fad.control_flow.intervals`
 
     def new(self, x: Any) -> Tracer:
         """Return a tracer for a value that the program computes or is given."""

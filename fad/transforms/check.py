@@ -48,6 +48,8 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     if kind in (list, tuple):
         x = np.asarray(x)
         return as_operand(x)
+    if hasattr(kind, "__fad_function__"):
+        return NotImplemented
     if isinstance(x, np.ndarray):
         raise UnsupportedInputError(
             f"a {kind.__name__} met a traced value; fad takes plain arrays: "

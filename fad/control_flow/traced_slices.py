@@ -1,0 +1,140 @@
+"""Slices of traced arrays whose bounds a loop's body computes: ``x[i:i + 3]``, ``A[i, :j]``, read and written.
+
+A slice whose length is the same in every step is an array of static shape, taken by indices. Of any other the length is
+traced: it is a `PaddedArray`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
+from fad.control_flow.padded import PaddedArray, reverse
+from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed, is_index, places, refuse
+from fad.core.memory import version_of
+from fad.core.tracer import Tracer
+from fad.ops.index_layout import ARRAY, index_layout
+from fad.ops.indexing import getitem_p, set_p, split_index
+from fad.ops.traced_index import SLICERS, TracedIndex
+from fad.ops.writing import write as write_at
+
+_WHOLE = slice(None)
+
+
+class _Window:
+    """A slice of fixed length that starts anywhere."""
+
+    __slots__ = ("start", "length", "step")
+
+    def __init__(self, start: Any, length: int, step: int):
+        self.start = start
+        self.length = length
+        self.step = step
+
+    def indices(self) -> Any:
+        return self.start + places(self.length, self.step)
+
+
+def read(x: Tracer, index: Any) -> Any:
+    """Return ``x[index]``, where a bound of a slice in the index is an integer of a loop's body."""
+    parts = by_axis(index, x.ndim)
+    sizes = iter(x.shape)
+    axes: list[Any] = []  # of the result, with `_Window` for those that are taken by indices
+    sub: list = []  # the index with the slices of traced length as they are in memory
+    backward = []
+    for part in parts:
+        if part is None:
+            axes.append(1)
+            sub.append(part)
+            continue
+        size = next(sizes)
+        if type(part) is slice:
+            start, length, step = bounds(part, size)
+            n = fixed(length)
+            if n is not None and type(start) is not Tracer:
+                stop = start + n * step
+                part = slice(start, stop if stop >= 0 else None, step)
+                axes.append(n)
+            elif n is not None:
+                part = _Window(start, n, step)
+                axes.append(n)
+            else:
+                if step not in (1, -1):
+                    refuse((start, length), "it takes every other element of a slice of a length known in the loop")
+                if step < 0:
+                    backward.append(len(axes))
+                    start = at_least(start - length + 1, 0)
+                part = _WHOLE
+                axes.append(Axis(size, start, length))
+        elif not is_index(part):
+            bound = [b for p in parts if type(p) is slice for b in (p.start, p.stop)]
+            refuse(bound, "an array or a mask stands beside a slice whose bounds depend on the counter of the loop")
+        sub.append(part)
+    if not any(type(axis) is Axis for axis in axes):
+        return _windows(x, sub, index)
+    y = _padded(x, tuple(sub), tuple(axes))
+    for k in backward:
+        y = reverse(y, k)
+    y.parent, y.index = x, index
+    return y
+
+
+def _padded(x: Tracer, sub: tuple, axes: tuple) -> PaddedArray:
+    if any(type(part) is _Window for part in sub):
+        return PaddedArray(
+            axes, x.dtype, lambda: _windows(x, list(sub), None),
+            lambda v: write_at(_windows(x, list(sub), None), Ellipsis, v),
+        )  # fmt: skip
+    if all(part == _WHOLE for part in sub if type(part) is slice) and all(type(part) is slice for part in sub):
+        return PaddedArray(axes, x.dtype, lambda: x, lambda v: write_at(x, Ellipsis, v))
+    return PaddedArray(axes, x.dtype, lambda: x[sub], lambda v: write_at(x, sub, v))
+
+
+def _windows(x: Any, sub: list, index: Any) -> Any:
+    """Return the view of an array by an index in which windows stand."""
+    count = sum(type(part) is _Window for part in sub)
+    parts, seen = [], 0
+    for part in sub:
+        if type(part) is _Window:
+            part = part.indices().reshape((-1,) + (1,) * (count - 1 - seen))
+            seen += 1
+        parts.append(part)
+    template, arrays = split_index(tuple(parts))
+    if not index_layout(template, arrays, x.ndim)[2]:
+        return _taken(x, index, template, arrays)
+    # NumPy would put the axes of the windows in front: integers first, then one window after the other
+    y = x[tuple([_WHOLE if type(part) is _Window else part for part in sub])]
+    k = 0
+    for part in sub:
+        if type(part) is _Window:
+            y = _taken(y, None, (*(_WHOLE,) * k, ARRAY), [part.indices()])
+        k += part is None or type(part) in (slice, _Window)
+    return y
+
+
+def _taken(x: Any, index: Any, template: tuple, arrays: list) -> Any:
+    taken = TracedIndex(index, template, arrays, getitem_p, set_p)
+    y = taken(x)
+    y.memory = x, taken, {}, version_of(x)
+    return y
+
+
+def write(x: Tracer, index: Any, v: Any) -> None:
+    """Write values at an index with a slice whose bounds are integers of a loop's body."""
+    if type(v) is PaddedArray and v.parent is x and v.index is index:
+        return  # what x[:k] += 1 does at its end
+    y = read(x, index)
+    if type(y) is PaddedArray:
+        y.put(v)
+    else:
+        write_at(y, Ellipsis, v)
+
+
+class _TracedSlices:
+    """What answers slices with bounds of a loop's body."""
+
+    read = staticmethod(read)
+    write = staticmethod(write)
+
+
+SLICERS.append(_TracedSlices())
