@@ -181,7 +181,8 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
-        leaves = [_result(x, trace) for x in leaves]
+        if type(out) is not Tracer or out.trace is not trace or out.memory is not None:
+            leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
         raise
@@ -229,11 +230,14 @@ def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
 def settle(cts: list, primals: list, given: list) -> list:
     """Make cotangents fit to be handed out: dense, of their primal's kind, and sharing no memory with anything."""
     out = []
-    taken = {id(root(ct)) for ct in given if type(ct) is np.ndarray}
+    taken = set()
+    for ct in given:
+        if type(ct) is np.ndarray:
+            taken.add(id(root(ct)))
     for ct, x in zip(cts, primals, strict=True):
         if ct is None:
             ct = zeros_like(x)
-        elif type(ct) is not np.ndarray:
+        elif type(ct) is not np.ndarray and type(ct) is not np.float64:
             ct = settled(densify(ct))
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))

@@ -13,7 +13,7 @@ from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrowed
 from fad.core.memory import RUNS
-from fad.core.transformed import Transformed, transformed
+from fad.core.transformed import Transformed
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -145,14 +145,8 @@ def grad(
     array([ 3., 12.])
     """
     check_function(fun, "grad", argnums)
-    evaluate = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
-
-    @transformed("grad", fun)
-    def gradient(*args, **kwargs):
-        value, g = evaluate(*args, **kwargs)
-        return (g, value[1]) if has_aux else g
-
-    return gradient
+    run = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_value=False)
+    return Transformed("grad", fun, run)
 
 
 def value_and_grad(
@@ -192,18 +186,24 @@ def value_and_grad(
     return Transformed("value_and_grad", fun, run)
 
 
-def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames):
+def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_value=True):
+    first = argnums == 0 and argnames is None
+
     def evaluate(*args, **kwargs):
-        if argnums == 0 and argnames is None and args:
+        if first and args:
             chosen, single = args[:1], True
             f = fun if len(args) == 1 and not kwargs else lambda x: fun(x, *given(args[1:]), **given(kwargs))
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)
         if allow_int:
-            return _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
-        leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
-        return _evaluate(f, in_tree, leaves, has_aux, holomorphic, single)
+            value, g = _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
+        else:
+            leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
+            value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single)
+        if with_value:
+            return value, g
+        return (g, value[1]) if has_aux else g
 
     return evaluate
 
@@ -230,10 +230,13 @@ def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
             f"grad needs a function whose output is one number, but it returned {got}. "
             "Return np.sum(...) or another scalar, or use fad.jacobian, fad.elementwise_grad or fad.vjp"
         )
+    kind = values[0].dtype.kind
+    if kind == "f" and not holomorphic:
+        return
     refuse_integers(values, "grad")
     if holomorphic:
         _check_complex(values, "output")
-    elif values[0].dtype.kind == "c":
+    elif kind == "c":
         raise ComplexGradientError(
             "grad needs a real output, but it is complex. Take abs(z)**2 or z.real of it, "
             "or pass holomorphic=True if the function is complex-differentiable"

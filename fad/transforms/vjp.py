@@ -18,7 +18,7 @@ from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.germ import settled
-from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
+from fad.core.memory import RUNS, follow, fresh, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
@@ -381,12 +381,12 @@ class Tape:
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
-        trace.watch = self.watch = Watch([] if own else leaves)
+        trace.watch = self.watch = Watch(() if own else leaves)
         records = trace.tape
         self.records = records
         self.in_tree = in_tree
         self.leaves = leaves
-        records.extend([None] * len(leaves))
+        records += [None] * len(leaves)
 
         def arguments() -> Any:
             return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
@@ -396,7 +396,8 @@ class Tape:
 
     def values(self) -> list:
         trace = self.trace
-        return [trace.hand_out(settled(trace.lower(x), derivative=False)) for x in self.outputs]
+        values = [x.value if type(x) is Tracer and x.trace is trace else x for x in self.outputs]
+        return [trace.hand_out(settled(x, derivative=False) if type(x) is Tracer else x) for x in values]
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
@@ -416,13 +417,14 @@ class Tape:
         written = isinstance(trace, WritingVJPTrace)
         if written and any(_may_be_kept(ct) for ct in cts):
             detach(records)
+        before, RUNS.rules = RUNS.rules, True
         try:
-            with running_rules():
-                trace.sweep(records, slots, bytearray(len(records)), n, keep)
+            trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
         finally:
+            RUNS.rules = before
             if written and keep:
                 redo(records)
         return settle(slots[:n], self.leaves, cts)
