@@ -100,6 +100,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return x
     if kind is Tracer:
         return up_to_date(x).trace.strong(x)
+    if kind is float:
+        return np.float64(x)
     if kind in _NUMBERS:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
@@ -190,6 +192,17 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
         trace.finish()
         running.__exit__()
     return leaves, structure, aux
+
+
+def plain_values(outputs: list, trace: Trace) -> list:
+    """Return the leaves of the output of a function as the values that leave the transform."""
+    values = []
+    for x in outputs:
+        if type(x) is Tracer:
+            x = x.value if x.trace is trace else x
+            x = settled(x, derivative=False) if type(x) is Tracer else x
+        values.append(trace.hand_out(x))
+    return values
 
 
 def _handed_out(x: Any, trace: Trace) -> Any:

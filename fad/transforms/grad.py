@@ -35,12 +35,16 @@ def split_arguments(
     nums = _positions(argnums, len(args), what)
     names = tuple(argnames)
     single = len(nums) + len(names) == 1 and (single or (argnums is None and len(names) == 1))
-    chosen = tuple(args[i] for i in nums) + tuple(kwargs[n] for n in names)
+    chosen = tuple([args[i] for i in nums])
+    if names:
+        chosen += tuple(kwargs[n] for n in names)
 
     def f(*values):
         full = given(list(args))
-        for i, v in zip(nums, values[: len(nums)], strict=True):
+        for i, v in zip(nums, values, strict=False):  # the values behind these have names
             full[i] = v
+        if not names and not kwargs:
+            return fun(*full)
         named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
         return fun(*full, **{**given(kwargs), **named})
 
@@ -61,6 +65,8 @@ def given(arguments: Any) -> Any:
 def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:
     if argnums is None:
         return ()
+    if type(argnums) is int and 0 <= argnums < n:
+        return (argnums,)
     try:
         nums = tuple(operator.index(i) for i in (argnums if isinstance(argnums, (tuple, list)) else (argnums,)))
     except TypeError:

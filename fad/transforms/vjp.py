@@ -17,12 +17,11 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.germ import settled
 from fad.core.memory import RUNS, follow, fresh, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
-from fad.transforms.check import as_primal, check_cotangent, run, settle
+from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import (
@@ -395,9 +394,7 @@ class Tape:
         self.watch.finish()
 
     def values(self) -> list:
-        trace = self.trace
-        values = [x.value if type(x) is Tracer and x.trace is trace else x for x in self.outputs]
-        return [trace.hand_out(settled(x, derivative=False) if type(x) is Tracer else x) for x in values]
+        return plain_values(self.outputs, self.trace)
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
