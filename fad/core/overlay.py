@@ -215,16 +215,17 @@ _swapped: dict[int, list] = {}
 class Running:
     """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
-    It runs from the making of this on; ``with`` ends it.
+    It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
+    `function` calls, with arguments that it holds.
     """
 
     __slots__ = ("spaces", "function", "lent", "before")
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable, user: Callable | None = None):
         self.spaces: tuple = ()
         self.lent: list = []
         self.function = function
-        found, failed, first = spaces_of(function)
+        found, failed, first = spaces_of(user or function)
         self.before = copies(function) if first else ()
         RUNS.depth += 1
         if found:
@@ -434,7 +435,7 @@ def _defaults(f: types.FunctionType) -> tuple:
 
 def _held(f: types.FunctionType) -> list:
     """Return what the closure and the defaults of a function hold."""
-    found = list(_defaults(f))
+    found = list(_defaults(f)) if f.__defaults__ or f.__kwdefaults__ else []
     for cell in f.__closure__ or ():
         try:
             found.append(cell.cell_contents)

@@ -119,7 +119,7 @@ class Unary(Primitive):
         if type(x) is Tracer:
             return x.trace.unary(self, x)
         try:
-            if is_weak(x) and type(self.forward) is np.ufunc:
+            if type(x) in NUMPY_SCALARS and is_weak(x) and type(self.forward) is np.ufunc:
                 return on_number(self.forward, x)
             return self.forward(x)
         except TypeError as error:

@@ -70,7 +70,7 @@ def on_numbers(ufunc: np.ufunc, x: Any, y: Any) -> Any:
 def on_number(ufunc: np.ufunc, x: Any) -> Any:
     """Return what a ufunc gives for a weak scalar."""
     y = ufunc(number(x))
-    return weaken(y) if type(y) in _WEAK and ufunc in _ARITHMETIC and from_operator(3) else y
+    return weaken(y) if ufunc in _ARITHMETIC and type(y) in _WEAK and from_operator(3) else y
 
 
 def _function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:

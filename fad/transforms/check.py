@@ -165,13 +165,16 @@ def _pair(out: Any) -> tuple:
     return out
 
 
-def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tuple[list, Any, Any]:
+def run(
+    fun: Callable, trace: Trace, arguments: Callable, has_aux: bool, user: Callable | None = None
+) -> tuple[list, Any, Any]:
     """Run a transformed function on tracers of `trace`, which ends with it; ``arguments()`` makes them.
 
+    `user` is the function of the user's, if `fun` only calls it with further arguments.
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
-    running = Running(fun)
+    running = Running(fun, user)
     try:
         try:
             out = fun(*arguments())

@@ -206,7 +206,7 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
             value, g = _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
         else:
             leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
-            value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single)
+            value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, fun)
         if with_value:
             return value, g
         return (g, value[1]) if has_aux else g
@@ -214,10 +214,10 @@ def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_val
     return evaluate
 
 
-def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single):
+def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, user=None):
     if holomorphic:
         _check_complex(leaves, "input")
-    tape = Tape(f, in_tree, leaves, has_aux)
+    tape = Tape(f, in_tree, leaves, has_aux, user=user)
     values = tape.values()
     _check_scalar(values, tape.out_tree, holomorphic)
     value = tree.unflatten(tape.out_tree, values)

@@ -51,7 +51,7 @@ class LinearTrace(Trace):
                     return x
                 values.append(x)
                 parents.append(None)
-        y = bind(prim, *values, **params)
+        y = bind(prim, *values, **params) if prim.partials is None or params else prim(*values)
         if prim.flat:
             return flat_result(prim, y, values)
         if prim.extra and "swept" in prim.extra:

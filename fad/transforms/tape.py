@@ -118,7 +118,7 @@ class Recorder(Trace):
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
-        if kind is not float and kind is not int and kind is not np.ndarray:
+        if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
                 return prim(x, listed(b))
             b = as_operand(b, (x,))
@@ -145,7 +145,7 @@ class Recorder(Trace):
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
-        if kind is not float and kind is not int and kind is not np.ndarray:
+        if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
                 return prim(listed(a), y)
             a = as_operand(a, (y,))

@@ -376,7 +376,15 @@ class Tape:
 
     __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
 
-    def __init__(self, fun: Callable, in_tree: Any, leaves: list, has_aux: bool, own: bool = False):
+    def __init__(
+        self,
+        fun: Callable,
+        in_tree: Any,
+        leaves: list,
+        has_aux: bool,
+        own: bool = False,
+        user: Callable | None = None,
+    ):
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
@@ -390,7 +398,7 @@ class Tape:
         def arguments() -> Any:
             return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
 
-        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux)
+        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux, user)
         self.watch.finish()
 
     def values(self) -> list:
