@@ -18,7 +18,7 @@ from fad.core.germ import settled
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.values import same_structure
-from fad.core.weak import weaken
+from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,
     DtypeMismatchError,
@@ -80,7 +80,9 @@ def as_primal(x: Any, what: str = "the argument") -> Any:
     Raises IntegerInputError for integers and booleans, UnsupportedInputError for anything that is no number.
     """
     kind = type(x)
-    if kind is float or kind is complex:
+    if kind is float:
+        return WeakFloat(x)
+    if kind is complex:
         return weaken(x)
     x = up_to_date(x).trace.primal(x) if kind is Tracer else as_value(x, what)
     if x.dtype.kind not in "fc":
@@ -204,7 +206,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
         if type(x) is Tracer:
             x = x.value if x.trace is trace else x
             x = settled(x, derivative=False) if type(x) is Tracer else x
-        values.append(trace.hand_out(x))
+        values.append(x if type(x) is np.float64 else trace.hand_out(x))
     return values
 
 
@@ -251,9 +253,12 @@ def settle(cts: list, primals: list, given: list) -> list:
         if type(ct) is np.ndarray:
             taken.add(id(root(ct)))
     for ct, x in zip(cts, primals, strict=True):
+        if type(ct) is np.float64 and issubclass(type(x), np.float64):
+            out.append(ct)
+            continue
         if ct is None:
             ct = zeros_like(x)
-        elif type(ct) is not np.ndarray and type(ct) is not np.float64:
+        elif type(ct) is not np.ndarray:
             ct = settled(densify(ct))
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))

@@ -225,7 +225,12 @@ def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, user=None):
     return ((value, tape.aux) if has_aux else value), (g[0] if single else g)
 
 
+_ONE = np.float64(1.0)
+
+
 def _ones_like(x: Any) -> Any:
+    if type(x) is np.float64:
+        return _ONE
     return x.dtype.type(1.0) if is_numpy(x) else np.ones_like(x)
 
 

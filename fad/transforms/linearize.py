@@ -87,31 +87,32 @@ def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
 
 
 def _needed(records: list, outputs: list) -> list:
-    """Return the records with None for those that no output depends on; a recording given up may have left some."""
-    kept: list = [None] * len(records)
+    """Return the records on which an output depends, with their positions; a recording given up may have left more."""
+    kept: list = []
     wanted = set(outputs)
     first = len(records)
     for i in range(len(records) - 1, -1, -1):
         record = records[i]
         if record is not None:
             if i in wanted or (first > i + 1 and any(k in wanted for k in range(i, first))):
-                kept[i] = record
+                kept.append((i, *record))
                 wanted.update(record[1])
             first = i
-    return kept
+    return kept[::-1]
 
 
-def _push(records: list, tangents: list) -> list:
-    slots: list = [None] * len(records)
+def _push(steps: list, tangents: list, size: int) -> list:
+    """Return the tangents at all positions of a recording, given those of its inputs."""
+    slots: list = [None] * size
     slots[: len(tangents)] = tangents
     with running_rules():
-        for i in range(len(tangents), len(records)):
-            if records[i] is None:
-                continue
-            push, parents, multi = records[i]
+        for i, push, parents, multi in steps:
             ts = [None if p is None else slots[p] for p in parents]
-            if all(t is None for t in ts):
-                continue
+            for t in ts:
+                if t is not None:
+                    break
+            else:
+                continue  # all are zero
             if multi:
                 found = push(ts)
                 slots[i : i + len(found)] = found
@@ -155,13 +156,14 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     check_own(xs, given)
     del trace.snapshots
     values = plain_values(ys, trace)
-    records = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
+    size = len(trace.records)
+    steps = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
-        slots = _push(records, check_like(ts, xs, "a tangent"))
+        slots = _push(steps, check_like(ts, xs, "a tangent"), size)
         found = [settled(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 

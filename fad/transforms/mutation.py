@@ -189,13 +189,15 @@ def own(primals: list) -> list:
 
     They lie in memory as the arrays do: on that depends what is a view.
     """
-    if config.check_mutation.get() == "off":
+    if np.ndarray not in map(type, primals) or config.check_mutation.get() == "off":
         return primals
     return [copy_layout(x) if type(x) is np.ndarray else x for x in primals]
 
 
 def check_own(owned: list, primals: list) -> None:
     """Raise MutationError if the function overwrote an input while it ran: the copies do not show that."""
+    if owned is primals:
+        return
     for x, copy in zip(primals, owned, strict=True):
         if copy is not x and not equal(x, copy):
             raise _error(x, "the call of the transform")
