@@ -14,7 +14,7 @@ from fad.backends import _of as backend_or_none
 from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.values import same_structure
@@ -205,7 +205,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
     for x in outputs:
         if type(x) is Tracer:
             x = x.value if x.trace is trace else x
-            x = settled(x, derivative=False) if type(x) is Tracer else x
+            x = take_limit(x, derivative=False) if type(x) is Tracer else x
         values.append(x if type(x) is np.float64 else trace.hand_out(x))
     return values
 
@@ -213,7 +213,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
 def _handed_out(x: Any, trace: Trace) -> Any:
     """Return a leaf of auxiliary output as a plain value."""
     x = up_to_date(x) if type(x) is Tracer else x
-    return trace.hand_out(plain(settled(trace.lower(x), derivative=False)))
+    return trace.hand_out(plain(take_limit(trace.lower(x), derivative=False)))
 
 
 def check_like(given: list, expected: list, what: str) -> list:
@@ -247,7 +247,7 @@ def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
 
 def settle(cts: list, primals: list, given: list) -> list:
     """Make cotangents fit to be handed out: dense, of their primal's kind, and sharing no memory with anything."""
-    out = []
+    out: list = []
     taken = set()
     for ct in given:
         if type(ct) is np.ndarray:
@@ -259,7 +259,7 @@ def settle(cts: list, primals: list, given: list) -> list:
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
-            ct = settled(densify(ct))
+            ct = take_limit(densify(ct))
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:
