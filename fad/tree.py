@@ -87,7 +87,7 @@ def unflatten(treedef: Any, leaves: Any) -> PyTree:
     {'a': 1.0, 'b': (2.0, 3.0)}
     """
     if treedef is _LEAF:
-        return next(iter(leaves))
+        return leaves[0] if type(leaves) is list else next(iter(leaves))
     if treedef is _ONE:
         (leaf,) = leaves
         return (leaf,)

@@ -69,7 +69,7 @@ def spread(t: Any, y: Any) -> Any:
         return t if same else t.move(lambda c: spread(c, y))
     if t.shape != y.shape:
         t = np.broadcast_to(t, y.shape)
-    return cast(t, y.dtype)
+    return t if t.dtype is y.dtype else cast(t, y.dtype)
 
 
 # --- elementwise -----------------------------------------------------------------------------------------------
@@ -142,6 +142,8 @@ def parameters(function: Any) -> tuple[str, ...]:
 
 
 def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
+    if len(partials) == 1 and type(tangents[0]) is not Masked:
+        return spread(scaled(tangents[0], partials[0], (y, xs[0])), y)
     if Masked in map(type, tangents):
         with np.errstate(all="ignore"):  # once for all terms: it takes as long as two small operations
             return _joined(partials, tangents, y, xs)

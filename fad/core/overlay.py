@@ -215,18 +215,18 @@ _swapped: dict[int, list] = {}
 class Running:
     """A transform that runs a function of the user's: NumPy's overlay is in place if the function needs it.
 
-    It runs from the making of this on; ``with`` ends it.
+    It runs from the making of this on; ``with`` ends it. `user` is the function of the user's, where that is all that
+    `function` calls, with arguments that it holds.
     """
 
     __slots__ = ("spaces", "function", "lent", "before")
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable, user: Callable | None = None):
         self.spaces: tuple = ()
         self.lent: list = []
         self.function = function
-        looks = _looks.n
-        found, failed = spaces_of(function)
-        self.before = copies(function) if looks != _looks.n else ()
+        found, failed, first = spaces_of(user or function)
+        self.before = copies(function) if first else ()
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -333,23 +333,27 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
     return found, writes
 
 
-def spaces_of(function: Callable) -> tuple[tuple, bool]:
+def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
     """Return the module dictionaries in which a function needs the overlay: none if it writes into no new array.
 
-    And whether a write failed in it.
+    And whether a write failed in it, and whether its code was looked at for the first time.
     """
-    if type(function) is types.FunctionType and function.__closure__ is None and not _defaults(function):
+    if type(function) is types.FunctionType and not (
+        function.__closure__ or function.__defaults__ or function.__kwdefaults__
+    ):
         parts = [function.__code__]
         key: Any = id(parts[0])
     else:
         parts = _parts(function)
         key = tuple(map(id, parts))  # code compares by contents, which takes time
     known = _known.get(key)
-    if known is None:
-        if len(_known) > _MOST_KNOWN:
-            _known.clear()
-        known = _known[key] = _look(function), parts
-    return known[0]
+    if known is not None:
+        return known[0]
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    found, failed = _look(function)
+    _known[key] = (found, failed, False), parts
+    return found, failed, True
 
 
 def _parts(function: Any) -> list:
@@ -378,15 +382,7 @@ def _parts(function: Any) -> list:
     return parts
 
 
-class _Looks(threading.local):
-    n = 0  # how often this thread has looked at a function's code for the first time
-
-
-_looks = _Looks()
-
-
 def _look(function: Callable) -> tuple[tuple, bool]:
-    _looks.n += 1
     spaces: dict[int, dict] = {}
     writes = imports = failed = False
     for f in _reached(function):
@@ -439,7 +435,7 @@ def _defaults(f: types.FunctionType) -> tuple:
 
 def _held(f: types.FunctionType) -> list:
     """Return what the closure and the defaults of a function hold."""
-    found = list(_defaults(f))
+    found = list(_defaults(f)) if f.__defaults__ or f.__kwdefaults__ else []
     for cell in f.__closure__ or ():
         try:
             found.append(cell.cell_contents)

@@ -19,6 +19,7 @@ from fad.core.memory import ViewRule
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import Tracer, bind
+from fad.core.weak import NUMPY_SCALARS, is_weak, on_number, on_numbers
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
 REGISTRY: dict[str, Any] = {}
@@ -118,6 +119,8 @@ class Unary(Primitive):
         if type(x) is Tracer:
             return x.trace.unary(self, x)
         try:
+            if type(x) in NUMPY_SCALARS and is_weak(x) and type(self.forward) is np.ufunc:
+                return on_number(self.forward, x)
             return self.forward(x)
         except TypeError as error:
             explain(error)
@@ -144,6 +147,8 @@ class Binary(Primitive):
         if type(y) is Tracer:
             return y.trace.right(self, x, y)
         try:
+            if (type(x) in NUMPY_SCALARS or type(y) in NUMPY_SCALARS) and type(self.forward) is np.ufunc:
+                return on_numbers(self.forward, x, y)
             return self.forward(x, y)
         except TypeError as error:
             explain(error)

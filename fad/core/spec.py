@@ -47,6 +47,11 @@ class ShapeDtypeStruct:
 
 def spec_of(x: Any) -> ShapeDtypeStruct:
     """Return the spec of an array, tracer or number."""
+    if type(x) is np.ndarray:
+        spec = ShapeDtypeStruct.__new__(ShapeDtypeStruct)  # nothing to convert, on the hot path of reverse mode
+        spec.shape = x.shape
+        spec.dtype = x.dtype
+        return spec
     if hasattr(x, "dtype"):
         return ShapeDtypeStruct(x.shape, x.dtype)
     x = np.asarray(x)

@@ -270,10 +270,11 @@ class Trace:
 
     # Short paths for one and two operands; a trace that lives on the hot path gives its own.
     def unary(self, prim: Any, x: Tracer) -> Any:
-        return bind(prim, x)
+        return self.process(prim, (x,), {}) if x.memory is None and prim.view is None else bind(prim, x)
 
     def both(self, prim: Any, x: Tracer, y: Tracer) -> Any:
-        return bind(prim, x, y)
+        plain = x.memory is None and y.memory is None
+        return self.process(prim, (x, y), {}) if plain else bind(prim, x, y)
 
     def left(self, prim: Any, x: Tracer, y: Any) -> Any:
         y = listed(y) if type(y) is list else y

@@ -54,6 +54,25 @@ def _ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     return weaken(y) if type(y) in _WEAK and ufunc in _ARITHMETIC and _alone(inputs) and from_operator() else y
 
 
+def on_numbers(ufunc: np.ufunc, x: Any, y: Any) -> Any:
+    """Return what a ufunc gives for two operands, weak scalars among them; the same in less time than through NumPy."""
+    operation = _QUICK.get(ufunc)
+    if operation is None or type(x) not in _ARITHMETIC_TYPES or type(y) not in _ARITHMETIC_TYPES:
+        z = ufunc(number(x), number(y))
+        return weaken(z) if type(z) in _WEAK and ufunc in _ARITHMETIC and _alone((x, y)) and from_operator(3) else z
+    z = operation(x, y)
+    if type(x) is np.float64 or type(y) is np.float64:
+        return z
+    near = ENTRIES.get(id(sys._getframe(3).f_code))  # most often the operator is three calls away
+    return WeakFloat(z) if (from_operator(3) if near is None else near) else z
+
+
+def on_number(ufunc: np.ufunc, x: Any) -> Any:
+    """Return what a ufunc gives for a weak scalar."""
+    y = ufunc(number(x))
+    return weaken(y) if ufunc in _ARITHMETIC and type(y) in _WEAK and from_operator(3) else y
+
+
 def _function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
     y = function(*map(_numbers, args), **{name: _numbers(x) for name, x in kwargs.items()})
     return weaken(y) if type(y) in _ALONE else y
@@ -81,6 +100,9 @@ class WeakComplex(np.complex128):
 _NUMBERS: dict[type, Any] = {WeakFloat: float, WeakComplex: complex}
 _ALONE = {*_NUMBERS, bool, int, float, complex}
 _FLOATS = {WeakFloat, float, int}
+_ARITHMETIC_TYPES = {*_FLOATS, np.float64}
+# Scalars on which `on_numbers` is quicker than a ufunc, or takes Python's rules of promotion.
+NUMPY_SCALARS = {WeakFloat, WeakComplex, np.float64}
 _WEAK: dict[type, Any] = {
     np.float64: WeakFloat, np.complex128: WeakComplex, float: WeakFloat, complex: WeakComplex
 }  # fmt: skip

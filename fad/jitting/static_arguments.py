@@ -78,6 +78,8 @@ def _completed(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
             f"jit takes a function, not {type(fun).__name__}; options are keywords: jit(f, static_argnums=1)"
         )
     nums, names = as_tuple(nums), set(as_tuple(names))
+    if not nums and not names:
+        return (), frozenset()
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

@@ -14,6 +14,12 @@ from fad.core.tracer import Tracer
 def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
     """Add a cotangent to those that position `j` has received so far."""
     p = cts[j]
+    if p is None and type(c) is not Indexed:
+        cts[j] = c
+        return
+    if type(c) is np.float64 and type(p) is np.float64:
+        cts[j] = p + c
+        return
     if type(c) is Indexed:
         if c.is_plain():
             _accumulate_indexed(cts, own, j, c)
@@ -23,9 +29,6 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
             p.entries += c.entries
         else:
             cts[j] = p + _at_places(c) if type(p) is Masked else c.added_to(p)
-        return
-    if p is None:
-        cts[j] = c
         return
     if type(p) is Indexed:
         if type(c) is Tracer and len(p.entries) <= FEW and not p.is_plain():

@@ -19,7 +19,7 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
 from fad.core.values import same_structure
-from fad.core.weak import weaken
+from fad.core.weak import WeakFloat, weaken
 from fad.errors import (
     ArgnumsError,
     DtypeMismatchError,
@@ -83,7 +83,9 @@ def as_primal(x: Any, what: str = "the argument") -> Any:
     Raises IntegerInputError for integers and booleans, UnsupportedInputError for anything that is no number.
     """
     kind = type(x)
-    if kind is float or kind is complex:
+    if kind is float:
+        return WeakFloat(x)
+    if kind is complex:
         return weaken(x)
     x = up_to_date(x).trace.primal(x) if kind is Tracer else as_value(x, what)
     if x.dtype.kind not in "fc":
@@ -103,6 +105,8 @@ def as_value(x: Any, what: str = "the argument") -> Any:
         return x
     if kind is Tracer:
         return up_to_date(x).trace.strong(x)
+    if kind is float:
+        return np.float64(x)
     if kind in _NUMBERS:
         return np.asarray(x)[()]
     if isinstance(x, np.generic) and x.dtype.kind in "fcbiu":
@@ -166,13 +170,16 @@ def _pair(out: Any) -> tuple:
     return out
 
 
-def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tuple[list, Any, Any]:
+def run(
+    fun: Callable, trace: Trace, arguments: Callable, has_aux: bool, user: Callable | None = None
+) -> tuple[list, Any, Any]:
     """Run a transformed function on tracers of `trace`, which ends with it; ``arguments()`` makes them.
 
+    `user` is the function of the user's, if `fun` only calls it with further arguments.
     Return the leaves of its output, their structure, and what else it returned, as plain values.
     """
     aux = None
-    running = Running(fun)
+    running = Running(fun, user)
     try:
         try:
             out = as_run(fun)(*arguments())
@@ -184,7 +191,8 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
-        leaves = [_result(x, trace) for x in leaves]
+        if type(out) is not Tracer or out.trace is not trace or out.memory is not None:
+            leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
         trace.clarify(error)
         raise
@@ -192,6 +200,17 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
         trace.finish()
         running.__exit__()
     return leaves, structure, aux
+
+
+def plain_values(outputs: list, trace: Trace) -> list:
+    """Return the leaves of the output of a function as the values that leave the transform."""
+    values = []
+    for x in outputs:
+        if type(x) is Tracer:
+            x = x.value if x.trace is trace else x
+            x = take_limit(x, derivative=False) if type(x) is Tracer else x
+        values.append(x if type(x) is np.float64 else trace.hand_out(x))
+    return values
 
 
 def _handed_out(x: Any, trace: Trace) -> Any:
@@ -231,9 +250,15 @@ def check_cotangent(ct: Any, out_tree: Any, values: list) -> list:
 
 def settle(cts: list, primals: list, given: list) -> list:
     """Make cotangents fit to be handed out: dense, of their primal's kind, and sharing no memory with anything."""
-    out = []
-    taken = {id(root(ct)) for ct in given if type(ct) is np.ndarray}
+    out: list = []
+    taken = set()
+    for ct in given:
+        if type(ct) is np.ndarray:
+            taken.add(id(root(ct)))
     for ct, x in zip(cts, primals, strict=True):
+        if type(ct) is np.float64 and issubclass(type(x), np.float64):
+            out.append(ct)
+            continue
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:

@@ -105,8 +105,9 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), trace.watch.mark()
     xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
-    earlier = Earlier(x for x in reached(fun) if type(x) is np.ndarray)
-    handles = Handles(fun)
+    found = list(reached(fun))
+    earlier = Earlier(x for x in found if type(x) is np.ndarray)
+    handles = Handles(found)
     given = list(map(_handle, xs))
     with effects.recording() as log:
         ys = flat(given)
@@ -169,6 +170,8 @@ def _agree(a: Any, b: Any) -> bool:
         return True
     if np.shape(a) != np.shape(b):
         return False
+    if a.tobytes() == b.tobytes():
+        return True
     size = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3 * float(size), equal_nan=True))
 

@@ -13,7 +13,7 @@ from fad import tree
 from fad.backends import is_numpy
 from fad.core.buffers import borrowed
 from fad.core.memory import RUNS
-from fad.core.transformed import Transformed, as_run, transformed
+from fad.core.transformed import Transformed, as_run
 from fad.errors import ArgnumsError, ComplexGradientError, IntegerOutputError, NonScalarOutputError
 from fad.transforms.check import as_primal, as_value, check_function, zeros_like
 from fad.transforms.vjp import Tape
@@ -35,12 +35,16 @@ def split_arguments(
     nums = _positions(argnums, len(args), what)
     names = tuple(argnames)
     single = len(nums) + len(names) == 1 and (single or (argnums is None and len(names) == 1))
-    chosen = tuple(args[i] for i in nums) + tuple(kwargs[n] for n in names)
+    chosen = tuple([args[i] for i in nums])
+    if names:
+        chosen += tuple(kwargs[n] for n in names)
 
     def f(*values):
         full = given(list(args))
-        for i, v in zip(nums, values[: len(nums)], strict=True):
+        for i, v in zip(nums, values, strict=False):  # the values behind these have names
             full[i] = v
+        if not names and not kwargs:
+            return as_run(fun)(*full)
         named = dict(zip(names, values[len(nums) :], strict=True)) if names else {}
         return as_run(fun)(*full, **{**given(kwargs), **named})
 
@@ -61,6 +65,8 @@ def given(arguments: Any) -> Any:
 def _positions(argnums: Any, n: int, what: str) -> tuple[int, ...]:
     if argnums is None:
         return ()
+    if type(argnums) is int and 0 <= argnums < n:
+        return (argnums,)
     try:
         nums = tuple(operator.index(i) for i in (argnums if isinstance(argnums, (tuple, list)) else (argnums,)))
     except TypeError:
@@ -145,14 +151,8 @@ def grad(
     array([ 3., 12.])
     """
     check_function(fun, "grad", argnums)
-    evaluate = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames)
-
-    @transformed("grad", fun)
-    def gradient(*args, **kwargs):
-        value, g = evaluate(*args, **kwargs)
-        return (g, value[1]) if has_aux else g
-
-    return gradient
+    run = _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_value=False)
+    return Transformed("grad", fun, run)
 
 
 def value_and_grad(
@@ -192,26 +192,32 @@ def value_and_grad(
     return Transformed("value_and_grad", fun, run)
 
 
-def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames):
+def _evaluator(fun, argnums, has_aux, holomorphic, allow_int, argnames, with_value=True):
+    first = argnums == 0 and argnames is None
+
     def evaluate(*args, **kwargs):
-        if argnums == 0 and argnames is None and args:
+        if first and args:
             chosen, single = args[:1], True
             f = fun if len(args) == 1 and not kwargs else lambda x: as_run(fun)(x, *given(args[1:]), **given(kwargs))
         else:
             f, chosen, single = split_arguments(fun, args, kwargs, argnums, argnames, "grad")
         leaves, in_tree = tree.flatten(chosen)
         if allow_int:
-            return _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
-        leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
-        return _evaluate(f, in_tree, leaves, has_aux, holomorphic, single)
+            value, g = _with_integers(f, in_tree, leaves, has_aux, holomorphic, single)
+        else:
+            leaves = [as_primal(x, "the argument to differentiate") for x in leaves]
+            value, g = _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, fun)
+        if with_value:
+            return value, g
+        return (g, value[1]) if has_aux else g
 
     return evaluate
 
 
-def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single):
+def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single, user=None):
     if holomorphic:
         _check_complex(leaves, "input")
-    tape = Tape(f, in_tree, leaves, has_aux)
+    tape = Tape(f, in_tree, leaves, has_aux, user=user)
     values = tape.values()
     _check_scalar(values, tape.out_tree, holomorphic)
     value = tree.unflatten(tape.out_tree, values)
@@ -219,7 +225,12 @@ def _evaluate(f, in_tree, leaves, has_aux, holomorphic, single):
     return ((value, tape.aux) if has_aux else value), (g[0] if single else g)
 
 
+_ONE = np.float64(1.0)
+
+
 def _ones_like(x: Any) -> Any:
+    if type(x) is np.float64:
+        return _ONE
     return x.dtype.type(1.0) if is_numpy(x) else np.ones_like(x)
 
 
@@ -230,10 +241,13 @@ def _check_scalar(values: list, out_tree: Any, holomorphic: bool) -> None:
             f"grad needs a function whose output is one number, but it returned {got}. "
             "Return np.sum(...) or another scalar, or use fad.jacobian, fad.elementwise_grad or fad.vjp"
         )
+    kind = values[0].dtype.kind
+    if kind == "f" and not holomorphic:
+        return
     refuse_integers(values, "grad")
     if holomorphic:
         _check_complex(values, "output")
-    elif values[0].dtype.kind == "c":
+    elif kind == "c":
         raise ComplexGradientError(
             "grad needs a real output, but it is complex. Take abs(z)**2 or z.real of it, "
             "or pass holomorphic=True if the function is complex-differentiable"

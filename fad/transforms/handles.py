@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fad import tree
@@ -13,13 +13,13 @@ from fad.introspect.reachable import reached
 
 
 class Handles:
-    """The traced arrays that a function reaches, and what they stand for when it is to run."""
+    """The traced arrays among those that a function reaches, and what they stand for when it is to run."""
 
     __slots__ = ("kept",)
 
-    def __init__(self, fun: Callable):
-        found = [x for x in reached(fun) if type(x) is Tracer and not x.trace.dead]
-        self.kept = [(x, contents_of(x), snapshot(x)) for x in found]
+    def __init__(self, found: Iterable):
+        traced = [x for x in found if type(x) is Tracer and not x.trace.dead]
+        self.kept = [(x, contents_of(x), snapshot(x)) for x in traced]
 
     def written(self) -> bool:
         """Return whether one of the arrays was written since."""

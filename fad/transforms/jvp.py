@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from fad import tree
 from fad.backends import is_numpy_scalar
@@ -58,7 +59,7 @@ class JVPTrace(Trace):
         if type(t) is Masked or self._is_slow(prim):
             return bind(prim, x)
         v = x.value
-        y = prim.forward(v) if type(v) is not Tracer else prim(v)
+        y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
         partial = prim.partials[0]
         return self._push(y, t if partial is one else t * partial(y, v))
 
@@ -68,7 +69,7 @@ class JVPTrace(Trace):
             return bind(prim, x, y)
         px, py = prim.partials
         a, b = x.value, y.value
-        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         if px is None or py is None:
             return self._attach(z, prim.jvp([t, u], z, [a, b], {}))
         t = t if px is one else t * px(z, a, b)
@@ -79,7 +80,7 @@ class JVPTrace(Trace):
         if type(b) not in _CONSTANTS or type(x.info) is Masked or self._is_slow(prim):
             return super().left(prim, x, b)
         a = x.value
-        z = prim.forward(a, b) if type(a) is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(a) is ndarray else prim(a, b)
         partial = prim.partials[0]
         return z if partial is None else self._push(z, x.info if partial is one else x.info * partial(z, a, b))
 
@@ -87,7 +88,7 @@ class JVPTrace(Trace):
         if type(a) not in _CONSTANTS or type(y.info) is Masked or self._is_slow(prim):
             return super().right(prim, a, y)
         b = y.value
-        z = prim.forward(a, b) if type(b) is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(b) is ndarray else prim(a, b)
         partial = prim.partials[1]
         return z if partial is None else self._push(z, y.info if partial is one else y.info * partial(z, a, b))
 

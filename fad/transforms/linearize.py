@@ -16,7 +16,7 @@ from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, as_value, check_like, run, zeros_like
+from fad.transforms.check import as_operand, as_primal, as_value, check_like, plain_values, run, zeros_like
 from fad.transforms.jvp import jvp, pushed
 from fad.transforms.mutation import check_own, copied, own, snapshots
 from fad.transforms.vjp import vjp
@@ -32,7 +32,7 @@ class LinearTrace(Trace):
         super().__init__()
         self.snapshots: Any = None
         self.effects: list = []  # the positions of what others wait for: it is pushed whether or not an output needs it
-        self.records: list = []  # (push, parents, positions): push(tangents) -> tangents of the results
+        self.records: list = []  # (push, parents, multi): push(tangents) -> tangent of the result, or of all of them
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -42,18 +42,22 @@ class LinearTrace(Trace):
         values: list = []
         parents: list = []
         for x in args:
-            mine = type(x) is Tracer and x.trace is self
-            x = x.value if mine else as_operand(x)
-            if x is NotImplemented:
-                return x
-            values.append(x)
-            parents.append(args[len(parents)].info if mine else None)
-        y = bind(prim, *values, **params)
+            if type(x) is Tracer and x.trace is self:
+                values.append(x.value)
+                parents.append(x.info)
+            else:
+                x = as_operand(x)
+                if x is NotImplemented:
+                    return x
+                values.append(x)
+                parents.append(None)
+        y = bind(prim, *values, **params) if prim.partials is None or params else prim(*values)
         if prim.flat:
             return flat_result(prim, y, values)
-        if "swept" in prim.extra:
+        if prim.extra and "swept" in prim.extra:
             self.effects.append(len(self.records))
-        values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
+        if None in parents:
+            values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))
 
     def keep(self, x: Any) -> Any:
@@ -67,44 +71,53 @@ class LinearTrace(Trace):
     def attach(self, multi: bool, y: Any, parents: list, push: Callable) -> Any:
         """Record a step; return its results as tracers."""
         first = len(self.records)
-        ys = list(y) if multi else [y]
-        self.records.append((push if multi else lambda ts: (push(ts),), parents))
+        self.records.append((push, parents, multi))
+        if not multi:
+            return tracer(y, self, first) if y.dtype.kind in "fc" else y
+        ys = tuple(y)
         self.records += [None] * (len(ys) - 1)
-        out = [tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)]
-        return tuple(out) if multi else out[0]
+        return tuple([tracer(v, self, first + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys)])
 
 
 def _pusher(prim: Any, y: Any, xs: list, params: dict) -> Callable:
+    if prim.partials is not None:
+        jvp = prim.jvp
+        return lambda ts: jvp(ts, y, xs, params)
     return lambda ts: pushed(prim, ts, y, xs, params)
 
 
 def _needed(records: list, outputs: list) -> list:
-    """Return the records with None for those that no output depends on; a recording given up may have left some."""
-    kept: list = [None] * len(records)
+    """Return the records on which an output depends, with their positions; a recording given up may have left more."""
+    kept: list = []
     wanted = set(outputs)
     first = len(records)
     for i in range(len(records) - 1, -1, -1):
         record = records[i]
         if record is not None:
             if i in wanted or (first > i + 1 and any(k in wanted for k in range(i, first))):
-                kept[i] = record
+                kept.append((i, *record))
                 wanted.update(record[1])
             first = i
-    return kept
+    return kept[::-1]
 
 
-def _push(records: list, tangents: list) -> list:
-    slots: list = [None] * len(records)
+def _push(steps: list, tangents: list, size: int) -> list:
+    """Return the tangents at all positions of a recording, given those of its inputs."""
+    slots: list = [None] * size
     slots[: len(tangents)] = tangents
     with running_rules():
-        for i in range(len(tangents), len(records)):
-            if records[i] is None:
-                continue
-            push, parents = records[i]
+        for i, push, parents, multi in steps:
             ts = [None if p is None else slots[p] for p in parents]
-            if any(t is not None for t in ts):
+            for t in ts:
+                if t is not None:
+                    break
+            else:
+                continue  # all are zero
+            if multi:
                 found = push(ts)
                 slots[i : i + len(found)] = found
+            else:
+                slots[i] = push(ts)
     return slots
 
 
@@ -142,14 +155,15 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
-    values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
-    records = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
+    values = plain_values(ys, trace)
+    size = len(trace.records)
+    steps = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 
     def f_jvp(*tangents):
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
-        slots = _push(records, check_like(ts, xs, "a tangent"))
+        slots = _push(steps, check_like(ts, xs, "a tangent"), size)
         found = [take_limit(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 

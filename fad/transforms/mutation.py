@@ -83,8 +83,9 @@ class Snapshots:
             if copy.shape == x.shape and copy.dtype is x.dtype and _holds(x, copy, before):
                 return copy
         if x.nbytes <= FEW_BYTES:
-            copy = _compact(x)
-            self.kept[id(x)] = copy, x.tobytes()
+            before = x.tobytes()
+            copy = x.copy() if x.flags.c_contiguous else _compact(x)
+            self.kept[id(x)] = copy, before
             return copy
         return self._take_large(x)
 
@@ -143,9 +144,11 @@ def _contiguous(x: np.ndarray) -> tuple[np.ndarray, bytearray | None]:
 
 
 def _holds(x: np.ndarray, copy: np.ndarray, before: Any) -> bool:
+    if type(before) is bytes:
+        return x.tobytes() == before
     if type(before) is bytearray:
         return x.strides == copy.strides and before == (x.data if x.flags.c_contiguous else x.T.data)
-    return equal(x, copy) if before is None else x.tobytes() == before
+    return equal(x, copy)
 
 
 try:
@@ -186,13 +189,15 @@ def own(primals: list) -> list:
 
     They lie in memory as the arrays do: on that depends what is a view.
     """
-    if config.check_mutation.get() == "off":
+    if np.ndarray not in map(type, primals) or config.check_mutation.get() == "off":
         return primals
     return [copy_layout(x) if type(x) is np.ndarray else x for x in primals]
 
 
 def check_own(owned: list, primals: list) -> None:
     """Raise MutationError if the function overwrote an input while it ran: the copies do not show that."""
+    if owned is primals:
+        return
     for x, copy in zip(primals, owned, strict=True):
         if copy is not x and not equal(x, copy):
             raise _error(x, "the call of the transform")
@@ -254,10 +259,14 @@ class Watch:
 
     __slots__ = ("mode", "snapshots", "inputs")
 
-    def __init__(self, primals: list):
+    def __init__(self, primals: Iterable):
         self.mode = config.check_mutation.get()
         self.snapshots: Snapshots | None = None
-        self.inputs = [(x, fingerprint(x, self.mode)) for x in primals if type(x) is np.ndarray and self.mode != "off"]
+        self.inputs = []
+        if self.mode != "off":
+            for x in primals:
+                if type(x) is np.ndarray:
+                    self.inputs.append((x, fingerprint(x, self.mode)))
 
     def take(self, x: np.ndarray) -> np.ndarray:
         """Return what a constant holds now as an array that nobody writes into."""

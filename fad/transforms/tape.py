@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import float64, ndarray
 
 from fad.core.buffers import flat_result
 from fad.core.cotangent import shared
@@ -47,6 +48,9 @@ class _Dead:
         raise leaked(self._kind)
 
 
+_DEAD: dict[type, _Dead] = {}
+
+
 class Recorder(Trace):
     """A trace that writes a tape; reverse mode adds the sweep (`fad.transforms.vjp.VJPTrace`)."""
 
@@ -54,7 +58,7 @@ class Recorder(Trace):
     kind = "a reverse-mode transform (grad, vjp)"
 
     def __init__(self) -> None:
-        super().__init__()
+        Trace.__init__(self)
         self.tape: Any = []
         self.watch: Any = None
 
@@ -62,13 +66,15 @@ class Recorder(Trace):
         if self.adopted:
             super().finish()
         self.dead = True
-        self.tape = _Dead(type(self))
+        kind = type(self)
+        closed = _DEAD.get(kind)
+        self.tape = _DEAD.setdefault(kind, _Dead(kind)) if closed is None else closed
 
     # --- the hot path: elementwise operations of one and two operands -------------------------------------------
 
     def unary(self, prim: Any, x: Tracer) -> Any:
         v = x.value
-        y = prim.forward(v) if type(v) is not Tracer else prim(v)
+        y = prim.forward(v) if type(v) is ndarray or type(v) is float64 else prim(v)
         if prim.flat:
             return flat_result(prim, y, (v,))
         tape = self.tape
@@ -87,7 +93,7 @@ class Recorder(Trace):
             return self.product(prim, x.value, y.value, x.info, y.info)
         a = x.value
         b = y.value
-        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         px, py = partials
         if px is None or py is None:
             return self._one_side(prim, x, y, a, b, z)
@@ -112,7 +118,7 @@ class Recorder(Trace):
 
     def left(self, prim: Any, x: Tracer, b: Any) -> Any:
         kind = type(b)
-        if kind is not float and kind is not int and kind is not np.ndarray:
+        if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
                 return prim(x, listed(b))
             b = as_operand(b, (x,))
@@ -122,7 +128,7 @@ class Recorder(Trace):
         if prim.partials is None:
             return self.product(prim, x.value, b, x.info, -1)
         a = x.value
-        z = prim.forward(a, b) if type(a) is not Tracer and kind is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(a) is ndarray and kind is not Tracer else prim(a, b)
         partial = prim.partials[0]
         # A Python number changes neither shape nor dtype, but for some ufuncs of SciPy that widen beside one.
         if kind is float and partial is not None and z.dtype is a.dtype and prim.choice is None:
@@ -139,7 +145,7 @@ class Recorder(Trace):
 
     def right(self, prim: Any, a: Any, y: Tracer) -> Any:
         kind = type(a)
-        if kind is not float and kind is not int and kind is not np.ndarray:
+        if kind is not float and kind is not int and kind is not ndarray and kind is not float64:
             if kind is list:
                 return prim(listed(a), y)
             a = as_operand(a, (y,))
@@ -149,7 +155,7 @@ class Recorder(Trace):
         if prim.partials is None:
             return self.product(prim, a, y.value, -1, y.info)
         b = y.value
-        z = prim.forward(a, b) if type(b) is not Tracer and kind is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(b) is ndarray and kind is not Tracer else prim(a, b)
         return self._record_one(prim, 1, y.info, b, z, a, b)
 
     def _record_one(self, prim: Any, k: int, parent: int, operand: Any, z: Any, a: Any, b: Any) -> Any:
@@ -195,7 +201,7 @@ class Recorder(Trace):
 
     def product(self, prim: Any, a: Any, b: Any, i: int, j: int) -> Any:
         """Run an operation of two operands that has VJPs instead of partials: matmul. A constant's position is -1."""
-        z = prim.forward(a, b) if type(a) is not Tracer and type(b) is not Tracer else prim(a, b)
+        z = prim.forward(a, b) if type(a) is ndarray and type(b) is ndarray else prim(a, b)
         watch = self.watch
         if i < 0 and type(a) is np.ndarray:
             a = watch.take(a)
@@ -244,18 +250,22 @@ class Recorder(Trace):
         if prim.extra and "differentiated" in prim.extra:
             return prim.extra["differentiated"](*args, **params)
         values, parents = [], []
+        plain = True
         for x in args:
             if type(x) is Tracer and x.trace is self:
-                values.append(x.value)
+                v = x.value
+                plain = plain and type(v) is ndarray
+                values.append(v)
                 parents.append(x.info)
             else:
+                plain = plain and type(x) is ndarray
                 if type(x) is not np.ndarray:
                     x = as_operand(x, args)
                     if x is NotImplemented:
                         return x
                 values.append(x)
                 parents.append(-1)
-        y = bind(prim, *values, **params)
+        y = prim.forward(*values, **params) if plain else bind(prim, *values, **params)
         if prim.flat:
             return flat_result(prim, y, values)
         return self.record(prim, parents, values, y, params)

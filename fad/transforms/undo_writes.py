@@ -16,9 +16,11 @@ from fad.core.overlay import spaces_of
 from fad.introspect.reachable import reached
 from fad.transforms.mutation import Earlier
 
+_NOTHING = Earlier(())
+
 
 def outside(fun: Callable, found: Iterable[Any] | None = None) -> Earlier:
     """Return the arrays that a function reaches by name as they are now: none if its code writes nowhere."""
     if not spaces_of(fun)[0]:
-        return Earlier(())
+        return _NOTHING
     return Earlier(x for x in (reached(fun) if found is None else found) if type(x) is np.ndarray)

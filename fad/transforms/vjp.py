@@ -17,12 +17,11 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.limits import take_limit
-from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
+from fad.core.memory import RUNS, follow, fresh, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
-from fad.transforms.check import as_primal, check_cotangent, run, settle
+from fad.transforms.check import as_primal, check_cotangent, plain_values, run, settle
 from fad.transforms.mutation import Watch, check_own, copied, own
 from fad.transforms.operand_cotangents import PULL_BACK, operand_cotangents
 from fad.transforms.overwrites import (
@@ -377,26 +376,33 @@ class Tape:
 
     __slots__ = ("trace", "records", "leaves", "outputs", "out_tree", "in_tree", "watch", "aux")
 
-    def __init__(self, fun: Callable, in_tree: Any, leaves: list, has_aux: bool, own: bool = False):
+    def __init__(
+        self,
+        fun: Callable,
+        in_tree: Any,
+        leaves: list,
+        has_aux: bool,
+        own: bool = False,
+        user: Callable | None = None,
+    ):
         make = make_trace.get()
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
-        trace.watch = self.watch = Watch([] if own else leaves)
+        trace.watch = self.watch = Watch(() if own else leaves)
         records = trace.tape
         self.records = records
         self.in_tree = in_tree
         self.leaves = leaves
-        records.extend([None] * len(leaves))
+        records += [None] * len(leaves)
 
         def arguments() -> Any:
             return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
 
-        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux)
+        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux, user)
         self.watch.finish()
 
     def values(self) -> list:
-        trace = self.trace
-        return [trace.hand_out(take_limit(trace.lower(x), derivative=False)) for x in self.outputs]
+        return plain_values(self.outputs, self.trace)
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""
@@ -416,13 +422,14 @@ class Tape:
         written = isinstance(trace, WritingVJPTrace)
         if written and any(_may_be_kept(ct) for ct in cts):
             detach(records)
+        before, RUNS.rules = RUNS.rules, True
         try:
-            with running_rules():
-                trace.sweep(records, slots, bytearray(len(records)), n, keep)
+            trace.sweep(records, slots, bytearray(len(records)), n, keep)
         except (TypeError, ValueError) as error:
             explain(error)
             raise
         finally:
+            RUNS.rules = before
             if written and keep:
                 redo(records)
         return settle(slots[:n], self.leaves, cts)

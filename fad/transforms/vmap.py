@@ -285,8 +285,11 @@ def vmap(
 
     @transformed("vmap", fun)
     def mapped(*args, **kwargs):
-        axes = _argument_axes(in_axes, args, kwargs)
         leaves, in_tree = tree.flatten((args, kwargs))
+        if type(in_axes) is int and not kwargs:
+            axes = [in_axes] * len(leaves)
+        else:
+            axes = _argument_axes(in_axes, args, kwargs)
         leaves = [as_value(x, "an argument of vmap") if a is not None else x for x, a in zip(leaves, axes, strict=True)]
         size = _common_size(leaves, axes, axis_size)
         leaves = [x if a is None else _front(x, a) for x, a in zip(leaves, axes, strict=True)]
@@ -393,7 +396,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             trace.taken = 0
             out = as_run(fun)(*args, **kwargs)
         ys, out_tree = tree.flatten(out)
-        ys = [snapshot(y) if type(y) is Tracer else y for y in map(finished, ys)]
+        ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
     except _Split as split:
         if split.trace is not trace:
             raise
@@ -409,6 +412,15 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     for y in ys:
         outs.append(take_limit(y.value) if type(y) is Tracer and y.trace is trace else _Unmapped(y, size))
     return outs, out_tree
+
+
+def _is_own(y: Any, trace: BatchTrace) -> bool:
+    """Return whether an output is a value of a trace that nobody has written into."""
+    return type(y) is Tracer and y.trace is trace and y.memory is None
+
+
+def _snapshot(y: Any) -> Any:
+    return snapshot(y) if type(y) is Tracer else y
 
 
 def _copy(root: Tracer) -> None:
@@ -440,7 +452,8 @@ def _mapped(y: Any) -> Any:
 
 
 def _place(outs: list, out_tree: Any, out_axes: Any) -> Any:
-    axes = _prefix(out_axes, tree.unflatten(out_tree, outs), "out_axes")
+    whole = type(out_axes) is int
+    axes = [out_axes] * len(outs) if whole else _prefix(out_axes, tree.unflatten(out_tree, outs), "out_axes")
     placed = []
     for y, axis in zip(outs, axes, strict=True):
         if axis is None:
