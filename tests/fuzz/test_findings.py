@@ -234,3 +234,27 @@ def test_zeros_have_the_signs_of_a_plain_run(name, dtype):
     for got in runs:
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+def test_an_axis_that_is_not_there_is_named_before_the_dtype():
+    def f(x):
+        return np.logaddexp.reduce(x, axis=5)
+
+    for x in (np.ones(2), np.ones(2, complex)):
+        for call in (f, fad.jit(f), lambda x: fad.jvp(f, (x,), (x,))):
+            with pytest.raises(np.exceptions.AxisError):
+                call(x)
+
+
+@pytest.mark.parametrize("x", [np.array(1.5), np.array(1.5, ">f4"), np.array(2)])
+def test_full_like_of_an_array_without_axes_is_one(x):
+    for f in (lambda x: np.full_like(x, 3), lambda x: np.full_like(x, x), lambda x: np.full_like(x, 2.7, dtype=">f8")):
+        got = fad.jit(f)(x)
+        assert type(got) is np.ndarray
+        assert (got.dtype, got) == (f(x).dtype, f(x))
+    y, t = fad.jvp(lambda v: fad.numpy.full_like(x, v), (2.7,), (1.0,))
+    assert (y, y.dtype, t) == (np.full_like(x, 2.7), x.dtype, 1.0 if x.dtype.kind == "f" else 0)
+
+
+def test_nan_to_num_of_an_integer_is_a_number():
+    assert type(fad.jit(np.nan_to_num)(np.array(2))) is type(np.nan_to_num(np.array(2))) is np.int64
