@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -251,11 +252,25 @@ def _read_layout(self: Tracer) -> Any:
     return layout(self)
 
 
+def _of_arrays(name: str) -> property:
+    """Return a method that NumPy's arrays have, and its scalars do not."""
+    method = getattr(Tracer, name)
+
+    def get(self: Tracer) -> Any:
+        if self.shape or is_array(self):
+            return types.MethodType(method, self)
+        raise AttributeError(f"'numpy.{self.dtype.name}' object has no attribute '{name}'")
+
+    return property(get, doc=method.__doc__)
+
+
 Tracer.base = property(_base)
 Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
 Tracer.flags = property(lambda self: _read_layout(self).flags, doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
+for _name in ("dot", "partition", "argpartition"):
+    setattr(Tracer, _name, _of_arrays(_name))
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
 Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]

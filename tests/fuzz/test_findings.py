@@ -256,5 +256,17 @@ def test_full_like_of_an_array_without_axes_is_one(x):
     assert (y, y.dtype, t) == (np.full_like(x, 2.7), x.dtype, 1.0 if x.dtype.kind == "f" else 0)
 
 
+@pytest.mark.parametrize("name", ["dot", "partition", "argpartition"])
+def test_a_number_lacks_the_methods_that_arrays_alone_have(name):
+    def f(x):
+        return getattr(x, name)(0) if hasattr(x, name) else 3.0 * x
+
+    assert fad.grad(f)(np.float64(2.0)) == fad.grad(f)(2.0) == 3.0
+    np.testing.assert_array_equal(fad.vmap(f)(X), 3.0 * X)
+    with pytest.raises(AttributeError, match=f"'numpy.float64' object has no attribute '{name}'"):
+        fad.grad(lambda x: getattr(np.sum(x), name)(0))(X)
+    assert fad.grad(lambda x: x.dot(x))(np.array(2.0)) == 4.0
+
+
 def test_nan_to_num_of_an_integer_is_a_number():
     assert type(fad.jit(np.nan_to_num)(np.array(2))) is type(np.nan_to_num(np.array(2))) is np.int64
