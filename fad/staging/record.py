@@ -316,7 +316,8 @@ def record(
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
-            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
+            outer = outer or OuterState()
+            return running.again(lambda: _record(fun, in_tree, leaves, traced, places, outer))
 
 
 @contextlib.contextmanager

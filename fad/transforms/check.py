@@ -176,7 +176,7 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            out = fun(*arguments())  # made again: the first run may have written into them
+            out = running.again(lambda: fun(*arguments()))  # made again: the first run may have written into them
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)

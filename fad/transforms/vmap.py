@@ -391,7 +391,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            out = fun(*args, **kwargs)
+            out = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
         ys = [snapshot(y) if type(y) is Tracer else y for y in map(finished, ys)]
     except _Split as split:
