@@ -137,8 +137,8 @@ def fill_diagonal(a, val, wrap=False):
 def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
     """Apply a ufunc to elements in place, once for each time that an element occurs among the indices."""
     a = _target(a, f"{ufunc.__name__}.at")
-    if ufunc is np.add or ufunc is np.subtract:
-        v = as_array(b[0])
+    v = as_array(b[0]) if ufunc is np.add or ufunc is np.subtract else None
+    if v is not None and np.can_cast(np.result_type(a.dtype, v.dtype), a.dtype, "same_kind"):  # else each sum is cast
         new = At(snapshot(a))[indices].add(v if ufunc is np.add else -v)
         assign(a, new, "same_kind", name=ufunc.__name__)
         return

@@ -122,14 +122,14 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
 
 def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:
     """Raise what NumPy raises if a result cannot be broadcast or cast to the array that is to take it."""
+    if hasattr(value, "dtype"):
+        _check_cast(x, value.dtype, casting, name)
     shape = np.shape(value)
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {_text(x.shape)} doesn't match the broadcast shape "
             f"{_text(np.broadcast_shapes(shape, x.shape))}"
         )
-    if hasattr(value, "dtype"):
-        _check_cast(x, value.dtype, casting, name)
 
 
 def _check_dtypes(x: Tracer, other: Any, name: str) -> None:

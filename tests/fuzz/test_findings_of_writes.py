@@ -213,3 +213,27 @@ def test_of_two_mistakes_in_a_write_the_error_is_that_of_numpy(text, error):
         with pytest.raises(error) as caught:
             call(np.copy(X))
         assert caught.type is error or error not in (ValueError, IndexError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = np.arange(3); np.add.at(a, [0, 0, 1], 0.6); return x, a",
+        "a = np.arange(3); np.subtract.at(a, [2, 2], np.array([0.7])); return x * a, a",
+        "a = np.arange(6).reshape(3, 2); np.add.at(a, [0, 0], 1.5); return x, a",
+        "a = np.zeros(2); np.add.at(a, [0, 0], x[:2]); return a",
+    ],
+)  # fmt: skip
+def test_at_casts_each_sum_to_integers_as_numpy_does(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n", names)
+    same(names["f"], X)
+
+
+def test_out_of_another_dtype_and_shape_is_refused_for_its_dtype():
+    def f(x):
+        return np.exp(x * 1j, out=np.zeros(5))
+
+    for call in (f, fad.jit(f), lambda x: fad.vjp(f, x), lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(UFuncTypeError):
+            call(X)
