@@ -23,7 +23,8 @@ LAYERS = [
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
         "core.values", "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings",
-        "core.primitive", "core.transformed", "core.overlay", "core.cotangent", "core.archetypes", "core.limits",
+        "core.primitive", "core.transformed", "core.callees", "core.overlay", "core.cotangent", "core.archetypes",
+        "core.limits",
         "core.graph", "core.journal", "core.effects",
     ],
     [

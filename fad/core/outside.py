@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fad.introspect.frames import is_machinery
 from fad.introspect.reachable import Walk
 
 _MOST = 400  # things that are looked at, from the function on
+MANY = 10_000  # after a failure, when it is worth the time
 _MOST_BYTES = 1 << 26  # bytes of arrays that are copied before a function runs for the first time
 _LIBRARIES = ("builtins", "numpy", "scipy", "fad")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, types.ModuleType)
@@ -31,11 +32,10 @@ _lock = threading.Lock()
 _lent: dict[tuple, list] = {}  # (id of a container, key) -> [container, array, handle, uses]
 
 
-def copies(function: Any) -> list[tuple]:
-    """Return the arrays that a function finds by name, with copies: its first run may have to be undone."""
-    left = _MOST_BYTES
+def copies(roots: Iterable[Any], most: int = _MOST, left: int = _MOST_BYTES) -> list[tuple]:
+    """Return the arrays that functions find by name, with copies of at most so many bytes: a run may be undone."""
     found = []
-    for x in Walk([function], _MOST):
+    for x in Walk(roots, most):
         if type(x) is np.ndarray and x.flags.writeable and x.nbytes <= left:
             left -= x.nbytes
             found.append((x, x.copy()))

@@ -11,24 +11,32 @@ the overlay, and knows the next time.
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
-import itertools
+import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fad.core.buffers import buffer
+from fad.core.callees import (
+    CONVERTERS,
+    DATA,
+    called_functions,
+    compares_classes,
+    held_by,
+    imports_numpy,
+    writes_arrays,
+)
 from fad.core.memory import RUNS, Memory, is_array, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS
-from fad.core.outside import copies, lend, take_back
+from fad.core.outside import MANY, copies, lend, take_back
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
-from fad.errors import BatchedValueError, TracerConversionError
+from fad.errors import BatchedValueError, ItemAssignmentError, TracerConversionError
 from fad.introspect.frames import is_machinery
 
 _MAKERS = (
@@ -36,15 +44,6 @@ _MAKERS = (
     "zeros_like", "empty_like", "ones_like", "full_like", "copy", "array", "fromfunction", "indices", "tile", "repeat",
     "outer", "vander", "meshgrid", "concatenate", "stack", "hstack", "vstack", "fromiter", "loadtxt", "genfromtxt",
 )  # fmt: skip
-_CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
-_FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *_CONVERTERS}
-_WRITERS = {
-    "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
-    "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
-}  # fmt: skip
-_MOST = 400  # functions that are looked at
-
-
 def _maker(make: Callable) -> Callable:
     """Return a function of NumPy that makes arrays as one that makes handles on them while a transform runs."""
 
@@ -195,7 +194,7 @@ def _build() -> None:
     functions = {name: f for name, f in vars(np).items() if type(f) is type(np.sum)}
     named: dict[str, Any] = {name: _of_lists(f) for name, f in functions.items() if f in FUNCTIONS}
     named |= {name: _maker(getattr(np, name)) for name in _MAKERS if hasattr(np, name)}
-    named |= {name: _converter(getattr(np, name)) for name in _CONVERTERS}
+    named |= {name: _converter(getattr(np, name)) for name in CONVERTERS}
     named |= _OTHERS
     vars(module).update(named, random=_random_module())
     REPLACED.update({id(getattr(np, name)): f for name, f in named.items()})
@@ -219,14 +218,15 @@ class Running:
     `function` calls, with arguments that it holds.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before")
+    __slots__ = ("spaces", "function", "lent", "before", "unknown")
 
     def __init__(self, function: Callable, user: Callable | None = None):
         self.spaces: tuple = ()
         self.lent: list = []
         self.function = function
+        self.unknown: Any = ()
         found, failed, first = spaces_of(user or function)
-        self.before = copies(function) if first else ()
+        self.before = copies([function]) if first else ()
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -252,6 +252,10 @@ class Running:
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
         found, writes = _learn(error)
+        if found or (writes and not self.lent):
+            saved = {id(x) for x, _ in self.before}
+            reached = copies([self.function, *_known_to(error)], MANY, sys.maxsize)
+            self.unknown = [(x, then) for x, then in reached if id(x) not in saved]
         lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
@@ -260,6 +264,23 @@ class Running:
             for x, then in self.before:
                 x[...] = then
         return bool(found or lent)
+
+    def again(self, run: Callable) -> Any:
+        """Return what a second run gives; raise if it writes into arrays that were not copied before the first.
+
+        What the first run wrote there nobody knows, but the second does again what the first did: if it leaves the
+        arrays alone, or writes what they held, nothing was written twice.
+        """
+        result = run()
+        for x, then in self.unknown:
+            if x.tobytes() != then.tobytes():
+                raise ItemAssignmentError(
+                    f"a function picked while the program ran wrote into an array of shape {x.shape} and dtype "
+                    f"{x.dtype} from outside, and a traced value into one of its own, for which it had to run again: "
+                    "the array from outside may have been changed twice. Put back what it held and call again, for "
+                    "the function is known now; or make the array in the function, and return it"
+                )
+        return result
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
@@ -275,7 +296,7 @@ def _swap_in(spaces: tuple) -> None:
         for space in spaces:
             entry = _swapped.get(id(space))
             if entry is None:
-                compared = any(_compares(f.__code__) for f in space.values() if type(f) is types.FunctionType)
+                compared = any(compares_classes(f.__code__) for f in space.values() if type(f) is types.FunctionType)
                 put = REPLACED if compared else REPLACED | _CONSTRUCTING
                 names = [(k, v, put[id(v)]) for k, v in space.items() if id(v) in put]
                 names += [(k, v, _own_generator(v)) for k, v in space.items() if type(v) is np.random.Generator]
@@ -299,12 +320,26 @@ def _swap_out(spaces: tuple) -> None:
 
 # --- which functions write -------------------------------------------------------------------------------------------
 
-_METHODS = (types.FunctionType, staticmethod, classmethod, property)
-_LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
-_DATA = {Tracer, np.ndarray, np.float64, int, float, bool, complex, str, type(None), list, tuple, dict}
 _MOST_KNOWN = 4096
 _known: dict[Any, tuple] = {}  # by the ids of a function's parts: what it needs, and the parts
 _learned: dict[types.CodeType, tuple] = {}  # functions that were seen to need the overlay
+
+
+def _frames(error: BaseException) -> list[types.FrameType]:
+    """Return the frames of the user's functions in which an error arose."""
+    found = []
+    at = error.__traceback__
+    while at is not None:
+        if not is_machinery(at.tb_frame.f_code.co_filename):
+            found.append(at.tb_frame)
+        at = at.tb_next
+    return found
+
+
+def _known_to(error: BaseException) -> list:
+    """Return what the functions in which an error arose could write into: their variables and their modules'."""
+    frames = _frames(error)
+    return [*[frame.f_locals for frame in frames], *[frame.f_globals for frame in frames]]
 
 
 def _learn(error: BaseException) -> tuple[tuple, bool]:
@@ -312,21 +347,15 @@ def _learn(error: BaseException) -> tuple[tuple, bool]:
 
     Both are remembered.
     """
-    spaces: dict[int, dict] = {}
-    codes = []
-    at = error.__traceback__
-    while at is not None:
-        frame = at.tb_frame
-        if not is_machinery(frame.f_code.co_filename):
-            spaces[id(frame.f_globals)] = frame.f_globals
-            codes.append(frame.f_code)
-        at = at.tb_next
+    frames = _frames(error)
+    spaces = {id(frame.f_globals): frame.f_globals for frame in frames}
+    codes = [frame.f_code for frame in frames]
     if not REPLACED:
         _build()
-    if any(_imports_numpy(code) for code in codes):
+    if any(imports_numpy(code) for code in codes):
         spaces[id(vars(builtins))] = vars(builtins)
     found = tuple([s for s in spaces.values() if any(id(v) in REPLACED for v in s.values())])  # NumPy's own, not ours
-    writes = bool(codes) and _writes(codes[-1])
+    writes = bool(codes) and writes_arrays(codes[-1])
     if found or writes:
         _known.clear()
         _learned.update((code, (found, writes and not found)) for code in codes)
@@ -367,8 +396,8 @@ def _parts(function: Any) -> list:
         kind = type(f)
         if kind is types.FunctionType:
             parts.append(f.__code__)
-            for held in _held(f):
-                if type(held) not in _DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
+            for held in held_by(f):
+                if type(held) not in DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
                     waiting.append(held)
         elif kind is types.MethodType:
             parts.append(type(f.__self__))
@@ -385,7 +414,7 @@ def _parts(function: Any) -> list:
 def _look(function: Callable) -> tuple[tuple, bool]:
     spaces: dict[int, dict] = {}
     writes = imports = failed = False
-    for f in _reached(function):
+    for f in called_functions(function):
         code = f.__code__
         if is_machinery(code.co_filename):
             continue
@@ -393,103 +422,8 @@ def _look(function: Callable) -> tuple[tuple, bool]:
         learned, also_failed = _learned.get(code, ((), False))
         spaces.update((id(s), s) for s in learned)
         failed = failed or also_failed
-        writes = writes or code in _learned or _writes(code)
-        imports = imports or _imports_numpy(code)
+        writes = writes or code in _learned or writes_arrays(code)
+        imports = imports or imports_numpy(code)
     if imports:
         spaces[id(vars(builtins))] = vars(builtins)  # for its __import__
     return tuple(spaces.values()) if writes else (), failed
-
-
-def _reached(function: Callable) -> Iterator[types.FunctionType]:
-    """Walk over the functions that a function may call, as far as names, closures and classes tell."""
-    waiting: list = [function]
-    seen: set[int] = set()
-    while waiting and len(seen) < _MOST:
-        f = waiting.pop()
-        if id(f) in seen:
-            continue
-        seen.add(id(f))
-        kind = type(f)
-        if kind is types.FunctionType:
-            yield f
-            waiting += _named(f)
-        elif kind is types.MethodType:
-            waiting += [f.__func__, type(f.__self__)]
-        elif kind is functools.partial:
-            waiting += [f.func, *f.args]
-        elif kind is Transformed:
-            waiting += [f.run, f.__wrapped__]
-        elif kind in (staticmethod, classmethod):
-            waiting.append(f.__func__)
-        elif kind is property:
-            waiting += [m for m in (f.fget, f.fset) if m is not None]
-        elif issubclass(kind, type):
-            waiting += [m for m in vars(f).values() if type(m) in _METHODS]
-        elif kind.__module__.partition(".")[0] not in _LIBRARIES:
-            waiting.append(kind)
-
-
-def _defaults(f: types.FunctionType) -> tuple:
-    return (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values())
-
-
-def _held(f: types.FunctionType) -> list:
-    """Return what the closure and the defaults of a function hold."""
-    found = list(_defaults(f)) if f.__defaults__ or f.__kwdefaults__ else []
-    for cell in f.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # a cell that is still empty
-            continue
-    return found
-
-
-def _named(f: types.FunctionType) -> list:
-    """Return what a function's code names, its closure and its defaults hold, as far as it can be called."""
-    found = _held(f)
-    own = not is_machinery(f.__code__.co_filename)
-    if own:
-        found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
-        attributes = _names(f.__code__)
-        for module in [x for x in found if type(x) is types.ModuleType and x is not np]:
-            found += [vars(module)[n] for n in attributes if n in vars(module)]
-    found += [vars(f)["__wrapped__"]] if "__wrapped__" in vars(f) else []
-    return [x for x in found if callable(x) and type(x) not in (types.BuiltinFunctionType, np.ufunc, Tracer)]
-
-
-@functools.lru_cache(4096)
-def _names(code: types.CodeType) -> frozenset:
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return frozenset(code.co_names).union(*[_names(c) for c in inner])
-
-
-@functools.lru_cache(4096)
-def _compares(code: types.CodeType) -> bool:
-    """Return whether code compares a class with ``np.ndarray``."""
-    steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
-    pairs = itertools.pairwise(steps)
-    if any(a.argval == "ndarray" and b.opname in ("IS_OP", "COMPARE_OP", "CONTAINS_OP") for a, b in pairs):
-        return True
-    return any(_compares(c) for c in code.co_consts if isinstance(c, types.CodeType))
-
-
-@functools.lru_cache(4096)
-def _imports_numpy(code: types.CodeType) -> bool:
-    """Return whether code imports NumPy itself."""
-    if any(name.partition(".")[0] == "numpy" for name in code.co_names):
-        imported = [at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME"]
-        if any(name.partition(".")[0] == "numpy" for name in imported):
-            return True
-    return any(_imports_numpy(c) for c in code.co_consts if isinstance(c, types.CodeType))
-
-
-@functools.lru_cache(4096)
-def _writes(code: types.CodeType) -> bool:
-    """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
-    names = _names(code)
-    if names & _FROM_LISTS or names & _WRITERS or any(type(c) is tuple and "out" in c for c in code.co_consts):
-        return True
-    for at in dis.get_instructions(code):
-        if at.opname in ("STORE_SUBSCR", "STORE_SLICE") or (at.opname == "BINARY_OP" and at.argrepr.endswith("=")):
-            return True
-    return any(_writes(c) for c in code.co_consts if isinstance(c, types.CodeType))

@@ -338,7 +338,7 @@ def run_typed(
             if not running.retry(error, trace.own_error(error)):
                 raise
             args, kwargs = arguments()
-            result = fun(*args, **kwargs)
+            result = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(result)
         return tree.unflatten(out_tree, [finish(trace, y) for y in ys])
     except Exception as error:

@@ -327,7 +327,8 @@ def resize(a, new_shape):
     n = int(np.prod(new_shape))
     if a.size == 0 or n == 0:
         return np.zeros_like(a, shape=new_shape)
-    return np.ravel(a)[np.arange(n) % a.size].reshape(new_shape)
+    y = np.ravel(a)[np.arange(n) % a.size].reshape(new_shape)
+    return y.astype(a.dtype.newbyteorder("="), copy=False)  # NumPy concatenates
 
 
 # --- flip and roll -----------------------------------------------------------------------------------------------

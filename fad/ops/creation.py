@@ -95,7 +95,10 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     array([7., 7.])
     """
     zeros = zeros_like(a, dtype=dtype, shape=shape)
-    filled = np.broadcast_to(beside(zeros, fill_value).astype(zeros.dtype), zeros.shape) + zeros
+    value = beside(zeros, fill_value).astype(zeros.dtype)
+    if not zeros.ndim:
+        return At(zeros)[...].set(value)  # an array still: sums without axes are NumPy's scalars
+    filled = np.broadcast_to(value, zeros.shape) + zeros
     return filled.astype(zeros.dtype, copy=False)  # sums have the machine's byte order
 
 
@@ -259,6 +262,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     return y if dtype is None else y.astype(dtype)
 
 
+def _beside_numbers(kind, *ends):
+    """Return a dtype in the byte order of the only array among the ends: beside Python's numbers NumPy keeps it."""
+    own = [x.dtype for x in ends if hasattr(x, "dtype")]
+    return own[0] if len(own) == 1 and own[0].newbyteorder("=") == kind else kind
+
+
 def _linear_samples(s):
     return [
         call(s.real(), s.real(), 5),
@@ -289,7 +298,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     y = constant_like(delta, np.arange(num, dtype=kind).reshape((-1,) + (1,) * delta.ndim))
     step = delta / div if div > 0 else np.nan * delta
     y = y * delta if div <= 0 else y * step
-    y = (y + start).astype(kind)
+    y = (y + start).astype(_beside_numbers(kind, start, stop))
     if endpoint and num > 1:
         y = At(y)[-1].set(stop)
     y = np.moveaxis(y, 0, normalize_axis(axis, y.ndim))

@@ -62,7 +62,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
     parts = [ary[1:] - ary[:-1]]
     parts = parts if to_begin is None else [np.ravel(beside(ary, to_begin)).astype(ary.dtype), *parts]
     parts = parts if to_end is None else [*parts, np.ravel(beside(ary, to_end)).astype(ary.dtype)]
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return np.concatenate(parts).astype(ary.dtype, copy=False) if len(parts) > 1 else parts[0]  # in its byte order
 
 
 def _slopes(f, h, axis, edge_order):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -136,8 +137,8 @@ def fill_diagonal(a, val, wrap=False):
 def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
     """Apply a ufunc to elements in place, once for each time that an element occurs among the indices."""
     a = _target(a, f"{ufunc.__name__}.at")
-    if ufunc is np.add or ufunc is np.subtract:
-        v = as_array(b[0])
+    v = as_array(b[0]) if ufunc is np.add or ufunc is np.subtract else None
+    if v is not None and np.can_cast(np.result_type(a.dtype, v.dtype), a.dtype, "same_kind"):  # else each sum is cast
         new = At(snapshot(a))[indices].add(v if ufunc is np.add else -v)
         assign(a, new, "same_kind", name=ufunc.__name__)
         return
@@ -251,11 +252,25 @@ def _read_layout(self: Tracer) -> Any:
     return layout(self)
 
 
+def _of_arrays(name: str) -> property:
+    """Return a method that NumPy's arrays have, and its scalars do not."""
+    method = getattr(Tracer, name)
+
+    def get(self: Tracer) -> Any:
+        if self.shape or is_array(self):
+            return types.MethodType(method, self)
+        raise AttributeError(f"'numpy.{self.dtype.name}' object has no attribute '{name}'")
+
+    return property(get, doc=method.__doc__)
+
+
 Tracer.base = property(_base)
 Tracer.strides = property(lambda self: _read_layout(self).strides, doc="The steps in memory on each axis, in bytes.")
 Tracer.flags = property(lambda self: _read_layout(self).flags, doc="How the array lies in memory.")
 Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
+for _name in ("dot", "partition", "argpartition"):
+    setattr(Tracer, _name, _of_arrays(_name))
 Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
 Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]

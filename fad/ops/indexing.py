@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.backends import backend_of, is_numpy, like, made_like
+from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
 from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
@@ -308,7 +308,7 @@ scatter_p: Any = register(
 
 
 def _updated(x, v, arrays, template, how):
-    dtype = _dtype(x, v)
+    dtype = _dtype(x.dtype, v)
     if type(x) is np.ndarray and dtype == x.dtype:
         out = copy_layout(x)
     elif type(x) is np.ndarray:  # of a batch that was broadcast each element becomes one piece
@@ -323,15 +323,16 @@ def _updated(x, v, arrays, template, how):
     return out
 
 
-def _dtype(x, v):
+def _dtype(own, v):
     """Return the dtype of an updated array: the array's own, its byte order included, if the values fit in."""
-    dtype = np.result_type(x, v)
-    return x.dtype if dtype == x.dtype.newbyteorder("=") else dtype
+    dtype = np.result_type(own, v)
+    return own if dtype == own.newbyteorder("=") else dtype
 
 
 def _full_value(x, v, arrays, template):
     """Broadcast an update to the shape of what it replaces."""
-    stand_ins = [a if is_numpy(a) else np.zeros(a.shape, np.intp) for a in arrays]
+    # NumPy looks at the shapes before it looks whether places exist, so other places stand in for integers.
+    stand_ins = [a if a.dtype.kind == "b" else np.zeros(a.shape, np.intp) for a in arrays]
     shape = np.broadcast_to(False, np.shape(x))[join_index(template, stand_ins)].shape
     if np.shape(v) == shape:
         return v
@@ -456,7 +457,7 @@ class Place:
         x = self._x
         if not hasattr(v, "dtype"):
             v = np.stack(v) if type(v) in (list, tuple) and has_tracer(v) else like(x, np.asarray(v))
-        dtype = np.result_type(x.dtype, v) if type(v) is Tracer else x.dtype
+        dtype = _dtype(x.dtype, v) if type(v) is Tracer else x.dtype
         return (x if x.dtype == dtype else x.astype(dtype)), (v if v.dtype == dtype else v.astype(dtype))
 
     def get(self) -> Any:

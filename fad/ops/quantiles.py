@@ -122,7 +122,7 @@ def _leaves_out_the_weightless() -> bool:
 
 def _poisoned(y: Any, bad: Any) -> Any:
     """Return NaN for the rows that hold one."""
-    return y if is_numpy(bad) and not bad.any() else np.where(bad, np.nan, y)
+    return y if is_numpy(bad) and not bad.any() else np.where(bad, np.nan, y).astype(y.dtype, copy=False)
 
 
 def _as_rows(a: Any, axes: tuple) -> Any:

@@ -433,6 +433,7 @@ def _stopped(x):
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
     a = as_array(a)
+    reduced_axes(axis, a.ndim)  # NumPy looks at the axes before the dtype
     if a.dtype.kind == "c":
         raise TypeError("ufunc 'logaddexp' is not defined for complex numbers: write np.log(np.sum(np.exp(x)))")
     a = a if a.dtype.kind == "f" else a.astype(np.result_type(a.dtype, np.float16))

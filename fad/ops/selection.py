@@ -129,7 +129,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         z = np.nan_to_num(x.real, True, nan, posinf, neginf) + 1j * np.nan_to_num(x.imag, True, nan, posinf, neginf)
         return z.astype(x.dtype, copy=False)
     if x.dtype.kind != "f":
-        return np.copy(x)
+        return np.copy(x)[()]
     limits = np.finfo(x.dtype)
     posinf = limits.max.item() if posinf is None else posinf
     neginf = limits.min.item() if neginf is None else neginf

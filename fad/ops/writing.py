@@ -130,15 +130,25 @@ def assign(x: Any, value: Any, casting: str = "same_kind", where: Any = True, na
 
 def _check_fits(x: Tracer, value: Any, casting: str, name: str) -> None:
     """Raise what NumPy raises if a result cannot be broadcast or cast to the array that is to take it."""
+    if hasattr(value, "dtype"):
+        _check_cast(x, value.dtype, casting, name)
     shape = np.shape(value)
     if shape != x.shape and (len(shape) > len(x.shape) or np.broadcast_shapes(shape, x.shape) != x.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {_text(x.shape)} doesn't match the broadcast shape "
             f"{_text(np.broadcast_shapes(shape, x.shape))}"
         )
-    if hasattr(value, "dtype") and not np.can_cast(value.dtype, x.dtype, casting):
-        ufunc = getattr(np, name)
-        raise np._core._exceptions._UFuncOutputCastingError(ufunc, casting, value.dtype, x.dtype, 0)
+
+
+def _check_dtypes(x: Tracer, other: Any, name: str) -> None:
+    """Raise what NumPy raises if an array cannot take what augmented assignment gives, whatever the shapes."""
+    if hasattr(other, "dtype"):
+        _check_cast(x, getattr(np, name).resolve_dtypes((x.dtype, other.dtype, None))[-1], "same_kind", name)
+
+
+def _check_cast(x: Tracer, dtype: np.dtype, casting: str, name: str) -> None:
+    if not np.can_cast(dtype, x.dtype, casting):
+        raise np._core._exceptions._UFuncOutputCastingError(getattr(np, name), casting, dtype, x.dtype, 0)
 
 
 def _text(shape: tuple) -> str:
@@ -169,7 +179,11 @@ def _in_place(op: Callable, name: str) -> Callable:
                 "inplace matrix multiplication requires the first operand to have at least one and the second at least "
                 "two dimensions."
             )
-        value = op(self, other)
+        try:
+            value = op(self, other)
+        except ValueError:  # of the shapes; NumPy looks at the dtypes first
+            _check_dtypes(self, other, name)
+            raise
         return value if value is NotImplemented else assign(self, value, name=name)
 
     method.__name__ = f"__i{name}__"

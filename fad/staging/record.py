@@ -319,7 +319,8 @@ def record(
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
-            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
+            outer = outer or OuterState()
+            return running.again(lambda: _record(fun, in_tree, leaves, traced, places, outer))
 
 
 @contextlib.contextmanager
@@ -361,7 +362,7 @@ def _record(
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]
             outs, out_tree = tree.flatten(as_run(fun)(*args, **kwargs))
-            outs = [_made(up_to_date(y)) if type(y) is Tracer else y for y in outs]
+            outs = [_made(y) for y in outs]
             outputs = [_output(trace, y) for y in outs]
     except Exception as error:
         trace.clarify(error)
@@ -371,15 +372,17 @@ def _record(
     trace.snapshots.check()
     graph = Graph(trace.types, inputs, trace.constants, trace.equations, outputs)
     shared = {id(x) for x in (*leaves, *trace.constants.values()) if hasattr(x, "shape")} | trace.sources.keys()
-    result = tree.unflatten(out_tree, [_own(trace.lower(y), shared) for y in outs])
+    lowered = [_made(trace.lower(y)) for y in outs]  # arrays that took traced values are plain ones since the end
+    result = tree.unflatten(out_tree, [_own(y, shared) for y in lowered])
     trace.seen.clear()
     outer.settle(_captured(trace, outs, outer))
     return Recording(graph, out_tree, result, outer, layouts.found)
 
 
-def _made(y: Tracer) -> Any:
-    """Return an array that the function made and wrote no traced value into as what it is: a plain one."""
-    return PLAIN.outcome(y) if y.trace is PLAIN and RUNS.buffers < 2 else y  # none of a function around
+def _made(y: Any) -> Any:
+    """Return an array that the function made and that holds no traced value as what it is: a plain one."""
+    y = up_to_date(y) if type(y) is Tracer else y
+    return PLAIN.outcome(y) if type(y) is Tracer and y.trace is PLAIN and RUNS.buffers < 2 else y  # not one from around
 
 
 def _own(y: Any, shared: set[int]) -> Any:

@@ -186,7 +186,8 @@ def run(
         except Exception as error:
             if not running.retry(error, trace.own_error(error)):
                 raise
-            out = as_run(fun)(*arguments())  # made again: the first run may have written into them
+            # the arguments are made again: the first run may have written into them
+            out = running.again(lambda: as_run(fun)(*arguments()))
         if has_aux:
             out, aux = _pair(out)
             aux = tree.map(lambda x: _handed_out(x, trace), aux)

@@ -100,7 +100,11 @@ def overwrite(trace: Recorder, root: Tracer, path: list, template: tuple, v: Any
     place = follow(whole, path)
     if place is None:
         return False
-    old = pick(place, index)
+    try:
+        old = pick(place, index)
+    except IndexError:
+        place[index] = v  # which raises, too: NumPy looks at the shapes before it looks whether places exist
+        raise
     place[index] = v
     if root.trace is PLAIN:
         adopt(trace, root, whole)

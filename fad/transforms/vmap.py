@@ -394,7 +394,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            out = as_run(fun)(*args, **kwargs)
+            out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
     except _Split as split:

@@ -196,6 +196,8 @@ def spoiled(generator):
         text = text.replace("axis=0", "axis=5").replace("[1:]", "[[7, 9]]")
         try:
             generator.run([*generator.lines, *text.splitlines()])
+        except NameError:  # of what this program lacks: which error comes first is not what is to be found
+            continue
         except Exception:
             return text
     return None

@@ -234,3 +234,39 @@ def test_zeros_have_the_signs_of_a_plain_run(name, dtype):
     for got in runs:
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
+def test_an_axis_that_is_not_there_is_named_before_the_dtype():
+    def f(x):
+        return np.logaddexp.reduce(x, axis=5)
+
+    for x in (np.ones(2), np.ones(2, complex)):
+        for call in (f, fad.jit(f), lambda x: fad.jvp(f, (x,), (x,))):
+            with pytest.raises(np.exceptions.AxisError):
+                call(x)
+
+
+@pytest.mark.parametrize("x", [np.array(1.5), np.array(1.5, ">f4"), np.array(2)])
+def test_full_like_of_an_array_without_axes_is_one(x):
+    for f in (lambda x: np.full_like(x, 3), lambda x: np.full_like(x, x), lambda x: np.full_like(x, 2.7, dtype=">f8")):
+        got = fad.jit(f)(x)
+        assert type(got) is np.ndarray
+        assert (got.dtype, got) == (f(x).dtype, f(x))
+    y, t = fad.jvp(lambda v: fad.numpy.full_like(x, v), (2.7,), (1.0,))
+    assert (y, y.dtype, t) == (np.full_like(x, 2.7), x.dtype, 1.0 if x.dtype.kind == "f" else 0)
+
+
+@pytest.mark.parametrize("name", ["dot", "partition", "argpartition"])
+def test_a_number_lacks_the_methods_that_arrays_alone_have(name):
+    def f(x):
+        return getattr(x, name)(0) if hasattr(x, name) else 3.0 * x
+
+    assert fad.grad(f)(np.float64(2.0)) == fad.grad(f)(2.0) == 3.0
+    np.testing.assert_array_equal(fad.vmap(f)(X), 3.0 * X)
+    with pytest.raises(AttributeError, match=f"'numpy.float64' object has no attribute '{name}'"):
+        fad.grad(lambda x: getattr(np.sum(x), name)(0))(X)
+    assert fad.grad(lambda x: x.dot(x))(np.array(2.0)) == 4.0
+
+
+def test_nan_to_num_of_an_integer_is_a_number():
+    assert type(fad.jit(np.nan_to_num)(np.array(2))) is type(np.nan_to_num(np.array(2))) is np.int64

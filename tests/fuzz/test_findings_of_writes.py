@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy._core._exceptions import UFuncTypeError
 
 import fad
 
@@ -176,3 +177,63 @@ def test_piecewise_of_a_number_is_an_array_that_is_written():
 
     np.testing.assert_allclose(fad.vmap(f)(X), [f(x) for x in X], 1e-14)
     np.testing.assert_allclose(fad.vmap(fad.grad(f))(X), [fad.grad(f)(x) for x in X], 1e-14)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = np.zeros(3); y[...] = x; return y", "y = np.zeros(()); y[...] = x[0]; return y.T",
+        "y = np.zeros(3); y[0] = x[0]; return y[1:], y.T", "y = np.ones(3); y *= x; return {'a': y[::-1]}",
+    ],
+)  # fmt: skip
+def test_the_first_call_of_jit_gives_arrays_for_buffers_as_later_ones_do(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n", names)
+    fast = fad.jit(names["f"])
+    for _ in range(3):
+        for got, wanted in zip(fad.tree.leaves(fast(X)), fad.tree.leaves(names["f"](X)), strict=True):
+            assert type(got) is np.ndarray  # isinstance is true of a tracer, too
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("y = np.zeros(5); y[[7, 9]] = x", ValueError), ("y = np.zeros(5); y[[7, 9]] = x[1:]", IndexError),
+        ("x[[7, 9]] = np.ones(4)", ValueError), ("y = np.zeros(5); y *= x[1:] * 1j", UFuncTypeError),
+        ("y = np.zeros(5); y *= x[1:]", ValueError), ("y = np.zeros(5, int); y += x", UFuncTypeError),
+    ],
+)  # fmt: skip
+def test_of_two_mistakes_in_a_write_the_error_is_that_of_numpy(text, error):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n    return x\n", names)
+    f = names["f"]
+    calls = [f, fad.jit(f), lambda x: fad.vjp(f, x), lambda x: fad.jvp(f, (x,), (x,)), lambda x: fad.vmap(f)(x[None])]
+    for call in calls:
+        with pytest.raises(error) as caught:
+            call(np.copy(X))
+        assert caught.type is error or error not in (ValueError, IndexError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = np.arange(3); np.add.at(a, [0, 0, 1], 0.6); return x, a",
+        "a = np.arange(3); np.subtract.at(a, [2, 2], np.array([0.7])); return x * a, a",
+        "a = np.arange(6).reshape(3, 2); np.add.at(a, [0, 0], 1.5); return x, a",
+        "a = np.zeros(2); np.add.at(a, [0, 0], x[:2]); return a",
+    ],
+)  # fmt: skip
+def test_at_casts_each_sum_to_integers_as_numpy_does(text):
+    names = {"np": np}
+    exec("def f(x):\n    " + text.replace("; ", "\n    ") + "\n", names)
+    same(names["f"], X)
+
+
+def test_out_of_another_dtype_and_shape_is_refused_for_its_dtype():
+    def f(x):
+        return np.exp(x * 1j, out=np.zeros(5))
+
+    for call in (f, fad.jit(f), lambda x: fad.vjp(f, x), lambda x: fad.jvp(f, (x,), (x,))):
+        with pytest.raises(UFuncTypeError):
+            call(X)

@@ -63,6 +63,11 @@ def chosen(x):
         lambda x: np.median(x[:1].real, axis=0), lambda x: np.piecewise(x, [x.real > 0], [2.0, 3.0]),
         lambda x: np.piecewise(np.squeeze(x[:1, :1]), 0, [2, lambda v: v]), chosen,
         lambda x: np.concatenate([x, x]), np.sort, np.diag, lambda x: x.astype(x.dtype), lambda x: list(x),
+        lambda x: (np.einsum("ij->ji", x), np.einsum("ii->i", x), np.einsum("ij->ij", x, dtype=int)),
+        lambda x: (np.diag(x[0]), np.diagflat(x[:2]), np.resize(x, 5), np.resize(x[:0], 2), np.ediff1d(x, x[0, 0])),
+        lambda x: (np.linspace(x, 2.0, 3), np.linspace(x, x, 3), np.linspace(x, 2.0, 3, endpoint=False)),
+        lambda x: np.linalg.matrix_power(x, 0), lambda x: np.full_like(np.squeeze(x[:1, :1]), 3),
+        lambda x: np.quantile(x.real, 0.4, axis=0, method="nearest"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4", ">c16"])
@@ -73,6 +78,25 @@ def test_results_have_the_byte_order_that_numpy_gives_them(f, dtype):
         for got, want in zip(*map(fad.tree.leaves, (fast(x), f(x.copy()))), strict=True):
             assert np.asarray(got).dtype == np.asarray(want).dtype
             np.testing.assert_array_equal(got, want)
+
+
+def transposed(x):
+    np.einsum("ij->ji", x)[0] = 7
+    return x
+
+
+def diagonal(x):
+    np.einsum("ii->i", x)[:] *= 2
+    return x
+
+
+@pytest.mark.parametrize("f", [transposed, diagonal])
+@pytest.mark.parametrize("dtype", [">f8", ">c16"])
+def test_views_by_einsum_are_written_through(f, dtype):
+    x = A.astype(dtype)
+    fast = fad.jit(f)
+    for call in (fast, fast, fast, lambda x: fad.jvp(f, (x,), (x,))[0], lambda x: fad.vjp(f, x)[0]):
+        np.testing.assert_array_equal(call(x.copy()), f(x.copy()))
 
 
 def test_gradients_have_the_byte_order_of_the_machine():

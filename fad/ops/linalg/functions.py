@@ -34,7 +34,8 @@ def matrix_power(a, n):
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, but the shape is {a.shape}")
     n = _power(n)
     if n == 0:
-        return np.broadcast_to(eye_like(stop_gradient(a), a.shape[-1]), a.shape) + np.zeros_like(a)
+        ones = np.broadcast_to(eye_like(stop_gradient(a), a.shape[-1]), a.shape)
+        return (ones + np.zeros_like(a)).astype(a.dtype, copy=False)  # in its byte order
     if n < 0:
         a, n = np.linalg.inv(a), -n
     return _positive_power(a, n)

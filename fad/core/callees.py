@@ -1,0 +1,166 @@
+"""Which functions a function may call, as far as names, closures and tables tell; and whether code writes into arrays.
+
+Nothing is run: a walk goes from a function to what its code names, its closure and its defaults hold, to the methods
+of classes and objects among them, and to the functions in lists and dictionaries. Code is read by its bytecode.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.core.transformed import Transformed
+from fad.introspect.frames import is_machinery
+
+CONVERTERS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
+_FROM_LISTS = {"array", "full", "full_like", "r_", "c_", "vectorize", "fromfunction", *CONVERTERS}
+_WRITERS = {
+    "copyto", "put", "putmask", "place", "put_along_axis", "fill_diagonal", "at", "fill", "sort", "partition",
+    "itemset", "flat", "nan_to_num", "setfield", "__setitem__",
+}  # fmt: skip
+_MOST = 400  # functions that are looked at
+_METHODS = (types.FunctionType, staticmethod, classmethod, property)
+_LIBRARIES = ("builtins", "functools", "numpy", "scipy", "fad")
+DATA = {Tracer, np.ndarray, np.float64, int, float, bool, complex, str, type(None), list, tuple, dict}
+
+
+def called_functions(function: Callable) -> Iterator[types.FunctionType]:
+    """Walk over the functions that a function may call, as far as names, closures and classes tell."""
+    waiting: list = [function]
+    seen: set = set()
+    while waiting and len(seen) < _MOST:
+        f = waiting.pop()
+        kind = type(f)
+        key = (id(f.__self__), id(f.__func__)) if kind is types.MethodType else id(f)
+        if key in seen:
+            continue
+        seen.add(key)
+        if kind is types.FunctionType:
+            yield f
+            waiting += _named(f)
+        elif kind is types.MethodType:
+            waiting += [f.__func__, type(f.__self__), *_callable_in([f.__self__], _names_of(f.__func__))]
+        elif kind is functools.partial:
+            waiting += [f.func, *_callable_in(list(f.args), frozenset())]
+        elif kind is Transformed:
+            waiting += [f.run, f.__wrapped__]
+        elif kind in (staticmethod, classmethod):
+            waiting.append(f.__func__)
+        elif kind is property:
+            waiting += [m for m in (f.fget, f.fset) if m is not None]
+        elif issubclass(kind, type):
+            waiting += [m for m in vars(f).values() if type(m) in _METHODS]
+        elif kind.__module__.partition(".")[0] not in _LIBRARIES:
+            waiting.append(kind)
+
+
+def defaults_of(f: types.FunctionType) -> tuple:
+    return (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values())
+
+
+def held_by(f: types.FunctionType) -> list:
+    """Return what the closure and the defaults of a function hold."""
+    found = list(defaults_of(f)) if f.__defaults__ or f.__kwdefaults__ else []
+    for cell in f.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # a cell that is still empty
+            continue
+    return found
+
+
+def _named(f: types.FunctionType) -> list:
+    """Return what a function's code names, its closure and its defaults hold, as far as it can be called."""
+    found = held_by(f)
+    own = not is_machinery(f.__code__.co_filename)
+    if own:
+        found += [f.__globals__[n] for n in _names(f.__code__) if n in f.__globals__]
+        attributes = _names(f.__code__)
+        for module in [x for x in found if type(x) is types.ModuleType and x is not np]:
+            found += [vars(module)[n] for n in attributes if n in vars(module)]
+    found += [vars(f)["__wrapped__"]] if "__wrapped__" in vars(f) else []
+    return _callable_in(found, _names_of(f))
+
+
+def _callable_in(found: list, names: frozenset) -> list:
+    """Return what can be called: of objects, of what they hold in tables, and of their attributes with these names."""
+    seen: set[int] = set()
+    callables = []
+    for x in found:  # which grows
+        if id(x) in seen or len(seen) == _MOST:
+            continue
+        seen.add(id(x))
+        found += _inside(x, names)
+        if callable(x) and type(x) not in (types.BuiltinFunctionType, np.ufunc, Tracer):
+            callables.append(x)
+    return callables
+
+
+def _inside(x: Any, names: frozenset) -> list:
+    """Return what a table holds, or those attributes of an object of the user's that code names."""
+    kind = type(x)
+    if kind is dict:
+        return list(itertools.islice(x.values(), _MOST))
+    if kind in (list, tuple):
+        return list(itertools.islice(x, _MOST))
+    if kind in DATA or issubclass(kind, type) or kind.__module__.partition(".")[0] in _LIBRARIES:
+        return []
+    places = [vars(cls) for cls in kind.__mro__ if cls is not object]
+    found = [place[name] for place in places for name in names if name in place]
+    found = [types.MethodType(f, x) if type(f) is types.FunctionType else f for f in found]
+    held = getattr(kind, "__dict__", {}).get("__dict__")
+    if type(held) is types.GetSetDescriptorType:
+        own = held.__get__(x)
+        found += [own[name] for name in names if name in own]
+    return found
+
+
+def _names_of(f: Any) -> frozenset:
+    """Return the names in the code of a function of the user's."""
+    own = type(f) is types.FunctionType and not is_machinery(f.__code__.co_filename)
+    return _names(f.__code__) if own else frozenset()
+
+
+@functools.lru_cache(4096)
+def _names(code: types.CodeType) -> frozenset:
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return frozenset(code.co_names).union(*[_names(c) for c in inner])
+
+
+@functools.lru_cache(4096)
+def compares_classes(code: types.CodeType) -> bool:
+    """Return whether code compares a class with ``np.ndarray``."""
+    steps = list(dis.get_instructions(code)) if "ndarray" in code.co_names else []
+    pairs = itertools.pairwise(steps)
+    if any(a.argval == "ndarray" and b.opname in ("IS_OP", "COMPARE_OP", "CONTAINS_OP") for a, b in pairs):
+        return True
+    return any(compares_classes(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+@functools.lru_cache(4096)
+def imports_numpy(code: types.CodeType) -> bool:
+    """Return whether code imports NumPy itself."""
+    if any(name.partition(".")[0] == "numpy" for name in code.co_names):
+        imported = [at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME"]
+        if any(name.partition(".")[0] == "numpy" for name in imported):
+            return True
+    return any(imports_numpy(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+@functools.lru_cache(4096)
+def writes_arrays(code: types.CodeType) -> bool:
+    """Return whether code writes into something by index, in place or by ``out=``, or makes arrays of lists."""
+    names = _names(code)
+    if names & _FROM_LISTS or names & _WRITERS or any(type(c) is tuple and "out" in c for c in code.co_consts):
+        return True
+    for at in dis.get_instructions(code):
+        if at.opname in ("STORE_SUBSCR", "STORE_SLICE") or (at.opname == "BINARY_OP" and at.argrepr.endswith("=")):
+            return True
+    return any(writes_arrays(c) for c in code.co_consts if isinstance(c, types.CodeType))

@@ -1,0 +1,97 @@
+"""Functions that are picked while the program runs: the first writes nothing, the next one writes into arrays."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import ItemAssignmentError
+
+_number = itertools.count(1)
+X = np.array([0.5, -1.25, 2.0])
+BEGINNING = """
+import numpy as np
+acc = np.zeros(2)
+
+def plain(x):
+    return np.sum(x * {n})
+
+def writing(x):
+    acc[...] += 1
+    y = np.zeros(3)
+    y[:] = x * {n}
+    return np.sum(y * y)
+
+def own(x):
+    y = np.zeros(3)
+    y[:] = x * {n}
+    return np.sum(y * y)
+
+class Layer:
+    def __init__(self):
+        self.by_name = {{"plain": plain, "writing": writing, "own": own}}
+
+    def call(self, x):
+        return self.by_name[key[0]](x)
+
+layer = Layer()
+key = ["plain"]
+"""
+FOUND = {
+    "a dictionary": "table = dict(plain=plain, writing=writing, own=own)\ndef f(x):\n    return table[key[0]](x)",
+    "a list of pairs": "table = [('plain', plain), ('writing', writing), ('own', own)]\n"
+    "def f(x):\n    return [g for name, g in table if name == key[0]][0](x)",
+    "a default": "def f(x, table=(dict(plain=plain, writing=writing, own=own),)):\n    return table[0][key[0]](x)",
+    "a method": "def f(x):\n    return layer.call(x)",
+    "an attribute": "def f(x):\n    return layer.by_name[key[0]](x)",
+}
+HIDDEN = "def f(x, n={n}):\n    return globals()[key[0]](x, *[{n}][1:])"
+CALLS = {
+    "grad": lambda f: fad.grad(f)(X), "jvp": lambda f: fad.jvp(f, (X,), (X,))[1], "jit": lambda f: fad.jit(f)(X),
+    "vmap": lambda f: fad.vmap(f)(np.stack([X, X])), "vmap of grad": lambda f: fad.vmap(fad.grad(f))(np.stack([X, X])),
+    "grad of grad": lambda f: fad.grad(lambda x: np.sum(fad.grad(f)(x) ** 2))(X),
+}  # fmt: skip
+
+
+def module(text):
+    """Return the names of a program whose code no other one has, for what is known of code is kept."""
+    names = {"__name__": "program"}
+    exec((BEGINNING + text).format(n=next(_number)), names)
+    return names
+
+
+@pytest.mark.parametrize("how", FOUND)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_in_a_table_writes_once(call, how):
+    names, wanted = module(FOUND[how]), module(FOUND[how])
+    for key in ("plain", "writing", "writing", "own"):
+        names["key"][0] = key
+        before = names["acc"].copy()
+        CALLS[call](names["f"])
+        np.testing.assert_array_equal(names["acc"] - before, float(key == "writing"))
+    n = wanted["f"].__globals__  # the numbers are right, too
+    n["key"][0] = "own"
+    np.testing.assert_allclose(fad.grad(n["f"])(X), fad.jit(fad.grad(n["f"]))(X))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_that_nothing_led_to_raises_if_it_writes_twice_outside(call):
+    names = module(HIDDEN)
+    CALLS[call](names["f"])
+    names["key"][0] = "writing"
+    with pytest.raises(ItemAssignmentError, match="picked while the program ran wrote into an array of shape"):
+        CALLS[call](names["f"])
+    names["acc"][:] = 0
+    CALLS[call](names["f"])  # known now
+    np.testing.assert_array_equal(names["acc"], 1.0)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_that_nothing_led_to_may_write_into_arrays_of_its_own(call):
+    names = module(HIDDEN)
+    CALLS[call](names["f"])
+    names["key"][0] = "own"
+    found = CALLS[call](names["f"])
+    np.testing.assert_array_equal(found, CALLS[call](names["own"]))
+    np.testing.assert_array_equal(names["acc"], 0.0)
