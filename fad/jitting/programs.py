@@ -211,7 +211,7 @@ def why_so_many(key: Any) -> str:
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__qualname__", type(x).__name__)
             return f"its argument {name} is another object each time. Make it once, before the calls"
-    return "its arguments change shape or structure on every call, or static ones their values. Pad or pass arrays"
+    return "its arguments' shapes or structures change on every call, or static ones' values. Pad or pass arrays"
 
 
 def refused(error: Exception) -> bool:
