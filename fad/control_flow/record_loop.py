@@ -18,7 +18,8 @@ from fad.backends import is_on_device
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import needed
 from fad.control_flow.subgraph import Body, Unrecordable, can_record, example, frozen, record_body, to_number_p
-from fad.core.graph import NUMBER, Equation, Graph, Type, placed, type_of
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, placed, type_of
+from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import unread_in_body
@@ -100,9 +101,31 @@ def _scan(flat: Callable, leaves: list, in_tree: Any, items: list, n: Any, rever
         "body": graph, "consts": len(body.captured), "carries": len(leaves), "length": None if dynamic else n,
         "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
-    found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
+    found = _bind(scan_p, body.captured, [n] if dynamic else [], leaves, items, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
+
+
+def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
+    """Run a loop as an operation; numbers of its state that no step changes are the same in every step."""
+    graph = params["body"]
+    c, m, start = len(captured), len(leaves), len(captured) + params["index"]
+    ends = list(zip(graph.inputs[start : start + m], graph.outputs[:m], strict=True))
+    same = [k for k, (i, o) in enumerate(ends) if i == o and graph.types[i].kind != ARRAY]
+    fixed = {k: leaves[k] for k in same if prim is scan_p or k}  # a while loop's first is whether it goes on
+    if not fixed:
+        return list(bind(prim, *captured, *count, *leaves, *items, **params))
+    inputs, moving = graph.inputs, [k for k in range(m) if k not in fixed]
+    graph = graph.replace(
+        inputs=[
+            *inputs[:c], *[inputs[start + k] for k in fixed], *inputs[c:start],
+            *[inputs[start + k] for k in moving], *inputs[start + m :],
+        ],
+        outputs=[*[graph.outputs[k] for k in moving], *graph.outputs[m:]],
+    )  # fmt: skip
+    params = {**params, "body": graph, "consts": c + len(fixed), "carries": len(moving)}
+    found = iter(bind(prim, *captured, *fixed.values(), *count, *[leaves[k] for k in moving], *items, **params))
+    return [*[fixed[k] if k in fixed else next(found) for k in range(m)], *found]
 
 
 def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
@@ -265,7 +288,7 @@ def _while(go: Callable, flat: Callable, leaves: list, in_tree: Any) -> Any:
         "body": graph, "consts": c, "carries": m + 1, "length": None, "reverse": False, "index": False,
         "stop": "cond", "save": "none",
     }  # fmt: skip
-    found = bind(while_p, *body.captured, as_value(start), *leaves, **params)
+    found = _bind(while_p, body.captured, [], [as_value(start), *leaves], [], params)
     return [tree.unflatten(in_tree, found[1 : 1 + m])]
 
 
