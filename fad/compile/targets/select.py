@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from fad.compile.ir.uses import home_of
-from fad.compile.passes.loop_bodies import alone, is_control
+from fad.compile.passes.loop_bodies import alone, is_control, operations
 from fad.compile.pipeline import optimise
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.control_flow.interpreter import runner
@@ -65,7 +65,8 @@ def _run_loop(operands: Any, params: dict) -> tuple:
     found = _loops.get(key)
     if found is None:
         graph = optimise(alone(operands, params))
-        few = home_of(graph) is None and params["stop"] == "length" and params["length"] * max(1, len(body)) < _FEW
+        few = params["stop"] == "length" and params["length"] * max(1, operations(body)) < _FEW
+        few = few and home_of(graph) is None
         found = (body, NumPyProgram(graph) if few else lower(graph))
         if is_recording():
             return tuple(found[1](list(operands)))  # it is not run again
