@@ -30,7 +30,8 @@ from fad.control_flow.subgraph import (
     record_body,
     to_number_p,
 )
-from fad.core.graph import NUMBER, Equation, Graph, Type, hashable, placed, type_of
+from fad.core.graph import ARRAY, NUMBER, Equation, Graph, Type, hashable, placed, type_of
+from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind
 from fad.errors import LoopFallbackWarning
 from fad.staging.may_raise import unread_in_body
@@ -135,7 +136,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         "length": _most_steps(n) if bound is None else bound if dynamic else n,
         "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
-    found = bind(scan_p, *body.captured, *([n] if dynamic else []), *leaves, *items, **params)
+    found = _bind(scan_p, body.captured, [n] if dynamic else [], leaves, items, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 
@@ -145,6 +146,28 @@ def _most_steps(n: Any) -> int | None:
     if type(n) is not Tracer:
         return n
     return interval(n)[1] if isinstance(n.trace, BodyTrace) else None
+
+
+def _bind(prim: Primitive, captured: list, count: list, leaves: list, items: list, params: dict) -> list:
+    """Run a loop as an operation; numbers of its state that no step changes are the same in every step."""
+    graph = params["body"]
+    c, m, start = len(captured), len(leaves), len(captured) + params["index"]
+    ends = list(zip(graph.inputs[start : start + m], graph.outputs[:m], strict=True))
+    same = [k for k, (i, o) in enumerate(ends) if i == o and graph.types[i].kind != ARRAY]
+    fixed = {k: leaves[k] for k in same if prim is scan_p or k}  # a while loop's first is whether it goes on
+    if not fixed:
+        return list(bind(prim, *captured, *count, *leaves, *items, **params))
+    inputs, moving = graph.inputs, [k for k in range(m) if k not in fixed]
+    graph = graph.replace(
+        inputs=[
+            *inputs[:c], *[inputs[start + k] for k in fixed], *inputs[c:start],
+            *[inputs[start + k] for k in moving], *inputs[start + m :],
+        ],
+        outputs=[*[graph.outputs[k] for k in moving], *graph.outputs[m:]],
+    )  # fmt: skip
+    params = {**params, "body": graph, "consts": c + len(fixed), "carries": len(moving)}
+    found = iter(bind(prim, *captured, *fixed.values(), *count, *[leaves[k] for k in moving], *items, **params))
+    return [*[fixed[k] if k in fixed else next(found) for k in range(m)], *found]
 
 
 def _with_heads(heads: list, y: Any, reverse: bool) -> Any:
@@ -330,7 +353,7 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     operands = [*body.captured, as_value(start), *leaves]
     if accept is not None and not accept(operands, params):
         return None
-    found = bind(while_p, *operands, **params)
+    found = _bind(while_p, body.captured, [], [as_value(start), *leaves], [], params)
     return [tree.unflatten(in_tree, found[1 : 1 + m])]
 
 

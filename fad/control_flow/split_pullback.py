@@ -83,6 +83,8 @@ def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> 
     """Return whether a value is kept for the backward pass; `moving` are those that depend on the state."""
     if not everything:
         return False
+    if eq.prim.name == "getitem" and not any(i in moving for i in eq.ins):
+        return False  # it is read again where it is
     if eq.prim.name == "getitem" and len(eq.ins) == 1 and eq.ins[0] in moving:  # or the array would have to be kept
         return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
@@ -205,7 +207,28 @@ def accumulated(backward: Graph, grads: int) -> tuple[Graph, list[int]]:
         inputs.append(work.new(v))
         outputs.append(work.added(inputs[-1], v))
     outputs += backward.outputs[grads:]
-    return backward.replace(types=work.types, equations=needed(work.equations, outputs), outputs=outputs), inputs
+    equations = _in_order(needed(work.equations, outputs)) if work.moved else needed(work.equations, outputs)
+    return backward.replace(types=work.types, equations=equations, outputs=outputs), inputs
+
+
+def _in_order(equations: list[Equation]) -> list[Equation]:
+    """Return equations so that each stands behind those whose results it reads, and otherwise in their order."""
+    made = {o: eq for eq in equations for o in eq.outs}
+    done: set[int] = set()
+    ordered: list[Equation] = []
+    for first in equations:
+        waiting = [first]
+        while waiting:
+            eq = waiting[-1]
+            before = [made[i] for i in eq.ins if i in made and id(made[i]) not in done]
+            if before:
+                waiting += before
+                continue
+            waiting.pop()
+            if id(eq) not in done:
+                done.add(id(eq))
+                ordered.append(eq)
+    return ordered
 
 
 class _Accumulation:
@@ -217,6 +240,7 @@ class _Accumulation:
         self.made = {o: eq for eq in graph.equations for o in eq.outs}
         self.uses = Counter(i for eq in graph.equations for i in eq.ins)
         self.uses.update(graph.outputs)
+        self.moved = False  # whether an equation stands where its operands are not known yet
 
     def new(self, like: int) -> int:
         self.types.append(self.types[like])
@@ -234,13 +258,27 @@ class _Accumulation:
         while self.is_own(w) and self.made[w].prim.name == "index_add" and self.types[w] == self.types[total]:
             updates.append(self.made[w])
             w = updates[-1].ins[0]
-        if not updates:
-            return self.apply("add", (total, v), {})
         if not self.is_zero(w):
-            total = self.apply("add", (total, w), {})
+            total = self.through_loop(total, w) or self.apply("add", (total, w), {})
         for eq in reversed(updates):
             total = self.apply("index_add", (total, *eq.ins[1:]), eq.params)
         return total
+
+    def through_loop(self, total: int, v: int) -> int | None:
+        """Let a loop that adds up v from zeros begin with the total; None if v is no such sum."""
+        eq = self.made[v] if self.is_own(v) else None
+        if eq is None or eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+            return None
+        k = eq.outs.index(v)
+        first = eq.params["consts"] + (eq.params["stop"] == "count") + k
+        if not self.is_zero(eq.ins[first]) or self.types[total] != self.types[v] or not _only_adds(eq.params, k):
+            return None
+        ins, outs = list(eq.ins), list(eq.outs)
+        ins[first], outs[k] = total, self.new(total)
+        self.equations[self.equations.index(eq)] = Equation(eq.prim, tuple(ins), eq.params, tuple(outs), eq.place)
+        self.made.update(dict.fromkeys(outs, self.equations[-1]))
+        self.moved = True
+        return outs[k]
 
     def is_own(self, v: int) -> bool:
         return v in self.made and self.uses[v] == 1
@@ -248,3 +286,32 @@ class _Accumulation:
     def is_zero(self, v: int) -> bool:
         c = self.graph.constants.get(v)
         return (v in self.made and self.made[v].prim.name == "zeros_from") or (c is not None and not np.any(c))
+
+
+def _only_adds(params: dict, k: int) -> bool:
+    """Return whether a loop does nothing with its k-th state but add to it."""
+    body = params["body"]
+    if params["stop"] == "cond" and k == 0:
+        return False
+    start = body.inputs[params["consts"] + params["index"] + k]
+    made = {o: eq for eq in body.equations for o in eq.outs}
+    uses = Counter(i for eq in body.equations for i in eq.ins)
+    uses.update(body.outputs)
+
+    def leads(v: int) -> bool:
+        if v == start:
+            return True
+        eq = made.get(v)
+        if eq is None or uses[v] != 1 or body.types[v] != body.types[start]:
+            return False
+        if eq.prim.name == "index_add":
+            return leads(eq.ins[0])
+        if eq.prim.name == "add":
+            return leads(eq.ins[0]) or leads(eq.ins[1])
+        if eq.prim.archetype != "loop" or eq.outs.index(v) >= eq.params["carries"]:
+            return False
+        inner = eq.outs.index(v)
+        first = eq.params["consts"] + (eq.params["stop"] == "count") + inner
+        return _only_adds(eq.params, inner) and leads(eq.ins[first])
+
+    return uses[start] == 1 and leads(body.outputs[k])

@@ -12,6 +12,7 @@ import numpy as np
 
 from fad.compile.codegen.llvm import scalar_loop
 from fad.compile.codegen.llvm.control_drivers import BRANCH, LOOP, branch_module, loop_module
+from fad.compile.codegen.nests.row import native_nest
 from fad.compile.codegen.program import Program
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.compile.ir.slice_writes import data_address
@@ -100,6 +101,9 @@ def native_loop(program: Program, eq: Equation) -> bool:
             program.failing(eq)
         program.table.begin_row(name, text)
         scalar_loop.words(program, loop, eq, [*consts, *carry, *xs], _FOREVER, small)
+        program.nests.append(0)
+        return True
+    if native_nest(program, eq):
         return True
     graph = apart(loop.body)
     start, m = len(loop.consts) + loop.indexed, len(loop.carry)

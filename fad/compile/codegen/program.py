@@ -29,6 +29,7 @@ class Program:
         self.run_in_numpy = run_in_numpy  # Graph -> a function that runs it
         self.watch = watch
         self.counts = {k: n for k, n in Counter(s.kind for s in memory.steps).items() if k not in _UNCOUNTED}
+        self.nests: list[int] = []  # of each loop that is one function: how many of its updates are in place
         self.parts: list[tuple] = []  # ("run", from, to) | ("call", function, step)
         self.fallbacks: list[str] = []  # operations that NumPy runs
         self.guards: dict[int, int] = {}  # row of the table -> position of the equation
@@ -53,6 +54,7 @@ class Program:
             self.fallbacks += found.fallbacks
             return None
         self.table.kernels.update(found.table.kernels)
+        self.nests += found.nests
         return found
 
     def add_bodies(self, bodies: list[Any], when_linked: Callable[[], None]) -> None:

@@ -126,8 +126,20 @@ def _same_shape(eq: Equation, types: list, constants: dict, made: dict) -> Any:
 
 def _take_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
     """An index of slices alone that gives the whole shape back gives the whole array, if no slice runs backwards."""
-    forwards = all(type(p) is slice and (p.step or 1) > 0 for p in eq.params["template"])
-    return _same_shape(eq, types, constants, made) if forwards and len(eq.ins) == 1 else None
+    return _same_shape(eq, types, constants, made) if _is_forwards(eq.params["template"]) else None
+
+
+def _is_forwards(template: tuple) -> bool:
+    return all(p is Ellipsis or (type(p) is slice and (p.step or 1) > 0) for p in template)
+
+
+def _set_all(eq: Equation, types: list, constants: dict, made: dict) -> Any:
+    """Where all elements are replaced the result is what replaces them."""
+    _, v, *indices = eq.ins
+    shape = types[eq.outs[0]].shape
+    if indices or types[v].shape != shape or not _is_forwards(eq.params["template"]):
+        return None
+    return v if np.broadcast_to(False, shape)[eq.params["template"]].shape == shape else None
 
 
 def _convert(eq: Equation, types: list, constants: dict, made: dict) -> Any:
@@ -155,5 +167,6 @@ _REDUCTIONS = (
 _ALGEBRA: dict[str, Callable] = {
     "multiply": _times, "divide": _over, "add": _plus, "subtract": _minus, "negative": _negative, "power": _power,
     "square": _square, "reshape_to": _reshape, "permute": _permute, "broadcast": _same_shape, "convert": _convert,
-    "getitem": _take_all, **dict.fromkeys(_IDENTITIES, _identity), **dict.fromkeys(_REDUCTIONS, _reduction),
+    "getitem": _take_all, "index_set": _set_all, **dict.fromkeys(_IDENTITIES, _identity),
+    **dict.fromkeys(_REDUCTIONS, _reduction),
 }  # fmt: skip

@@ -76,6 +76,8 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
             continue
         if eq.prim.archetype == "loop":
             eq = _trim_loop(graph, eq, alive, alias, optimise)
+            while _has_unread(eq):  # what was read only by what the optimised body does not do any more
+                eq = _trim_loop(graph, eq, alive, alias, optimise)
         elif eq.prim.archetype == "branch":
             eq = _trim_branches(graph, eq, alive, optimise)
         alive.update(eq.ins)
@@ -154,6 +156,13 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     ]
     params.update(body=body, consts=len(consts), carries=len(carry), index=numbered)
     return Equation(eq.prim, tuple(operands), params, tuple(outs), eq.place)
+
+
+def _has_unread(eq: Equation) -> bool:
+    """Return whether the body of a loop does not read something that is not its state."""
+    body, m, start = eq.params["body"], eq.params["carries"], eq.params["consts"] + int(eq.params["index"])
+    read = {i for e in body.equations for i in e.ins} | set(body.outputs)
+    return any(i not in read for i in (*body.inputs[:start], *body.inputs[start + m :]))
 
 
 def _distinct(body: Graph, carries: int, stacked: list[int], alias: dict) -> tuple[Graph, list[int]]:

@@ -67,7 +67,7 @@ def _compile(text: str, options: Options) -> bytes:
     if options.optimise:
         tuning = llvm.create_pipeline_tuning_options(speed_level=3)
         tuning.loop_vectorization = True
-        tuning.loop_unrolling = True
+        tuning.loop_unrolling = tuning.loop_interleaving = options.unroll
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)

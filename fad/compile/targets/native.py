@@ -70,6 +70,8 @@ class NativeProgram:
             f"{sum(self.kinds.values())} steps ({', '.join(f'{n} {k}' for k, n in sorted(self.kinds.items()))}), "
             f"{self.kernels} different kernels, {self.arena.nbytes} bytes of memory"
         ]
+        if self.keep.nests:
+            lines.append(f"{len(self.keep.nests)} loops are one function each, with all loops in them")
         if self.reused:
             lines.append(f"{len(self.reused)} results take over the memory of donated arguments")
         if self.fallbacks:

@@ -1,0 +1,266 @@
+"""The operations of one body, in an order in which arrays may be changed in place.
+
+A value is a number, an array in memory, or an array whose elements are computed where they are read. What is still to
+be read of an array is put elsewhere before the array is overwritten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.nests.arrays import put
+from fad.compile.codegen.nests.values import (
+    Buffer,
+    Computed,
+    Stored,
+    Value,
+    broadcast_to,
+    buffers_of,
+    shape_of,
+    spread,
+    whole,
+)
+from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
+from fad.compile.ir.lowered_ops import VIEWS
+from fad.compile.ir.types import BYTES, I64, LLVM_TYPE
+from fad.compile.passes.constants import as_uniform
+from fad.compile.schedule.inplace_updates import schedule_updates
+from fad.core.cotangent import is_basic
+from fad.core.graph import Equation, Graph
+from fad.core.primitive import REGISTRY
+
+ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
+MOST_MEMORY = 1 << 26  # bytes of all arrays of a nest that are neither given nor results
+_FREE = 1  # the weight of what is computed each time that it is read
+_HEAVY = 40  # the weight of an element from which on it is computed once
+
+
+class Memory:
+    """The arrays that a nest has of its own: on the stack, among the words of its row, or constants."""
+
+    def __init__(self, w: Writer):
+        self.w = w
+        self.pointers: list[str] = []
+        self.given: list[Any] = []  # of each pointer: the number of a value, bytes to set aside, or a constant array
+        self.nbytes = 0
+        self.taken_over = 0  # updates and loops that change an array in place
+
+    def pointer(self, what: Any) -> Buffer:
+        name = f"%b{len(self.pointers)}"
+        self.pointers.append(name)
+        self.given.append(what)
+        return Buffer(name)
+
+    def new(self, shape: tuple, t: str) -> Stored:
+        """Return memory for an array."""
+        nbytes = max(1, math.prod(shape)) * BYTES[t]
+        if nbytes <= ON_STACK:
+            return whole(Buffer(self.w.slot("i8", nbytes)), shape, t)
+        self.nbytes += nbytes
+        if self.nbytes > MOST_MEMORY:
+            raise TooMuch("its arrays take too much memory")
+        return whole(self.pointer(("spare", nbytes)), shape, t)
+
+    def constant(self, c: Any) -> Value:
+        """Return a constant: a number everywhere, numbers on the stack, or an array of the program."""
+        t = llvm_type(c.dtype)
+        number = as_uniform(c)
+        if number is not None:
+            return spread(number_of(number, t), c.shape)
+        if c.nbytes > ON_STACK:
+            return whole(self.pointer(("constant", c)), c.shape, t)
+        place = self.new(c.shape, t)
+        memory, slots = ("i8" if t == "i1" else t), self.w.slots
+        for k, x in enumerate(c.ravel().tolist()):
+            name = f"%s{len(slots)}"
+            slots.append(f"  {name} = getelementptr i8, ptr {place.pointer}, i64 {k * BYTES[t]}")
+            slots.append(f"  store {memory} {int(x) if memory == 'i8' else constant(x, t)}, ptr {name}")
+        return place
+
+
+def llvm_type(dtype: Any) -> str:
+    t = LLVM_TYPE.get(dtype)
+    if t is None:
+        raise TooMuch(f"it has values of dtype {dtype}")
+    return t
+
+
+def number_of(x: Any, t: str) -> Number:
+    value = x.item() if hasattr(x, "item") else x
+    bounds = (int(value), int(value)) if t == I64 else (None, None)
+    return Number(constant(value, t), t, *bounds)
+
+
+class Order:
+    """A body in an order that lets updates be in place, with all that is known of its values beforehand."""
+
+    def __init__(self, graph: Graph, carried: list[tuple[int, int]]):
+        self.graph, updates = schedule_updates(_add_into(graph), lambda graph, eq: "pieces", carried)
+        self.over = updates.over
+        self.last: dict[int, int] = {}
+        self.uses: Counter = Counter()
+        for k, eq in enumerate(self.graph.equations):
+            for i in eq.ins:
+                self.last[i] = k
+        for i in self.graph.outputs:
+            self.last[i] = len(self.graph.equations)
+        self.uses.update(self.graph.outputs)
+        for eq in reversed(self.graph.equations):
+            if eq.prim.name in VIEWS and len(eq.ins) == 1:
+                self.uses[eq.ins[0]] += self.uses[eq.outs[0]]
+            else:
+                self.uses.update(eq.ins)
+
+    def root(self, i: int) -> int:
+        while i in self.over:
+            i = self.over[i]
+        return i
+
+
+def _add_into(graph: Graph) -> Graph:
+    """Let pieces that are added to an array be added where they belong, not to zeros first."""
+    made = {o: eq for eq in graph.equations for o in eq.outs}
+    uses = Counter([*(i for eq in graph.equations for i in eq.ins), *graph.outputs])
+    types, equations = list(graph.types), []
+    for eq in graph.equations:
+        if eq.prim.name == "add":
+            (o,) = eq.outs
+            for x, v in (eq.ins, eq.ins[::-1]):
+                pieces = made.get(v)
+                if pieces is None or pieces.prim.name != "scatter" or uses[v] != 1 or x == v:
+                    continue
+                if not types[x] == types[v] == types[o] or not all(map(is_basic, pieces.params["indices"])):
+                    continue
+                for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
+                    index = index if type(index) is tuple else (index,)
+                    types.append(types[o])
+                    end = o if n == len(pieces.ins) - 1 else len(types) - 1
+                    equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
+                    x = end
+                break
+            else:
+                equations.append(eq)
+            continue
+        equations.append(eq)
+    used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
+    equations = [eq for eq in equations if eq.prim.name != "scatter" or eq.outs[0] in used]
+    return graph.replace(types=types, equations=equations)
+
+
+class Body:
+    """Writes the operations of one body, once."""
+
+    def __init__(self, memory: Memory, order: Order, given: dict[int, Value], places: dict[int, Stored], owned: set):
+        self.memory = memory
+        self.w = memory.w
+        self.order = order
+        self.graph = order.graph
+        self.values = dict(given)
+        self.places = places
+        self.owned: set[Buffer] = owned  # memory that this body may overwrite
+        self.position = 0
+        for i, c in self.graph.constants.items():
+            if i not in self.values and i in order.last:
+                self.values[i] = memory.constant(np.asarray(c))
+        for o, x in reversed(order.over.items()):  # the first version of an array is made where the last one is wanted
+            if o in places and x not in places and x not in given:
+                places[x] = places[o]
+
+    def write(self, emit: Any) -> list[Value]:
+        """Write all operations by ``emit(body, equation)``; return the outputs."""
+        for position, eq in enumerate(self.graph.equations):
+            self.position = position
+            emit(self, eq)
+        self.position = len(self.graph.equations)
+        return [self.values[i] for i in self.graph.outputs]
+
+    def type(self, i: int) -> str:
+        return llvm_type(self.graph.types[i].dtype)
+
+    def shape(self, i: int) -> tuple:
+        return self.graph.types[i].shape
+
+    # --- values in memory ---------------------------------------------------------------------------------------------
+
+    def place(self, o: int) -> Stored:
+        """Return where a result is to be written, in memory of its own."""
+        found = self.places.get(o)
+        if found is None:
+            found = self.memory.new(self.shape(o), self.type(o))
+        self.owned |= found.buffers
+        return found
+
+    def put(self, value: Value, place: Stored) -> None:
+        put(self.w, broadcast_to(self.w, value, place.shape), place)
+
+    def give(self, o: int, value: Value) -> None:
+        """Let a value be the result of an operation; compute it now if it is wanted in a place, or read often."""
+        if isinstance(value, Computed):
+            often = self.order.uses[o] > 1 and (value.weight > _FREE or math.prod(value.shape) <= 16)
+            if o in self.places or often or value.weight > _HEAVY:
+                value = self.stored(value, self.place(o))
+        self.values[o] = value
+
+    def stored(self, value: Value, place: Stored | None = None) -> Stored:
+        """Return an array in memory, in a place if one is given."""
+        if place is None:
+            if isinstance(value, Stored):
+                return value
+            assert isinstance(value, Computed)
+            place = self.memory.new(value.shape, value.t)
+            self.owned |= place.buffers
+        self.put(value, place)
+        return place
+
+    def in_memory(self, i: int) -> Value:
+        """Return value i as a number, or as an array that is computed already."""
+        value = self.values[i]
+        if isinstance(value, Computed) and value.weight:
+            value = self.values[i] = self.stored(value)
+        return value
+
+    def operand(self, i: int, shape: tuple) -> Value:
+        """Return a value broadcast to a shape; it is computed first if it would be computed for many elements again."""
+        value = self.values[i]
+        if isinstance(value, Computed) and value.weight > _FREE and math.prod(value.shape) < math.prod(shape):
+            value = self.values[i] = self.stored(value)
+        return broadcast_to(self.w, value, shape)
+
+    # --- overwriting --------------------------------------------------------------------------------------------------
+
+    def take_over(self, eq: Equation, x: int, o: int) -> Stored:
+        """Return where the new version o of array x is, which holds the elements of x and is to be changed."""
+        value = self.values[x]
+        mine = isinstance(value, Stored) and value.buffers <= self.owned and value.is_contiguous()
+        place = self.places.get(o)
+        if not (mine and self.order.over.get(o) == x and (place is None or place.same_place(value))):
+            target = self.place(o)
+            self.put(value, target)
+            return target
+        assert isinstance(value, Stored)
+        self.keep_readable(value, eq, x)
+        self.memory.taken_over += 1
+        return value
+
+    def keep_readable(self, place: Stored, eq: Equation, x: int) -> None:
+        """Copy what is read of a place later still, which is about to be overwritten as the next version of x."""
+        last = self.order.last
+        for i, value in list(self.values.items()):
+            read = last.get(i, -1) > self.position or (i != x and i in eq.ins)
+            if read and buffers_of(value) & place.buffers and i not in self._seen_by(eq):
+                copy = self.memory.new(shape_of(value), value.t)
+                self.owned |= copy.buffers
+                self.put(value, copy)
+                self.values[i] = copy
+
+    def _seen_by(self, eq: Equation) -> tuple:
+        """Return operands that the operation itself looks after: the values of an update."""
+        if eq.prim.name in ("index_set", "index_add"):
+            v = eq.ins[1]
+            return (v,) if self.order.last.get(v, -1) <= self.position else ()
+        return ()

@@ -1,0 +1,360 @@
+"""What each operation of a body becomes: one function for each name, in one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.expressions import emit
+from fad.compile.codegen.nests.arrays import product_into, put, reduce_into, reduced
+from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.values import (
+    Computed,
+    Stored,
+    Value,
+    basic_sources,
+    broadcast_to,
+    contiguous,
+    element,
+    reads_elsewhere,
+    reshaped,
+    shape_of,
+    spread,
+    stored_view,
+    viewed,
+)
+from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
+from fad.compile.ir.expressions import is_heavy, template
+from fad.compile.ir.types import BOOL, F32, F64, I64
+from fad.compile.schedule.steps import node_facts
+from fad.core.cotangent import is_basic
+from fad.core.graph import Equation
+
+MOST_HEAVY = 9  # elements of functions that kernels compute in vectors
+MOST_TOUCHED = 1 << 16  # elements of one operation: threads share larger ones
+MOST_PRODUCT = 1 << 9  # multiplications of one product of matrices; kernels are faster for larger ones
+MOST_DOTS = 1 << 15  # those of a product with a vector
+_COMBINE = {"sum_over": "add", "max_over": "maximum", "min_over": "minimum"}
+
+
+def emit_operation(body: Body, eq: Equation) -> None:
+    """Write an operation that is neither a loop nor a branch."""
+    if len(eq.outs) != 1:
+        raise TooMuch(f"{eq.prim.name} has no loop of its own")
+    rule = _RULES.get(eq.prim.name)
+    if rule is not None:
+        rule(body, eq)
+        return
+    text = template(body.graph, eq, body.graph.constants)
+    if text is None:
+        raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
+    _elementwise(body, eq, text)
+
+
+def _touched(shape: tuple) -> None:
+    if math.prod(shape) > MOST_TOUCHED:
+        raise TooMuch("its arrays are large enough for kernels of their own")
+
+
+# --- elementwise ------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(body: Body, eq: Equation, text: str) -> None:
+    (o,), graph = eq.outs, body.graph
+    shape, t = body.shape(o), body.type(o)
+    work, read, selects = node_facts(graph, eq, text)
+    for new, old in enumerate(read):
+        text = text.replace(f"{{{old}}}", f"{{{new}}}")
+    if is_heavy(text) and math.prod(shape) > MOST_HEAVY:
+        raise TooMuch("it computes functions of arrays, which kernels do in vectors")
+    _touched(shape)
+    operands = [body.operand(eq.ins[k], shape) for k in read]
+
+    def compute(w: Writer, index: tuple) -> Number:
+        found = [element(w, x, index) for x in operands]
+        value = emit(w, text, [(x.name, x.t) for x in found], work, selects)
+        return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *_bounds(eq, text, found, t))
+
+    if not shape:
+        body.values[o] = compute(body.w, ())
+        if o in body.places:
+            body.put(body.values[o], body.places[o])
+        return
+    weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
+    body.give(o, Computed(shape, t, compute, operands, weight))
+
+
+def _bounds(eq: Equation, text: str, found: list[Number], t: str) -> tuple:
+    """Return the least and the greatest that an integer may be, as far as its operands are known."""
+    if t != I64 or any(x.low is None or x.high is None for x in found):
+        return (None, None)
+    name = eq.prim.name.removeprefix("python_")
+    ends = [(x.low, x.high) for x in found]
+    low = high = None
+    if text == "{0}":
+        low, high = ends[0]
+    elif name == "add":
+        low, high = ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]  # type: ignore[operator]
+    elif name == "subtract":
+        low, high = ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]  # type: ignore[operator]
+    elif name == "multiply":
+        corners = [a * b for a in ends[0] for b in ends[1]]  # type: ignore[operator]
+        low, high = min(corners), max(corners)
+    elif name == "negative":
+        low, high = -ends[0][1], -ends[0][0]  # type: ignore[operator]
+    elif name in ("maximum", "minimum"):
+        how = max if name == "maximum" else min
+        low, high = how(ends[0][0], ends[1][0]), how(ends[0][1], ends[1][1])
+    if low is None or low < -(2**62) or high > 2**62:  # type: ignore[operator]
+        return (None, None)
+    return low, high
+
+
+# --- reading and writing at an index ----------------------------------------------------------------------------------
+
+
+def _positions(body: Body, eq: Equation, first: int, shape: tuple) -> tuple[tuple, list]:
+    """Return the shape of what an index takes of an array of a shape, and where each element comes from."""
+    numbers = iter(eq.ins[first:])
+
+    def given(axis: int) -> Index:
+        i = next(numbers)
+        if body.type(i) != I64 or body.shape(i):
+            raise TooMuch("an index array looks up many places")
+        value = body.values[i]
+        assert isinstance(value, Number)
+        return body.w.position(value, shape[axis])
+
+    return basic_sources(eq.params["template"], shape, given)
+
+
+def _take(body: Body, eq: Equation) -> None:
+    x, o = body.values[eq.ins[0]], eq.outs[0]
+    shape, sources = _positions(body, eq, 1, shape_of(x))
+    found = viewed(body.w, x, shape, sources)
+    if o in body.places:
+        found = body.stored(found, body.place(o)) if shape else found
+        if not shape:
+            body.put(found, body.places[o])
+    body.values[o] = found
+
+
+def _update(body: Body, eq: Equation) -> None:
+    x, v, *_ = eq.ins
+    (o,) = eq.outs
+    if body.type(v) != body.type(o) or body.type(x) != body.type(o):
+        raise TooMuch(f"{eq.prim.name} converts what it writes")
+    shape, sources = _positions(body, eq, 2, body.shape(o))
+    _touched(shape)
+    value = body.values[v]
+    place = body.take_over(eq, x, o)
+    value = body.values[v]
+    target = stored_view(body.w, place, shape, sources)
+    if reads_elsewhere(value, target):
+        value = body.stored(value) if isinstance(value, Computed) else _copied(body, value)
+    value = broadcast_to(body.w, _trimmed(body.w, value, shape), shape)
+    adding = eq.prim.name == "index_add"
+    if body.type(o) == BOOL and adding:
+        raise TooMuch("booleans are added")
+    put(body.w, value, target, _adder(body.w, target.t) if adding else None)
+    body.values[o] = place
+
+
+def _trimmed(w: Writer, value: Value, shape: tuple) -> Value:
+    """Leave out axes of one place in front, which NumPy's assignment allows."""
+    mine = shape_of(value)
+    extra = len(mine) - len(shape)
+    if extra <= 0:
+        return value
+    sources = [("at", 0)] * extra + [("axis", d, 0, 1) for d in range(len(shape))]
+    return viewed(w, value, mine[extra:], sources)
+
+
+def _copied(body: Body, value: Value) -> Stored:
+    assert isinstance(value, Stored)
+    copy = body.memory.new(value.shape, value.t)
+    body.owned |= copy.buffers
+    body.put(value, copy)
+    return copy
+
+
+def _adder(w: Writer, t: str) -> Callable:
+    return lambda old, new: Number(w.add(old.name, new.name, t), t)
+
+
+# --- arrangement ------------------------------------------------------------------------------------------------------
+
+
+def _reshape(body: Body, eq: Equation) -> None:
+    x, o = body.values[eq.ins[0]], eq.outs[0]
+    found = reshaped(body.w, x, body.shape(o))
+    if found is None:
+        if not isinstance(x, Computed):
+            x = _copied(body, x)
+        else:
+            x = body.values[eq.ins[0]] = body.stored(x)
+        found = reshaped(body.w, x, body.shape(o))
+    assert found is not None
+    _give_view(body, o, found)
+
+
+def _permute(body: Body, eq: Equation) -> None:
+    x, axes, o = body.values[eq.ins[0]], eq.params["axes"], eq.outs[0]
+    sources: list = [None] * len(axes)
+    for new, old in enumerate(axes):
+        sources[old] = ("axis", new, 0, 1)
+    _give_view(body, o, viewed(body.w, x, body.shape(o), sources))
+
+
+def _broadcast(body: Body, eq: Equation) -> None:
+    o = eq.outs[0]
+    _give_view(body, o, body.operand(eq.ins[0], body.shape(o)))
+
+
+def _give_view(body: Body, o: int, value: Value) -> None:
+    """Let a view be a result; where it is wanted in a place of its own it is copied."""
+    shape = body.shape(o)
+    if not shape and not isinstance(value, Number):
+        value = element(body.w, value, ())
+    if o in body.places:
+        place = body.place(o)
+        body.put(value, place)
+        value = place if shape else value
+    body.values[o] = value
+
+
+def _join(body: Body, eq: Equation) -> None:
+    (o,), axis, start = eq.outs, eq.params["axis"], 0
+    place = body.place(o)
+    _touched(place.shape)
+    for i in eq.ins:
+        if body.type(i) != place.t:
+            raise TooMuch("join converts what it joins")
+        n = body.shape(i)[axis]
+        index = (slice(None),) * axis + (slice(start, start + n),)
+        put(body.w, body.values[i], stored_view(body.w, place, *basic_sources(index, place.shape, _never)))
+        start += n
+    body.values[o] = place
+
+
+def _never(axis: int) -> Index:
+    raise AssertionError("an index without traced integers")
+
+
+def _scatter(body: Body, eq: Equation) -> None:
+    (o,) = eq.outs
+    place = body.place(o)
+    _touched(place.shape)
+    if any(body.type(i) != place.t for i in eq.ins) or place.t == BOOL:
+        raise TooMuch("scatter converts what it writes")
+    if not all(map(is_basic, eq.params["indices"])):
+        raise TooMuch("scatter by index arrays")
+    put(body.w, spread(Number(constant(0, place.t), place.t), place.shape), place)
+    for i, index in zip(eq.ins, eq.params["indices"], strict=True):
+        index = index if type(index) is tuple else (index,)
+        target = stored_view(body.w, place, *basic_sources(index, place.shape, _never))
+        put(body.w, broadcast_to(body.w, body.values[i], target.shape), target, _adder(body.w, place.t))
+    body.values[o] = place
+
+
+# --- reductions and products ------------------------------------------------------------------------------------------
+
+
+def _reduction(body: Body, eq: Equation) -> None:
+    (x,), (o,), how, axes = eq.ins, eq.outs, _COMBINE[eq.prim.name], eq.params["axis"]
+    t, shape = body.type(o), body.shape(x)
+    if not axes or 0 in shape or (body.type(x) != t and not (how == "add" and t == I64)) or t == BOOL:
+        raise TooMuch(f"{eq.prim.name} of these operands has no machine code")
+    _touched(shape)
+    value, w = body.values[x], body.w
+    if body.type(x) != t:
+        value = _cast(value, t)
+    if not body.shape(o):
+        body.values[o] = reduced(w, how, t, value, axes, lambda index: element(w, value, index))
+        if o in body.places:
+            body.put(body.values[o], body.places[o])
+        return
+    place = body.place(o)
+    if value_reads(value, place):
+        raise TooMuch("a reduction is wanted where its operand is")
+    left = tuple([n for d, n in enumerate(shape) if d not in axes])
+    reduce_into(w, how, t, value, axes, _reshaped_place(place, left))
+    body.values[o] = place
+
+
+def value_reads(value: Value, place: Stored) -> bool:
+    return not isinstance(value, Number) and bool(value.buffers & place.buffers)
+
+
+def _reshaped_place(place: Stored, shape: tuple) -> Stored:
+    """Return a place without gaps in another shape."""
+    return Stored(place.buffers, place.pointer, place.offset, shape, contiguous(shape, place.t), place.t)
+
+
+def _cast(value: Value, t: str) -> Value:
+    if isinstance(value, Number):
+        raise TooMuch("a number is reduced")
+    return Computed(
+        value.shape, t, lambda w, index: Number(w.cast((x := element(w, value, index)).name, x.t, t), t), [value], 0
+    )
+
+
+def _product(body: Body, eq: Equation) -> None:
+    x, y = eq.ins
+    (o,) = eq.outs
+    t = body.type(o)
+    ranks = len(body.shape(x)), len(body.shape(y))
+    if t not in (F64, F32) or any(body.type(i) != t for i in eq.ins) or not all(r in (1, 2) for r in ranks):
+        raise TooMuch("matmul of these operands has no machine code of its own")
+    rows, columns = math.prod(body.shape(x)[:-1]), math.prod(body.shape(y)[1:])
+    most = MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
+    if rows * body.shape(x)[-1] * columns > most:
+        raise TooMuch("a product of matrices is large enough for kernels of its own")
+    a, b = body.in_memory(x), body.in_memory(y)
+    if not body.shape(o):
+        number = product_into(body.w, t, a, b, None)
+        assert number is not None
+        body.values[o] = number
+        if o in body.places:
+            body.put(number, body.places[o])
+        return
+    place = body.place(o)
+    if value_reads(a, place) or value_reads(b, place):
+        raise TooMuch("a product is wanted where its operand is")
+    product_into(body.w, t, a, b, place)
+    body.values[o] = place
+
+
+# --- Python's integers ------------------------------------------------------------------------------------------------
+
+
+def _check(body: Body, eq: Equation) -> None:
+    """Leave the loop where a number of Python's has no place in 64 bits."""
+    how, w = eq.params["how"], body.w
+    numbers = [body.values[i] for i in eq.ins]
+    if not all(isinstance(x, Number) and x.t == I64 for x in numbers):
+        raise TooMuch("a number of Python's is checked")
+    names = [x.name for x in numbers]  # type: ignore[union-attr]
+    if how == "narrow":
+        w.require(w.compare("==", w.cast(w.cast(names[0], I64, "i32"), "i32", I64), names[0], I64))
+    elif how == "nonzero":
+        w.require(w.compare("!=", names[0], "0", I64))
+    elif how == "absolute":
+        w.require(w.compare("!=", names[0], str(-(2**63)), I64))
+    else:
+        operation = {"add": "sadd", "subtract": "ssub", "multiply": "smul", "negative": "ssub"}[how]
+        operands = ["0", *names] if how == "negative" else names
+        kind = "{i64, i1}"
+        w.needs.add(f"declare {kind} @llvm.{operation}.with.overflow.i64(i64, i64)")
+        pair = w.fresh(f"call {kind} @llvm.{operation}.with.overflow.i64(i64 {operands[0]}, i64 {operands[1]})")
+        flag = w.fresh(f"extractvalue {kind} {pair}, 1")
+        w.require(w.fresh(f"xor i1 {flag}, true"))
+    body.values[eq.outs[0]] = Number(constant(0, body.type(eq.outs[0])), body.type(eq.outs[0]))
+
+
+_RULES: dict[str, Callable[[Body, Equation], None]] = {
+    "getitem": _take, "index_set": _update, "index_add": _update, "reshape_to": _reshape, "permute": _permute,
+    "broadcast": _broadcast, "join": _join, "scatter": _scatter, "matmul": _product, "check_number": _check,
+    **dict.fromkeys(_COMBINE, _reduction),
+}  # fmt: skip

@@ -1,0 +1,236 @@
+"""What the writer of a loop nest knows of a value: a number, an array in memory, or one computed where it is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
+from fad.compile.ir.types import BYTES
+
+
+class Buffer:
+    """Memory of its own: two buffers never overlap."""
+
+    def __init__(self, pointer: str):
+        self.pointer = pointer
+
+
+class Stored:
+    """An array in memory: a buffer, where in it the array begins, and how many bytes lie between its elements."""
+
+    weight = 0
+
+    def __init__(self, buffers: frozenset, pointer: str, offset: Index, shape: tuple, strides: tuple, t: str):
+        self.buffers = buffers
+        self.pointer = pointer
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.t = t
+
+    def address(self, w: Writer, index: tuple) -> str:
+        known, rest = (self.offset, []) if type(self.offset) is int else (0, [self.offset])
+        for i, stride in zip(index, self.strides, strict=True):
+            part = w.times(i, stride)
+            if type(part) is int:
+                known += part
+            else:
+                rest.append(part)
+        moved: Index = 0
+        for part in rest:
+            moved = w.plus(moved, part)
+        return w.advance(w.advance(self.pointer, moved), known)
+
+    def at(self, w: Writer, index: tuple) -> Number:
+        key = (self.pointer, self.offset, tuple(zip(index, self.strides, strict=True)))
+        found = w.loaded.get(key)
+        if found is None:
+            found = w.loaded[key] = Number(w.read(self.t, self.address(w, index)), self.t)
+        return found
+
+    def is_contiguous(self) -> bool:
+        return self.shape == () or all(
+            s == want or n == 1
+            for n, s, want in zip(self.shape, self.strides, contiguous(self.shape, self.t), strict=True)
+        )
+
+    def same_place(self, other: Any) -> bool:
+        return (
+            isinstance(other, Stored)
+            and (self.pointer, self.offset, self.strides) == (other.pointer, other.offset, other.strides)
+            and self.shape == other.shape
+        )
+
+
+class Computed:
+    """An array whose elements are computed where they are read; `weight` is what one of them costs."""
+
+    def __init__(self, shape: tuple, t: str, compute: Callable[[Writer, tuple], Number], parts: list, weight: int):
+        self.shape = shape
+        self.t = t
+        self.compute = compute
+        self.parts = parts
+        self.buffers: frozenset = frozenset().union(*[buffers_of(p) for p in parts])
+        self.weight = weight + sum(getattr(p, "weight", 0) for p in parts)
+
+    def at(self, w: Writer, index: tuple) -> Number:
+        key = (self, index)
+        found = w.loaded.get(key)
+        if found is None:
+            found = w.loaded[key] = self.compute(w, index)
+        return found
+
+    def reads_elsewhere(self, place: Stored) -> bool:
+        """Whether an element is computed from what lies at the place of another element, or may be."""
+        return any(_reads_elsewhere(p, place) for p in self.parts)
+
+
+Value = Number | Stored | Computed
+
+
+def _reads_elsewhere(value: Any, place: Stored) -> bool:
+    if not buffers_of(value) & place.buffers:
+        return False
+    if isinstance(value, Stored):
+        return not value.same_place(place)
+    return value.shape != place.shape or value.reads_elsewhere(place)
+
+
+def reads_elsewhere(value: Value, place: Stored) -> bool:
+    """Whether writing a value to a place, element by element, would overwrite what it is still computed from."""
+    return _reads_elsewhere(value, place)
+
+
+def buffers_of(value: Any) -> frozenset:
+    return frozenset() if isinstance(value, Number) else value.buffers
+
+
+def shape_of(value: Value) -> tuple:
+    return () if isinstance(value, Number) else value.shape
+
+
+def element(w: Writer, value: Value, index: tuple) -> Number:
+    return value if isinstance(value, Number) else value.at(w, index)
+
+
+def contiguous(shape: tuple, t: str) -> tuple:
+    """Return the strides of an array without gaps."""
+    strides, step = [], BYTES[t]
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(strides[::-1])
+
+
+def whole(buffer: Buffer, shape: tuple, t: str, offset: Index = 0) -> Stored:
+    return Stored(frozenset((buffer,)), buffer.pointer, offset, shape, contiguous(shape, t), t)
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+Source = tuple  # ("at", position) or ("axis", axis of the result, start, step), for each axis of what is viewed
+
+
+def stored_view(w: Writer, value: Stored, shape: tuple, sources: list[Source]) -> Stored:
+    offset, strides = value.offset, [0] * len(shape)
+    for stride, source in zip(value.strides, sources, strict=True):
+        if source[0] == "at":
+            offset = w.plus(offset, w.times(source[1], stride))
+        else:
+            _, axis, start, step = source
+            offset = w.plus(offset, start * stride)
+            strides[axis] += step * stride
+    return Stored(value.buffers, value.pointer, offset, shape, tuple(strides), value.t)
+
+
+def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Computed:
+    def compute(w: Writer, index: tuple) -> Number:
+        found = []
+        for source in sources:
+            if source[0] == "at":
+                found.append(source[1])
+            else:
+                _, axis, start, step = source
+                found.append(w.plus(w.times(index[axis], step), start))
+        return value.at(w, tuple(found))
+
+    return Computed(shape, value.t, compute, [value], 0)
+
+
+def viewed(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Value:
+    if isinstance(value, Number):
+        return spread(value, shape) if shape else value
+    if not shape and all(s[0] == "at" for s in sources):
+        return element(w, value, tuple([s[1] for s in sources]))
+    if isinstance(value, Stored):
+        return stored_view(w, value, shape, sources)
+    return _computed_view(value, shape, sources)
+
+
+def spread(number: Number, shape: tuple) -> Value:
+    """Return an array that is one number everywhere."""
+    return Computed(shape, number.t, lambda w, index: number, [], 0) if shape else number
+
+
+def broadcast_to(w: Writer, value: Value, shape: tuple) -> Value:
+    mine = shape_of(value)
+    if mine == shape:
+        return value
+    if isinstance(value, Number):
+        return spread(value, shape)
+    ahead = len(shape) - len(mine)
+    sources = [("at", 0) if n == 1 else ("axis", ahead + d, 0, 1) for d, n in enumerate(mine)]
+    return viewed(w, value, shape, sources)
+
+
+def basic_sources(template: tuple, shape: tuple, given: Callable[[int], Index]) -> tuple[tuple, list[Source]]:
+    """Return the shape of what an index of slices and integers takes, and where each of its elements comes from.
+
+    ``given(axis)`` is the position that the next traced integer of the index has along an axis.
+    """
+    at = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
+    rest = len(shape) - sum(p is not Ellipsis and p is not None for p in template)
+    full = (*template[:at], *[slice(None)] * rest, *template[at + 1 :])
+    result: list[int] = []
+    sources: list[Source] = []
+    for part in full:
+        axis = len(sources)
+        if part is None:
+            result.append(1)
+        elif type(part) is slice:
+            start, stop, step = part.indices(shape[axis])
+            sources.append(("axis", len(result), start, step))
+            result.append(len(range(start, stop, step)))
+        elif type(part) is str:
+            sources.append(("at", given(axis)))
+        elif type(part) is int:
+            sources.append(("at", part % shape[axis]))
+        else:
+            raise TooMuch(f"an index by {type(part).__name__}")
+    return tuple(result), sources
+
+
+def reshaped(w: Writer, value: Value, shape: tuple) -> Value | None:
+    """Return an array in another shape where that is a view; None where its elements must be moved."""
+    mine = shape_of(value)
+    if isinstance(value, Number):
+        return spread(value, shape)
+    if math.prod(shape) == 1:
+        number = element(w, value, (0,) * len(mine)) if isinstance(value, Computed) else None
+        if number is not None:
+            return spread(number, shape)
+    if [n for n in mine if n != 1] == [n for n in shape if n != 1]:
+        places = [d for d, n in enumerate(shape) if n != 1]
+        sources, k = [], 0
+        for n in mine:
+            if n == 1:
+                sources.append(("at", 0))
+            else:
+                sources.append(("axis", places[k], 0, 1))
+                k += 1
+        return viewed(w, value, shape, sources)
+    if isinstance(value, Stored) and value.is_contiguous():
+        return Stored(value.buffers, value.pointer, value.offset, shape, contiguous(shape, value.t), value.t)
+    return None

@@ -1,0 +1,205 @@
+"""The text of one LLVM function with loops and branches in it: blocks, counters, bounds checks, looks at the clock.
+
+What a loop carries lies in stack slots, which LLVM turns into registers. An instruction that was written before is not
+written again where the first one has run for certain: in the same block, or in one around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from fad.compile.codegen.llvm.builder import Emitter
+from fad.compile.codegen.llvm.interrupt_check import STOPPED
+from fad.compile.ir.types import BOOL, I64
+
+MOST_LINES = 12_000  # of a function: LLVM takes some 20 microseconds for each
+Index = int | str  # a position along an axis: known, or a value of the function
+
+
+class TooMuch(Exception):
+    """A loop is not fit to be one function; the message says why."""
+
+
+class Number(NamedTuple):
+    """One number in a register; of an integer, also what bounds are known."""
+
+    name: str
+    t: str
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def index(self) -> Index:
+        """The number as a position, known if only one is possible."""
+        return self.low if self.low is not None and self.low == self.high else self.name
+
+
+class Writer(Emitter):
+    """Collects the blocks of one function."""
+
+    def __init__(self) -> None:
+        super().__init__("v")
+        self.slow = True  # the C library's functions are right for every argument
+        self.slots: list[str] = []  # instructions of the entry block
+        self.labels = 0
+        self.fresh_names = 0
+        self.loaded: dict = {}  # elements that are at hand in this run of a loop over elements
+        self.fails = False  # whether an index or a number may have no answer
+
+    # --- names and blocks ---------------------------------------------------------------------------------------------
+
+    def fresh(self, text: str) -> str:
+        """Write an instruction whose result may differ from that of an equal one: it reads memory, say."""
+        if len(self.lines) > MOST_LINES:
+            raise TooMuch("its body has too many operations")
+        self.fresh_names += 1
+        name = f"%f{self.fresh_names}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def begin(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def slot(self, t: str, count: int = 1) -> str:
+        """Return the address of memory on the stack for so many values."""
+        name = f"%s{len(self.slots)}"
+        what = t if count == 1 else f"[{count} x {t}]"
+        self.slots.append(f"  {name} = alloca {what}, align {64 if count > 1 else 8}")
+        return name
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Forget, behind a block, what was computed in it: it may not have run."""
+        known, self.loaded = dict(self.known), {}
+        yield
+        self.known, self.loaded = known, {}
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+
+    def read(self, t: str, pointer: str) -> str:
+        if t != BOOL:
+            return self.fresh(f"load {t}, ptr {pointer}")
+        byte = self.fresh(f"load i8, ptr {pointer}")
+        return self.fresh(f"icmp ne i8 {byte}, 0")
+
+    def write(self, t: str, value: str, pointer: str) -> None:
+        if t == BOOL:
+            value, t = self.fresh(f"zext i1 {value} to i8"), "i8"
+        self.do(f"store {t} {value}, ptr {pointer}")
+        self.loaded = {}
+
+    def advance(self, pointer: str, offset: Index) -> str:
+        return pointer if offset == 0 else self.new(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    # --- positions ----------------------------------------------------------------------------------------------------
+
+    def times(self, i: Index, factor: int) -> Index:
+        if type(i) is int:
+            return i * factor
+        return 0 if factor == 0 else i if factor == 1 else self.new(f"mul i64 {i}, {factor}")
+
+    def plus(self, i: Index, j: Index) -> Index:
+        if type(i) is int and type(j) is int:
+            return i + j
+        if i == 0 or j == 0:
+            return j if i == 0 else i
+        return self.new(f"add i64 {i}, {j}" if type(i) is str else f"add i64 {j}, {i}")
+
+    def position(self, i: Number, n: int) -> Index:
+        """Return where a user's index points along an axis of n places; leave the function if that is nowhere."""
+        low, high = i.low, i.high
+        inside = low is not None and high is not None and -n <= low and high < n
+        at = i.index
+        if inside and low >= 0:  # type: ignore[operator]
+            return at
+        if type(at) is int and inside:
+            return at + n
+        if low is None or low < 0:
+            below = self.new(f"icmp slt i64 {at}, 0")
+            moved = self.new(f"add i64 {at}, {n}")
+            at = self.new(f"select i1 {below}, i64 {moved}, i64 {at}")
+        if not inside:
+            self.require(self.new(f"icmp ult i64 {at}, {n}"))
+        return at
+
+    def require(self, condition: str) -> None:
+        """Leave the function where a condition does not hold: NumPy has the error."""
+        self.fails = True
+        on = self.label()
+        self.do(f"br i1 {condition}, label %{on}, label %fail")
+        self.begin(on)
+
+    # --- loops --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, limit: Index, stretch: int = 0, going: str | None = None) -> Iterator[str]:
+        """Write a loop around what is written meanwhile; gives the number of the step.
+
+        With `stretch` it looks at the clock after so many steps. `going` is a slot that says whether to go on. What
+        the loop has counted at the end is `self.counted`.
+        """
+        counter = self.slot(I64)
+        far, test, body, done, out = (self.label() for _ in range(5))
+        self.do(f"store i64 0, ptr {counter}")
+        stop: Index = limit
+        if stretch:
+            self.do(f"br label %{far}")
+            self.begin(far)
+            start = self.fresh(f"load i64, ptr {counter}")
+            end = self.fresh(f"add i64 {start}, {stretch}")
+            near = self.fresh(f"icmp slt i64 {end}, {limit}")
+            stop = self.fresh(f"select i1 {near}, i64 {end}, i64 {limit}")
+        self.do(f"br label %{test}")
+        self.begin(test)
+        t = self.fresh(f"load i64, ptr {counter}")
+        on = self.fresh(f"icmp slt i64 {t}, {stop}")
+        if going:
+            flag = self.fresh(f"load i1, ptr {going}")
+            on = self.fresh(f"and i1 {on}, {flag}")
+        self.do(f"br i1 {on}, label %{body}, label %{done}")
+        self.begin(body)
+        with self.block():
+            yield t
+        self.do(f"store i64 {self.fresh(f'add nuw nsw i64 {t}, 1')}, ptr {counter}")
+        self.do(f"br label %{test}")
+        self.begin(done)
+        self.counted = t
+        if stretch:
+            more = self.fresh(f"icmp slt i64 {t}, {limit}")
+            if going:
+                more = self.fresh(f"and i1 {more}, {flag}")
+            ask = self.label()
+            self.do(f"br i1 {more}, label %{ask}, label %{out}")
+            self.begin(ask)
+            glance = self.fresh("load ptr, ptr %watch")
+            signal = self.fresh(f"call i32 {glance}(ptr %watch, ptr null)")
+            quiet = self.fresh(f"icmp eq i32 {signal}, 0")
+            self.do(f"br i1 {quiet}, label %{far}, label %halt")
+            self.begin(out)
+
+    def function(self, pointers: list[str]) -> str:
+        """Return the module: the function that is called with a row of words, and the one that it calls in turn.
+
+        The inner one knows that its arrays lie apart.
+        """
+        take, given = [], []
+        for k, _ in enumerate(["watch", *pointers]):
+            take += [f"  %a{k} = getelementptr i64, ptr %W, i64 {k}", f"  %p{k} = load ptr, ptr %a{k}"]
+            given.append(f"ptr %p{k}")
+        params = ", ".join(["ptr %watch", *[f"ptr noalias {p}" for p in pointers]])
+        return "\n".join([
+            *sorted(self.needs),
+            "define i32 @NAME(ptr noalias %W) {", "entry:", *take,
+            f"  %code = call i32 @NAME_inner({', '.join(given)})", "  ret i32 %code", "}",
+            f"define internal i32 @NAME_inner({params}) noinline {{", "entry:", *self.slots, "  br label %start",
+            "start:", *self.lines, "  ret i32 0", "fail:", "  ret i32 1", "halt:", f"  ret i32 {STOPPED}", "}", "",
+        ])  # fmt: skip
