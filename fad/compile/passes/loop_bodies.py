@@ -17,6 +17,7 @@ from fad.core.graph import ARRAY, GUARD, SCALAR, Equation, Graph, Type, type_of
 from fad.staging.may_raise import unread, unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
+GUESSED = 32  # steps of a loop within a loop whose number is not known
 
 
 class Loop:
@@ -158,11 +159,11 @@ def _has_unread(eq: Equation) -> bool:
 
 
 def operations(graph: Graph) -> int:
-    """Return how many operations a run of a program does, as far as the numbers of steps are known."""
+    """Return about how many operations a run of a program does; the number of steps of a loop may be a guess."""
     total = len(graph)
     for eq in graph.equations:
         if eq.prim.archetype == "loop":
-            steps = eq.params["length"] if eq.params["stop"] == "length" else 1
+            steps = eq.params["length"] if eq.params["stop"] == "length" else GUESSED
             total += steps * operations(eq.params["body"])
         elif eq.prim.archetype == "branch":
             total += max(map(operations, eq.params["branches"]))
