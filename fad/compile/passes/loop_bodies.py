@@ -19,6 +19,7 @@ from fad.core.primitive import Primitive
 from fad.staging.may_raise import unread, unread_in_body
 
 _SMALL = 64  # elements up to which a constant goes into the body
+GUESSED = 32  # steps of a loop within a loop whose number is not known
 
 
 class Loop:

@@ -14,11 +14,10 @@ from fad.compile.codegen.nests.emitters import emit_operation
 from fad.compile.codegen.nests.values import Buffer, Stored, Value, contiguous, shape_of, viewed
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch
 from fad.compile.ir.types import BOOL, BYTES, I64
-from fad.compile.passes.loop_bodies import Loop
+from fad.compile.passes.loop_bodies import GUESSED, Loop
 from fad.core.graph import Equation, Graph, has_effects
 
 _QUIET = 50_000  # operations, of a nanosecond or so, between two looks at the clock
-_GUESSED = 32  # steps of a loop whose number is not known
 _FOREVER = 2**62
 
 
@@ -41,7 +40,7 @@ def work(graph: Graph) -> int:
         if eq.prim.archetype == "loop":
             inner = work(eq.params["body"])
             known = eq.params["stop"] == "length"
-            total += (eq.params["length"] if known else _GUESSED) * inner
+            total += (eq.params["length"] if known else GUESSED) * inner
         elif eq.prim.archetype == "branch":
             total += max(map(work, eq.params["branches"]))
         else:
