@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _matmul_right(ct, z, x, y):
     if y.ndim == 1:
         return fit((_t(x) @ ct[..., None])[..., 0], y.shape, ct.dtype)
     if y.ndim == 2 and x.size and ct.size:  # one large product instead of a sum of many
-        return x.reshape((-1, x.shape[-1])).T @ ct.reshape((-1, ct.shape[-1]))
+        return _rows(x).T @ _rows(ct)
     return fit(_t(x) @ ct, y.shape, ct.dtype)
 
 
@@ -52,6 +53,11 @@ def _matmul_jvp(tangents, z, xs, params):
     right = None if ty is None else x @ ty
     total = left if right is None else right if left is None else left + right
     return cast(total, z.dtype)
+
+
+def _rows(x):
+    """Return the vectors along the last axis as a matrix; of empty ones a length of -1 would say nothing."""
+    return x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _matmul_batch(size, batched, xs, params):
@@ -66,7 +72,7 @@ def _matmul_batch(size, batched, xs, params):
     if not by and ny == 2 and nx == 1:
         return x @ y
     if not by and ny == 2:  # one large product instead of one per batch element
-        return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
+        return (_rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
     if not bx and nx == 2 and ny == 1:
         return y @ x.T
     x = np.expand_dims(x, -2) if nx == 1 else x

@@ -270,3 +270,12 @@ def test_a_number_lacks_the_methods_that_arrays_alone_have(name):
 
 def test_nan_to_num_of_an_integer_is_a_number():
     assert type(fad.jit(np.nan_to_num)(np.array(2))) is type(np.nan_to_num(np.array(2))) is np.int64
+
+
+def test_products_of_empty_vectors_have_gradients_in_batches():
+    y = np.ones((0, 0))
+    for f in (lambda x: np.sum(x @ y), lambda x: np.sum(np.ones((2, 0)) * x @ y)):
+        for call in (fad.vmap(fad.grad(f)), fad.jit(fad.vmap(fad.grad(f)))):
+            assert call(np.zeros((3, 0))).shape == (3, 0)
+    back = fad.vjp(lambda w: np.ones((2, 3, 0)) @ w, np.zeros((0, 0)))[1]
+    assert back(np.ones((2, 3, 0)))[0].shape == (0, 0)
