@@ -33,6 +33,7 @@ _CODE = (
 )  # fmt: skip
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
+_WHETHER_THERE = frozenset({"hasattr", "getattr", "AttributeError"})
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
@@ -47,7 +48,7 @@ class Place(NamedTuple):
 class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
-    __slots__ = ("places", "found", "names", "most", "_seen", "_owners")
+    __slots__ = ("places", "found", "names", "most", "_seen", "_owners", "_absent")
 
     def __init__(self, roots: Iterable[Any], most: int = MOST):
         self.most = most
@@ -55,7 +56,9 @@ class Walk:
         self.found: list = []
         self.names: set[str] = set()  # attributes that some code names
         self._seen: set[int] = set()
-        self._owners: list[tuple] = []  # (what an object's attributes are read from, its extra names, those that were)
+        # (a dictionary of an object's attributes, the object, extra names, those that were read, how one is read)
+        self._owners: list[tuple] = []
+        self._absent: list[tuple] = []  # (the dictionaries of an object and its classes, names that were looked up)
         for x in roots:
             self._add(x)
 
@@ -160,7 +163,7 @@ class Walk:
         kind = type(x)
         if issubclass(kind, type):
             if not is_library(_module_of(x)):
-                self._owners.append((vars(x), None, _MAKING, set()))
+                self._owners.append((vars(x), None, _MAKING, set(), vars(x).get))
             return
         try:
             held = object.__getattribute__(x, "__dict__")
@@ -172,27 +175,47 @@ class Walk:
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
             return
-        self._owners.append((held, None, frozenset(), set()))
+        self._owners.append((held, None, frozenset(), set(), held.get))
+        hiding = [held]  # what an attribute of a class may be hidden by
         for cls in kind.__mro__:
+            hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
-                self._owners.append((vars(cls), x, named, set()))
+                self._owners.append((vars(cls), x, named, set(), functools.partial(_look_up, tuple(hiding))))
+        self._absent.append((tuple(hiding), set()))
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
         everything = not self.names.isdisjoint(_BY_ANY_NAME)
-        for held, x, more, done in self._owners:
+        asks = not self.names.isdisjoint(_WHETHER_THERE)  # other code cannot tell, but by an error
+        for hiding, done in self._absent if asks else ():
+            for name in self.names - done:
+                done.add(name)
+                if _look_up(hiding, name) is _ABSENT:
+                    self.places.append(Place(functools.partial(_look_up, hiding), name, _ABSENT))
+        for held, x, more, done, read in self._owners:
             names = held.keys() if everything and type(held) is dict else (self.names | more) & held.keys()
             for name in [n for n in names if n not in done]:
                 done.add(name)
                 value = held[name]
                 if type(value) is not types.MemberDescriptorType:
-                    self._add(value, held.get, name)
+                    self._add(value, read, name)
                 elif x is not None:
                     try:
                         self._add(value.__get__(x), value.__get__, x)
                     except AttributeError:  # a slot that is empty
                         continue
+
+
+_ABSENT = object()
+
+
+def _look_up(dictionaries: tuple, name: str) -> Any:
+    """Return an attribute as the first of an object's dictionary and those of its classes has it."""
+    for held in dictionaries:
+        if name in held:
+            return held[name]
+    return _ABSENT
 
 
 def sampled(x: Any) -> tuple:

@@ -230,6 +230,38 @@ def test_what_is_bound_to_something_else_is_seen():
         assert calls(f, change).cache_info().misses == 2
 
 
+class _Model:
+    power = 2.0
+
+
+class _Derived(_Model):
+    pass
+
+
+def test_an_attribute_that_hides_one_of_the_class_is_seen():
+    model, derived = _Model(), _Derived()
+    calls(lambda x: x**model.power, lambda: setattr(model, "power", 3.0))
+    calls(lambda x: x if model.power == 3.0 else -x, lambda: delattr(model, "power"))
+    try:
+        calls(lambda x: x**derived.power, lambda: setattr(_Derived, "power", 4.0))
+    finally:
+        del _Derived.power
+
+
+def test_an_attribute_or_a_global_that_was_not_there_is_seen():
+    model = _Model()
+    calls(lambda x: x * 2 if hasattr(model, "bias") else x, lambda: setattr(model, "bias", 0.0))
+    calls(lambda x: x * getattr(model, "scale", 1.0), lambda: setattr(model, "scale", 5.0))
+
+    def tried(x):
+        try:
+            return x * model.factor
+        except AttributeError:
+            return x
+
+    calls(tried, lambda: setattr(model, "factor", 7.0))
+
+
 def test_an_array_that_another_one_takes_the_place_of_is_seen():
     holder = Holder(np.array([1.0, 2.0]))
     calls(lambda x: x * holder.v[0], lambda: setattr(holder, "v", np.array([3.0, 4.0])))
