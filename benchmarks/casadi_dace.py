@@ -54,7 +54,7 @@ def runge_kutta(y, w1, w2):
         k3 = field(y + 0.005 * k2)
         k4 = field(y + 0.01 * k3)
         y = y + 0.01 / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return np.mean(y * y)
+    return np.sum(y)
 
 
 def residual(u):
@@ -67,7 +67,7 @@ def stencil(a):
     for _ in range(50):
         b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
         a[1:-1, 1:-1] = 0.2 * (b[1:-1, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:] + b[2:, 1:-1] + b[:-2, 1:-1])
-    return np.sum(a * a)
+    return np.sum(np.tanh(a))
 
 
 def _normal(*shapes: tuple, scale: float = 0.5) -> tuple:
