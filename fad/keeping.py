@@ -45,7 +45,8 @@ class Saved(list):
     def _repr_html_(self) -> str:
         """Return the table for a notebook, behind the bytes of each array a bar: its share of them all."""
         shares = [k.bytes / max(self.total, 1) for k in self]
-        return tables.table(_HEAD, self._rows(), _HEAD[1:], shares) + tables.paragraph(self._sum())
+        rows = [(*row[:-1], tables.without_folder(row[-1])) for row in self._rows()]
+        return tables.table(_HEAD, rows, _HEAD[1:], shares) + tables.paragraph(self._sum())
 
     def _rows(self) -> list[tuple]:
         return [(f"{k.bytes:,}", str(k.shape), k.dtype, k.operation, k.line) for k in self]

@@ -178,6 +178,8 @@ class Averages(list):
         total = self.self_time_total
         head, cells = self._cells(rows, total or 1.0)
         shares = [r.self_time_total / (total or 1.0) for r in rows]
+        if self._places:
+            cells = [[*row[:-1], tables.without_folder(row[-1])] for row in cells]
         shown = tables.table(head, cells, _TEXT, shares)
         return shown + tables.paragraph(f"Self time total: {_time(total)}")
 
@@ -360,7 +362,7 @@ def _spans(events: list[Event]) -> list[timelines.Span]:
     return [
         timelines.Span(
             e.start, e.start + e.total, depth.get(id(e), 0), e.kind, e.name,
-            f"{e.name}  {e.kind}  {_time(1e6 * e.total)}  {e.place}",
+            f"{e.name}  {e.kind}  {_time(1e6 * e.total)}  {tables.without_folder(e.place)}",
         )
         for e in events
     ]  # fmt: skip

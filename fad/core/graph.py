@@ -17,7 +17,7 @@ from fad.core.liveness import live_bytes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
 from fad.introspect.frames import show_place
-from fad.viz import drawing, timelines
+from fad.viz import drawing, tables, timelines
 
 ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy scalar, a Python number
 
@@ -262,7 +262,7 @@ class Graph:
     def _memory_chart(self) -> str:
         if not self.equations:
             return ""
-        says = [f"{eq.prim.name}  {show_place(eq.place)}" for eq in self.equations]
+        says = [f"{eq.prim.name}  {tables.without_folder(show_place(eq.place))}" for eq in self.equations]
         return "<h2>Bytes held while each operation runs</h2>" + timelines.memory(self.live_bytes(), says)
 
     def _repr_html_(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fad.viz.drawing import escape
 
 _BAR = "rgba(59,130,246,0.28)"
 _CELL = "padding:2px 12px 2px 4px;text-align:{};white-space:{};vertical-align:top;font-family:monospace;font-size:12px"
+_FOLDERS = re.compile(r"^(?:[A-Za-z]:)?[^:]*[/\\](?=[^/\\:]+:\d+)")
 COLOURS = {"forward": "#3b82f6", "backward": "#f97316", "block": "#94a3b8"}
 
 
@@ -35,6 +37,11 @@ def table(
         '<div style="overflow-x:auto"><table style="border-collapse:collapse;margin:4px 0">'
         f"<thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def without_folder(place: str) -> str:
+    """Return ``'file.py:3: the line'`` of the same with the file's folders, which take the room of the line."""
+    return _FOLDERS.sub("", place, count=1)
 
 
 def paragraph(text: str) -> str:

@@ -134,3 +134,16 @@ def test_a_table_is_as_wide_as_its_head_and_escapes_its_cells():
 def test_a_chart_of_equal_sizes_is_as_high_throughout():
     shown = timelines.memory([8, 8], ["a", "b"])
     assert shown.count('height="150.0" fill="#f97316"') == 2
+
+
+@pytest.mark.parametrize("folder", ["", "/home/me/", "/a folder/deep/", "C:\\work\\", "../"])
+def test_a_line_is_shown_without_the_folders_of_its_file(folder):
+    assert tables.without_folder(f"{folder}train.py:12: y = a / b[1:2]") == "train.py:12: y = a / b[1:2]"
+
+
+def test_what_a_notebook_shows_names_lines_without_folders():
+    with fad.profiler.profile(with_stack=True) as prof:
+        fad.grad(loss)(W, X)
+    for shown in (prof._repr_html_(), fad.saved(loss)(W, X)._repr_html_()):
+        assert "test_notebook.py:" in shown
+        assert "introspection/test_notebook.py" not in shown
