@@ -109,6 +109,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 20,
     "image_srcset": ["2x"],
+    "thumbnail_size": (480, 250),
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "default_thumb_file": str(HERE / "_static" / "logo.svg"),
@@ -168,6 +169,8 @@ def _others(app, what, name, member, skip, options):
 
 def _clean(app, what, name, thing, options, lines):
     """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
+    if what == "module":  # the page around it says what it is about
+        lines.clear()
     if name.startswith(("fad.numpy", "fad.scipy")):
         lines[:] = reference.clean("\n".join(lines)).splitlines()
     # (n, *kernel_size) is no emphasis

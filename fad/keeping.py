@@ -11,6 +11,9 @@ from fad import tree
 from fad.core import effects
 from fad.transforms.tape_hooks import WatchedTrace, Watcher, saved_in, watching
 from fad.transforms.vjp import vjp
+from fad.viz import tables
+
+_HEAD = ("bytes", "shape", "dtype", "operation", "line")
 
 
 class Kept(NamedTuple):
@@ -31,14 +34,25 @@ class Saved(list):
         return sum(k.bytes for k in self)
 
     def __str__(self) -> str:
-        rows = [(f"{k.bytes:,}", str(k.shape), k.dtype, k.operation, k.line) for k in self]
-        head = ("bytes", "shape", "dtype", "operation", "line")
-        widths = [max(len(r[i]) for r in (*rows, head)) for i in range(4)]
+        rows = self._rows()
+        widths = [max(len(r[i]) for r in (*rows, _HEAD)) for i in range(4)]
         lines = [
             "  ".join([r[0].rjust(widths[0]), *(r[i].ljust(widths[i]) for i in (1, 2, 3)), r[4]]).rstrip()
-            for r in (head, *rows)
+            for r in (_HEAD, *rows)
         ]
-        return "\n".join([*lines, f"{self.total:,} bytes in {len(self)} arrays"])
+        return "\n".join([*lines, self._sum()])
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook, behind the bytes of each array a bar: its share of them all."""
+        shares = [k.bytes / max(self.total, 1) for k in self]
+        rows = [(*row[:-1], tables.without_folder(row[-1])) for row in self._rows()]
+        return tables.table(_HEAD, rows, _HEAD[1:], shares) + tables.paragraph(self._sum())
+
+    def _rows(self) -> list[tuple]:
+        return [(f"{k.bytes:,}", str(k.shape), k.dtype, k.operation, k.line) for k in self]
+
+    def _sum(self) -> str:
+        return f"{self.total:,} bytes in {len(self)} arrays"
 
 
 class _Keeper(Watcher):

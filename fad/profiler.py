@@ -29,6 +29,7 @@ from fad.core.primitive import REGISTRY, Primitive
 from fad.core.tracer import Tracer
 from fad.introspect.frames import show_place, user_place
 from fad.transforms.tape_hooks import Note, Watcher, plain, watching
+from fad.viz import tables, timelines
 
 __all__ = ["Averages", "Event", "Row", "profile", "record_function"]
 
@@ -117,6 +118,7 @@ _ALIASES = {
     "self_cpu_memory_usage": "bytes", "cpu_memory_usage": "bytes", "self_cuda_time_total": "self_time_total",
     "cuda_time_total": "time_total",
 }  # fmt: skip
+_TEXT = ("Name", "Input shapes", "Line")  # columns that are no numbers
 
 
 class Averages(list):
@@ -149,7 +151,7 @@ class Averages(list):
         rows = rows if row_limit < 0 else rows[:row_limit]
         total = self.self_time_total
         head, cells = self._cells(rows, total or 1.0)
-        text = _aligned(head, cells, left=("Name", "Input shapes", "Line"))
+        text = _aligned(head, cells, _TEXT)
         return f"{text}\nSelf time total: {_time(total)}"
 
     def _cells(self, rows: list, total: float) -> tuple[list, list]:
@@ -169,6 +171,17 @@ class Averages(list):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """Return the rows for a notebook, behind each name a bar: its share of the self time."""
+        rows = sorted(self, key=_SORTS["self_time_total"])
+        total = self.self_time_total
+        head, cells = self._cells(rows, total or 1.0)
+        shares = [r.self_time_total / (total or 1.0) for r in rows]
+        if self._places:
+            cells = [[*row[:-1], tables.without_folder(row[-1])] for row in cells]
+        shown = tables.table(head, cells, _TEXT, shares)
+        return shown + tables.paragraph(f"Self time total: {_time(total)}")
 
 
 def _time(us: float) -> str:
@@ -312,6 +325,13 @@ class profile:
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Return what was recorded for a notebook: a chart of the calls over time, and the table."""
+        if not self.events:
+            return tables.paragraph("Nothing was recorded.")
+        chart = timelines.calls(_spans(self.events))
+        return f"{chart}{self.key_averages()._repr_html_()}"
+
     def export_chrome_trace(self, path: Any) -> None:
         """Write the events as JSON in the trace-event format, which trace viewers open (Perfetto, chrome://tracing)."""
         pid = os.getpid()
@@ -331,6 +351,21 @@ class profile:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _spans(events: list[Event]) -> list[timelines.Span]:
+    """Return events for a chart, each below those that it is inside of."""
+    depth: dict[int, int] = {}
+    for e in reversed(events):  # they are noted when they end: what is inside of another comes before it
+        for inner in e.inside:
+            depth[id(inner)] = depth.get(id(e), 0) + 1
+    return [
+        timelines.Span(
+            e.start, e.start + e.total, depth.get(id(e), 0), e.kind, e.name,
+            f"{e.name}  {e.kind}  {_time(1e6 * e.total)}  {tables.without_folder(e.place)}",
+        )
+        for e in events
+    ]  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -24,8 +24,7 @@ LAYERS = [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
         "core.values", "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings",
         "core.primitive", "core.transformed", "core.callees", "core.overlay", "core.cotangent", "core.archetypes",
-        "core.limits",
-        "core.graph", "core.journal", "core.effects",
+        "core.limits", "core.liveness", "core.graph", "core.journal", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
@@ -64,7 +63,7 @@ LAYERS = [
     ],
     [
         "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",
-        "jitting.programs", "jitting.jit",
+        "jitting.programs", "jitting.notebook", "jitting.jit",
     ],
     ["doctor", "control", "numpy.", "scipy.", "sparse.", "random"],
     [

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of, host, is_numpy, is_numpy_scalar, is_on_device
+from fad.core.liveness import live_bytes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, outcome
 from fad.introspect.frames import show_place
-from fad.viz import drawing
+from fad.viz import drawing, tables, timelines
 
 ARRAY, SCALAR, NUMBER = "array", "scalar", "number"  # a NumPy array, a NumPy scalar, a Python number
 
@@ -246,7 +247,23 @@ class Graph:
             f"operations: {len(self.equations)}, which compute {drawing.amount(computed)}; "
             f"inputs: {len(self.inputs)}; outputs: {len(self.outputs)}"
         )
-        return drawing.page("fad graph", summary, drawn(self), ("value", "operation", "type", "bytes", "line"))
+        head = ("value", "operation", "type", "bytes", "line")
+        return drawing.page("fad graph", summary, drawn(self), head, self._memory_chart())
+
+    def live_bytes(self) -> list[int]:
+        """Return the bytes held while each operation runs, in their order, if what is not read any more is freed.
+
+        Inputs and constants are held throughout. A view (a slice, a reshape, a transpose) has its operand's memory.
+        A loop counts with its operands and results. Compiled programs hold less: values inside a fused loop have no
+        memory, and results are written over operands.
+        """
+        return live_bytes(self)
+
+    def _memory_chart(self) -> str:
+        if not self.equations:
+            return ""
+        says = [f"{eq.prim.name}  {tables.without_folder(show_place(eq.place))}" for eq in self.equations]
+        return "<h2>Bytes held while each operation runs</h2>" + timelines.memory(self.live_bytes(), says)
 
     def _repr_html_(self) -> str:
         return drawing.framed(self.to_html())

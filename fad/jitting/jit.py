@@ -36,6 +36,7 @@ from fad.errors import PathLimitWarning
 from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
+from fad.jitting.notebook import programs_as_html
 from fad.jitting.programs import (
     MAX_PATHS,
     MAX_SIGNATURES,
@@ -234,6 +235,9 @@ class Jitted(Wrapping):
         for signature in list(self._signatures.values()):
             lines += signature.described()
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return programs_as_html(repr(self), self.cache_info(), list(self._signatures.values()))
 
 
 def _described(x: Any) -> list:

@@ -76,7 +76,7 @@ def loss(w, x):
 def test_a_page_shows_operations_shapes_bytes_and_the_users_lines():
     graph = fad.make_graph(loss)(np.ones((3, 4)), np.ones((5, 3)))
     page = graph.to_html()
-    assert page.count("<rect") == page.count("<tr id=") == len(graph) + 2 + 1  # the inputs and the output
+    assert page.count('<a href="#row') == page.count("<tr id=") == len(graph) + 2 + 1  # the inputs and the output
     assert "tanh c" in page
     assert "f64[5,4] (160 B)" in page
     assert "guard bool" in page

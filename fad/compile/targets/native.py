@@ -79,6 +79,10 @@ class NativeProgram:
             lines.append(f"{len(self.fallbacks)} calls of NumPy for operations without a kernel: {', '.join(names)}")
         return lines
 
+    def steps(self) -> tuple[Graph, list]:
+        """Return the program as it was scheduled: its graph, and its steps in the order in which they run."""
+        return self.keep.memory.graph, self.keep.memory.steps
+
 
 # --- the call -----------------------------------------------------------------------------------------------------
 
