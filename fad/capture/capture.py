@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, recording_body, refuse, report
-from fad.capture.intervals import counting
+from fad.capture.intervals import counting, integers_fit, state_interval
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.sites import Loop
 from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
@@ -59,7 +59,17 @@ class Capture:
 
         first = self.step.first()
         found = record_loop.scan(
-            step, first, None, n, False, "sqrt", True, bound=self.most, peeled=0, failed=self.failed
+            step,
+            first,
+            None,
+            n,
+            False,
+            "sqrt",
+            True,
+            bound=self.most,
+            peeled=0,
+            failed=self.failed,
+            accept=self.has_small_integers,
         )
         self.finish(None if found is None else found[0], n)
         return None
@@ -99,8 +109,18 @@ class Capture:
         self.finish(inner, n)
         return Outcome(kind, value) if leaves else None
 
+    def has_small_integers(self, operands: list, params: dict) -> bool:
+        """Return whether Python's integers in a loop stay within 64 bits."""
+        first = [state_interval(x) for x in Parts(operands, **params).carry]
+        if not integers_fit(params, first, self.most):
+            self.why = "an integer of Python's may leave 64 bits"
+            return False
+        return True
+
     def is_long(self, operands: list, params: dict, limit: int) -> bool:
         """Return whether a loop takes more steps, on the values at hand, than are recorded one by one."""
+        if not self.has_small_integers(operands, params):
+            return False
         parts = Parts([example(x) for x in operands], **params)
         if not limit or any(type(x) is Tracer and isinstance(x.trace, BodyTrace) for x in operands):
             return True
@@ -223,6 +243,8 @@ class Capture:
                 if now is given[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True
+                elif not is_state(now) or tree.structure(now) != tree.structure(given[name]):
+                    raise NeedsFirstStep
             elif now is before or now is UNBOUND:
                 continue
             elif name in self.site.carried or (name in self.site.behind and not self.runs):

@@ -147,6 +147,14 @@ def is_written(x: Tracer) -> bool:
     return known is not None and known[0]() is x
 
 
+def check_aliased() -> list[Tracer]:
+    """Return the arrays that may have another name, as a branch decides; refuse a body that writes into one."""
+    aliased = require_body().aliased
+    if any(map(is_written, aliased)):
+        refuse("it writes into an array that may have another name, as an if decides")
+    return aliased
+
+
 def reached_roots(functions: Iterable[Any]) -> list[Tracer]:
     """Return the traced values that functions find by name, arrays in place of their views; each once."""
     found: dict[int, Tracer] = {}

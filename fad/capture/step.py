@@ -17,6 +17,7 @@ from fad.capture.state import (
     as_leaf,
     bind_name,
     cells_of,
+    check_aliased,
     content,
     fresh,
     is_exclusive,
@@ -151,10 +152,8 @@ class Step:
                 if writes and (id(root) in seen or not _is_own(root, given)):
                     refuse(f"it writes into {name}, and binds it to an array that may have another name")
                 seen.add(id(root))
-        body = current()
-        for root in body.aliased if body is not None else ():
-            if is_written(root) or writes:
-                refuse("it writes into an array that may have another name, as an if decides")
+        if check_aliased() and writes:
+            refuse("it writes into an array that may have another name, as an if decides")
 
     def check_shared(self, handles: dict[str, Any], may_peel: bool) -> None:
         """Refuse names whose arrays a step writes into while somebody else may know them before the first step."""
