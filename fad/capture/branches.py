@@ -30,6 +30,7 @@ from fad.capture.state import (
     is_state,
     is_written,
     lifted_into,
+    may_be_one,
     reached_roots,
     replace,
     standing_for,
@@ -162,10 +163,10 @@ def _stronger(x: Any, y: Any) -> Any:
 
 
 def _strong_leaf(x: Any, y: Any) -> Any:
+    """Return a leaf of the stronger type of two, as a new object: one way binds the name if the other does not."""
     a, b = example(x), example(y)
-    if type(a) in _NUMBERS and not (type(b) in _NUMBERS and type(a) is not int):
-        return y if type(b) not in _NUMBERS or type(a) is not type(b) else fresh_number(x)
-    return fresh_number(x)
+    weaker = type(a) in _NUMBERS and (type(b) not in _NUMBERS or type(a) is int)
+    return fresh_number(y if weaker else x)
 
 
 def fresh_number(x: Any) -> Any:
@@ -311,6 +312,12 @@ class _Choice:
             return end.known
         return [] if name in self.exclusive else [root_of(x) for x in tree.leaves(end) if is_handle(x) and x.shape]
 
+    def _check_kept(self, names: list[str]) -> None:
+        """Refuse a way that binds a name of which the first look did not show it."""
+        for name in self.before.keys() & self.site.behind - {*names}:
+            if content(self.cells[name]) is not self.before[name]:
+                refuse(f"an if binds {name} in one step and not in another")
+
     def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
         """Run a way for its results, in the types that both have."""
         trace, around = recorder.get(), current()
@@ -321,6 +328,7 @@ class _Choice:
                 value = value_of(outcome)
                 value = tree.map(_converted, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
+                self._check_kept(names)
                 found = [content(self.cells[name]) for name in names]
                 left = [tree.map(_converted, x, t) for x, t in zip(found, targets[1], strict=True)]
                 around.aliased += check_aliased()  # type: ignore[union-attr]
@@ -342,8 +350,7 @@ class _Shown:
 def _note_aliases(roots: list[Tracer], result: Any) -> None:
     """Remember arrays of which one may have another name from now on: that of a choice's result."""
     if roots:
-        body: Any = current()
-        body.aliased += [*roots, *[x for x in tree.leaves(result) if is_handle(x) and x.shape]]
+        may_be_one([*roots, *[x for x in tree.leaves(result) if is_handle(x) and x.shape]])
 
 
 def _among(roots: list[Tracer], x: Any) -> list[Tracer]:

@@ -106,7 +106,8 @@ class Capture:
         if found is None:
             self.give_up()
         _, kind, value, inner = found[0]
-        self.finish(inner, n)
+        value = fresh(value)
+        self.finish(inner, n, value)
         return Outcome(kind, value) if leaves else None
 
     def has_small_integers(self, operands: list, params: dict) -> bool:
@@ -134,7 +135,7 @@ class Capture:
         self.why = steps
         return False
 
-    def finish(self, state: Any, n: Any) -> None:
+    def finish(self, state: Any, n: Any, returned: Any = ()) -> None:
         """Let names and arrays be what the loop made of them."""
         if state is None:
             self.give_up()
@@ -144,6 +145,7 @@ class Capture:
             bind_name(step.cells[name], fresh(x))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
+        step.note_links(self.runs, returned)
         carried = ", ".join([*step.names, *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
         report(self.site.file, self.site.line, "captured", f"{steps}, state {carried or 'none'}")
@@ -193,7 +195,7 @@ class Capture:
     def _try(self, item: Callable | None) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
         step, trace = self.step, TrialTrace()
-        self.entry = {name: step.content(name) for name in step.bound}
+        self.entry = step.before = {name: step.content(name) for name in step.bound}
         written = finding_writes(undoable=True)
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
@@ -227,7 +229,7 @@ class Capture:
             changed = self._compare(given)
             step.value = NOTHING if outcome is None else type_example(value_of(outcome))
             if not changed:
-                step.check_aliases(given)
+                step.check_aliases(given, value_of(outcome))
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)
         changed = changed or len(roots) < len(step.roots)

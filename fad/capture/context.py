@@ -19,7 +19,7 @@ class Body:
     def __init__(self, trace: Any, trial: bool):
         self.trace = trace
         self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
-        self.aliased: list[Tracer] = []  # arrays that may have another name, as a branch decides
+        self.aliased: list[list[Tracer]] = []  # groups of arrays of which some may be one and the same
 
 
 _current: ContextVar[Body | None] = ContextVar("body", default=None)

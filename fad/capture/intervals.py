@@ -146,7 +146,7 @@ def _after(params: dict, first: list[Interval], consts: list[Interval], most: in
     def wide(by: int) -> list[Interval]:
         return [(least - by, top + by) if k in whole else UNKNOWN for k, (least, top) in enumerate(begin)]
 
-    begin = [_filled(first[k]) if k in whole else UNKNOWN for k in range(carries)]
+    begin: list[Any] = [_filled(first[k]) if k in whole else UNKNOWN for k in range(carries)]
     near = step(wide(0))
     if near is None:
         return None
