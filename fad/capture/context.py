@@ -95,6 +95,15 @@ def reporting() -> Iterator[dict]:
         _report.reset(token)
 
 
+def forget() -> None:
+    """Note that the program is recorded again without captured loops, if it had any."""
+    entries = _report.get() or {}
+    for key, entry in entries.items():
+        if entry.what == "captured":
+            why = "an array is written that may have another name behind the loop"
+            entries[key] = entry._replace(what="recorded step by step", detail=why)
+
+
 def report(file: str, line: int, what: str, detail: str = "") -> None:
     """Note what became of a loop; the last time counts."""
     entries, body = _report.get(), _current.get()

@@ -626,3 +626,47 @@ def test_an_index_out_of_range_is_an_error():
             for _ in range(2):
                 with pytest.raises(IndexError):
                     g(np.ones(20), 14)
+
+
+def swapped_and_known(x):
+    u, v = x * 1.0, x * 2.0
+    known = u
+    for _ in range(5):
+        u, v = v, u
+    u[0] = 5.0
+    return np.sum(known * x) + np.sum(v)
+
+
+def a_while_loop_of_no_steps(x):
+    u = x * 1.0
+    known = u
+    while np.sum(u) > 100.0:
+        u = u * 0.5
+    u[1] = 7.0
+    return np.sum(known * x)
+
+
+@pytest.mark.parametrize("f", [swapped_and_known, a_while_loop_of_no_steps], ids=lambda f: f.__name__)
+def test_arrays_with_two_names_behind_a_loop_are_written(f):
+    agree(f, X)
+
+
+def test_explain_says_what_became_of_each_loop():
+    def f(x):
+        s, out = x[0], []
+        for i in range(4000):
+            s = np.sin(s) + x[i % 5]
+        for i in range(3):
+            s = s * x[i]
+        for i in range(150):
+            out.append(s * i)
+        return sum(out)
+
+    fast = fad.jit(f)
+    fast(X)
+    text = fast.explain()
+    first = f.__code__.co_firstlineno
+    name = "loop at test_left_to_python.py"
+    assert f"{name}:{first + 2}: captured: 4000 steps, state s" in text
+    assert f"{name}:{first + 4}: unrolled: 3 steps" in text
+    assert f"{name}:{first + 6}: recorded step by step: it changes a list, by append" in text
