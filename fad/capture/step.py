@@ -196,9 +196,12 @@ class Step:
 
     def _entries(self, name: str) -> list:
         """Return the arrays that a name knows before the loop, and what stands for them."""
-        before = self.before.get(name, ())
-        roots = [root_of(x) for x in tree.leaves(before) if is_handle(x) and x.shape]
+        roots = [root_of(x) for x in self._known_before(name)]
         return [("before", name), *([] if name in self.exclusive else roots)]
+
+    def _known_before(self, name: str) -> list[Tracer]:
+        """Return the arrays that a name is bound to before the loop."""
+        return [x for x in tree.leaves(self.before.get(name, ())) if is_handle(x)]
 
     def note_links(self, runs: bool, returned: Any = ()) -> None:
         """Note behind the loop which names may know one array."""
@@ -221,7 +224,9 @@ class Step:
         arrays = {name: [x for x in tree.leaves(handles[name]) if is_handle(x)] for name in self.names}
         written = {name for name in self.names if any(map(is_written, arrays[name]))}
         passed = {link[1] for links in self.links.values() for link in links if type(link) is tuple}
-        for name in written | (passed if written else set()):  # what is handed on may be written in the next step
+        mine = [id(x) for x in self.roots]
+        seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
+        for name in written | seen | (passed if written else set()):  # what is passed on may be written next
             x = self.content(name)
             alone = type(x) is Tracer and type(x.memory) is not tuple and name in self.exclusive
             if alone and all(root_of(x) is not y for y in self.roots):

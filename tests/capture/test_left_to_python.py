@@ -670,3 +670,39 @@ def test_explain_says_what_became_of_each_loop():
     assert f"{name}:{first + 2}: captured: 4000 steps, state s" in text
     assert f"{name}:{first + 4}: unrolled: 3 steps" in text
     assert f"{name}:{first + 6}: recorded step by step: it changes a list, by append" in text
+
+
+def two_names_at_first(x):
+    u = x * 1.0
+    v = u
+    for _ in range(4):
+        v[1:] = 0.5 * v[1:] + 0.4 * v[:-1]
+        u = 0.5 * u + 0.3 * v
+    return np.sum(np.sin(u) * v)
+
+
+def a_view_of_what_is_swapped(x):
+    u, v = x * 1.0, x * 0.5
+    known = u[1:4]
+    for _ in range(5):
+        v[1:] = 0.5 * v[1:] + 0.4 * v[:-1]
+        u, v = v, u
+    return np.sum(known**2) + np.sum(u)
+
+
+def a_swap_in_one_way(x):
+    s, t = 0.1, x[0]
+    for i in range(0, 5, 2):
+        t = 0.8 * t
+        if i % 2 == 0:
+            if i > 1:
+                continue
+            s, t = t, 0.5
+    return s + 10.0 * t * x[1]
+
+
+@pytest.mark.parametrize(
+    "f", [two_names_at_first, a_view_of_what_is_swapped, a_swap_in_one_way], ids=lambda f: f.__name__
+)
+def test_what_random_programs_found(f):
+    agree(f, X)
