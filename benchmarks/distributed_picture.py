@@ -43,7 +43,7 @@ def svg(wide, high, parts):
 
 
 def types():
-    """Draw w -> vary -> loss of each rank -> all_reduce -> loss, and the cotangents on their way back."""
+    """Draw w -> vary -> loss of each rank -> all_reduce -> loss, and the cotangents of the backward pass."""
     parts = [
         box(20, 75, 70, "w", SAME), box(150, 75, 70, "vary", SAME),
         box(290, 20, 150, "loss(w, x) of rank 0", OWN), box(290, 130, 150, "loss(w, x) of rank 1", OWN),

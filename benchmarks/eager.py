@@ -1,4 +1,4 @@
-"""What the eager face costs: a chain of 100 tiny operations, forward and backward, beside `fad.grad` and PyTorch's own.
+"""What the eager API costs: a chain of 100 tiny operations, forward and backward, beside `fad.grad` and PyTorch's own.
 
     python benchmarks/eager.py [--quick]
 
@@ -78,7 +78,7 @@ def measure():
     for name in runs:
         t = statistics.median(r[name] for r in rounds)
         ratio = statistics.median(r["fad.eager"] / r[name] for r in rounds)
-        print(f"{name:10s} {1e6 * t:8.1f} us  {1e4 * t:6.2f} us/operation   the eager face takes {ratio:.2f} of it")
+        print(f"{name:10s} {1e6 * t:8.1f} us  {1e4 * t:6.2f} us/operation   the eager API takes {ratio:.2f} of it")
 
 
 if __name__ == "__main__":

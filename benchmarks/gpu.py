@@ -8,7 +8,7 @@ columns are milliseconds per gradient, after a warm-up, the GPU waited for at th
 NVIDIA's profiler counts them (through PyTorch, which sees those of CuPy and JAX too); and, read after the first
 gradient, the peak of the library's memory pool, and by how much the memory in use that nvidia-smi shows has grown,
 libraries included. Without CuPy or a GPU it says so, and counts, on the stand-in of the tests, which needs neither, the
-array operations and kernels that fad asks of a device, and the most memory that it holds, operands left out.
+array operations and kernels that fad runs on a device, and the most memory that it holds, operands left out.
 """
 
 from __future__ import annotations
@@ -190,10 +190,10 @@ def pool_peak(library):
 
 def asked_of_driver(what):
     """Return what nvidia-smi says of the first GPU; None where it is not installed, or does not answer."""
-    ask = ["nvidia-smi", "-i", "0", f"--query-gpu={what}", "--format=csv,noheader,nounits"]
-    if not shutil.which(ask[0]):
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={what}", "--format=csv,noheader,nounits"]
+    if not shutil.which(command[0]):
         return None
-    done = subprocess.run(ask, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -209,17 +209,17 @@ def measure(library, name, small):
     run, wait = SIDES[library](name, draw(small)[name])
     wait(run())
     after = in_use()
-    told("pool", lambda: pool_peak(library))
+    report("pool", lambda: pool_peak(library))
     if None not in (before, after):
-        told("smi", lambda: after - before)
-    told("ms", lambda: milliseconds(run, wait))
+        report("smi", lambda: after - before)
+    report("ms", lambda: milliseconds(run, wait))
     if os.environ.get(COUNTED):
-        told("kernels", lambda: kernels(run, wait))
+        report("kernels", lambda: kernels(run, wait))
 
 
-def told(figure, ask):
+def report(figure, measure):
     try:
-        print("figure", figure, ask(), flush=True)
+        print("figure", figure, measure(), flush=True)
     except Exception as error:
         print(f"{figure} is not known: {said(error)}", file=sys.stderr, flush=True)
 
@@ -289,11 +289,11 @@ def on_gpu(cupy, small):
     """Print the table, and what it says of memory; return where fad failed."""
     versions(cupy)
     head("gradient", "library", "ms", "kernels", "peak MiB", "nvidia-smi MiB")
-    asked = [word for word in sys.argv[1:] if not word.startswith("-")]
+    wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
     there = sorted(SIDES, key=lambda library: library != "PyTorch")  # first, for it counts the others' kernels
     counted, failed, verdicts = True, [], []
     for name, args in draw(small).items():
-        if asked and name not in asked:
+        if wanted and name not in wanted:
             continue
         on_cpu = milliseconds(functools.partial(of_fad(name), *args), lambda out: None, 3)
         row(name, "fad, CPU", on_cpu, "", "", "")
@@ -344,9 +344,9 @@ def on_stand_in():
         fast(*placed)  # recorded, then compiled
         found = []
         for gradient in (of_fad(name), fast):
-            with standin.no_copies(), standin.counted() as asked, standin.held(operands) as most:
+            with standin.no_copies(), standin.counted() as count, standin.held(operands) as most:
                 gradient(*placed)
-            found.append((asked(), most() / 2**20))
+            found.append((count(), most() / 2**20))
         row(name, *(str(n) for n, _ in found), *(f"{m:.1f}" for _, m in found))
 
 

@@ -94,7 +94,7 @@ def torch_names():
 
 
 def functional(workload, xp, value_and_grad, grad, hessian):
-    """Return the derivative that a workload asks for, by transforms as JAX, HIPS autograd and fad have them."""
+    """Return the derivative that a workload computes, by transforms as JAX, HIPS autograd and fad have them."""
     n = workload.derived
     argnums = tuple(range(n))
 

@@ -140,12 +140,12 @@ def single_ulps(f, reference, arity):
 
 
 def main():
-    asked = [a for a in sys.argv[1:] if not a.startswith("-")]
+    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     table = {**{n: (f, r, m, [(x,) for x in xs]) for n, (f, r, m, xs) in ONE.items()}, **TWO}
     bar = " | " if "--markdown" in sys.argv else "  "
     print(bar.join(["function".ljust(9), "double", "single", "numbers tried", "special", "seconds"]))
     for name, (f, reference, exact, sets) in table.items():
-        if asked and name not in asked:
+        if wanted and name not in wanted:
             continue
         start = time.perf_counter()
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Sparse Jacobians beside dense ones; with ``--write`` the table and the picture of docs/sparse.md are made anew."""
+"""Sparse Jacobians beside dense ones; with ``--write`` the table and the picture of docs/sparse.md are rewritten."""
 
 from __future__ import annotations
 

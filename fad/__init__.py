@@ -47,7 +47,7 @@ __all__ = [
     "stop_gradient", "switch", "testing", "tree", "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
-# The training layer, the tests' and the doors for other libraries' programs are loaded when they are first asked for,
+# The training layer, the tests' and the modules for other libraries' programs are loaded when they are first requested,
 # so that `import fad` stays quick.
 _LATER = {
     "compat": "compat", "data": "data", "debug": "debug", "distributed": "distributed", "eager": "eager",

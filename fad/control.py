@@ -1,7 +1,7 @@
 """Control flow as functions: cond, switch, while_loop, fori_loop, scan, map, associative_scan, with JAX's signatures.
 
 Ordinary Python ``if`` and ``for`` work in every transform. These functions are for programs written for JAX, for loops
-whose lanes stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
+whose batch elements stop at different times under ``vmap``, and for long loops whose memory in reverse mode must stay
 bounded: `scan` and `fori_loop` keep only some of the states, and compute the others again.
 
 Without ``jit`` the steps are run one by one, here. While a program is recorded, `fad.control_flow.record_loop` and
@@ -42,7 +42,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     Parameters
     ----------
     pred : bool, or an array of one element
-        Under ``vmap``, lanes that disagree are split, and each goes its own way.
+        Under ``vmap``, batch elements that disagree are split, and each goes its own way.
     true_fun, false_fun : callable
     *operands : arrays or pytrees
 
@@ -106,8 +106,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     Returns
     -------
     pytree
-        Differentiable in both modes. Under ``vmap`` the loop runs until the last lane is done, and a lane that is done
-        keeps its state.
+        Differentiable in both modes. Under ``vmap`` the loop runs until the last batch element is done; one that
+        is done keeps its state.
 
     Raises
     ------
@@ -129,14 +129,14 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
         go = cond_fun(state)
         trace = youngest([go])
         if isinstance(trace, BatchTrace):
-            return _while_lanes(cond_fun, body_fun, state, go)
+            return _run_batched_while(cond_fun, body_fun, state, go)
         if not go:
             return state
         state = _checked(body_fun(state), state, "the body of while_loop")
 
 
-def _while_lanes(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
-    """Run a loop whose lanes stop at different times: those that are done keep their state."""
+def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
+    """Run a loop whose batch elements stop at different times: those that are done keep their state."""
     while type(go) is Tracer and isinstance(go.trace, BatchTrace):
         if not np.any(go.value):
             return state

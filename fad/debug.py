@@ -1,6 +1,6 @@
 """Looking into a program while it is differentiated: where a NaN came from, printing values, calling back.
 
-``nans()`` watches every backward pass of a block, of `fad.grad` and of the eager face alike.
+``nans()`` watches every backward pass of a block, of `fad.grad` and of the eager API alike.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def nans() -> Iterator[None]:
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print values of a running program: `fmt` as for ``str.format``, filled with the numbers behind traced values.
 
-    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its lanes.
+    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its batch elements.
     Differentiation does not see the call.
 
     >>> import fad

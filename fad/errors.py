@@ -43,7 +43,7 @@ def page_of(error: type) -> str:
 
 
 class NonScalarOutputError(FadError, TypeError):
-    """``grad`` was asked for the gradient of a function whose output is not one real number.
+    """``grad`` of a function whose output is not one real number.
 
     Wrong::
 
@@ -199,7 +199,7 @@ class TracerConversionError(FadError, TypeError):
     For the number itself, without its derivative, write ``float(fad.stop_gradient(x))``.
     """
 
-    caller = ""  # the function of another library that asked for it
+    caller = ""  # the function of another library that requested it
 
 
 class ItemAssignmentError(FadError, TypeError):
@@ -297,7 +297,7 @@ class BackendFunctionError(FadError, TypeError):
 
 
 class BackendNotFoundError(FadError, ImportError):
-    """A backend was asked for whose package is not installed, or which finds no device that works.
+    """A backend was requested whose package is not installed, or which finds no device that works.
 
     Right::
 
@@ -306,7 +306,7 @@ class BackendNotFoundError(FadError, ImportError):
 
 
 class ExtraNotInstalledError(FadError, ImportError):
-    """A part of fad was asked for that needs a package which is not installed.
+    """A part of fad was requested that needs a package which is not installed.
 
     Right::
 
@@ -380,7 +380,7 @@ class NotSparseError(FadError, ValueError):
 
 
 class PullbackConsumedError(FadError, RuntimeError):
-    """A tape that was swept with ``keep=False`` was asked for a second sweep."""
+    """A tape that was swept with ``keep=False`` was to be swept a second time."""
 
 
 class DerivativeError(FadError, ArithmeticError):
@@ -504,7 +504,7 @@ class DonatedArrayError(FadError, RuntimeError):
 
 
 class PathLimitWarning(UserWarning):
-    """A jitted function has more ways through it than jit keeps, or is called with ever new kinds of arguments.
+    """A jitted function has more ways through it than jit keeps, or is called with new kinds of arguments every time.
 
     Further ways through it run without jit. Of the kinds of arguments those that are not in use are forgotten.
 

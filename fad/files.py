@@ -46,7 +46,7 @@ _PLAIN = (bool, int, float, str)
 
 
 class FileFormatError(FadError, ValueError):
-    """A file is not what `load` can read: truncated, damaged, of another format, or of other contents than asked for.
+    """A file is not what `load` can read: truncated, damaged, of another format, or of other contents than requested.
 
     Wrong::
 
@@ -223,7 +223,7 @@ def _describe(x: Any, name: str, arrays: dict) -> Any:
     if type(x) in (list, tuple):
         return {type(x).__name__: [_describe(v, _join(name, str(i)), arrays) for i, v in enumerate(x)]}
     if type(x) is Tracer:
-        raise TypeError(f"{name or 'the value'} is a traced array: save outside of grad, vmap and their kin")
+        raise TypeError(f"{name or 'the value'} is a traced array: save outside of grad, vmap and related functions")
     if hasattr(x, "dtype") and hasattr(x, "shape"):
         return _describe_array(x, name or "value", arrays)
     raise TypeError(f"{name or 'the value'} is a {type(x).__name__}; a file holds arrays, numbers, strings and modules")

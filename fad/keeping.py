@@ -50,7 +50,7 @@ class _Keeper(Watcher):
 
 
 def saved(fun: Callable) -> Callable:
-    """Return a function that runs `fun` under reverse mode and tells what was kept for the backward pass.
+    """Return a function that runs `fun` under reverse mode and reports what was kept for the backward pass.
 
     Parameters
     ----------

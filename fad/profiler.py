@@ -5,7 +5,7 @@ watched rule by rule. When none is active nothing is replaced, and nothing is pa
 
 Times are those of the clock, and of the device's own events where the operands live on one.
 
-What is timed is fad's operations: in `fad.grad` and its kin, and in the eager face. NumPy on plain arrays goes
+What is timed is fad's operations: in `fad.grad` and related functions, and in the eager API. NumPy on plain arrays goes
 to NumPy alone, and a jitted function is one call.
 """
 
@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 
 _active: ContextVar[profile | None] = ContextVar("active_profile", default=None)
-# (primitive, function that replaces a forward function held elsewhere): the eager face's operators add themselves.
+# (primitive, function that replaces a forward function held elsewhere): the eager API's operators add themselves.
 SWAPS: list[tuple[Primitive, Callable]] = []
 _lock = threading.Lock()
 _users = [0]
@@ -225,7 +225,7 @@ class profile:
     profile_memory : bool
         Note the bytes of results.
     with_stack : bool
-        Note the user's line of every call; rows are then told apart by line.
+        Note the user's line of every call; rows are then distinguished by line.
 
     Examples
     --------
@@ -288,7 +288,7 @@ class profile:
     def key_averages(self, group_by_input_shape: bool = False) -> Averages:
         """Return one row per operation and direction, and per shapes of operands on request.
 
-        Raises ValueError if shapes are asked for and were not recorded.
+        Raises ValueError if shapes are requested and were not recorded.
         """
         if group_by_input_shape and not self.record_shapes:
             raise ValueError("to group by shape, record them: profile(record_shapes=True)")

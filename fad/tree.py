@@ -34,7 +34,7 @@ _ONE = optree.tree_structure(cast(Any, (0,)))  # of the arguments of a function 
 _BARE: set[type] = {np.ndarray, float, np.float64, np.float32}
 # True while `map` builds its result: a node with state of its own then makes a new one, and no view of the old.
 mapping: ContextVar[bool] = ContextVar("mapping", default=False)
-# True while paths are asked for: a node may then name its children, which costs time that a plain flatten saves.
+# True while paths are requested: a node may then name its children, which costs time that a plain flatten saves.
 naming: ContextVar[bool] = ContextVar("naming", default=False)
 
 PyTree = Any

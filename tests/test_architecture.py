@@ -1,4 +1,4 @@
-"""How the package is built: layers, no cycles, small files, documented doors, few dependencies."""
+"""How the package is built: layers, no cycles, small files, documented API, few dependencies."""
 
 import ast
 import importlib
@@ -23,7 +23,7 @@ LAYERS = [
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
         "core.values", "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings",
-        "core.primitive", "core.transformed", "core.overlay", "core.cotangent", "core.archetypes", "core.germ",
+        "core.primitive", "core.transformed", "core.overlay", "core.cotangent", "core.archetypes", "core.limits",
         "core.graph", "core.journal", "core.effects",
     ],
     [
@@ -146,7 +146,7 @@ def test_imports_only_point_down(module):
     here = _place(module)
     for other in EDGES[module]:
         if other == "":
-            assert here[0] == len(LAYERS) - 1, f"{module} imports the front door; only the top layer may"
+            assert here[0] == len(LAYERS) - 1, f"{module} imports fad itself; only the top layer may"
         elif here and _place(other) and _entry(other) != _entry(module):
             assert _place(other) < here, f"{module} imports {other}, which stands above it or beside it, not before it"
 
@@ -189,7 +189,7 @@ def test_every_file_of_tests_has_a_name_of_its_own():
     assert sorted(set(names)) == sorted(names)
 
 
-# --- the doors -------------------------------------------------------------------------------------------------------
+# --- the public API --------------------------------------------------------------------------------------------------
 
 
 def _documented(module):
@@ -241,8 +241,8 @@ def test_what_a_module_lists_is_its_own_and_is_there_without_another_import(name
 
 def _loaded_by(program):
     here = str(Path(fad.__file__).parents[1])  # the tree that is tested, whatever else is installed
-    told = "print(*sorted({m.split('.')[0] for m in sys.modules}))"
-    code = f"import sys\nsys.path.insert(0, {here!r})\n{program}\n{told}"
+    report = "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    code = f"import sys\nsys.path.insert(0, {here!r})\n{program}\n{report}"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     return set(run.stdout.split())
 
@@ -293,7 +293,7 @@ def _host_arrays(module):
 
 
 def _makes_an_index(call):
-    """Tell whether the array is one of integers or booleans, which choose places and are no part of a computation."""
+    """Return whether the array is one of integers or booleans, which choose places and are no part of a computation."""
     last = [*call.args[1:], *[k.value for k in call.keywords if k.arg == "dtype"]]
     return bool(last) and ast.unparse(last[-1]) in {"int", "bool", "np.intp", "np.int64", "np.bool_"}
 

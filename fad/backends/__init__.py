@@ -128,7 +128,7 @@ def like(x: Any, constant: Any) -> Any:
 
 
 def made_like(make: Any, x: Any, shape: tuple, dtype: Any = None) -> Any:
-    """Return ``make(x, shape=shape, dtype=dtype)`` for ``np.zeros_like`` and its kin.
+    """Return ``make(x, shape=shape, dtype=dtype)`` for ``np.zeros_like`` and related functions.
 
     CuPy takes an empty shape for none, and would return an array of the shape of `x`.
     """

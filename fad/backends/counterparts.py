@@ -92,7 +92,7 @@ _LACKING = re.compile(r"all returned NotImplemented from __array_ufunc__\(<ufunc
 def explain(error: BaseException) -> None:
     """Raise fad's error for what an array library says of arrays of another, or of a function that it lacks.
 
-    Each library says it in its own words, and only when asked to compute; so looking at its words costs nothing before.
+    Each library says it in its own words, and only when it computes; so looking at its words costs nothing before.
     """
     others = devices()
     if not others:

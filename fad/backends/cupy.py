@@ -28,8 +28,8 @@ except cupy.cuda.runtime.CUDARuntimeError as error:
 name = "cupy"
 array_type: type = cupy.ndarray
 # Functions that are computed by fad's own formulas although NumPy's protocols lead to CuPy. Most of CuPy's copy numbers
-# to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like` and its kin
-# take an empty shape for none; `cholesky` leaves numbers where there is no factor; transforms over an axis that
+# to the host to look at them; `cond`, `lstsq` and `eig` give complex numbers for real ones; `zeros_like`
+# takes an empty shape for none; `cholesky` leaves numbers where there is no factor; transforms over an axis that
 # is named twice give it another length; `fiedler` is SciPy's, whose older releases give arrays of the host; `polyfit`
 # multiplies the caller's values by the weights, in place; `histogram` adds up weights in double precision alone; and
 # where CuPy lacks a ufunc, NumPy's error would print, and so copy, its operands.
@@ -57,7 +57,7 @@ def scatter_add(target: Any, index: Any, values: Any) -> None:
     """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
 
     CuPy adds so in real numbers and in 32 bits or without a sign: complex numbers go by parts, short whole numbers and
-    truth values by 32 bits, and those of 64 bits (before CuPy 14.1) as unsigned ones, whose sums have the same bits.
+    booleans by 32 bits, and those of 64 bits (before CuPy 14.1) as unsigned ones, whose sums have the same bits.
     """
     values = cupy.asarray(values, dtype=target.dtype)
     if target.dtype.kind in "biu" and target.dtype.itemsize < 4:
@@ -162,7 +162,7 @@ def offered(library: str, module: str) -> list:
 
 
 def synchronize() -> None:
-    """Wait until the GPU has finished what was asked of it."""
+    """Wait until the GPU has finished its work."""
     cupy.cuda.get_current_stream().synchronize()
 
 

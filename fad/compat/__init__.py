@@ -3,14 +3,14 @@
 import importlib
 from typing import Any
 
-_DOORS = ("autograd", "einops")
+_NAMES = ("autograd", "einops")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _DOORS:
+    if name not in _NAMES:
         raise AttributeError(f"module 'fad.compat' has no attribute {name!r}")
     return importlib.import_module(f"fad.compat.{name}")
 
 
 def __dir__() -> list[str]:
-    return list(_DOORS)
+    return list(_NAMES)

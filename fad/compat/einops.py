@@ -1,6 +1,6 @@
 """``import fad.compat.einops`` lets einops take traced arrays: ``einops.rearrange(x, ...)`` under any transform.
 
-einops asks every subclass of its `AbstractBackend` whether a tensor is its own, so one subclass is all it needs.
+einops tries every subclass of its `AbstractBackend` on a tensor, so one subclass is all it needs.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from fad import tree
 from fad.backends import is_numpy_array, is_on_device, made_like
 from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
-from fad.core.germ import GermTrace
 from fad.core.graph import Equation, Graph
+from fad.core.limits import LimitTrace
 from fad.core.memory import finding_writes
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
@@ -35,7 +35,7 @@ from fad.transforms.undo_writes import outside
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
-_LANES = (BatchTrace, GermTrace)
+_LANES = (BatchTrace, LimitTrace)
 
 
 class Unrecordable(BaseException):

@@ -128,7 +128,7 @@ def elementwise(
 
 
 def _reads(partial: Any, arity: int) -> tuple[bool, ...]:
-    """Tell which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
+    """Return which of ``(z, *xs)`` a partial derivative reads, from the names of its parameters."""
     if partial is None or partial is one or partial is minus_one:
         return (False,) * (arity + 1)
     return tuple([not n.startswith("_") for n in parameters(partial)])

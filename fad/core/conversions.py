@@ -17,15 +17,15 @@ import numpy as np
 from fad.errors import FadError, TracerConversionError
 from fad.introspect.frames import Step, is_machinery, library_function, step
 
-# Given the name of a library's function, whether fad has one of the same name: asked before advice is given.
+# Given the name of a library's function, whether fad has one of the same name, for advice.
 OFFERED: list[Callable[[str], bool]] = []
 
 _OF_SPARSE = re.compile(r"scipy\.sparse\.\w+_(array|matrix)")  # how the methods of its matrices are named
 _SPARSE = re.compile(r"scipy\.sparse\.\w+")  # what makes one
-# Functions of SciPy that fad has under the name of their kin.
-_KIN = {
-    f"scipy.optimize.{name}": f"scipy.optimize.{kin}"
-    for kin, names in {
+# Functions of SciPy that fad has under another name.
+_OTHER_NAMES = {
+    f"scipy.optimize.{name}": f"scipy.optimize.{other}"
+    for other, names in {
         "root": ["fsolve", "broyden1", "broyden2", "anderson", "newton_krylov"],
         "brentq": ["brenth", "bisect", "ridder", "toms748"],
         "least_squares": ["leastsq"],
@@ -39,12 +39,12 @@ _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 
 def to_array(shape: tuple) -> TracerConversionError:
-    """Return the error of a tracer of this shape that was asked for a plain array."""
+    """Return the error of a tracer of this shape that was to become a plain array."""
     return _lost(f"a traced array of shape {shape}", "plain NumPy array", _BARE)
 
 
 def to_number(kind: str) -> TracerConversionError:
-    """Return the error of a tracer of this kind of trace that was asked for a Python number."""
+    """Return the error of a tracer of this kind of trace that was to become a Python number."""
     bare = "for the bare number, float(fad.stop_gradient(x))"
     return _lost(f"a traced value inside {kind}", "plain Python number", bare)
 
@@ -59,7 +59,7 @@ def _lost(what: str, wanted: str, bare: str) -> TracerConversionError:
 
 
 def instead_of_number() -> str:
-    """Return what to write instead of what asks a traced value for a Python number."""
+    """Return what to write instead of a conversion of a traced value to a Python number."""
     caller = library_function()
     return _instead(caller) if caller else _advice(step())
 
@@ -143,9 +143,9 @@ def _instead(name: str) -> str:
         )
     if offered(name):
         return f"Use fad.{name} instead"
-    kin = _KIN.get(name, "")
-    if offered(kin):
-        return f"Use fad.{kin} instead"
+    other = _OTHER_NAMES.get(name, "")
+    if offered(other):
+        return f"Use fad.{other} instead"
     if name.partition(".")[0] not in ("numpy", "scipy"):
         return f"Look at the numbers with {name}(fad.stop_gradient(x)), or return x and look at it then"
     return (

@@ -283,7 +283,7 @@ def written(rule: Any, names: tuple[str, ...]) -> str:
     if rule is None:
         return "0 wherever it exists"
     if isinstance(rule, str):
-        return f"none ({rule}): asking for it raises DerivativeError"
+        return f"none ({rule}): requesting it raises DerivativeError"
     text = getattr(rule, "written", None)
     if text is not None:
         return text if isinstance(text, str) else written(text, names)

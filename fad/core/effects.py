@@ -39,7 +39,7 @@ class Log:
             self.stores.append(store)
 
     def restore(self) -> bool:
-        """Put back what the run changed; tell whether it changed anything."""
+        """Put back what the run changed; return whether it changed anything."""
         changed = False
         stores = {id(store): store for store in self.stores}
         for (number, name), value in self.values.items():

@@ -126,7 +126,7 @@ def _no_value(*_: Any, **__: Any) -> Any:
     raise TypeError("a guard is no operation: it is checked by whoever runs the graph")
 
 
-# A question that the program asked of a value: params are convert (a callable), outcome and line.
+# A conversion of a value to a bool or number: params are convert (a callable), outcome and line.
 GUARD = Primitive("guard", _no_value, flat=True, archetype="guard")
 
 
@@ -255,7 +255,7 @@ class Graph:
 def hashable(x: Any) -> Any:
     """Return something hashable that is equal for equal parameters."""
     kind = type(x)
-    if kind is dict:  # the most frequent kinds first: this is asked of every operation
+    if kind is dict:  # the most frequent kinds first: this runs for every operation
         return tuple([(k, hashable(v)) for k, v in (sorted(x.items()) if len(x) > 1 else x.items())])
     if kind is tuple or kind is list:
         return (kind.__name__, *map(hashable, x))

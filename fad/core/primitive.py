@@ -1,6 +1,6 @@
 """What an operation is: the `Primitive`, the registry, and the table of NumPy callables that each answers for.
 
-Everything about an operation stands in its room (`fad/ops`); here is only the form that the rooms fill in.
+Everything about an operation stands in its module (`fad/ops`); here is only the form that is filled in there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Primitive:
     ``extra["text"]``
         ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
     ``extra["refuses"]``
-        which matrices it raises for, in a word: a program of `jit` runs it then, even if nobody reads the result.
+        which matrices it raises for, in a word: a program of `jit` runs it then, even if nothing reads the result.
     ``extra["draws"]``
         whether the forward function draws from NumPy's global generator for ends of its own: SciPy estimates norms so.
     """
@@ -214,7 +214,7 @@ def public(
     doc: str = "",
     **extra: Any,
 ) -> Callable:
-    """Register a Python function as the public face of an operation, in NumPy's signature.
+    """Register a Python function as the public function of an operation, in NumPy's signature.
 
     It answers for the NumPy callables given, becomes a method of traced arrays for each name in `methods`,
     and enters the registry with its samples. `own` says that it runs on plain arrays, too, instead of NumPy's: it is
@@ -226,13 +226,13 @@ def public(
     def decorate(function: Callable) -> Callable:
         document(function, name, doc, numpy_callables[0] if numpy_callables else None)
         function = with_out(function)
-        door = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
-        operation = Composite(name or function.__name__.rstrip("_"), door, samples, numpy_callables, flat, extra)
+        wrapper = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
+        operation = Composite(name or function.__name__.rstrip("_"), wrapper, samples, numpy_callables, flat, extra)
         register(operation)
         answer(numpy_callables, function)
         for method in methods:
             setattr(Tracer, method, function)
-        return door
+        return wrapper
 
     return decorate
 
@@ -243,7 +243,7 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
     known = plain.__name__
 
     @functools.wraps(function)
-    def door(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             for x in args:
                 if type(x) is Tracer or (type(x) in _CONTAINERS and has_tracer(x)):
@@ -262,7 +262,7 @@ def _plain_first(function: Callable, plain: Any) -> Callable:
                 raise
         return function(*args, **kwargs)  # what the library of the device does not offer, in operations it has
 
-    return door
+    return call
 
 
 _CONTAINERS = (list, tuple)
@@ -279,5 +279,5 @@ def has_tracer(xs: Any) -> bool:
 
 
 def operations() -> Iterator[Any]:
-    """Walk over every registered operation, in the order of the rooms."""
+    """Walk over every registered operation, in the order in which their modules are imported."""
     return iter(REGISTRY.values())

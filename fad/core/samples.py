@@ -1,4 +1,4 @@
-"""Sample calls: what an operation's room gives the contract to try it with."""
+"""Sample calls: what an operation's module gives the contract to try it with."""
 
 from __future__ import annotations
 

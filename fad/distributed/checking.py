@@ -59,8 +59,8 @@ def check(
     for i, g, other in zip(every, grads, mine, strict=True):
         g = g if i in same else _part(g, comm)
         wrong += _differences(f"the gradient by argument {i}", g, other, rtol, atol)
-    told = comm.exchange(wrong)
-    for rank, lines in enumerate(told):
+    received = comm.exchange(wrong)
+    for rank, lines in enumerate(received):
         if lines:
             raise GradientCheckError(
                 f"on rank {rank} of {comm.size} the function gives something else than on one rank with all data: "

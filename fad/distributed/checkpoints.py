@@ -91,7 +91,7 @@ def save(folder: Any, value: Any, *, step: int, comm: Communicator | None = None
 
 
 def _tried(run: Any) -> Any:
-    """Return what a function returns, or the text of the error that it raises: the other ranks are to be told."""
+    """Return what a function returns, or the text of the error that it raises: the other ranks need it."""
     try:
         return run()
     except (OSError, TypeError, ValueError) as error:

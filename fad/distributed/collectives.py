@@ -111,7 +111,7 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
 def varying(x: Any, *, comm: Communicator | None = None) -> Any:
     """Return a value that is the same on all ranks as each rank's own: before code that treats the ranks differently.
 
-    The cotangents of all ranks are added up for it. Inside of `spmd` it is put wherever the types ask for it; but that
+    The cotangents of all ranks are added up for it. Inside of `spmd` it is put wherever the types need it; but that
     ``y if comm.rank == 0 else 0 * y`` differs from rank to rank, only the program knows.
 
     >>> varying(np.ones(2))

@@ -18,7 +18,7 @@ from fad.distributed.errors import DistributedError
 from fad.introspect.reachable import OPAQUE
 
 TIMEOUT = 300.0
-"""Seconds that a rank waits for the others in one collective, if `init` is not told otherwise."""
+"""Seconds that a rank waits for the others in one collective, if `init` is given no other number."""
 
 
 current: ContextVar[Communicator | None] = ContextVar("communicator", default=None)
@@ -201,7 +201,7 @@ class Alone(Communicator):
 
 
 def wants_debug() -> bool:
-    """Return whether the environment asks for the debug mode."""
+    """Return whether the environment requests the debug mode."""
     return os.environ.get("FAD_DISTRIBUTED_DEBUG", "") not in ("", "0")
 
 
@@ -211,5 +211,5 @@ _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 
 def is_launched() -> bool:
     """Return whether this process is one of several that a launcher started."""
-    told = {name: os.environ.get(name, "") for name in _SIZES if name[:5] != "SLURM" or "SLURM_PROCID" in os.environ}
-    return any(size.isdigit() and int(size) > 1 for size in told.values())
+    sizes = {name: os.environ.get(name, "") for name in _SIZES if name[:5] != "SLURM" or "SLURM_PROCID" in os.environ}
+    return any(size.isdigit() and int(size) > 1 for size in sizes.values())

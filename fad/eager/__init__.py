@@ -1,4 +1,4 @@
-"""The eager face: fad for people who think in PyTorch. ``import fad.eager as torch`` runs the usual tutorials.
+"""The eager API: fad for people who think in PyTorch. ``import fad.eager as torch`` runs the usual tutorials.
 
 >>> import fad.eager as torch
 >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -28,11 +28,11 @@ _SYNONYMS = {
     "negative": "neg", "not_equal": "ne", "ravel": "flatten", "subtract": "sub", "true_divide": "div",
     "row_stack": "vstack", "trapz": "trapezoid",
 }  # fmt: skip
-_ROOMS = (functions, further, selection, composites, shaping)
+_MODULES = (functions, further, selection, composites, shaping)
 
 
 def _found(name: str) -> Any:
-    return next(getattr(room, name) for room in _ROOMS if hasattr(room, name))
+    return next(getattr(module, name) for module in _MODULES if hasattr(module, name))
 
 
 # --- NumPy's words for arguments ------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """Return the function or module as it is: this face runs programs as they are written. See `fad.jit`."""
+    """Return the function or module as it is: this API runs programs as they are written. See `fad.jit`."""
     return (lambda fun: fun) if model is None else model
 
 

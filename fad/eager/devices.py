@@ -1,4 +1,4 @@
-"""Devices, as far as programs ask for them: the eager face lives in host memory."""
+"""Devices, as far as programs request them: the eager API lives in host memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class device:
     def __init__(self, name: str):
         self.type = str(name).partition(":")[0]
         if self.type != "cpu":
-            raise ValueError(f"the eager face keeps tensors in host memory; there is no device {name!r}")
+            raise ValueError(f"the eager API keeps tensors in host memory; there is no device {name!r}")
 
     def __repr__(self) -> str:
         return f"device(type={self.type!r})"

@@ -1,6 +1,6 @@
 """``torch.distributions``: those that policies and probabilistic models draw from.
 
-Draws come from the face's random numbers (``torch.manual_seed``). ``rsample()`` keeps its history, ``sample()`` not.
+Draws come from `fad.eager`'s random numbers (``torch.manual_seed``). ``rsample()`` keeps its history, ``sample()`` not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The exceptions of the eager face; each docstring shows a wrong program and the right one."""
+"""The exceptions of the eager API; each docstring shows a wrong program and the right one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fad.errors import FadError, IntegerInputError, NonScalarOutputError
 
 
 class BackwardError(FadError, RuntimeError):
-    """``backward`` or ``autograd.grad`` was asked for something that the graph cannot give.
+    """``backward`` or ``autograd.grad`` needs something that the graph cannot give.
 
     Wrong::
 

@@ -119,7 +119,7 @@ def vmap(
 ) -> Callable:
     """Return a function of batches from one of single examples: :func:`fad.vmap`.
 
-    `randomness` says what random numbers of this face do inside: ``"error"``, or ``"same"`` for all examples. For
+    `randomness` says what random numbers of `fad.eager` do inside: ``"error"``, or ``"same"`` for all examples. For
     different ones draw them outside, with an axis for the batch.
     """
     if randomness not in ("error", "same"):

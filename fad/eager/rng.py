@@ -1,4 +1,4 @@
-"""Where the face's random numbers come from: one stream per thread, begun anew by ``manual_seed``."""
+"""Where `fad.eager`'s random numbers come from: one stream per thread, restarted by ``manual_seed``."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def drawn_key() -> Any:
 
 
 def manual_seed(seed: int) -> None:
-    """Start this thread's random numbers anew. The numbers are NumPy's, not PyTorch's."""
+    """Start this thread's random numbers again. The numbers are NumPy's, not PyTorch's."""
     _stream.start(int(seed))
 
 
 def seed() -> int:
-    """Start this thread's random numbers anew from an unforeseeable number, and return it."""
+    """Start this thread's random numbers again from an unforeseeable number, and return it."""
     number = int(np.random.SeedSequence().entropy) % 2**63
     manual_seed(number)
     return number

@@ -53,7 +53,7 @@ def _numbers(data: Any) -> Any:
 
 
 class Tensor:
-    """An array with a history; made by :func:`fad.eager.tensor` and its kin, and by operations on tensors."""
+    """An array with a history; made by :func:`fad.eager.tensor` and related functions, and by operations on tensors."""
 
     __slots__ = ("value", "node", "_grad", "_kept", "_above", "_views", "__weakref__")
 

@@ -1,4 +1,4 @@
-"""What is said of a name of PyTorch's that the eager face does not have: what to write instead."""
+"""What is said of a name of PyTorch's that the eager API does not have: what to write instead."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def user_line() -> str:
 class Step(NamedTuple):
     """What the user's line is doing at this moment."""
 
-    kind: str  # "store", "update" (+=), "index", "operator", "call", or "" where it cannot be told
+    kind: str  # "store", "update" (+=), "index", "operator", "call", or "" where it is not known
     text: str = ""  # what is stored into or updated, what is indexed, what is called
     operator: str = ""
     called: Any = None  # the function, where the text names one

@@ -2,7 +2,7 @@
 
 From a function the walk goes to the globals that its code loads, its closure and its defaults; from an object to the
 attributes, methods and properties that some code found so far names; from a container to what is in it. Objects are
-asked for their types alone: others may stand in for them, and raise when they are looked at.
+read for their types alone: others may stand in for them, and raise when they are looked at.
 """
 
 from __future__ import annotations

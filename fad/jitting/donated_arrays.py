@@ -1,4 +1,4 @@
-"""Arrays that were given away to a jitted call: no jitted function takes them again."""
+"""Arrays that were donated to a jitted call: no jitted function takes them again."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from fad.errors import DonatedArrayError
 
-GONE: dict[int, weakref.ref] = {}  # id -> the array; an entry leaves with its array
+DONATED: dict[int, weakref.ref] = {}  # id -> the array; an entry leaves with its array
 
 
-def give_away(x: np.ndarray) -> None:
+def donate(x: np.ndarray) -> None:
     number = id(x)
-    GONE[number] = weakref.ref(x, lambda _: GONE.pop(number, None))
+    DONATED[number] = weakref.ref(x, lambda _: DONATED.pop(number, None))
 
 
 def take_back(x: np.ndarray) -> None:
-    GONE.pop(id(x), None)
+    DONATED.pop(id(x), None)
 
 
 def refuse_gone(leaves: Iterable[Any]) -> None:
     """Raise if one of the arrays was donated."""
     x: Any
     for n, x in enumerate(leaves):
-        entry = GONE.get(id(x)) if type(x) is np.ndarray else None
+        entry = DONATED.get(id(x)) if type(x) is np.ndarray else None
         same = entry is not None and entry() is x
         if same:
             raise DonatedArrayError(

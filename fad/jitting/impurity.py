@@ -32,15 +32,15 @@ class Hidden:
 
     def __init__(self, fun: Callable, found: list):
         self.fun = fun
-        self.states = [(source, ask, ask()) for source, ask in _sources(found)]
+        self.states = [(source, read, read()) for source, read in _sources(found)]
         self.alone = threading.active_count() == 1  # another thread may draw from the global ones meanwhile
         self.begun = [clock() for clock in _CLOCKS]
 
     def warn(self, graph: Graph) -> bool:
-        """Warn of the first source that changed, or of a clock's time among the constants; tell if there is one."""
+        """Warn of the first source that changed, or of a clock's time among the constants; return whether one did."""
         ended = [clock() for clock in _CLOCKS]
-        for source, ask, before in self.states:
-            if ask() != before:
+        for source, read, before in self.states:
+            if read() != before:
                 place = _place(self.fun, functools.partial(_draws, source))
                 if place or (self.alone and not _may_draw(graph)):
                     return _warn(f"draws random numbers from {_name(source)}", "a key of fad.random", place)
@@ -100,7 +100,7 @@ def _sources(found: list) -> Iterator[tuple[Any, Callable]]:
         kind = type(x)
         if of_python is not None and (x is of_python or issubclass(kind, of_python.Random)):
             x = x.random.__self__ if x is of_python else x
-            if not issubclass(kind, of_python.SystemRandom):  # which has no state to ask for
+            if not issubclass(kind, of_python.SystemRandom):  # which has no state to request
                 yield x, x.getstate
         elif of_numpy is None:
             continue

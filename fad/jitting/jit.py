@@ -1,8 +1,8 @@
 """``jit``: record a call, optimise the recording, replay it.
 
 The first call of a signature (tree structure, shapes, dtypes, static arguments) runs the function and records it;
-later ones run the recorded program. A program is right for one *path*: the answers that ``if``, ``int`` and their kin
-got. The answers are checked on replay, and another path is recorded when one is first taken.
+later ones run the recorded program. A program is right for one *path*: the outcomes of ``if``, ``int`` and the like.
+They are checked on replay, and another path is recorded when one is first taken.
 
 A call with traced arguments runs its transform inside: under ``grad`` the pullback is a jitted function of its own,
 under ``vmap`` the batched function is, under ``jvp`` the pushed one. Where several transforms meet, and inside another
@@ -33,7 +33,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.weak import number
 from fad.errors import PathLimitWarning
-from fad.jitting.donated_arrays import GONE, give_away, refuse_gone, take_back
+from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
 from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
 from fad.jitting.programs import (
@@ -77,7 +77,7 @@ class Jitted(Wrapping):
         self._lock = threading.RLock()
         self._hits = self._misses = 0
         self._crowded = False  # whether a warning has said that there are many signatures
-        self._told = False  # whether a warning has said that the function draws random numbers of its own
+        self._warned_random = False  # whether a warning has said that the function draws random numbers of its own
         self._plain = not (self._static or self._donated)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -111,7 +111,7 @@ class Jitted(Wrapping):
             else:
                 path = self._quick.get(tuple(key))
                 if path is not None and not (path.depends and path.is_unfit(args)):
-                    if GONE:
+                    if DONATED:
                         refuse_gone(args)
                     try:
                         out = path.entry(args)[0] if path.simple else path.run(args)
@@ -131,7 +131,7 @@ class Jitted(Wrapping):
         args_given = args
         fun, args, kwargs, static = self._static.split(args, kwargs)
         leaves, in_tree, state = effects.open_flatten((args, kwargs))
-        if GONE:
+        if DONATED:
             refuse_gone(leaves)
         traced, key = [], []
         for x in leaves:
@@ -168,7 +168,7 @@ class Jitted(Wrapping):
         return tuple(key)
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
-        """Run a call with traced arguments: compiled if one transform of plain values asks, else on the tracers."""
+        """Run a call with traced arguments: compiled if one transform of plain values calls, else on the tracers."""
         trace: Any = youngest(leaves)
         mine = [type(x) is Tracer and x.trace is trace for x in leaves]
         values = [number(trace.lower(x)) for x in leaves]
@@ -200,7 +200,7 @@ class Jitted(Wrapping):
         arrays = [x for x in leaves if type(x) is np.ndarray]
         mine = [x for x in arrays if id(x) in given]
         for x in mine:
-            give_away(x)
+            donate(x)
         numbers = tuple(k for k, x in enumerate(xs) if id(x) in given)
         if not overlaps(mine, [x for x in arrays if id(x) not in given]):
             return numbers, mine
@@ -208,7 +208,7 @@ class Jitted(Wrapping):
             xs[k] = xs[k].copy()
         return (), mine
 
-    # --- what users may ask -----------------------------------------------------------------------------------
+    # --- what users may inspect -----------------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
         """Return hits, misses, and the numbers of signatures and paths recorded."""
@@ -249,7 +249,7 @@ def _fits(n: int) -> bool:
 
 
 class _Call:
-    """One call that the short way did not answer."""
+    """One call that the fast path did not answer."""
 
     __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written")
 
@@ -342,7 +342,7 @@ class _Call:
         if closes_over_tracer(jitted.fun):
             return self.eager()
         outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
-        hidden = None if jitted._told else Hidden(jitted.fun, outer.found)
+        hidden = None if jitted._warned_random else Hidden(jitted.fun, outer.found)
         before = outside(jitted.fun, outer.found)
         try:
             with effects.compiling(), reporting() as loops:
@@ -354,11 +354,11 @@ class _Call:
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
         path = Path(recording, self.xs, self.donated, loops.values())
         check_pure(path, expected, replayed, self.xs)
-        jitted._told = hidden is None or hidden.warn(path.graph)
+        jitted._warned_random = hidden is None or hidden.warn(path.graph)
         with jitted._lock:
             jitted._misses += 1
             if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
-                self.make_room(key)
+                self.evict(key)
             signature = jitted._signatures.setdefault(key, Signature())
             if path.strides and len(key) == 3:
                 signature.paths, signature.by_layout = [], True
@@ -380,7 +380,7 @@ class _Call:
                 signature.paths.insert(0, path)
         return recording.result
 
-    def make_room(self, key: Any) -> None:
+    def evict(self, key: Any) -> None:
         jitted = self.jitted
         forget_unused(jitted._signatures)
         jitted._quick.clear()
@@ -421,7 +421,7 @@ def jit(
         Arguments that are part of the signature: any hashable values.
     static_argnames : str or tuple of str, keyword only
     donate_argnums : int or tuple of int, keyword only
-        Arguments whose arrays the caller gives away: native programs may write results of the same shape and dtype
+        Arguments whose arrays the caller donates: native programs may write results of the same shape and dtype
         into their memory, where they are large. Passing such an array to a jitted function again raises; so look only
         at what was returned. A call that raises because of its values (a singular matrix, an index out of range) leaves
         them as they were, and gives them back; one that is interrupted may not.

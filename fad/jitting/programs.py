@@ -1,4 +1,4 @@
-"""Paths: the ways through a jitted function that were recorded for one signature, told apart by their guards' answers.
+"""Paths: the ways through a jitted function recorded for one signature, distinguished by their guards' outcomes.
 
 A path is a graph, and the program that is made of it when it is first run again.
 """
@@ -180,7 +180,7 @@ class Signature:
 def forget_unused(signatures: dict[Any, Signature]) -> None:
     """Forget a quarter of the signatures: the oldest of those that no call has used since the last time, if there are.
 
-    The short way to a program does not say that it was used: who calls this must close it, so that calls say it again.
+    The fast path to a program does not say that it was used: who calls this must close it, so that calls say it again.
     """
     unused = [key for key, signature in signatures.items() if not signature.used]
     for key in (unused or list(signatures))[: MAX_SIGNATURES // 4]:
@@ -196,7 +196,7 @@ def why_so_many(key: Any) -> str:
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__qualname__", type(x).__name__)
             return f"its argument {name} is another object each time. Make it once, before the calls"
-    return "its arguments have ever new shapes or structures, or static arguments ever new values. Pad, or pass arrays"
+    return "its arguments change shape or structure on every call, or static ones their values. Pad or pass arrays"
 
 
 def refused(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Static arguments of a jitted function: those that are part of the program, and are told apart by their hash."""
+"""Static arguments of a jitted function: those that are part of the program, and are distinguished by their hash."""
 
 from __future__ import annotations
 

@@ -58,15 +58,15 @@ def _affine_jvp(tangents, y, xs, params):
 
 def _affine_batch(size, batched, xs, params):
     x, w, b = xs
-    lanes_x, lanes_w, lanes_b = batched
-    if lanes_x and not lanes_w and not lanes_b:
+    batched_x, batched_w, batched_b = batched
+    if batched_x and not batched_w and not batched_b:
         return bind(affine, x, w, b)
-    inner = x.ndim - lanes_x
+    inner = x.ndim - batched_x
     x = x[..., None, :] if inner == 1 else x
-    w = w[(slice(None), *(None,) * max(inner - 2, 0))] if lanes_w else w
+    w = w[(slice(None), *(None,) * max(inner - 2, 0))] if batched_w else w
     y = x @ w.swapaxes(-1, -2)
     y = y[..., 0, :] if inner == 1 else y
-    return y + (b[(slice(None), *(None,) * (inner - 1))] if lanes_b else b)
+    return y + (b[(slice(None), *(None,) * (inner - 1))] if batched_b else b)
 
 
 affine = register(
@@ -158,22 +158,22 @@ def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:
     return (labels[..., None] == counting(classes, labels)).astype(dtype)
 
 
-def _reduced(rows: Any, reduction: str, lanes: int) -> Any:
+def _reduced(rows: Any, reduction: str, batch_rank: int) -> Any:
     if reduction == "none":
         return rows
-    axes = tuple(range(lanes, rows.ndim))
+    axes = tuple(range(batch_rank, rows.ndim))
     total = np.sum(rows, axis=axes) if axes else rows
-    return total / float(_count(rows.shape, lanes)) if reduction == "mean" else total
+    return total / float(_count(rows.shape, batch_rank)) if reduction == "mean" else total
 
 
-def _count(shape: tuple, lanes: int) -> int:
+def _count(shape: tuple, batch_rank: int) -> int:
     n = 1
-    for d in shape[lanes:]:
+    for d in shape[batch_rank:]:
         n *= d
     return n
 
 
-def _cross_entropy(z, labels, *, reduction, lanes):
+def _cross_entropy(z, labels, *, reduction, batch_rank):
     on_host = isinstance(labels, _HOST)
     if on_host:
         check_labels(labels, z.shape[-1])
@@ -184,35 +184,35 @@ def _cross_entropy(z, labels, *, reduction, lanes):
     picked = picked if on_host else spoilt(picked, wanted, z.shape[-1])
     np.exp(s, out=s)
     rows = np.log(s.sum(-1)) - picked
-    if lanes == 0 and reduction != "none":
+    if batch_rank == 0 and reduction != "none":
         total = rows.sum()
         return total / z.dtype.type(len(rows)) if reduction == "mean" else total
-    return _reduced(rows.reshape(z.shape[:-1])[()], reduction, lanes)
+    return _reduced(rows.reshape(z.shape[:-1])[()], reduction, batch_rank)
 
 
-def _weights(ct, z, reduction, lanes):
+def _weights(ct, z, reduction, batch_rank):
     """Bring a cotangent to the shape of z, but for its last axis, and divide by the number of rows if need be."""
     lead = z.shape[:-1]
     if reduction == "mean":
-        ct = ct / float(_count(lead, lanes))
+        ct = ct / float(_count(lead, batch_rank))
     missing = len(lead) - np.ndim(ct)
     return np.reshape(ct, np.shape(ct) + (1,) * (missing + 1))
 
 
-def _cross_entropy_vjp(k, ct, y, z, labels, *, reduction, lanes):
+def _cross_entropy_vjp(k, ct, y, z, labels, *, reduction, batch_rank):
     if k == 1:
         return None
     if type(z) is not np.ndarray or type(labels) is not np.ndarray or type(ct) is Tracer:
         p = bind(softmax_p, z, axis=z.ndim - 1) - one_hot_rows(labels, z.shape[-1], z.dtype)
-        return p * _weights(ct, z, reduction, lanes)
+        return p * _weights(ct, z, reduction, batch_rank)
     p = _softmax(_rows(z), axis=1)
     p[np.arange(len(p)), labels.reshape(-1)] -= 1.0
-    if lanes == 0 and reduction != "none":
+    if batch_rank == 0 and reduction != "none":
         ct = ct.item()
         p *= ct / len(p) if reduction == "mean" else ct
         return p if z.ndim == 2 else p.reshape(z.shape)
     p = p if z.ndim == 2 else p.reshape(z.shape)
-    p *= _weights(ct, z, reduction, lanes)
+    p *= _weights(ct, z, reduction, batch_rank)
     return p
 
 
@@ -224,7 +224,7 @@ def _cross_entropy_jvp(tangents, y, xs, params):
 
 def _cross_entropy_batch(size, batched, xs, params):
     xs = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
-    return bind(cross_entropy_p, *xs, reduction=params["reduction"], lanes=params["lanes"] + 1)
+    return bind(cross_entropy_p, *xs, reduction=params["reduction"], batch_rank=params["batch_rank"] + 1)
 
 
 cross_entropy_p: Any = register(
@@ -232,10 +232,10 @@ cross_entropy_p: Any = register(
         "cross_entropy_of_logits", _cross_entropy,
         jvp=_cross_entropy_jvp, vjp=_cross_entropy_vjp, batch=_cross_entropy_batch,
         samples=lambda s: [
-            call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="mean", lanes=0),
-            call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="none", lanes=0),
-            call(s.real(2, 3, 4), s.ints(0, 4, (2, 3)), reduction="sum", lanes=1),
-            call(s.real(4), s.ints(0, 4, (1,)).reshape(()), reduction="mean", lanes=0),
+            call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="mean", batch_rank=0),
+            call(s.real(3, 4), s.ints(0, 4, (3,)), reduction="none", batch_rank=0),
+            call(s.real(2, 3, 4), s.ints(0, 4, (2, 3)), reduction="sum", batch_rank=1),
+            call(s.real(4), s.ints(0, 4, (1,)).reshape(()), reduction="mean", batch_rank=0),
         ],
         doc="The cross-entropy of logits (..., classes) and class numbers.",
     )

@@ -67,8 +67,8 @@ class Dropout(Module):
     """In training mode, set each element to 0 with probability p and divide the others by 1 - p.
 
     The layer keeps a random key and counts its calls, both in buffers that ``state_dict(everything=True)`` saves.
-    A key may also be given in the call. Under ``vmap`` every lane drops the same elements, unless each
-    lane is given a key of its own.
+    A key may also be given in the call. Under ``vmap`` every batch element drops the same elements, unless each
+    batch element is given a key of its own.
 
     >>> layer = Dropout(0.5, key=0)
     >>> sorted(set(layer(np.ones(100)).tolist()))

@@ -98,7 +98,7 @@ def cross_entropy(
     if weight is None and ignore_index is None and not label_smoothing:
         if reduction not in ("mean", "sum", "none"):
             reduced(input, reduction)
-        return bind(cross_entropy_p, logits, target, reduction=reduction, lanes=0)
+        return bind(cross_entropy_p, logits, target, reduction=reduction, batch_rank=0)
     logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
     return _picked_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
 

@@ -376,13 +376,13 @@ def _open(name: str, holder: Any, key: Any, value: Any) -> Iterator[tuple[str, A
 
 
 def _plain(value: Any) -> Any:
-    """Return the plain array that a buffer gets: of a batched value, the mean over the lanes."""
+    """Return the plain array that a buffer gets: of a batched value, the mean over the batch elements."""
     while type(value) is Tracer and value.trace.kind != "jit":
-        lanes = isinstance(value.trace, BatchTrace)
+        batched = isinstance(value.trace, BatchTrace)
         value = value.value
-        if lanes and value.dtype.kind in "fc":
+        if batched and value.dtype.kind in "fc":
             value = np.add.reduce(value, axis=0) / len(value)
-        elif lanes:
+        elif batched:
             value = value[0]
     return value
 

@@ -16,7 +16,7 @@ class BatchNorm(Module):
 
     In training mode the statistics of the batch are used, and averaged into the buffers ``running_mean`` and
     ``running_var`` (the latter with n - 1, as in PyTorch); in evaluation mode the averages are used.
-    Under ``vmap`` the buffers get the mean of what the lanes found. `momentum` None is a plain average over batches.
+    Under ``vmap`` the buffers get the mean over the batch. `momentum` None is a plain average over batches.
     """
 
     ranks: tuple[int, ...] = ()

@@ -170,7 +170,7 @@ mean, var : array
 reduction : "mean", "sum" or "none", keyword only
     What is made of the losses of the elements.
 margin : float
-    Distance that is asked between what belongs together and what does not.
+    Distance that is wanted between what belongs together and what does not.
 ignore_index : int, keyword only
     Class that does not count.
 label_smoothing : float, keyword only

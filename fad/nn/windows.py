@@ -38,11 +38,11 @@ def _ends(x: Any, window: tuple, stride: tuple, padding: tuple, dilation: tuple)
     """Return how much to pad at each end so that a window that begins in the input is not dropped (``ceil_mode``)."""
     pairs = []
     for n, k, s, p, d in zip(x.shape[-len(window) :], window, stride, padding, dilation, strict=True):
-        room = n + 2 * p - d * (k - 1) - 1
-        count = -(-room // s) + 1
+        span = n + 2 * p - d * (k - 1) - 1
+        count = -(-span // s) + 1
         if (count - 1) * s >= n + p:
             count -= 1
-        pairs.append((p, p + max((count - 1) * s - room, 0)))
+        pairs.append((p, p + max((count - 1) * s - span, 0)))
     return tuple(pairs)
 
 

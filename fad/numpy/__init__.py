@@ -1,6 +1,6 @@
 """NumPy's names, with derivatives: ``import fad.numpy as fnp``.
 
-Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster door, for it
+Plain ``import numpy as np`` works too, since traced arrays answer NumPy's dispatch. This is the faster way, for it
 needs no dispatch (``fnp.sin`` *is* the operation), and the one that always works, for NumPy does not always dispatch:
 ``fnp.take(table, i)`` with a plain table and a traced ``i``, ``fnp.array([x, 1.0])`` where no transform runs.
 

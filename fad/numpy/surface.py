@@ -11,14 +11,14 @@ from fad.core.primitive import Composite, operations
 def answers() -> dict[Any, Any]:
     """Return, for each NumPy callable that has one, the operation that answers for it.
 
-    An operation is called as it is; a composite through its door, which leaves plain arguments to NumPy itself.
+    An operation is called as it is; a composite through its wrapper, which leaves plain arguments to NumPy itself.
     """
     found: dict[Any, Any] = {}
     for operation in operations():
-        door = operation.function if isinstance(operation, Composite) else operation
+        call = operation.function if isinstance(operation, Composite) else operation
         for f in operation.numpy:
             if type(f) is not list:  # a ufunc's method, such as np.add.reduce
-                found[f] = door
+                found[f] = call
     return found
 
 

@@ -1,6 +1,6 @@
 """Operation modules: one file per family; everything about an operation stands in its module."""
 
-# In the order of the floor: a room may import earlier rooms.
+# In the order of the layer: a module may import earlier ones.
 from fad.ops import asking, elementwise, activation  # noqa: I001
 from fad.ops import complexes, selection, structural, indexing, arranging, splitting
 from fad.ops import padding, diagonals, taking, creation
@@ -10,7 +10,7 @@ from fad.ops import sorting, quantiles, sets, fft, convolution, conv, pooling, s
 from fad.ops import writing, in_place
 from fad.ops import refused  # the last: it names the nearest of all the others
 
-__all__ = [  # noqa: RUF022  (in the order of the floor)
+__all__ = [  # noqa: RUF022  (in the order of the layer)
     "asking", "elementwise", "activation", "complexes", "selection", "structural", "indexing", "arranging", "splitting",
     "padding", "diagonals", "taking", "creation", "reduction", "contraction", "norms", "scans", "differences",
     "statistics", "einsum", "predicates", "mapping", "curves", "polynomials", "histograms", "linalg", "sorting",

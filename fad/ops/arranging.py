@@ -1,4 +1,4 @@
-"""NumPy's many names for arranging elements, written in the few primitives of the structural room.
+"""NumPy's many names for arranging elements, written in the few primitives of `structural`.
 
 Joining, repeating, flipping and rolling; splitting, padding and diagonals have modules of their own. Only `roll` is a
 primitive: a shift is its own transpose, backwards.

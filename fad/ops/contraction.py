@@ -57,7 +57,7 @@ def _matmul_jvp(tangents, z, xs, params):
 def _matmul_batch(size, batched, xs, params):
     x, y = xs
     bx, by = batched
-    nx, ny = np.ndim(x) - bx, np.ndim(y) - by  # ranks without the lane axis
+    nx, ny = np.ndim(x) - bx, np.ndim(y) - by  # ranks without the batch axis
     if not nx or not ny:
         raise ValueError(
             f"matmul: Input operand {int(bool(nx))} does not have enough dimensions (has 0, gufunc core with signature "
@@ -65,7 +65,7 @@ def _matmul_batch(size, batched, xs, params):
         )
     if not by and ny == 2 and nx == 1:
         return x @ y
-    if not by and ny == 2:  # one large product instead of one per lane
+    if not by and ny == 2:  # one large product instead of one per batch element
         return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
     if not bx and nx == 2 and ny == 1:
         return y @ x.T

@@ -139,21 +139,21 @@ def _make_kernel(x, c, w_shape, options):
 
 
 def _fold(x: Any, axis: int) -> Any:
-    """Merge the lanes in front into another axis, as its slower part."""
+    """Merge the batch axis in front into another axis, as its slower part."""
     x = np.moveaxis(x, 0, axis)
     return x.reshape(x.shape[:axis] + (x.shape[axis] * x.shape[axis + 1],) + x.shape[axis + 2 :])
 
 
 def _unfold(x: Any, axis: int, size: int) -> Any:
-    """Take lanes out of an axis, to the front: the inverse of `_fold`."""
+    """Take the batch axis out of an axis, to the front: the inverse of `_fold`."""
     x = x.reshape(x.shape[:axis] + (size, x.shape[axis] // size) + x.shape[axis + 1 :])
     return np.moveaxis(x, axis, 0)
 
 
-def _batch(prim, lane_axes, out_axis):
-    """Return the batching rule: lanes of one operand are more examples, lanes of both are more groups.
+def _batch(prim, batch_axes, out_axis):
+    """Return the batching rule: a batch of one operand is more examples, of both more groups.
 
-    `lane_axes` holds the axis of each operand that the lanes become part of when both are batched, `out_axis` that of
+    `batch_axes` holds the axis of each operand that the batch becomes part of when both are batched, `out_axis` that of
     the result.
     """
 
@@ -161,7 +161,7 @@ def _batch(prim, lane_axes, out_axis):
         if batched == (True, False) and prim() is not conv_kernel_p:
             return _unfold(bind(prim(), _fold(xs[0], 0), xs[1], **params), 0, size)
         xs = [x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
-        folded = [_fold(x, axis) for x, axis in zip(xs, lane_axes, strict=True)]
+        folded = [_fold(x, axis) for x, axis in zip(xs, batch_axes, strict=True)]
         y = bind(prim(), *folded, **{**params, "groups": params["groups"] * size})
         return _unfold(y, out_axis, size)
 
@@ -231,7 +231,7 @@ conv_kernel_p: Any = register(
     )
 )
 
-# --- the public faces -----------------------------------------------------------------------------------------------
+# --- the public functions ---------------------------------------------------------------------------------------------
 
 
 def _checked(x: Any, w: Any, channels: int, groups: int, name: str, what: str) -> tuple[Any, Any, bool]:

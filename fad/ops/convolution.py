@@ -14,7 +14,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.structural import as_array
 
-_MANY = 10**7  # numbers that a batched convolution may lay out at once; above, it goes lane by lane
+_MANY = 10**7  # numbers that a batched convolution may lay out at once; above, it goes one batch element at a time
 
 
 def _left(ct, y, a, v, *, mode):
@@ -37,8 +37,8 @@ def _batch(size, batched, xs, params):
     a, v = xs
     n, m = a.shape[-1], v.shape[-1]
     if size * n * m > _MANY:
-        lanes = [_conv(a[i] if batched[0] else a, v[i] if batched[1] else v, **params) for i in range(size)]
-        return np.stack(lanes)
+        results = [_conv(a[i] if batched[0] else a, v[i] if batched[1] else v, **params) for i in range(size)]
+        return np.stack(results)
     if params["mode"] == "full":
         a = np.pad(a, ((0, 0),) * batched[0] + ((m - 1, m - 1),))
     places = np.arange(a.shape[-1] - m + 1)[:, None] + np.arange(m)

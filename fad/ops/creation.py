@@ -23,7 +23,7 @@ from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 
 def _like(name: str, make: Any, doc: str) -> Any:
-    """Return the flat primitive of ``zeros_like`` and its kin: it looks at its operand's shape and dtype only."""
+    """Return the flat primitive of ``zeros_like`` and related functions: it reads its operand's shape and dtype."""
 
     def batch(size, batched, xs, params):
         shape = params["shape"]
@@ -159,7 +159,7 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 
 def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
-    """Return an array, or a copy of it where one is asked for or it lies in memory in another order."""
+    """Return an array, or a copy of it where one is requested or it lies in memory in another order."""
     if copy:
         return np.copy(x, order=order or "K")
     return laid_out(x, order) if order in ("C", "F") else x

@@ -88,9 +88,9 @@ def _contract_jvp(tangents, z, xs, params):
 
 def _contract_batch(size, batched, xs, params):
     used = params["a"] + params["b"] + params["result"]
-    lane = next(c for c in string.ascii_letters if c not in used)
-    a, b = (lane + s if flag else s for flag, s in zip(batched, (params["a"], params["b"]), strict=True))
-    return bind(contract_p, *xs, a=a, b=b, result=lane + params["result"])
+    batch_letter = next(c for c in string.ascii_letters if c not in used)
+    a, b = (batch_letter + s if flag else s for flag, s in zip(batched, (params["a"], params["b"]), strict=True))
+    return bind(contract_p, *xs, a=a, b=b, result=batch_letter + params["result"])
 
 
 contract_p: Any = register(

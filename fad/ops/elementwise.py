@@ -1,4 +1,4 @@
-"""Elementwise operations: every NumPy ufunc and its kin, each with its partial derivatives on one line.
+"""Elementwise operations: NumPy's ufuncs and related functions, each with its partial derivatives on one line.
 
 A partial is ``(z, x)`` or ``(z, x, y)`` -> dz/dx, z being the result. What it does not read has a leading underscore,
 and is then not kept for the backward pass. Numbers in rules are Python floats, so float32 stays float32.

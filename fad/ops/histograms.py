@@ -29,7 +29,7 @@ from fad.ops.taking import searchsorted
     complex=False,
 )
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """Return the edges of a histogram's bins; equal bins hang on the smallest and the largest value, or on `range`.
+    """Return the edges of a histogram's bins; equal bins lie between the smallest and the largest value, or on `range`.
 
     >>> fad.numpy.histogram_bin_edges(np.array([0.0, 1.0, 2.0]), bins=2)
     array([0., 1., 2.])
@@ -90,7 +90,7 @@ def _off_grid(sample: Any, bins: Any = 10, range: Any = None, **_: Any) -> tuple
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Count the values in each bin, or add up their weights; returns ``(hist, edges)``.
 
-    Counts are piecewise constant. With weights the result is linear in them, and with `density` it hangs on the edges.
+    Counts are piecewise constant. With weights the result is linear in them, with `density` it depends on the edges.
 
     >>> fad.numpy.histogram([0.5, 1.5, 1.7], bins=2, range=(0, 2))
     (array([1, 2]), array([0., 1., 2.]))
@@ -135,7 +135,7 @@ def _added_up(found: list[tuple], weights: Any) -> Any:
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """Count points in the boxes of a grid, or add up their weights; returns ``(hist, edges)``.
 
-    Counts are piecewise constant. With weights the result is linear in them, and with `density` it hangs on the edges.
+    Counts are piecewise constant. With weights the result is linear in them, with `density` it depends on the edges.
 
     >>> fad.numpy.histogramdd(np.array([np.array([0.5]), np.array([1.5])]), bins=2, range=[(0, 2)])[0]
     array([1., 1.])

@@ -62,7 +62,7 @@ def as_basic(index: Any) -> tuple | None:
 
 
 def _index_array(part: Any) -> Any:
-    """Return an index array; the mask among them is made plain, for the shape of the result hangs on its values."""
+    """Return an index array; the mask among them is made plain, for the shape of the result depends on its values."""
     if type(part) is list and has_tracer(part):
         part = np.stack(part)
     part = part if hasattr(part, "dtype") else np.asarray(part)
@@ -116,7 +116,7 @@ def _added(total: Any, indices: list, values: list) -> Any:
 
 
 def _concrete_masks(trace, template, arrays, batched):
-    """Turn boolean masks into integer index arrays; a mask that differs from lane to lane splits the lanes."""
+    """Turn boolean masks into integer index arrays; a mask that differs between batch elements splits them."""
     parts, out, flags = [], [], []
     it = iter(zip(arrays, batched, strict=True))
     for part in template:
@@ -131,27 +131,27 @@ def _concrete_masks(trace, template, arrays, batched):
         out += found
         flags += [b] * len(found)
     if any(flags) and any(a.dtype.kind == "b" for a in out):
-        raise IndexError("x[True, i] with an i that differs between the lanes of vmap: write x[None][:, i]")
+        raise IndexError("x[True, i] with an i that differs between the batch elements of vmap: write x[None][:, i]")
     return tuple(parts), out, tuple(flags)
 
 
-def _with_lanes(a, batched, size, rank):
-    """Give an index array the rank `rank` behind a lane axis, which has length 1 if the array has no lanes."""
+def _add_batch_axis(a, batched, size, rank):
+    """Give an index array the rank `rank` behind a batch axis, of length 1 if the array is not batched."""
     shape = a.shape[1:] if batched else a.shape
     return a.reshape((size if batched else 1,) + (1,) * (rank - len(shape)) + shape)
 
 
 def _lane_index(trace, template, arrays, flags, ndim):
-    """Index with a leading lane axis: lane i of the result takes from lane i of the operand.
+    """Index with a leading batch axis: batch element i of the result takes from batch element i of the operand.
 
-    Returns ``(template, arrays, rank, position)``: NumPy puts the `rank` axes of the index arrays behind the lane axis,
-    and they belong at `position` (counted without the lane axis).
+    Returns ``(template, arrays, rank, position)``: NumPy puts the `rank` axes of the index arrays after the batch axis,
+    and they belong at `position` (counted without the batch axis).
     """
     rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
     _, position, _ = index_layout(template, arrays, ndim)
-    wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
-    lanes = like(wide[0], np.arange(trace.size).reshape((trace.size,) + (1,) * rank))
-    return (ARRAY, *template), [lanes, *wide], rank, position
+    wide = [_add_batch_axis(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
+    elements = like(wide[0], np.arange(trace.size).reshape((trace.size,) + (1,) * rank))
+    return (ARRAY, *template), [elements, *wide], rank, position
 
 
 def _move_axes(x, rank, source, target):
@@ -163,7 +163,7 @@ def _move_axes(x, rank, source, target):
 def _getitem_batch(trace, batched, xs, params):
     x, *arrays = xs
     template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:])
-    if not any(flags) and not batched[0]:  # only a mask differed, and these lanes agree on it
+    if not any(flags) and not batched[0]:  # only a mask differed, and these batch elements agree on it
         y = bind(getitem_p, x, *arrays, template=template)
         return np.broadcast_to(y, (trace.size, *y.shape))
     if not any(flags):
@@ -173,7 +173,7 @@ def _getitem_batch(trace, batched, xs, params):
     if not batched[0]:
         rank = max(np.ndim(a) - b for a, b in zip(arrays, flags, strict=True))
         _, position, _ = index_layout(template, arrays, x.ndim)
-        wide = [_with_lanes(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
+        wide = [_add_batch_axis(a, b, trace.size, rank) for a, b in zip(arrays, flags, strict=True)]
         y = bind(getitem_p, x, *wide, template=template)
         return np.moveaxis(y, position, 0) if position else y
     template, arrays, rank, position = _lane_index(trace, template, arrays, flags, x.ndim - 1)
@@ -267,14 +267,14 @@ def _scatter_jvp(tangents, y, xs, params):
 
 def _scatter_batch(size, batched, xs, params):
     ndim = len(params["shape"])
-    lanes = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
-    values = [_lanes_behind(v, index, ndim) for v, index in zip(lanes, params["indices"], strict=True)]
+    batch = [x if b else np.broadcast_to(x, (size, *np.shape(x))) for x, b in zip(xs, batched, strict=True)]
+    values = [_move_batch_axis_behind(v, index, ndim) for v, index in zip(batch, params["indices"], strict=True)]
     indices = tuple((slice(None), *index) for index in params["indices"])
     return bind(scatter_p, *values, shape=(size, *params["shape"]), dtype=params["dtype"], indices=indices)
 
 
-def _lanes_behind(values, index, ndim):
-    """Put the lane axis of values where NumPy has it in ``x[:, *index]``: behind separated index arrays."""
+def _move_batch_axis_behind(values, index, ndim):
+    """Put the batch axis of values where NumPy has it in ``x[:, *index]``: behind separated index arrays."""
     template, arrays = split_index(index)
     rank, _, separated = index_layout(template, arrays, ndim)
     return np.moveaxis(values, 0, rank) if separated else values
@@ -492,12 +492,12 @@ class Place:
 
 
 def _is_traced_mask(index: Any, x: Any) -> bool:
-    """Return whether an index is one traced mask of the array's own shape: then no lanes need be split."""
+    """Return whether an index is one traced mask of the array's own shape: then no batch need be split."""
     return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
 
 
 def _behind(x: Any) -> Any:
-    """Return the numbers behind a traced value, lanes and all."""
+    """Return the numbers behind a traced value, with their batch axes."""
     while type(x) is Tracer:
         x = x.value
     return x

@@ -1,4 +1,4 @@
-"""Polynomials by their coefficients, the highest power first, as ``numpy.polyval`` and its kin have them."""
+"""Polynomials by their coefficients, the highest power first, as ``numpy.polyval`` and related functions have them."""
 
 from __future__ import annotations
 

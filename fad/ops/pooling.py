@@ -31,7 +31,7 @@ def _inside(x: Any, size: tuple, padding: tuple) -> Any:
 
 
 def _merged(prim: Any) -> Any:
-    """Return the batching rule: pooling looks at the last axes only, so lanes in front change nothing."""
+    """Return the batching rule: pooling looks at the last axes only, so batch elements in front change nothing."""
     return lambda size, batched, xs, params: bind(
         prim(), *[x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)], **params
     )
@@ -166,7 +166,7 @@ sum_spread_p: Any = linear(
     doc="Each number added to all places of its window: the transpose of the sum of windows.",
 )
 
-# --- the public faces -----------------------------------------------------------------------------------------------
+# --- the public functions ---------------------------------------------------------------------------------------------
 
 
 def _windows(x: Any, window: Any, stride: Any, padding: Any, dilation: Any, name: str) -> tuple[Any, dict]:

@@ -1,4 +1,4 @@
-"""Questions whose answer is true or false, and conversions that hang on one: isreal, isposinf, array_equal and kin."""
+"""Predicates, and conversions that depend on one: isreal, isposinf, array_equal and related functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _either(s):
 
 @public(np.isreal, flat=True, samples=_either)
 def isreal(x):
-    """Tell elementwise whether the imaginary part is zero; flat.
+    """Return elementwise whether the imaginary part is zero; flat.
 
     >>> fad.numpy.isreal(np.array([1 + 1j, 2]))
     array([False,  True])
@@ -30,7 +30,7 @@ def isreal(x):
 
 @public(np.iscomplex, flat=True, samples=_either)
 def iscomplex(x):
-    """Tell elementwise whether the imaginary part is not zero; flat.
+    """Return elementwise whether the imaginary part is not zero; flat.
 
     >>> fad.numpy.iscomplex(np.array([1 + 1j, 2]))
     array([ True, False])
@@ -52,7 +52,7 @@ def _infinite(x, out, sign, name):
 
 @public(np.isposinf, flat=True, samples=_infinities, complex=False)
 def isposinf(x, out=None):
-    """Tell elementwise whether a number is plus infinity; flat.
+    """Return elementwise whether a number is plus infinity; flat.
 
     >>> fad.numpy.isposinf(np.array([np.inf, 1.0]))
     array([ True, False])
@@ -62,7 +62,7 @@ def isposinf(x, out=None):
 
 @public(np.isneginf, flat=True, samples=_infinities, complex=False)
 def isneginf(x, out=None):
-    """Tell elementwise whether a number is minus infinity; flat.
+    """Return elementwise whether a number is minus infinity; flat.
 
     >>> fad.numpy.isneginf(np.array([-np.inf, 1.0]))
     array([ True, False])
@@ -135,7 +135,7 @@ def _behind(x: Any) -> Any:
 
 
 def _as_text(f: Any) -> Any:
-    """Return a printing function for traced arrays: it shows the numbers behind them, of all lanes of a vmap."""
+    """Return a printing function for traced arrays: it shows the numbers behind them, of all batch elements."""
 
     def text(a, *args, **kwargs):
         return f(np.asarray(_behind(a)), *args, **kwargs)

@@ -1,6 +1,6 @@
 """Reductions: sum, prod, max, min, logsumexp, and the flat ones (argmax, all, any, count_nonzero).
 
-Inside a primitive `axis` is a tuple of non-negative numbers and `keepdims` a bool; the public faces see to that.
+Inside a primitive `axis` is a tuple of non-negative numbers and `keepdims` a bool; the public functions see to that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def as_scalar(x: Any) -> Any:
 
 
 def shift_axes(params: dict) -> dict:
-    """Return parameters with every axis moved behind a leading lane axis."""
+    """Return parameters with every axis moved behind a leading batch axis."""
     axis = params["axis"]
     return {**params, "axis": tuple(a + 1 for a in axis) if type(axis) is tuple else axis + 1}
 

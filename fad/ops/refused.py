@@ -1,7 +1,7 @@
 """What traced values do not do, and why: functions that write in place, files, memory, and methods of that kind.
 
-Each refusal says what to write instead. Here too is the advice for a function without a rule: the nearest that has one.
-This is the last room, for it knows all the others.
+Each error says what to write instead. Here too is the advice for a function without a rule: the nearest that has one.
+This is the last module, for it knows all the others.
 """
 
 from __future__ import annotations

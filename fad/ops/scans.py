@@ -379,7 +379,7 @@ def _reduceat_method(ufunc):
 
 
 def _sample_outer(s):
-    # One draw for both operands keeps them apart from each other: maximum and its kin have a kink at a tie.
+    # One draw for both operands keeps them apart from each other: maximum and its like have a kink at a tie.
     x, y, z = s.positive(5), s.positive(5), s.positive(3)
     return [call(x[:3], x[3:]), call(y[:3, None], y[3:]), call(z[0], z[1:])]
 

@@ -1,6 +1,6 @@
 """numpy.emath: roots, logarithms and inverse functions that answer with complex numbers where no real one exists.
 
-Whether they do hangs on the values, so lanes of a vmap that disagree are split, as a Python ``if`` splits them.
+Whether they do depends on the values, so batch elements that disagree are split, as a Python ``if`` splits them.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ where_p = register(
         archetype="selection",
         extra={"selects": True},
         lower="select({0}, {1}, {2})",
-        # of arrays: of one truth value of Python `where` makes one where a device asks for it
+        # of arrays: of one Python bool `where` makes one where a device needs it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],
         doc="The elements of x where the condition holds, and of y elsewhere.",
     )
@@ -197,7 +197,7 @@ def _rounded(x, ndigits=None):
     return round(x, ndigits)
 
 
-# What Python's round, math.floor and their kin ask for; whole numbers are piecewise constant.
+# What Python's round, math.floor and related functions call; whole numbers are piecewise constant.
 Tracer.__round__ = _rounded
 Tracer.__floor__ = lambda self: int(np.floor(self))
 Tracer.__ceil__ = lambda self: int(np.ceil(self))
@@ -304,7 +304,7 @@ def _sample_close(s):
 
 @public(np.isclose, flat=True, samples=_sample_close)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Tell elementwise whether two arrays agree within tolerances; flat.
+    """Return elementwise whether two arrays agree within tolerances; flat.
 
     >>> fad.numpy.isclose(np.array([1.0, 2.0]), 1.0)
     array([ True, False])

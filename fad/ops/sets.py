@@ -1,7 +1,7 @@
 """Sets: unique elements and what two sets share. Values carry derivatives, places and counts are flat.
 
 Of equal elements the first in the array carries the derivative. How many elements there are depends on the numbers:
-lanes of a vmap that differ in it are refused.
+batch elements of a vmap that differ in it are refused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _tied(s):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):
-    """Return the sorted unique elements, and where asked for their first places, the inverse, and their counts.
+    """Return the sorted unique elements, and where requested their first places, the inverse, and their counts.
 
     >>> fad.grad(lambda x: fad.numpy.unique(x).sum())(np.array([2.0, 1.0, 2.0]))
     array([1., 1., 0.])
@@ -151,7 +151,7 @@ isin_p: Any = flat(
 @public(np.isin, flat=True, samples=lambda s: [
     call(s.ints(0, 5, (2, 3)), s.ints(0, 5, (4,))), call(s.real(3), np.array([0.5]), invert=True)])  # fmt: skip
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
-    """Tell for each element whether it is among others; flat.
+    """Return for each element whether it is among others; flat.
 
     >>> fad.numpy.isin(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
     array([False,  True, False])

@@ -70,7 +70,7 @@ def _permute_pair() -> tuple:
 def _fill(prim: Primitive, other: Primitive) -> None:
     prim.jvp = lambda tangents, y, xs, params: bind(prim, tangents[0], xs[1], **params)
     prim.vjp = (lambda ct, y, x, order, axis: bind(other, ct, order, axis=axis), None)
-    prim.batch = lambda size, batched, xs, params: bind(prim, *_all_lanes(size, batched, xs), **shift_axes(params))
+    prim.batch = lambda size, batched, xs, params: bind(prim, *_broadcast(size, batched, xs), **shift_axes(params))
     prim.samples = lambda s: [
         call(s.real(3, 4), np.argsort(s.real(3, 4), axis=1), axis=1),
         call(s.real(4), np.array([2, 0, 3, 1]), axis=0),
@@ -79,7 +79,7 @@ def _fill(prim: Primitive, other: Primitive) -> None:
     register(prim)
 
 
-def _all_lanes(size, batched, xs):
+def _broadcast(size, batched, xs):
     return [x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
 
 
@@ -186,7 +186,7 @@ def _lexsort(*keys, axis):
 lexsort_p: Any = flat(
     "lexical_order",
     _lexsort,
-    batch=lambda size, batched, xs, params: bind(lexsort_p, *_all_lanes(size, batched, xs), **shift_axes(params)),
+    batch=lambda size, batched, xs, params: bind(lexsort_p, *_broadcast(size, batched, xs), **shift_axes(params)),
     samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
     doc="The indices that sort by several keys, the last one first.",
 )

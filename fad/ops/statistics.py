@@ -56,7 +56,7 @@ def _seen(mask: Any) -> bool:
 
 
 def _found(mask: Any) -> bool:
-    """Tell the same of a condition that is an error: a recorded program asks again in every call."""
+    """Warn in the same way of a condition that is an error: a recorded program asks again in every call."""
     return not on_device([innermost(mask)]) and any_of(mask)
 
 
@@ -252,7 +252,7 @@ def _rows(m, y, rowvar):
         x = x.T
     if y is not None and as_array(y).ndim > 2:
         raise ValueError("y has more than 2 dimensions")
-    if y is not None and x.shape[0]:  # without variables NumPy asks for no others
+    if y is not None and x.shape[0]:  # without variables NumPy requests no others
         y = as_array(y)
         y = y.reshape((1, -1)) if y.ndim < 2 else y
         y = y.T if not rowvar and y.shape[0] != 1 else y

@@ -1,7 +1,7 @@
 """NumPy's functions that take elements by their places, put them there, and find places.
 
-Places are integers and have no derivative. A function whose result's *shape* hangs on values (nonzero, compress) splits
-the lanes of a vmap that disagree, as a Python ``if`` does.
+Places are integers and have no derivative. Where a result's *shape* depends on values (nonzero, compress), it splits
+the batch elements of a vmap that disagree, as a Python ``if`` does.
 """
 
 from __future__ import annotations

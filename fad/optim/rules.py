@@ -35,7 +35,7 @@ class SGD(Optimizer):
         if not self.momentum:
             return lr * g, ()
         v = g if t == 1 else self.momentum * slots[0] + (1.0 - self.dampening) * g
-        v = v.copy() if v is g else v  # g is a buffer of the optimiser, written anew at each step
+        v = v.copy() if v is g else v  # g is a buffer of the optimiser, rewritten at each step
         return lr * (g + self.momentum * v if self.nesterov else v), (v,)
 
 

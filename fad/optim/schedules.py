@@ -187,7 +187,7 @@ def warmup(steps: int, then: Schedule | float) -> Schedule:
 
 @_named
 def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
-    """Return schedules one after another: each starts anew at its boundary.
+    """Return schedules one after another: each starts again at its boundary.
 
     Parameters
     ----------

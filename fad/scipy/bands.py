@@ -81,7 +81,7 @@ def _vjp_right(ct, y, ab, b, *, below, above, definite):
 
 def _batch(size, batched, xs, params):
     ab, b = xs
-    if not batched[0]:  # lanes of right-hand sides are more columns
+    if not batched[0]:  # batch elements of right-hand sides are more columns
         wide = np.moveaxis(b, 0, -1)
         y = bind(banded_p, ab, wide.reshape(wide.shape[0], -1), **params)
         return np.moveaxis(y.reshape(wide.shape), -1, 0)

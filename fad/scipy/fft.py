@@ -24,9 +24,9 @@ from fad.core.archetypes import linear
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.doors import doors, missing
+from fad.scipy.registration import missing, registrar
 
-door = doors("fft")
+register_function = registrar("fft")
 
 # --- numpy.fft's functions under SciPy's arguments --------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def _one(name: str, **notes: Any) -> Callable:
         _no_plan(plan)
         return numpy_function(_double(as_array(x)), n, axis, norm)
 
-    return door(name, samples=samples, doc=_text(name, [1.0, 1.0]), **notes)(one)
+    return register_function(name, samples=samples, doc=_text(name, [1.0, 1.0]), **notes)(one)
 
 
 def _many(name: str, default: Any, **notes: Any) -> Callable:
@@ -75,7 +75,7 @@ def _many(name: str, default: Any, **notes: Any) -> Callable:
         axes = tuple(range(x.ndim - len(s), x.ndim)) if axes is None and s is not None else axes
         return numpy_function(x, s, axes, norm)
 
-    return door(name, samples=samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]]), **notes)(many)
+    return register_function(name, samples=samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]]), **notes)(many)
 
 
 def _no_plan(plan: Any) -> None:
@@ -90,7 +90,7 @@ fft2, ifft2, irfft2 = _many("fft2", (-2, -1)), _many("ifft2", (-2, -1)), _many("
 rfftn, rfft2 = _many("rfftn", None, complex=False), _many("rfft2", (-2, -1), complex=False)
 
 
-@door("fftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
+@register_function("fftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def fftshift(x, axes=None):
     """Move the frequency zero to the middle of axes.
 
@@ -100,7 +100,7 @@ def fftshift(x, axes=None):
     return np.fft.fftshift(x, axes)
 
 
-@door("ifftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
+@register_function("ifftshift", samples=lambda s: [call(s.real(5)), call(s.real(3, 4), axes=1)])
 def ifftshift(x, axes=None):
     """Move the frequency zero from the middle of axes to their start: the inverse of fftshift.
 
@@ -241,7 +241,7 @@ def _define_one(name: str) -> Callable:
         return _scaled(_sized(x, n, axis), kind, type, axis, norm, inverse, orthogonalize)
 
     what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along an axis"
-    return door(name, samples=_trig_samples, doc=_text(name, [1.0, 1.0], what))(one)
+    return register_function(name, samples=_trig_samples, doc=_text(name, [1.0, 1.0], what))(one)
 
 
 def _trig_many_samples(s):
@@ -268,7 +268,7 @@ def _define_many(name: str) -> Callable:
         return x
 
     what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along several axes"
-    return door(name, samples=_trig_many_samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]], what))(many)
+    return register_function(name, samples=_trig_many_samples, doc=_text(name, [[1.0, 1.0], [1.0, 1.0]], what))(many)
 
 
 dct, idct, dst, idst = (_define_one(name) for name in ("dct", "idct", "dst", "idst"))
@@ -310,7 +310,7 @@ def _hankel_samples(s):
     return [call(s.real(6), 0.1, 0.5), call(s.real(2, 7), 0.2, 1.0, offset=0.1, bias=0.3)]
 
 
-@door("fht", samples=_hankel_samples, constants=_HANKEL, complex=False)
+@register_function("fht", samples=_hankel_samples, constants=_HANKEL, complex=False)
 def fht(a, dln, mu, offset=0.0, bias=0.0):
     """Return the fast Hankel transform of samples spaced by `dln` in the logarithm; the parameters are constants.
 
@@ -320,7 +320,7 @@ def fht(a, dln, mu, offset=0.0, bias=0.0):
     return _hankel(a, dln, mu, offset, bias, False)
 
 
-@door("ifht", samples=_hankel_samples, constants=_HANKEL, complex=False)
+@register_function("ifht", samples=_hankel_samples, constants=_HANKEL, complex=False)
 def ifht(A, dln, mu, offset=0.0, bias=0.0):
     """Return the inverse of `fht`; the parameters are constants.
 

@@ -9,9 +9,9 @@ along it: every method works, and the derivative is as accurate as the tolerance
 from __future__ import annotations
 
 from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
-from fad.scipy.doors import missing
 from fad.scipy.ode import odeint, solve_ivp
 from fad.scipy.quadrature import quad
+from fad.scipy.registration import missing
 from fad.scipy.sampled import cumulative_simpson, cumulative_trapezoid, romb, simpson, trapezoid
 
 __all__ = [

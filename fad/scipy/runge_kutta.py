@@ -138,7 +138,7 @@ def _polynomial(coefficients, x):
 
 
 class _Output:
-    """Collects the solution: at every step, or at the times asked for, by the method's own interpolation."""
+    """Collects the solution: at every step, or at the times requested, by the method's own interpolation."""
 
     def __init__(self, stepper, t_eval):
         self.stepper = stepper

@@ -21,7 +21,7 @@ __all__ = ["hessian", "jacobian", "pattern"]
 
 
 def pattern(fun: Callable, argnums: Any = 0) -> Callable:
-    """Return a function that tells which elements of the output can depend on which elements of the input.
+    """Return a function that returns which elements of the output can depend on which elements of the input.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def pattern(fun: Callable, argnums: Any = 0) -> Callable:
     Returns
     -------
     callable
-        Of the same arguments. Returns a ``scipy.sparse.csr_array`` of truth values with a row for each element of the
+        Of the same arguments. Returns a ``scipy.sparse.csr_array`` of booleans with a row for each element of the
         output and a column for each element of the input, both in the order of the tree. It may have places at which
         the derivative is zero, and lacks none for the path that the program takes at these values. That of the second
         derivatives is ``fad.sparse.pattern(fad.grad(fun))``.
@@ -80,7 +80,7 @@ def jacobian(
         Which passes to use. "auto" takes what is cheapest, full rows or columns by themselves.
     check : bool, keyword only
         Whether each call compares one product with a vector drawn at random, for one pass more. Where the places of an
-        earlier call are too few for this one, they are looked for anew.
+        earlier call are too few for this one, they are looked for again.
     chunk_size : int, None or "auto", keyword only
         How many passes to run at once.
 

@@ -30,7 +30,7 @@ class Plan:
     is its element ``take[i]``.
     """
 
-    pattern: Any  # csr_array of truth values
+    pattern: Any  # csr_array of booleans
     pushed: Any
     pulled: Any
     take: Any
@@ -65,7 +65,7 @@ class Plan:
 
 
 def _members(groups: Any, count: int) -> Any:
-    """Return one row of truth values for each group, true at its members."""
+    """Return one row of booleans for each group, true at its members."""
     rows = np.zeros((count, groups.size), bool)
     some = np.flatnonzero(groups >= 0)
     rows[groups[some], some] = True

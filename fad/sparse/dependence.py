@@ -4,7 +4,7 @@ Elementwise operations, reductions and products are known by their archetype and
 elements along some axes states which (``extra["mixes"]``), and no other states anything.
 What moves numbers (slices, reshapes, indexing, joins, paddings, permutations) is *recognised*: it is run on the numbers
 of its operand's elements, and once more on numbers drawn at random, which must come out at the places that the first
-run told. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
+run said. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
 """
 
 from __future__ import annotations
@@ -167,10 +167,10 @@ def _pulled(vjp: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
 def _moved(run: Callable, x: Any) -> Any:
     """Return the place in `x` of each number of ``run(x)``, -1 for zeros; None if it does more than move numbers."""
     shape, n = np.shape(x), math.prod(np.shape(x))
-    told = np.asarray(host(run(like(x, np.arange(1.0, n + 1).reshape(shape)))))
-    if told.dtype.kind != "f" or not ((told >= 0) & (told <= n) & (told == np.floor(told))).all():
+    found = np.asarray(host(run(like(x, np.arange(1.0, n + 1).reshape(shape)))))
+    if found.dtype.kind != "f" or not ((found >= 0) & (found <= n) & (found == np.floor(found))).all():
         return None
-    places = told.astype(np.intp) - 1
+    places = found.astype(np.intp) - 1
     draws = _draws(n)
     found = np.asarray(host(run(like(x, draws[1:].reshape(shape)))))
     return places if np.array_equal(draws[places + 1], found) else None
@@ -227,11 +227,11 @@ def _entries(own: str, others: str, own_shape: tuple, other: Any) -> dict | None
 
 
 def _matmul(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
-    lanes = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
-    lead = string.ascii_uppercase[: len(lanes)]
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in xs])
+    lead = string.ascii_uppercase[: len(batch)]
     labels = ["k" if x.ndim == 1 else lead + own for x, own in zip(xs, ("ik", "kj"), strict=True)]
     result = lead + ("" if xs[0].ndim == 1 else "i") + ("" if xs[1].ndim == 1 else "j")
-    wide = [x if x.ndim == 1 else np.broadcast_to(x, lanes + x.shape[-2:]) for x in xs]
+    wide = [x if x.ndim == 1 else np.broadcast_to(x, batch + x.shape[-2:]) for x in xs]
     sets = [s if s is None else of.spread(s, x.shape, w.shape) for s, x, w in zip(sets, xs, wide, strict=True)]
     return _product(tuple(labels), result, y, wide, sets)
 
@@ -277,12 +277,12 @@ def _windows(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     data, x = xs
     pattern = params["pattern"].turned() if params["transposed"] else params["pattern"]
-    lanes, parts = np.arange(x.shape[1]), []
-    rows = (pattern.rows[:, None] * lanes.size + lanes).reshape(-1)
+    columns_of_x, parts = np.arange(x.shape[1]), []
+    rows = (pattern.rows[:, None] * columns_of_x.size + columns_of_x).reshape(-1)
     if sets[0] is not None:
-        parts.append(of.through(rows, np.repeat(np.arange(data.size), lanes.size), math.prod(y.shape), sets[0]))
+        parts.append(of.through(rows, np.repeat(np.arange(data.size), columns_of_x.size), math.prod(y.shape), sets[0]))
     if sets[1] is not None:
-        columns = (pattern.columns[:, None] * lanes.size + lanes).reshape(-1)
+        columns = (pattern.columns[:, None] * columns_of_x.size + columns_of_x).reshape(-1)
         parts.append(of.through(rows, columns, math.prod(y.shape), sets[1]))
     return of.union(parts)
 
@@ -340,7 +340,7 @@ _RULES[DependenceTrace] = _custom_rule
 
 
 def dependences(fun: Callable, args: tuple) -> Any:
-    """Return the matrix of truth values of what each element of a function's output can depend on.
+    """Return the matrix of booleans of what each element of a function's output can depend on.
 
     `args` holds plain arrays; the elements of all are numbered in the order of the tree, as are those of the output.
     """

@@ -61,7 +61,7 @@ class Point:
             self._check_output(out)
             return _long(tree.leaves(t))
 
-        return self._lanes(pushed, seeds, self.xs, chunk_size)
+        return self._map_chunks(pushed, seeds, self.xs, chunk_size)
 
     def pull(self, seeds: Any, chunk_size: Any) -> Any:
         """Multiply each row of `seeds` by the matrix."""
@@ -72,24 +72,24 @@ class Point:
         def pulled(*cts):
             return _long(tree.leaves(pullback(tree.unflatten(out_tree, list(cts)))))
 
-        return self._lanes(pulled, seeds, leaves, chunk_size)
+        return self._map_chunks(pulled, seeds, leaves, chunk_size)
 
     def _check_output(self, out: Any) -> None:
         ys = tree.leaves(tree.map(as_value, out))
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
 
-    def _lanes(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Any:
+    def _map_chunks(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Any:
         bounds = np.cumsum([0, *[x.size for x in leaves]])
         if bounds[-1] != seeds.shape[1]:
             return None  # the output has not the size that it had at another point
         bounds, parts = bounds[1:-1], []
         for start, stop in chunks(len(seeds), self.inputs, chunk_size):
             cut = np.split(seeds[start:stop], bounds, axis=1)
-            lanes = [
+            stacked = [
                 like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
             ]
-            parts.append(vmap(run)(*lanes))
+            parts.append(vmap(run)(*stacked))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -193,7 +193,7 @@ class Sparse(Wrapping):
         return plan
 
     def _looked_again(self, point: Point, plan: Plan, data: Any, lacking: str) -> tuple[Plan, Any]:
-        """Look for places anew, where those of another point do not explain what is seen at this one."""
+        """Look for places again, where those of another point do not explain what is seen at this one."""
         if self._given is not None:
             raise DerivativeError(
                 f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern; "
@@ -209,7 +209,7 @@ class Sparse(Wrapping):
 
 
 def _truth(given: Any, name: str) -> Any:
-    """Return a pattern, sparse or dense, as a matrix of truth values."""
+    """Return a pattern, sparse or dense, as a matrix of booleans."""
     if isinstance(given, SparseArray):
         given = given.tocsr()
     if not scipy.sparse.issparse(given):

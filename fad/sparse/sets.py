@@ -1,4 +1,4 @@
-"""Sets of inputs, one for each element of an array: sparse matrices of truth values, element by input."""
+"""Sets of inputs, one for each element of an array: sparse matrices of booleans, element by input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT = 1 << 25  # places of one matrix: beyond, it takes more memory than a spa
 
 
 class TooMany(Exception):
-    """Sets were asked for that together have more members than the limit."""
+    """Sets were requested that together have more members than the limit."""
 
     def __init__(self, size: int, members: int):
         super().__init__(f"{size} elements depend on {math.ceil(members / size)} inputs each")

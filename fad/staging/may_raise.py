@@ -1,8 +1,8 @@
 """Refusals: operations that raise for some values of their operands, and what a program owes to those who catch it.
 
 A recording in which such an operation raised says nothing about other values, whoever caught the error: the call runs
-without jit. And such an operation is part of a program even if nobody reads its result, unless another one of the
-program refuses the same values: a Cholesky factor may have been asked for only to see whether there is one.
+without jit. And such an operation is part of a program even if nothing reads its result, unless another one of the
+program raises for the same values: a Cholesky factor may have been requested only to see whether there is one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _harmless(x: Any) -> Any:
     return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype) if square else np.ones_like(x)[()]
 
 
-# --- what stays in a program though nobody reads it -------------------------------------------------------------------
+# --- what stays in a program though nothing reads it -----------------------------------------------------------------
 
 
 def unread(graph: Graph, outputs: Iterable[int], which: Callable[[Equation], bool] | None = None) -> list[int]:

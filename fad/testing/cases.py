@@ -31,7 +31,7 @@ class Case:
     One direction, one cotangent, and the first derivatives along them are computed once, for all clauses.
     """
 
-    def __init__(self, operation: Any, number: int, sample: Call, lanes: Sequence[Call] = ()):
+    def __init__(self, operation: Any, number: int, sample: Call, batch: Sequence[Call] = ()):
         self.operation = operation
         self.number = number
         self.sample = sample
@@ -41,7 +41,7 @@ class Case:
         self.slots = _operand_slots(operation, sample)
         self.operands = [leaves[i] for i in self.slots]
         self.diff = [k for k, x in enumerate(self.operands) if x.dtype.kind in "fc"]
-        self.lanes = [lane for other in lanes if (lane := _lane(other, self)) is not None][:2]
+        self.batch = [operands for other in batch if (operands := _match_operands(other, self)) is not None][:2]
         self.rng = np.random.default_rng(number)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ def inexact(leaves: tuple) -> tuple:
 def _operand_slots(operation: Any, sample: Call) -> list[int]:
     """Number the leaves of a call that a tracer may stand for.
 
-    Parameters of a primitive are static; so is what the room lists in `constants`, by position or name.
+    Parameters of a primitive are static; so is what its module lists in `constants`, by position or name.
     """
     constants = operation.extra.get("constants", ())
     slots, at = [], 0
@@ -135,7 +135,7 @@ def _operand_slots(operation: Any, sample: Call) -> list[int]:
     return slots
 
 
-def _lane(other: Call, case: Case) -> list | None:
+def _match_operands(other: Call, case: Case) -> list | None:
     """Return the operands of the same call drawn from another seed, or None where the shapes came out different."""
     leaves = tree.leaves((other.args, other.kwargs))
     if len(leaves) != len(case.leaves):
@@ -145,13 +145,13 @@ def _lane(other: Call, case: Case) -> list | None:
     return operands if all(np.shape(x) == y.shape and np.result_type(x) == y.dtype for x, y in pairs) else None
 
 
-def cases(operation: Any, dtype: Any = np.float64, lanes: int = 3, seed: int = 0) -> list[Case]:
+def cases(operation: Any, dtype: Any = np.float64, batch: int = 3, seed: int = 0) -> list[Case]:
     """Return the sample calls of an operation, drawn in a dtype; each seed draws other numbers.
 
     Raises GradientCheckError if the operation has none.
     """
     first = zlib.crc32(operation.name.encode()) + 1_000_003 * seed
-    drawn = [_clear_samples(operation, first + i, dtype) for i in range(lanes)]
+    drawn = [_clear_samples(operation, first + i, dtype) for i in range(batch)]
     if not drawn[0]:
         raise GradientCheckError(f"the operation {operation.name} has an empty list of samples")
     made = []
@@ -161,7 +161,7 @@ def cases(operation: Any, dtype: Any = np.float64, lanes: int = 3, seed: int = 0
 
 
 def _clear_samples(operation: Any, seed: int, dtype: Any) -> list[Call]:
-    """Draw an operation's sample calls, and those that lie close to a kink anew."""
+    """Draw an operation's sample calls, and those that lie close to a kink again."""
     samples = samples_of(operation)
     drawn = samples(Sampler(seed, dtype))
     for more in range(1, 100):
@@ -201,7 +201,7 @@ def _elementwise_samples(operation: Any, s: Sampler) -> list[Call]:
     def draw(*shapes):
         if len(set(domains)) > 1:
             return call(*[s.real(*shape, low=a, high=b) for shape, (a, b) in zip(shapes, domains, strict=True)])
-        # One draw for all operands keeps them apart from each other: maximum and its kin have a kink at a tie.
+        # One draw for all operands keeps them apart from each other: maximum and its like have a kink at a tie.
         sizes = [int(np.prod(shape)) for shape in shapes]
         parts = np.split(s.real(sum(sizes), low=domains[0][0], high=domains[0][1]), np.cumsum(sizes)[:-1])
         return call(*[part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)])

@@ -305,9 +305,9 @@ def second_derivatives(case: Case) -> None:
 def vmap_is_a_loop(case: Case) -> None:
     """vmap equals a loop, for every choice of operands that are batched and for axes other than the first."""
     for chosen in _choices(len(case.operands)):
-        lanes = [[lane[k] for k in chosen] for lane in case.lanes]
-        if len(lanes) > 1:
-            _compare_with_loop(case, chosen, lanes)
+        draws = [[operands[k] for k in chosen] for operands in case.batch]
+        if len(draws) > 1:
+            _compare_with_loop(case, chosen, draws)
 
 
 def _choices(n: int) -> list[list[int]]:
@@ -318,32 +318,32 @@ def _choices(n: int) -> list[list[int]]:
 
 def vmap_stays_single(case: Case) -> None:
     """In single precision, too, vmap gives the dtypes and the numbers of a loop."""
-    if len(case.lanes) > 1:
+    if len(case.batch) > 1:
         # SciPy rounds to single precision on the way to some double results.
-        _compare_with_loop(case, list(range(len(case.operands))), case.lanes, ((0, 0),), 1e-6)
+        _compare_with_loop(case, list(range(len(case.operands))), case.batch, ((0, 0),), 1e-6)
 
 
 _AXES = ((0, 0), (-1, -1))  # in_axes, out_axes
 
 
 def _compare_with_loop(
-    case: Case, chosen: list[int], lanes: list, axes: tuple = _AXES, tolerance: float = EXACT
+    case: Case, chosen: list[int], draws: list, axes: tuple = _AXES, tolerance: float = EXACT
 ) -> None:
     f = case.of(chosen, case.whole)
-    rows = [[_as_array(y) for y in f(*lane)] for lane in lanes]
+    rows = [[_as_array(y) for y in f(*operands)] for operands in draws]
     if any(a.shape != b.shape for row in rows for a, b in zip(row, rows[0], strict=True)):
         return  # results of different shapes cannot be stacked, and are refused with an error of their own
     wanted = [np.stack(column) for column in zip(*rows, strict=True)]
     what = f"vmap over operands {chosen}"
     smooth = all(case.operands[k].dtype.kind in "fc" for k in chosen)
     for in_axes, out_axes in axes:
-        batch = [np.stack(column, axis=in_axes) for column in zip(*lanes, strict=True)]
+        batch = [np.stack(column, axis=in_axes) for column in zip(*draws, strict=True)]
         try:
             found = vmap(f, in_axes=in_axes, out_axes=out_axes)(*batch)
         except FadError as error:
             if smooth:
                 raise GradientCheckError(f"{what} failed: {error}") from error
-            return  # an index or a count that differs from lane to lane may be refused, in so many words
+            return  # an index or a count that differs between batch elements may be refused, in so many words
         for g, w in zip(found, wanted, strict=True):
             if g.dtype != w.dtype:
                 raise GradientCheckError(f"{what}: the dtype is {g.dtype}, but a loop gives {w.dtype}")
@@ -352,22 +352,22 @@ def _compare_with_loop(
 
 def vmap_and_derivatives(case: Case) -> None:
     """vmap of jvp and vjp, and jvp and vjp of vmap, equal a loop of jvp and vjp."""
-    if not case.differentiable() or len(case.lanes) < 2:
+    if not case.differentiable() or len(case.batch) < 2:
         return
     for chosen in [case.diff] if len(case.diff) == 1 else [case.diff, case.diff[:1], case.diff[-1:]]:
-        _derivatives_of_lanes(case, chosen, [[lane[k] for k in chosen] for lane in case.lanes])
+        _compare_batched_derivatives(case, chosen, [[operands[k] for k in chosen] for operands in case.batch])
 
 
-def _derivatives_of_lanes(case: Case, chosen: list[int], lanes: list) -> None:
+def _compare_batched_derivatives(case: Case, chosen: list[int], draws: list) -> None:
     f = case.of(chosen)
-    tangents = [tuple(random_like(x, case.rng) for x in lane) for lane in lanes]
-    rows = [jvp(f, tuple(lane), t) for lane, t in zip(lanes, tangents, strict=True)]
+    tangents = [tuple(random_like(x, case.rng) for x in operands) for operands in draws]
+    rows = [jvp(f, tuple(operands), t) for operands, t in zip(draws, tangents, strict=True)]
     if any(a.shape != b.shape for row in rows for a, b in zip(row[0], rows[0][0], strict=True)):
         return
     cts = [tuple(random_like(y, case.rng) for y in row[0]) for row in rows]
     pushed = _columns([row[1] for row in rows])
-    pulled = _columns([vjp(f, *lane)[1](ct) for lane, ct in zip(lanes, cts, strict=True)])
-    xs, ts, cs = _columns(lanes), _columns(tangents), _columns(cts)
+    pulled = _columns([vjp(f, *operands)[1](ct) for operands, ct in zip(draws, cts, strict=True)])
+    xs, ts, cs = _columns(draws), _columns(tangents), _columns(cts)
     what = f"over operands {chosen}"
     agree_all(f"vmap of jvp {what}", vmap(lambda x, t: jvp(f, x, t)[1])(xs, ts), pushed, 1e-8)
     agree_all(f"vmap of vjp {what}", vmap(lambda x, c: vjp(f, *x)[1](c))(xs, cs), pulled, 1e-8)

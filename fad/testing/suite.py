@@ -43,10 +43,10 @@ def contract(
     VJP is its transpose, and both are right to second order; vmap equals a loop for each choice of batched operands;
     single precision and complex numbers keep their dtypes; bad arguments are refused.
 
-    A room may write notes for its operation beside the rule: ``complex=False`` (no complex operands), ``order=1``
+    A module may write notes for its operation beside the rule: ``complex=False`` (no complex operands), ``order=1``
     (no second derivative), ``constants=(1, "rcond")`` (arguments that are never traced, by position or name),
     ``kinks=lambda x, y: (x - y,)`` (of the arguments of a call, arrays that are zero where there is a kink or a jump:
-    samples close to one are drawn anew), ``numerical=False`` (the result's shape depends on the numbers, so differences
+    samples close to one are redrawn), ``numerical=False`` (the result's shape depends on the numbers, so differences
     are meaningless), ``rounding="single"`` (of single precision operands the reference rounds in single precision on
     the way to a double result, so that the digits beyond are noise).
 
@@ -110,7 +110,7 @@ def _operation(operation: Any, samples: Callable | None) -> Any:
 
 
 def _tried_in(operation: Any, dtype: Any) -> bool:
-    """Return whether the room allows this dtype: ``complex=False`` says that complex operands are not defined."""
+    """Return whether the operation allows this dtype: ``complex=False`` says that complex operands are not defined."""
     if np.dtype(dtype).kind != "c":
         return True
     return operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)

@@ -14,7 +14,7 @@ from fad.backends import _of as backend_or_none
 from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
@@ -195,7 +195,7 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
 def _handed_out(x: Any, trace: Trace) -> Any:
     """Return a leaf of auxiliary output as a plain value."""
     x = up_to_date(x) if type(x) is Tracer else x
-    return trace.hand_out(plain(settled(trace.lower(x), derivative=False)))
+    return trace.hand_out(plain(take_limit(trace.lower(x), derivative=False)))
 
 
 def check_like(given: list, expected: list, what: str) -> list:
@@ -235,7 +235,7 @@ def settle(cts: list, primals: list, given: list) -> list:
         if ct is None:
             ct = zeros_like(x)
         elif type(ct) is not np.ndarray:
-            ct = settled(densify(ct))
+            ct = take_limit(densify(ct))
         if not ct.dtype.isnative:
             ct = ct.astype(ct.dtype.newbyteorder("="))
         if type(ct) is np.ndarray:

@@ -174,7 +174,7 @@ def _agree(a: Any, b: Any) -> bool:
 
 
 def _run_batched(trace: BatchTrace, flat: Callable, xs: list, fun: Callable, captured: list) -> list:
-    """Relieve a trace below vmap: run on the lanes' values there, waking the finished vmap for the second run."""
+    """Relieve a trace below vmap: run on the batched values there, waking the finished vmap for the second run."""
     flags: list = [None]
     mine = [_mine(x, trace) for x in xs]
 

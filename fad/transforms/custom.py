@@ -17,7 +17,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.cotangent import densify
-from fad.core.germ import germs_kept
+from fad.core.limits import keep_perturbed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
 from fad.core.tracer import Trace, Tracer, tracer, youngest
@@ -95,7 +95,7 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
-@germs_kept()
+@keep_perturbed()
 def _pushed(call: Call, values: list, tangents: list) -> tuple[list, list]:
     tangents = [densify(t) for t in tangents]
     if call.jvp is not None:
@@ -128,12 +128,12 @@ def _fill(cts: list, ys: list) -> list:
     return [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
 
 
-@germs_kept()
+@keep_perturbed()
 def _pulled_by_bwd(call: Call, res: Any, ys: list, cts: list) -> list:
     return call.bwd(res, _fill(cts, ys))
 
 
-@germs_kept()
+@keep_perturbed()
 def _pulled_by_transpose(call: Call, values: list, parents: list, ys: list, cts: list) -> list:
     wanted = [i for i, p in enumerate(parents) if p >= 0]
 
@@ -175,14 +175,14 @@ def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
 
 
 def _batched(call: Call, batched: list, size: int) -> Call:
-    """Return the same call over a leading lane axis, with all its rules."""
+    """Return the same call over a leading batch axis, with all its rules."""
     axes = tuple(0 if b else None for b in batched)
     size_of: Any = {"axis_size": size}
 
     def jvp(xs, ts):
         ts = [t if b else zeros_like(x) if not is_inexact(x) else t for t, x, b in zip(ts, xs, batched, strict=True)]
-        lanes = tuple(0 if b or _wider(t, x) else None for t, x, b in zip(ts, xs, batched, strict=True))
-        return vmap(lambda xs, ts: call.jvp(list(xs), list(ts)), (axes, lanes), **size_of)(tuple(xs), tuple(ts))
+        tangent_axes = tuple(0 if b or _wider(t, x) else None for t, x, b in zip(ts, xs, batched, strict=True))
+        return vmap(lambda xs, ts: call.jvp(list(xs), list(ts)), (axes, tangent_axes), **size_of)(tuple(xs), tuple(ts))
 
     def bwd(res, cts):
         missing: list = []
@@ -271,7 +271,7 @@ class CustomFunction(Wrapping):
         self._fwd, self._bwd = fwd, bwd
 
     def defvmap(self, rule: Callable) -> Callable:
-        """Give the batching rule: ``rule(axis_size, in_batched, *args) -> (out, out_batched)``; lanes are axis 0."""
+        """Give the batching rule: ``rule(axis_size, in_batched, *args) -> (out, out_batched)``; the batch is axis 0."""
         self._vmap = rule
         return rule
 
@@ -431,7 +431,7 @@ class _Adapter:
             raise CustomRuleError(f"{rule} gave {len(ys)} outputs, but says of {len(flags)} whether they are batched")
         for shape in (y.shape for y, b in zip(ys, flags, strict=True) if b):
             if shape[:1] != (size,):
-                raise CustomRuleError(f"{rule} returned as batched the shape {shape}, but there are {size} lanes")
+                raise CustomRuleError(f"{rule} returned as batched the shape {shape}, but the batch has size {size}")
         return ys, flags
 
     def _like(self, t, x, rule, what):

@@ -256,7 +256,7 @@ def _replaced(held: Any, places: list, values: Any) -> list:
 
 
 def closed_over(function: Any) -> tuple[list, Callable]:
-    """Return the traced values that a function holds, and a function that makes it anew with others in their place.
+    """Return the traced values that a function holds, and a function that makes it again with others in their place.
 
     A tuple of functions is taken too.
 
@@ -315,7 +315,7 @@ def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable 
         return made
 
     if any(cells) or defaults or keywords:
-        seen[id(f)] = build  # met again, in another function's closure, it is made anew there too
+        seen[id(f)] = build  # met again, in another function's closure, it is made again there too
     return seen[id(f)]
 
 

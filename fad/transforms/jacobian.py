@@ -18,13 +18,13 @@ from fad.transforms.jvp import jvp
 from fad.transforms.vjp import Tape, vjp
 from fad.transforms.vmap import vmap
 
-_BUDGET = 1 << 28  # bytes of basis and result that one chunk of lanes may take, for chunk_size="auto"
+_BUDGET = 1 << 28  # bytes of basis and result that one chunk of rows may take, for chunk_size="auto"
 
 
-def chunks(n: int, lane: int, chunk_size: Any) -> Iterator[tuple[int, int]]:
-    """Cut n lanes into ranges; `lane` is the number of elements that one lane carries."""
+def chunks(n: int, width: int, chunk_size: Any) -> Iterator[tuple[int, int]]:
+    """Cut n rows into ranges; `width` is the number of elements of one row."""
     if chunk_size == "auto":
-        chunk_size = max(1, _BUDGET // (32 * max(1, lane)))
+        chunk_size = max(1, _BUDGET // (32 * max(1, width)))
     elif chunk_size is not None and (not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1):
         raise ValueError(f"chunk_size must be a positive int, None or 'auto', not {chunk_size!r}")
     step = chunk_size or max(1, n)
@@ -35,11 +35,11 @@ def _basis(xs: list, start: int, stop: int) -> list:
     """Return unit vectors number start to stop of the space of all leaves together, one batched array per leaf."""
     out, offset = [], 0
     for x in xs:
-        lanes = np.zeros_like(_below(x), shape=(stop - start, x.size))
+        rows = np.zeros_like(_below(x), shape=(stop - start, x.size))
         low, high = max(start, offset), min(stop, offset + x.size)
         if low < high:
-            lanes[np.arange(low, high) - start, np.arange(low, high) - offset] = 1
-        out.append(lanes.reshape((stop - start, *x.shape)))
+            rows[np.arange(low, high) - start, np.arange(low, high) - offset] = 1
+        out.append(rows.reshape((stop - start, *x.shape)))
         offset += x.size
     return out
 
@@ -55,11 +55,11 @@ def _stack(parts: list) -> list:
     return parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _split_lanes(lanes: Any, xs: list) -> list:
-    """Cut an array with one lane per element of all leaves into one array of shape ``(*leaf.shape, ...)`` per leaf."""
+def _split_by_leaf(rows: Any, xs: list) -> list:
+    """Cut an array with one row per element of all leaves into one array of shape ``(*leaf.shape, ...)`` per leaf."""
     out, offset = [], 0
     for x in xs:
-        out.append(lanes[offset : offset + x.size].reshape((*x.shape, *lanes.shape[1:])))
+        out.append(rows[offset : offset + x.size].reshape((*x.shape, *rows.shape[1:])))
         offset += x.size
     return out
 
@@ -115,7 +115,7 @@ def _forward(f, xs, in_tree, has_aux, holomorphic, chunk_size, name="jacfwd"):
     blocks = [
         [
             np.moveaxis(c, tuple(range(x.ndim)), tuple(range(-x.ndim, 0)))
-            for c, x in zip(_split_lanes(y, xs), xs, strict=True)
+            for c, x in zip(_split_by_leaf(y, xs), xs, strict=True)
         ]
         for y in columns
     ]
@@ -139,7 +139,7 @@ def _pull_all(tape, xs, holomorphic, chunk_size, name):
     seen = {"tree": tape.out_tree, "aux": tape.aux}
     if not parts:
         return [[made_like(np.zeros_like, x, y.shape + x.shape) for x in xs] for y in ys], seen
-    columns = [_split_lanes(c, ys) for c in _stack(parts)]  # per input, per output
+    columns = [_split_by_leaf(c, ys) for c in _stack(parts)]  # per input, per output
     return [[columns[i][k] for i in range(len(xs))] for k in range(len(ys))], seen
 
 

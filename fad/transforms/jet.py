@@ -6,7 +6,7 @@ Each operation's series follows from the one differential statement that it has:
 - of a linear operation each derivative is the operation's own derivative along the operands' derivative of that order;
 - of a product (multiplication, matmul, einsum, convolution) it is Leibniz's sum, and a quotient is solved from it;
 - of all else the statement says ``y' = rule(x, y) x'``. The rule is run once on series that are not computed yet: an
-  order of ``y'`` asks for lower orders of x and y alone, and becomes the next order of y. What a rule asks for twice is
+  order of ``y'`` requests lower orders of x and y alone, and becomes the next order of y. What a rule requests twice is
   one series, so that sin and cos, each the derivative of the other, are computed side by side.
 
 The series of a rule live until the operation that they belong to is done; a program's own are computed at once.
@@ -24,7 +24,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_numpy_scalar
 from fad.core.cotangent import densify
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
@@ -34,7 +34,7 @@ from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
 
 _NUMBERS = (bool, int, float, complex)
-_SMALL = 1024  # bytes up to which constants of a rule are told apart by their numbers
+_SMALL = 1024  # bytes up to which constants of a rule are distinguished by their numbers
 
 
 class Series:
@@ -49,7 +49,7 @@ class Series:
     def get(self, k: int) -> Any:
         """Return the derivative of order k."""
         if k >= len(self.known):
-            assert self.step is not None, "a derivative was asked for that nobody computes"
+            assert self.step is not None, "a derivative was requested that nothing computes"
             self.step.reach(k)
         return self.known[k]
 
@@ -63,9 +63,9 @@ class JetTrace(Trace):
     def __init__(self, order: int):
         super().__init__()
         self.order = order
-        self.limit = order  # up to which order an operation is asked for; in a rule, one less than its result is
+        self.limit = order  # up to which order an operation is computed; in a rule, one less than its result is
         self.tape: list | None = None  # the steps of the rule that is being run, if one is
-        self.memo: dict = {}  # what the rules of one operation of the program have asked for
+        self.memo: dict = {}  # what the rules of one operation of the program have requested
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
@@ -96,7 +96,7 @@ class JetTrace(Trace):
         out = tuple(outs) if prim.multi else outs[0]
         step.tell(prim, xs, values, y, out, params)
         if key is not None:
-            self.memo[key] = out, self.limit, xs, params  # the operands live as long as their ids are asked for
+            self.memo[key] = out, self.limit, xs, params  # the operands live as long as their ids are requested
         outs = self.settle(step, outs)
         return tuple(outs) if prim.multi else outs[0]
 
@@ -137,7 +137,7 @@ class JetTrace(Trace):
 
 
 def _key(prim: Any, xs: list, params: dict) -> Any:
-    """Return what tells whether two operations of a rule are one and the same, or None if that is not known."""
+    """Return the key that says whether two operations of a rule are one and the same, or None if that is not known."""
     try:
         key = (prim, *map(_name, xs), *[(k, type(v), v) for k, v in params.items()])
         hash(key)
@@ -354,7 +354,7 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
         return _check_closed(trace, push(values, ts), call)
 
     def rule(ts: list) -> list:
-        # On series a value from outside cannot be told from the operands, so the rule is tried on the values first.
+        # On series a value from outside looks like one of the operands, so the rule is tried on the values first.
         first([None if s is None else s.get(1) for s in series])
         return push(list(xs), ts)
 
@@ -447,9 +447,9 @@ def expanded(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = F
         )
 
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
-    values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
+    values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
     known = [y.info.known[1:] if type(y) is Tracer and y.trace is trace else [None] * order for y in ys]
-    return values, [[None if c is None else settled(c) for c in cs] for cs in known], out_tree, aux
+    return values, [[None if c is None else take_limit(c) for c in cs] for cs in known], out_tree, aux
 
 
 def _curve(primals: Any, series: Any) -> tuple[list, list, Any]:

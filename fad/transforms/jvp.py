@@ -15,7 +15,7 @@ from fad.backends import is_numpy_scalar
 from fad.core.archetypes import one, spread
 from fad.core.buffers import flat_result
 from fad.core.cotangent import Masked, densify
-from fad.core.germ import germs_kept, settled
+from fad.core.limits import keep_perturbed, take_limit
 from fad.core.memory import (
     RUNS,
     Memory,
@@ -238,7 +238,7 @@ def transposed_vjp(prim: Any, tangents: list, y: Any, xs: list, params: dict) ->
         found = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
         return tuple(np.zeros_like(xs[k]) if found[k] is None else densify(found[k]) for k in wanted)
 
-    with germs_kept():
+    with keep_perturbed():
         _, push = vjp(pull, np.zeros_like(y))
         return push(tuple(tangents[k] for k in wanted))[0]
 
@@ -285,8 +285,8 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     values, found = [], []
     for y in ys:
         if type(y) is Tracer and y.trace is trace:
-            values.append(trace.hand_out(settled(y.value, derivative=False)))
-            found.append(_like(values[-1], settled(densify(y.info))))
+            values.append(trace.hand_out(take_limit(y.value, derivative=False)))
+            found.append(_like(values[-1], take_limit(densify(y.info))))
         else:
             values.append(y)
             found.append(zeros_like(y))

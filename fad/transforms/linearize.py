@@ -11,7 +11,7 @@ from fad import tree
 from fad.backends import like
 from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.values import same_structure
@@ -142,7 +142,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     ys, out_tree, aux = run(fun, trace, arguments, has_aux)
     check_own(xs, given)
     del trace.snapshots
-    values = [trace.hand_out(settled(trace.lower(y), derivative=False)) for y in ys]
+    values = [trace.hand_out(take_limit(trace.lower(y), derivative=False)) for y in ys]
     records = _needed(trace.records, [*trace.effects, *[y.info for y in ys if _mine(y, trace)]])
     trace.records = []
 
@@ -150,7 +150,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         ts, t_tree = tree.flatten(tangents)
         same_structure(in_tree, t_tree, "the tangents given to a linearized function")
         slots = _push(records, check_like(ts, xs, "a tangent"))
-        found = [settled(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
+        found = [take_limit(densify(slots[y.info])) if _mine(y, trace) else None for y in ys]
         return tree.unflatten(out_tree, [zeros_like(v) if t is None else t for t, v in zip(found, values, strict=True)])
 
     out = tree.unflatten(out_tree, list(map(copied, values)))

@@ -25,7 +25,7 @@ from fad.introspect.frames import show_place, user_place
 
 FEW_BYTES = 4096  # bytes up to which an array is copied whole: quicker than to sample it, and it notices everything
 _SAMPLES = 32
-_ROOM = 1 << 30  # bytes of large arrays that one tape or recording copies
+_BUDGET = 1 << 30  # bytes of large arrays that one tape or recording copies
 _PIECE = 1 << 18
 _MEDIUM = 1 << 20  # bytes up to which a copy lies in a bytearray, which compares quickest
 _BITS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
@@ -64,12 +64,12 @@ def _span(x: np.ndarray) -> tuple[int, int]:
 class Snapshots:
     """Plain arrays as they were when they were used."""
 
-    __slots__ = ("kept", "own", "room", "loose")
+    __slots__ = ("kept", "own", "budget", "loose")
 
     def __init__(self) -> None:
         self.kept: dict[int, tuple] = {}  # by the array's id: a copy, and its bytes if they are not many
         self.own: dict[int, np.ndarray] = {}  # large copies, by their ids
-        self.room = _ROOM
+        self.budget = _BUDGET
         self.loose: dict[int, tuple] = {}  # arrays that are too large to be copied, with their checksums and places
 
     def take(self, x: np.ndarray) -> np.ndarray:
@@ -96,10 +96,10 @@ class Snapshots:
             if checksum(x) != known[1]:
                 raise _error(x, show_place(known[2]))
             return x
-        if x.nbytes > self.room:
+        if x.nbytes > self.budget:
             self.loose[id(x)] = x, checksum(x), user_place()
             return x
-        self.room -= x.nbytes
+        self.budget -= x.nbytes
         copy, raw = _contiguous(x) if x.nbytes <= _MEDIUM and x.flags.forc else (_compact(x), None)
         self.kept[id(x)] = copy, raw
         self.own[id(copy)] = copy
@@ -276,7 +276,7 @@ class Watch:
         store = self.snapshots
         while store is not None and store is not recording.get() and len(store.kept) > mark:
             _, (copy, _) = store.kept.popitem()
-            store.room += copy.nbytes if store.own.pop(id(copy), None) is not None else 0
+            store.budget += copy.nbytes if store.own.pop(id(copy), None) is not None else 0
 
     def finish(self) -> None:
         """Let go of the copies that no record has: the function has returned."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.core.archetypes import cast
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.germ import germs_kept
+from fad.core.limits import keep_perturbed
 
 PULL_BACK: list[Callable] = []
 """Reverse mode itself, which enters here: a VJP that is derived from a JVP is a pullback of it."""
@@ -59,7 +59,7 @@ def transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params:
         return densify(prim.jvp(slots, y, xs, params))
 
     found: list = [None] * len(xs)
-    with germs_kept():
+    with keep_perturbed():
         _, pullback = PULL_BACK[0](push, *[np.zeros_like(xs[k]) for k in wanted])
         pulled = pullback(ct)
     for k, c in zip(wanted, pulled, strict=True):

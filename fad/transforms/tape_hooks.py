@@ -1,4 +1,4 @@
-"""Reverse mode under observation: which line made each record, and what each rule does on the way back.
+"""Reverse mode under observation: which line made each record, and what each rule does in the backward pass.
 
 A `Watcher` is asked around the rule of every record of a backward pass, on the flat tape and on the eager graph alike.
 Without one nothing is noted: the traces are then the ordinary ones.

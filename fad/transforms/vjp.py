@@ -17,7 +17,7 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.memory import follow, fresh, path_of, refresh, root_of, running_rules, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
@@ -396,7 +396,7 @@ class Tape:
 
     def values(self) -> list:
         trace = self.trace
-        return [trace.hand_out(settled(trace.lower(x), derivative=False)) for x in self.outputs]
+        return [trace.hand_out(take_limit(trace.lower(x), derivative=False)) for x in self.outputs]
 
     def pull(self, cts: list, keep: bool) -> list:
         """Return the cotangents of the inputs, given one cotangent per output leaf (None is zero)."""

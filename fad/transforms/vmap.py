@@ -20,7 +20,7 @@ from fad import tree
 from fad.backends import host, made_like
 from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
-from fad.core.germ import settled
+from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -407,7 +407,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         running.__exit__()
     outs = []
     for y in ys:
-        outs.append(settled(y.value) if type(y) is Tracer and y.trace is trace else _Unmapped(y, size))
+        outs.append(take_limit(y.value) if type(y) is Tracer and y.trace is trace else _Unmapped(y, size))
     return outs, out_tree
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fad.viz.layout import layout
 
-_LETTER, _LINE, _PAD = 6.7, 15.0, 8.0  # of the 11-point monospace type: width, height, and the room around it
+_LETTER, _LINE, _PAD = 6.7, 15.0, 8.0  # of the 11-point monospace type: width, height, and the space around it
 _LONGEST = 44  # letters of a box's line; the table has the whole
 _COLOURS = {
     "input": ("#dbeafe", "#2563eb"), "constant": ("#f3f4f6", "#6b7280"), "output": ("#dcfce7", "#15803d"),
@@ -135,8 +135,8 @@ def _key(nodes: list[Node], far: bool) -> str:
 
 # A wide drawing opens at its first box.
 _SCRIPT = """
-const room = document.querySelector(".drawing"), drawn = document.querySelector("svg");
-if (drawn) room.scrollLeft = drawn.dataset.start - room.clientWidth / 2;
+const frame = document.querySelector(".drawing"), drawn = document.querySelector("svg");
+if (drawn) frame.scrollLeft = drawn.dataset.start - frame.clientWidth / 2;
 """
 
 

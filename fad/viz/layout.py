@@ -2,7 +2,7 @@
 
 The method is that of K. Sugiyama, S. Tagawa and M. Toda (IEEE Trans. SMC 11, 1981): a layer for each box, a place in
 the layer for each line that passes through it, an order within layers by the mean place of the neighbours, and places
-as close to that mean as the order allows. A line over many layers would say little: it is left out, and told of.
+as close to that mean as the order allows. A line over many layers would say little: it is left out, and named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 FAR = 8  # a line over more layers than this is not drawn
 _SWEEPS = 8
 _GAP = 24.0  # between boxes side by side
-_LANE = 10.0  # the room of a line that passes through a layer
+_LANE = 10.0  # the width of a line that passes through a layer
 _STEP = 34.0  # from the lower edge of a layer to the upper edge of the next
 
 Point = tuple[float, float]

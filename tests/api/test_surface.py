@@ -37,7 +37,7 @@ def _names(table):
 
 
 def _is_kind(thing):
-    """Tell whether a public name is decided by its kind: classes (dtypes, matrix, errstate …), modules, constants."""
+    """Return whether a public name is decided by its kind: classes (dtypes, matrix, errstate …), modules, constants."""
     return inspect.isclass(thing) or inspect.ismodule(thing) or not callable(thing)
 
 

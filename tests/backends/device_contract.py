@@ -1,6 +1,6 @@
 """The contract of operations on a device: what they give there must be what NumPy gives, and must stay there.
 
-Each sample of each operation is tried in double, single and complex precision: its value, its value by lanes, both
+Each sample of each operation is tried in double, single and complex precision: its value, its value under `vmap`, both
 first derivatives, batched ones, second ones, and all of that compiled.
 """
 
@@ -44,7 +44,7 @@ def read_known(path):
 
 
 def _is_past(reason):
-    """Tell whether a reason is one of older versions of SciPy: "Before SciPy 1.18: ..."."""
+    """Return whether a reason is one of older versions of SciPy: "Before SciPy 1.18: ..."."""
     before = re.match(r"Before SciPy (\d+)\.(\d+):", reason)
     return before is not None and tuple(map(int, scipy.__version__.split(".")[:2])) >= tuple(map(int, before.groups()))
 
@@ -111,23 +111,23 @@ def _compiled(f, xs):
     return list(g(*xs))  # recorded, then replayed
 
 
-def lanes(xs):
+def batch(xs):
     return [np.stack([x, x]) for x in xs]
 
 
 # name -> function of (smooth function, its differentiable operands)
 CLAUSES = {
-    "lanes": lambda f, xs: list(fad.vmap(f)(*lanes(xs))),
+    "batch": lambda f, xs: list(fad.vmap(f)(*batch(xs))),
     "jit": _compiled,
     "vjp": _pulled,
     "jvp": _pushed,
-    "vmap of vjp": lambda f, xs: list(fad.vmap(lambda *xs: tuple(_pulled(f, xs)))(*lanes(xs))),
+    "vmap of vjp": lambda f, xs: list(fad.vmap(lambda *xs: tuple(_pulled(f, xs)))(*batch(xs))),
     "jit of vjp": lambda f, xs: _compiled(lambda *xs: tuple(_pulled(f, xs)), xs),
     "second": lambda f, xs: _pushed(lambda *xs: tuple(_pulled(f, xs)), xs),
 }
 # What the host computes for a clause, where that is not the clause itself: the contract has it that jit gives what the
 # plain function gives, and vmap of one operand twice gives it twice.
-ON_THE_HOST = {"jit": "plain", "lanes": "plain", "jit of vjp": "vjp", "vmap of vjp": "vjp"}
+ON_THE_HOST = {"jit": "plain", "batch": "plain", "jit of vjp": "vjp", "vmap of vjp": "vjp"}
 
 
 class Host:
@@ -143,10 +143,10 @@ class Host:
         if base not in self.found:
             self.found[base] = list(self.f(*self.xs)) if base == "plain" else CLAUSES[base](self.f, self.xs)
         ys = self.found[base]
-        return [np.stack([y, y]) for y in ys] if clause in ("lanes", "vmap of vjp") else ys
+        return [np.stack([y, y]) for y in ys] if clause in ("batch", "vmap of vjp") else ys
 
     def refuses(self, clause):
-        """Tell whether the host has no answer either: a derivative that there is none of, lanes that do not fit."""
+        """Return whether the host has no answer either: there is no such derivative, or a batch that does not fit."""
         try:
             CLAUSES[clause](self.f, self.xs)
         except Exception:
@@ -156,7 +156,7 @@ class Host:
 
 def clauses(case, dtype):
     """Return the names of the clauses that hold for a case."""
-    names = ["lanes", "jit"]
+    names = ["batch", "jit"]
     if not case.is_flat():
         names += ["vjp", "jvp"]
         if dtype == "double":
@@ -171,7 +171,7 @@ def drawn(operation, dtype):
     takes = operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)
     if dtype == "complex" and not takes:
         return []
-    found = cases(operation, kind, lanes=1)
+    found = cases(operation, kind, batch=1)
     return found if dtype == "double" else [c for c in found if any(x.dtype == kind for x in c.operands) and defined(c)]
 
 

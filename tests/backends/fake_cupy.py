@@ -31,7 +31,7 @@ class _Ufunc:
         self._name, self._function = name, function
 
     def __call__(self, *args, **kwargs):
-        for x in args:  # CuPy asks for the type itself, and for no protocol
+        for x in args:  # CuPy reads the type itself, and no protocol
             if not standin._is_handled(x):
                 raise TypeError(f"Unsupported type {type(x)}")
         return standin._function(self._name, self._function, args, kwargs)

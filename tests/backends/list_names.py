@@ -64,7 +64,7 @@ def found(package, name):
 
 
 def pretend_libraries(cuda):
-    """Put something in place of those libraries of CUDA that are not installed: only names are asked for."""
+    """Put something in place of those libraries of CUDA that are not installed: only names are read."""
     for name in LIBRARIES:
         try:
             getattr(cuda, name)

@@ -52,7 +52,7 @@ def _refusal(name, positional, keywords):
 
 
 def _rank(kind):
-    """Rank kinds of numbers as CuPy does for Python's: truth values, whole numbers, all others."""
+    """Rank kinds of numbers as CuPy does for Python's: booleans, whole numbers, all others."""
     return {"b": 0, "i": 1, "u": 1}.get(kind, 2)
 
 

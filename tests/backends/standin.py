@@ -65,7 +65,7 @@ class HostCopyError(AssertionError):
 
 @contextlib.contextmanager
 def counted():
-    """Count the array operations asked of the device: yields a function that tells how many there have been."""
+    """Count the array operations of the device: yields a function that returns how many there have been."""
     start = _asked[0]
     yield lambda: _asked[0] - start
 
@@ -264,7 +264,7 @@ _SIGNED = {"at": {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwi
 
 
 def _method_of_ufunc(name, ufunc, method, inputs, options):
-    """Run add.reduce and its kin: CuPy has them for sums and products, `outer` for all, and `at` for a few."""
+    """Run the methods of ufuncs: CuPy has them for sums and products, `outer` for all, and `at` for a few."""
     if method == "outer":
         a, b = map(_unwrap, inputs)
         return _elementwise(name, ufunc, (a.reshape(a.shape + (1,) * b.ndim), b), options)
@@ -294,7 +294,7 @@ def _function(name, func, args, kwargs):
     if name in _REFUSED and _REFUSED[name](_bound(name, args, kwargs)):
         raise ValueError(f"cupy.{name} does not support these arguments")
     if name == "where":
-        args[0].astype  # noqa: B018  (CuPy asks for it, which a bool of Python does not have)
+        args[0].astype  # noqa: B018  (CuPy reads it, which a bool of Python does not have)
     if name in _LIKE and kwargs.get("shape") == ():
         kwargs = {k: v for k, v in kwargs.items() if k != "shape"}
     out = func(*args, **kwargs)

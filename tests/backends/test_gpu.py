@@ -264,7 +264,7 @@ def test_the_stand_in_has_the_names_of_this_cupy(capsys):
 
 
 def numpy_has(name):
-    """Tell whether NumPy still has a name, below which alone CuPy's is looked for: 2.5 has no `row_stack` any more."""
+    """Return whether NumPy still has a name, below which alone CuPy's is looked for: 2.5 has no `row_stack`."""
     try:
         operator.attrgetter(name)(np)
     except AttributeError:

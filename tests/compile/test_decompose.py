@@ -31,7 +31,7 @@ PROGRAMS = {
     "all": (lambda x: np.all(x > -2.0), X),
     "allclose": (lambda x: np.allclose(x, x + 1e-9), X),
     "count": (lambda x: np.count_nonzero(x > 0.0, axis=1), M),
-    "max of truth values": (lambda x: np.max(x > 2.0) | np.min(x > -9.0), X),
+    "max of booleans": (lambda x: np.max(x > 2.0) | np.min(x > -9.0), X),
     "nanmax": (lambda x: np.fmax.reduce(x, axis=1), HOLES),
     "nanmin": (lambda x: np.fmin.reduce(x, axis=0), HOLES),
     "quadratic forms": (lambda x: np.einsum("ni,ij,nj->n", x, M, x), M),

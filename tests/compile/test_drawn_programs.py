@@ -129,7 +129,7 @@ def program(seed):
         step = _drawn(r, values)
         try:
             y = step and step[0](*[values[i] for i in step[1]])
-        except (ValueError, TypeError):  # shapes that do not fit, truth values that are subtracted
+        except (ValueError, TypeError):  # shapes that do not fit, booleans that are subtracted
             continue
         if y is None or y.size > MOST or np.max(np.abs(y), initial=0) > LARGEST or not np.all(np.isfinite(y)):
             continue

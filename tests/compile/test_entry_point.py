@@ -20,11 +20,11 @@ X = np.linspace(0.1, 0.9, 12)
 
 
 def test_one_thread_at_a_time_is_within_a_gate():
-    door, inside, seen = gate(), [], []
+    entrance, inside, seen = gate(), [], []
 
     def work(k):
         for _ in range(200):
-            with door.patient:
+            with entrance.patient:
                 inside.append(None)
                 time.sleep(0)
                 seen.append(len(inside))
@@ -35,22 +35,22 @@ def test_one_thread_at_a_time_is_within_a_gate():
 
 
 def test_a_gate_that_somebody_is_in_says_so_to_who_does_not_wait():
-    door = gate()
+    entrance = gate()
     for _ in range(2):
-        with door, pytest.raises(Shut), door:
+        with entrance, pytest.raises(Shut), entrance:
             raise AssertionError("two are in the gate")
-    with door:
+    with entrance:
         pass
 
 
 @pytest.mark.parametrize("error", [ValueError("of its own"), KeyboardInterrupt(), SystemExit(3)])
 def test_an_error_leaves_the_gate_open_and_is_not_kept(error):
-    door = gate()
+    entrance = gate()
     for _ in range(3):
-        with pytest.raises(type(error)) as raised, door:
+        with pytest.raises(type(error)) as raised, entrance:
             raise error
         assert raised.value is error
-    with door:
+    with entrance:
         pass
 
 

@@ -1,8 +1,8 @@
 """Every registered operation, jitted with each lowering, gives what it gives without jit; so do its derivatives."""
 
+import all_of_fad
 import numpy as np
 import pytest
-import rooms
 from natively import alone, with_pullback
 
 from fad import tree
@@ -11,7 +11,7 @@ from fad.core.primitive import REGISTRY
 from fad.jitting.jit import jit
 from fad.testing.cases import cases
 
-rooms.load()
+all_of_fad.load()
 LOWERINGS = ["numpy", *(["llvm"] if has_llvm() else [])]
 SAMPLED = [name for name, operation in REGISTRY.items() if operation.samples is not None]
 
@@ -39,7 +39,7 @@ def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
     operation = REGISTRY[name]
     with using(lowering), np.errstate(all="ignore"):
         for dtype in (np.float64, np.float32):
-            for case in cases(operation, dtype, lanes=1):
+            for case in cases(operation, dtype, batch=1):
                 program = with_pullback(case) if case.diff and dtype is np.float64 else alone(case)
                 fast, wanted = jit(program), program(*case.operands)
                 single = dtype is np.float32 and operation.extra.get("rounding") == "single"  # as the contract has it

@@ -1,4 +1,4 @@
-"""Updates of arrays run in place where nobody reads the old version, and programs cannot tell that they do."""
+"""Updates of arrays run in place where nothing reads the old version, and programs cannot tell that they do."""
 
 import random
 

@@ -222,7 +222,7 @@ def test_operands_of_different_types_are_computed_with_as_numpy_does(first, seco
             assert a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == np.float32 else 1e-14)
     (signature,) = fast._signatures.values()
-    assert set(signature.paths[0].program.fallbacks) <= {"sin"}  # in half precision, of truth values
+    assert set(signature.paths[0].program.fallbacks) <= {"sin"}  # in half precision, of booleans
 
 
 def test_integers_overflow_and_convert_as_numpys():

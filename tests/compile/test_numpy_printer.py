@@ -2,9 +2,9 @@
 
 import warnings
 
+import all_of_fad
 import numpy as np
 import pytest
-import rooms
 from natively import alone, with_pullback
 
 import fad
@@ -14,7 +14,7 @@ from fad.core.primitive import REGISTRY
 from fad.errors import MissingRuleError
 from fad.testing.cases import cases
 
-rooms.load()
+all_of_fad.load()
 SAMPLED = [name for name, operation in REGISTRY.items() if operation.samples is not None]
 # Of these it says that it cannot, for what they read besides arrays: a sparse pattern, a table, fad's own backends.
 UNWRITTEN = ("scipy.", "special.", "matrix_", "random_", "cross_entropy_of_logits", "checked_labels")

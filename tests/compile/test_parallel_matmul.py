@@ -15,7 +15,7 @@ from fad.compile.machine.thread_pool import set_threads
 
 pytest.importorskip("llvmlite")
 if blas.chosen() is None or blas.threads() is None:
-    pytest.skip("there is no BLAS here that can be told how many threads it uses", allow_module_level=True)
+    pytest.skip("there is no BLAS here whose number of threads can be set", allow_module_level=True)
 
 rng = np.random.default_rng(0)
 SHAPES = {

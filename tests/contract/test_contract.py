@@ -8,9 +8,9 @@ import dataclasses
 import os
 import warnings
 
+import all_of_fad
 import numpy as np
 import pytest
-import rooms
 
 import fad
 from fad.core.cotangent import densify
@@ -20,7 +20,7 @@ from fad.testing import call, contract
 from fad.testing.cases import cases
 from fad.testing.suite import breaches
 
-FAILED = rooms.load()
+FAILED = all_of_fad.load()
 SEED = int(os.environ.get("CONTRACT_SEED", "0"))
 
 
@@ -66,7 +66,7 @@ WRONG = {
         _square(vjp=(lambda ct, y, x: 2.0 * np.conjugate(x) * ct,)),
         "vjp_is_the_transpose",
     ),
-    "a batching rule that forgets the lanes": (
+    "a batching rule that forgets the batch elements": (
         _square(batch=lambda size, batched, xs, params: xs[0][::-1] * xs[0]),
         "vmap_is_a_loop",
     ),
@@ -151,7 +151,7 @@ def _corruptions(prim):
 
 
 def _has_no_rule(prim, k):
-    """Tell whether operand k takes integers alone, or the operation says that it has no derivative there."""
+    """Return whether operand k takes integers alone, or the operation says that it has no derivative there."""
     operands = [np.asarray(x, float) if i == k else x for i, x in enumerate(cases(prim)[0].sample.args)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SciPy deprecates orders that are no integers

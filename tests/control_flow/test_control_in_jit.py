@@ -216,8 +216,8 @@ def test_graphs_with_loops_are_equal_by_structure_and_run_under_every_transform(
     assert hash(graph) == hash(other)
     assert graph != fad.make_graph(rnn)(W, XS[:5])
     np.testing.assert_allclose(fad.grad(lambda w: graph(w, XS)[0])(W), fad.grad(rnn)(W, XS))
-    lanes = fad.vmap(lambda w: graph(w, XS)[0])(np.stack([W, -W]))
-    np.testing.assert_allclose(lanes, [rnn(W, XS), rnn(-W, XS)])
+    batch = fad.vmap(lambda w: graph(w, XS)[0])(np.stack([W, -W]))
+    np.testing.assert_allclose(batch, [rnn(W, XS), rnn(-W, XS)])
 
 
 def test_the_source_of_a_loop_is_a_loop_that_runs_with_numpy_alone():

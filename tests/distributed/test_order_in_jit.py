@@ -28,7 +28,7 @@ def lowering(request):
 
 
 def asked(f, *xs):
-    """Return what a function asks for when it is recorded, and twice when its program is run."""
+    """Return what a function communicates when it is recorded, and twice when its program is run."""
     comm = Noted()
     j = fad.jit(lambda *xs: f(comm, *xs))
     found = []

@@ -1,4 +1,4 @@
-"""The first page: its programs run with what it told to install, and its numbers are measured."""
+"""The first page: its programs run with what it says to install, and its numbers are measured."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Scripts that ask for more than a gradient: hooks, computed weights, higher derivatives, rules of their own."""
+"""Scripts that need more than a gradient: hooks, computed weights, higher derivatives, rules of their own."""
 
 # ruff: noqa: B007, B905, RUF007  (as such scripts have it)
 

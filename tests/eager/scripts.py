@@ -1,6 +1,6 @@
 """Training scripts as people write them for PyTorch. Each takes the module that it calls torch, and returns numbers."""
 
-# ruff: noqa: B007, B905, RUF059  (names that nobody reads, as such scripts have them)
+# ruff: noqa: B007, B905, RUF059  (names that nothing reads, as such scripts have them)
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""torch.func and torch.utils.checkpoint of the eager face: the numbers of PyTorch, from the same programs."""
+"""torch.func and torch.utils.checkpoint of the eager API: the numbers of PyTorch, from the same programs."""
 
 import numpy as np
 import pytest

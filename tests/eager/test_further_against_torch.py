@@ -1,4 +1,4 @@
-"""Schedules of learning rates, distributions, data loaders and files of the eager face, beside PyTorch's."""
+"""Schedules of learning rates, distributions, data loaders and files of the eager API, beside PyTorch's."""
 
 import numpy as np
 import pytest
@@ -37,12 +37,12 @@ SCHEDULERS = {
 }  # fmt: skip
 
 
-def trained(face, rule, make, metrics=None):
+def trained(api, rule, make, metrics=None):
     """Return rates and weights along some steps with a scheduler."""
-    xs = [face.tensor([1.0, -2.0], requires_grad=True), face.tensor([0.5], requires_grad=True)]
+    xs = [api.tensor([1.0, -2.0], requires_grad=True), api.tensor([0.5], requires_grad=True)]
     options = {"momentum": 0.9} if rule == "SGD" else {}
-    opt = getattr(face.optim, rule)([{"params": xs[:1]}, {"params": xs[1:], "lr": 0.05}], lr=0.1, **options)
-    scheduler, path = make(face.optim.lr_scheduler, opt), []
+    opt = getattr(api.optim, rule)([{"params": xs[:1]}, {"params": xs[1:], "lr": 0.05}], lr=0.1, **options)
+    scheduler, path = make(api.optim.lr_scheduler, opt), []
     for i in range(10):
         path.append([g["lr"] for g in opt.param_groups] + [v for x in xs for v in x.detach().tolist()])
         opt.zero_grad()
@@ -57,7 +57,7 @@ def trained(face, rule, make, metrics=None):
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_training_under_each_schedule_follows_torch(name, rule):
     kind, options = SCHEDULERS[name]
-    paths = [trained(face, rule, lambda s, opt: getattr(s, kind)(opt, **options)) for face in FACES]
+    paths = [trained(api, rule, lambda s, opt: getattr(s, kind)(opt, **options)) for api in FACES]
     np.testing.assert_allclose(*paths, rtol=2e-6, atol=1e-7)
 
 
@@ -93,9 +93,9 @@ def test_schedules_of_one_optimiser_act_together_as_in_torch(name):
 
 def test_a_rate_that_the_program_changed_is_kept_by_the_schedule_as_in_torch():
     paths = []
-    for face in FACES:
-        opt = face.optim.SGD([face.zeros(1, requires_grad=True)], lr=1.0)
-        scheduler = face.optim.lr_scheduler.StepLR(opt, 2, 0.5)
+    for api in FACES:
+        opt = api.optim.SGD([api.zeros(1, requires_grad=True)], lr=1.0)
+        scheduler = api.optim.lr_scheduler.StepLR(opt, 2, 0.5)
         paths.append([])
         for i in range(6):
             if i == 3:
@@ -110,7 +110,7 @@ def test_schedules_one_after_another_follow_torch():
     def make(s, opt):
         return s.SequentialLR(opt, [s.LinearLR(opt, 0.1, 1.0, 4), s.CosineAnnealingLR(opt, 5)], milestones=[4])
 
-    np.testing.assert_allclose(*[trained(face, "SGD", make) for face in FACES], rtol=2e-6, atol=1e-7)
+    np.testing.assert_allclose(*[trained(api, "SGD", make) for api in FACES], rtol=2e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])
@@ -121,16 +121,16 @@ def test_a_plateau_lowers_the_rate_as_in_torch(mode, kind):
     def make(s, opt):
         return s.ReduceLROnPlateau(opt, mode, factor=0.5, patience=1, threshold_mode=kind, cooldown=1, min_lr=0.02)
 
-    np.testing.assert_allclose(*[trained(face, "Adam", make, metrics) for face in FACES], rtol=2e-6, atol=1e-7)
+    np.testing.assert_allclose(*[trained(api, "Adam", make, metrics) for api in FACES], rtol=2e-6, atol=1e-7)
 
 
 def test_a_schedule_and_its_optimiser_resume_from_a_file(tmp_path):
-    face = fad.eager
+    api = fad.eager
 
     def made():
-        x = face.tensor([1.0, -2.0], requires_grad=True)
-        opt = face.optim.SGD([x], lr=0.1, momentum=0.9)
-        return x, opt, face.optim.lr_scheduler.StepLR(opt, 2, 0.5)
+        x = api.tensor([1.0, -2.0], requires_grad=True)
+        opt = api.optim.SGD([x], lr=0.1, momentum=0.9)
+        return x, opt, api.optim.lr_scheduler.StepLR(opt, 2, 0.5)
 
     def steps(x, opt, scheduler, n):
         for _ in range(n):
@@ -141,11 +141,11 @@ def test_a_schedule_and_its_optimiser_resume_from_a_file(tmp_path):
 
     x, opt, scheduler = made()
     steps(x, opt, scheduler, 3)
-    face.save({"x": x, "opt": opt.state_dict(), "schedule": scheduler.state_dict(), "epoch": 3}, tmp_path / "state")
+    api.save({"x": x, "opt": opt.state_dict(), "schedule": scheduler.state_dict(), "epoch": 3}, tmp_path / "state")
     again, opt2, scheduler2 = made()
-    state = face.load(tmp_path / "state")
+    state = api.load(tmp_path / "state")
     assert state["epoch"] == 3
-    with face.no_grad():
+    with api.no_grad():
         again.copy_(state["x"])
     opt2.load_state_dict(state["opt"])
     scheduler2.load_state_dict(state["schedule"])
@@ -168,9 +168,9 @@ def test_optimisers_have_torchs_defaults(rule):
 
 def test_settings_of_a_group_may_be_changed_between_steps():
     ends = []
-    for face in FACES:
-        x = face.tensor([1.0, -2.0], requires_grad=True)
-        opt = face.optim.AdamW([x], lr=0.1, weight_decay=0.0)
+    for api in FACES:
+        x = api.tensor([1.0, -2.0], requires_grad=True)
+        opt = api.optim.AdamW([x], lr=0.1, weight_decay=0.0)
         for _ in range(4):
             opt.zero_grad()
             (x * x).sum().backward()
@@ -183,39 +183,39 @@ def test_settings_of_a_group_may_be_changed_between_steps():
 # --- distributions ----------------------------------------------------------------------------------------------------
 
 
-def densities(face):
-    d = face.distributions
-    loc = face.tensor([0.3, -1.0], requires_grad=True)
-    scale = face.tensor([0.5, 2.0], requires_grad=True)
-    weights = face.tensor([[0.2, 1.0, 0.5], [3.0, 1.0, 1.0]], requires_grad=True)
-    logits = face.tensor([[0.2, -1.0, 0.5], [3.0, 1.0, 1.0]], requires_grad=True)
-    odds = face.tensor([0.1, 0.7], requires_grad=True)
+def densities(api):
+    d = api.distributions
+    loc = api.tensor([0.3, -1.0], requires_grad=True)
+    scale = api.tensor([0.5, 2.0], requires_grad=True)
+    weights = api.tensor([[0.2, 1.0, 0.5], [3.0, 1.0, 1.0]], requires_grad=True)
+    logits = api.tensor([[0.2, -1.0, 0.5], [3.0, 1.0, 1.0]], requires_grad=True)
+    odds = api.tensor([0.1, 0.7], requires_grad=True)
     normal, by_weight, by_logits = d.Normal(loc, scale), d.Categorical(weights), d.Categorical(logits=logits)
     coin, other = d.Bernoulli(probs=odds), d.Bernoulli(logits=loc)
-    values = face.tensor([0.1, 0.7])
+    values = api.tensor([0.1, 0.7])
     parts = [
         normal.log_prob(values), normal.entropy(), normal.mean, normal.variance,
-        by_weight.log_prob(face.tensor([2, 0])), by_weight.entropy(), by_logits.log_prob(face.tensor([[1, 1], [0, 2]])),
-        by_logits.entropy(), coin.log_prob(face.tensor([1.0, 0.0])), coin.entropy(),
-        other.log_prob(face.tensor([[1.0, 0.0]])), d.kl_divergence(normal, d.Normal(0.0, 1.0)),
+        by_weight.log_prob(api.tensor([2, 0])), by_weight.entropy(), by_logits.log_prob(api.tensor([[1, 1], [0, 2]])),
+        by_logits.entropy(), coin.log_prob(api.tensor([1.0, 0.0])), coin.entropy(),
+        other.log_prob(api.tensor([[1.0, 0.0]])), d.kl_divergence(normal, d.Normal(0.0, 1.0)),
         d.kl_divergence(by_weight, by_logits),
     ]  # fmt: skip
     sum((p * p).sum() for p in parts).backward()
     return [p.detach().numpy() for p in parts] + [x.grad.numpy() for x in (loc, scale, weights, logits, odds)]
 
 
-def further_densities(face):
-    d = face.distributions
-    a, b = face.tensor([0.7, 1.5], requires_grad=True), face.tensor([2.5, 0.5], requires_grad=True)
-    root = face.tensor([[1.0, 0.0], [0.4, 0.8]], requires_grad=True)
-    v = face.tensor([0.3, 0.6])
+def further_densities(api):
+    d = api.distributions
+    a, b = api.tensor([0.7, 1.5], requires_grad=True), api.tensor([2.5, 0.5], requires_grad=True)
+    root = api.tensor([[1.0, 0.0], [0.4, 0.8]], requires_grad=True)
+    v = api.tensor([0.3, 0.6])
     whole = d.Independent(d.Laplace(a, b), 1)
     vectors = [d.MultivariateNormal(a, scale_tril=root), d.MultivariateNormal(a, root @ root.T)]
     parts = [
         d.Uniform(-a, b + 1.0).log_prob(v), d.Uniform(-a, b).entropy(), d.Uniform(-a, b).variance,
         d.Exponential(a).log_prob(v), d.Exponential(a).entropy(), d.Laplace(a, b).log_prob(v), whole.entropy(),
         whole.log_prob(v), d.Gamma(a, b).log_prob(v), d.Gamma(a, b).entropy(), d.Beta(a, b).log_prob(v),
-        d.Poisson(a).log_prob(face.tensor([2.0, 0.0])), *(m.log_prob(v) for m in vectors),
+        d.Poisson(a).log_prob(api.tensor([2.0, 0.0])), *(m.log_prob(v) for m in vectors),
         *(m.entropy() for m in vectors), vectors[0].covariance_matrix,
     ]  # fmt: skip
     sum((p * p).sum() for p in parts).backward()
@@ -251,21 +251,21 @@ def test_densities_entropies_and_divergences_agree_with_torch():
 
 
 def test_draws_have_their_distribution_and_gradients_flow_through_those_that_keep_them():
-    face = fad.eager
-    face.manual_seed(0)
-    p = face.tensor([0.1, 0.6, 0.3])
-    counts = np.bincount(face.distributions.Categorical(p).sample((20000,)).numpy(), minlength=3) / 20000
+    api = fad.eager
+    api.manual_seed(0)
+    p = api.tensor([0.1, 0.6, 0.3])
+    counts = np.bincount(api.distributions.Categorical(p).sample((20000,)).numpy(), minlength=3) / 20000
     np.testing.assert_allclose(counts, p.numpy(), atol=0.012)
-    assert sorted(face.multinomial(p, 3).tolist()) == [0, 1, 2]
-    assert face.distributions.Categorical(p.expand(4, 3)).sample((2, 5)).shape == (2, 5, 4)
-    assert face.distributions.Bernoulli(p).sample((9000,)).mean(0).numpy() == pytest.approx(p.numpy(), abs=0.02)
-    loc = face.tensor([1.0, 2.0], requires_grad=True)
-    drawn = face.distributions.Normal(loc, 0.5)
+    assert sorted(api.multinomial(p, 3).tolist()) == [0, 1, 2]
+    assert api.distributions.Categorical(p.expand(4, 3)).sample((2, 5)).shape == (2, 5, 4)
+    assert api.distributions.Bernoulli(p).sample((9000,)).mean(0).numpy() == pytest.approx(p.numpy(), abs=0.02)
+    loc = api.tensor([1.0, 2.0], requires_grad=True)
+    drawn = api.distributions.Normal(loc, 0.5)
     assert not drawn.sample().requires_grad
     drawn.rsample((3,)).sum().backward()
     assert loc.grad.tolist() == [3.0, 3.0]
     with pytest.raises(ValueError, match="cannot be drawn"):
-        face.multinomial(face.tensor([1.0, 0.0]), 2)
+        api.multinomial(api.tensor([1.0, 0.0]), 2)
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
@@ -336,9 +336,9 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_as_scripts_write_them_agree_with_torch(name):
     found = []
-    for face in FACES:
-        a, b = face.tensor(A, requires_grad=True), face.tensor(B)
-        y = CALLS[name](face, a, b)
+    for api in FACES:
+        a, b = api.tensor(A, requires_grad=True), api.tensor(B)
+        y = CALLS[name](api, a, b)
         if y.requires_grad and name != "div, floor":
             (y * y).sum().backward()
         found.append((y.detach().numpy(), None if a.grad is None else a.grad.numpy()))

@@ -7,7 +7,7 @@ import pytest
 
 import fad.eager
 
-face = fad.eager
+api = fad.eager
 rng = np.random.default_rng(0)
 
 
@@ -31,9 +31,9 @@ def run(torch, module, arrays, options=None):
 
 def agree(make, arrays, options=None, rtol=2e-4, train=True):
     torch = oracle()
-    mine, theirs = make(face.nn).train(train), make(torch.nn).train(train)
-    mine.load_state_dict({k: face.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()})
-    for a, b in zip(run(face, mine, arrays, options), run(torch, theirs, arrays, options), strict=True):
+    mine, theirs = make(api.nn).train(train), make(torch.nn).train(train)
+    mine.load_state_dict({k: api.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()})
+    for a, b in zip(run(api, mine, arrays, options), run(torch, theirs, arrays, options), strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=2e-5)
     for (name, a), (other, b) in zip(mine.named_buffers(), theirs.named_buffers(), strict=True):
         assert name == other
@@ -129,12 +129,12 @@ def test_a_transformer_takes_torchs_masks():
 
 
 def test_the_mask_of_what_comes_later_keeps_a_transformer_from_looking_ahead():
-    nn = face.nn
+    nn = api.nn
     model = nn.Transformer(8, 2, 1, 1, 16, 0.0, batch_first=True).double()
     mask = nn.Transformer.generate_square_subsequent_mask(4)
     assert mask.tolist()[1] == [0.0, 0.0, -np.inf, -np.inf]
-    x = face.randn(1, 4, 8, dtype=face.float64, requires_grad=True)
-    source = face.randn(1, 5, 8, dtype=face.float64)
+    x = api.randn(1, 4, 8, dtype=api.float64, requires_grad=True)
+    source = api.randn(1, 5, 8, dtype=api.float64)
     model(source, x, tgt_mask=mask.double())[0, 1].exp().sum().backward()
     moved = x.grad.abs().sum(-1)[0] > 0
     assert moved.tolist() == [True, True, False, False]
@@ -177,7 +177,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_gives_torchs_numbers_and_gradients(name):
     torch, found = oracle(), []
-    for t in (face, torch):
+    for t in (api, torch):
         x = t.tensor(X, requires_grad=True)
         y = FUNCTIONS[name](t, x)
         (y * t.sin(y)).sum().backward()
@@ -187,19 +187,19 @@ def test_a_function_gives_torchs_numbers_and_gradients(name):
 
 
 def test_statistics_that_a_program_keeps_are_averaged():
-    mean, var = face.zeros(3), face.ones(3)
-    x = face.tensor(X)
-    face.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.5)
+    mean, var = api.zeros(3), api.ones(3)
+    x = api.tensor(X)
+    api.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.5)
     np.testing.assert_allclose(mean.numpy(), 0.5 * X.mean((0, 2)), rtol=1e-5)
     np.testing.assert_allclose(var.numpy(), 0.5 + 0.5 * X.var((0, 2), ddof=1), rtol=1e-5)
 
 
 def test_a_draw_of_a_class_repeats_by_its_seed_and_has_a_derivative():
-    x = face.zeros(50, 3, requires_grad=True)
-    face.manual_seed(1)
-    y = face.nn.functional.gumbel_softmax(x, tau=0.5, hard=True)
-    face.manual_seed(1)
-    assert face.equal(y, face.nn.functional.gumbel_softmax(x, tau=0.5, hard=True))
+    x = api.zeros(50, 3, requires_grad=True)
+    api.manual_seed(1)
+    y = api.nn.functional.gumbel_softmax(x, tau=0.5, hard=True)
+    api.manual_seed(1)
+    assert api.equal(y, api.nn.functional.gumbel_softmax(x, tau=0.5, hard=True))
     np.testing.assert_allclose(y.detach().sum(-1).numpy(), 1.0, rtol=1e-6)
     (y[:, 0]).sum().backward()
     assert x.grad.abs().sum().item() > 0.1
@@ -207,87 +207,87 @@ def test_a_draw_of_a_class_repeats_by_its_seed_and_has_a_derivative():
 
 @pytest.mark.parametrize("kind", ["Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"])
 def test_dropout_of_channels_draws_anew_and_leaves_evaluation_alone(kind):
-    layer = getattr(face.nn, kind)(0.5)
-    x = face.ones(4, 6, *[3] * (int(kind[7]) if kind[7:8].isdigit() else 1))
-    assert not face.equal(layer(x), layer(x))
+    layer = getattr(api.nn, kind)(0.5)
+    x = api.ones(4, 6, *[3] * (int(kind[7]) if kind[7:8].isdigit() else 1))
+    assert not api.equal(layer(x), layer(x))
     if kind != "AlphaDropout":
         channels = layer(x).reshape(24, -1)
-        assert face.equal(channels.min(1).values, channels.max(1).values)
-    assert face.equal(layer.eval()(x), x)
+        assert api.equal(channels.min(1).values, channels.max(1).values)
+    assert api.equal(layer.eval()(x), x)
 
 
 # --- layers: settings, parameters, states -------------------------------------------------------------------------
 
 
 def test_settings_of_a_layer_are_read_and_set_on_it():
-    nn = face.nn
+    nn = api.nn
     layer, drop = nn.Linear(3, 2, bias=False), nn.Dropout(0.5)
     assert (layer.in_features, layer.out_features, layer.bias, nn.Conv2d(1, 2, 3).kernel_size) == (3, 2, None, (3, 3))
     assert nn.Flatten(start_dim=2).start_dim == 2
     drop.p = 0.0
-    assert face.equal(drop(face.ones(5)), face.ones(5))
+    assert api.equal(drop(api.ones(5)), api.ones(5))
     with pytest.raises(AttributeError, match="has no attribute 'width'"):
         _ = layer.width
 
 
 def test_a_parameter_may_be_shared_replaced_or_taken_away():
-    nn = face.nn
+    nn = api.nn
     decoder, encoder = nn.Linear(4, 9, bias=False), nn.Embedding(9, 4)
     decoder.weight = encoder.weight
     model = nn.ModuleList([encoder, decoder])
     assert len(list(model.parameters())) == 1
-    decoder(encoder(face.tensor([1, 2]))).sum().backward()
+    decoder(encoder(api.tensor([1, 2]))).sum().backward()
     assert encoder.weight.grad.abs().sum().item() > 0
     layer = nn.Conv1d(2, 3, 1)
     layer.bias = None
     assert list(layer.state_dict()) == ["weight"]
-    assert not layer(face.zeros(1, 2, 4)).detach().numpy().any()
+    assert not layer(api.zeros(1, 2, 4)).detach().numpy().any()
 
 
 def test_weights_are_drawn_anew_and_dtypes_are_the_default():
-    nn = face.nn
+    nn = api.nn
     layer, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
     before = layer.weight.detach().clone()
-    norm(layer(face.ones(4, 3)))
+    norm(layer(api.ones(4, 3)))
     for m in (layer, norm):
         m.reset_parameters()
-    assert not face.equal(layer.weight, before)
+    assert not api.equal(layer.weight, before)
     assert norm.running_mean.tolist() == [0.0, 0.0]
-    face.set_default_dtype(face.float64)
+    api.set_default_dtype(api.float64)
     try:
-        assert nn.Linear(2, 2).weight.dtype == nn.LSTM(2, 2).weight_ih_l0.dtype == face.float64
+        assert nn.Linear(2, 2).weight.dtype == nn.LSTM(2, 2).weight_ih_l0.dtype == api.float64
     finally:
-        face.set_default_dtype(face.float32)
+        api.set_default_dtype(api.float32)
 
 
 def test_a_lazy_layer_finds_its_width_in_the_first_input():
-    nn = face.nn
+    nn = api.nn
     net = nn.Sequential(
         nn.LazyConv2d(4, kernel_size=3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10, bias=False)
     )
-    optimizer = face.optim.SGD(net.parameters(), lr=0.1)
+    optimizer = api.optim.SGD(net.parameters(), lr=0.1)
     before = [id(p) for p in net.parameters()]
-    net(face.randn(2, 3, 5, 5)).sum().backward()
+    net(api.randn(2, 3, 5, 5)).sum().backward()
     assert [id(p) for p in net.parameters()] == before
     assert [type(m).__name__ for m in net] == ["Conv2d", "BatchNorm2d", "ReLU", "Flatten", "Linear"]
     assert net[4].in_features == 36
     old = net[4].weight.detach().clone()
     optimizer.step()
-    assert not face.equal(old, net[4].weight)
+    assert not api.equal(old, net[4].weight)
     with pytest.raises(ValueError, match="does not fit"):
         nn.LazyLinear(2).load_state_dict(nn.Linear(3, 2).state_dict())
 
 
 def test_an_embedding_takes_rows_that_were_learnt_elsewhere():
-    rows = face.tensor(real(5, 3))
-    layer = face.nn.Embedding.from_pretrained(rows)
-    assert face.equal(layer(face.tensor([4])), rows[4:])
+    rows = api.tensor(real(5, 3))
+    layer = api.nn.Embedding.from_pretrained(rows)
+    assert api.equal(layer(api.tensor([4])), rows[4:])
     assert not layer.weight.requires_grad
-    assert face.nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=0).weight.requires_grad
+    assert api.nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=0).weight.requires_grad
 
 
 def test_containers_are_lists_and_dictionaries():
-    nn = face.nn
+    nn = api.nn
     layers = nn.ModuleList([nn.Linear(1, 1) for _ in range(3)])
     layers.extend([nn.ReLU()]).insert(0, nn.Tanh())
     assert [type(m).__name__ for m in layers[1:4:2]] == ["Linear", "Linear"]
@@ -297,16 +297,16 @@ def test_containers_are_lists_and_dictionaries():
     assert type(layers[0]) is nn.Sigmoid
     both = nn.Sequential(nn.Linear(1, 1), nn.Tanh()).append(nn.ReLU())
     assert type(both[:2]) is nn.Sequential
-    assert [n for n, _ in nn.ParameterList([face.ones(2), face.ones(1)]).named_parameters()] == ["0", "1"]
-    table = nn.ParameterDict({"a": face.ones(2)})
-    table["b"] = face.ones(3)
+    assert [n for n, _ in nn.ParameterList([api.ones(2), api.ones(1)]).named_parameters()] == ["0", "1"]
+    table = nn.ParameterDict({"a": api.ones(2)})
+    table["b"] = api.ones(3)
     assert list(table) == ["a", "b"]
     assert sum(p.numel() for p in table.parameters()) == 5
 
 
-def test_what_was_missing_from_a_state_is_told():
-    nn = face.nn
-    keys = nn.Linear(2, 1).load_state_dict({"weight": face.ones(1, 2), "other": face.ones(1)}, strict=False)
+def test_what_was_missing_from_a_state_is_reported():
+    nn = api.nn
+    keys = nn.Linear(2, 1).load_state_dict({"weight": api.ones(1, 2), "other": api.ones(1)}, strict=False)
     assert keys.missing_keys == ["bias"]
     assert keys.unexpected_keys == ["other"]
     assert repr(nn.Linear(2, 1).load_state_dict(nn.Linear(2, 1).state_dict())) == "<All keys matched successfully>"
@@ -320,7 +320,7 @@ def test_what_was_missing_from_a_state_is_told():
 
 
 def hooked(t):
-    """Return what hooks on the way back see, and gradients that one of them changes."""
+    """Return what hooks of the backward pass see, and gradients that one of them changes."""
     nn, seen = t.nn, []
     model = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))
     for i, p in enumerate(model.parameters()):
@@ -337,16 +337,16 @@ def hooked(t):
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore:Full backward hook")  # of PyTorch's: that an input needs no gradient
 def test_hooks_on_the_way_back_see_and_change_what_torchs_do():
-    for a, b in zip(hooked(face), hooked(oracle()), strict=True):
+    for a, b in zip(hooked(api), hooked(oracle()), strict=True):
         assert (a is None) == (b is None)
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_a_hook_on_the_way_back_is_called_once_and_can_be_removed():
-    calls, layer = [], face.nn.Linear(2, 1)
+    calls, layer = [], api.nn.Linear(2, 1)
     handle = layer.register_full_backward_hook(lambda m, grads, outs: calls.append((grads[0].shape, outs[0].shape)))
-    x = face.ones(3, 2, requires_grad=True)
+    x = api.ones(3, 2, requires_grad=True)
     layer(x).sum().backward()
     handle.remove()
     layer(x).sum().backward()
@@ -356,7 +356,7 @@ def test_a_hook_on_the_way_back_is_called_once_and_can_be_removed():
 # --- computed parameters ------------------------------------------------------------------------------------------
 
 
-class Symmetric(face.nn.Module):
+class Symmetric(api.nn.Module):
     def forward(self, x):
         return x.triu() + x.triu(1).transpose(-1, -2)
 
@@ -365,51 +365,51 @@ class Symmetric(face.nn.Module):
 
 
 def test_a_computed_weight_is_learnt_through_what_it_is_computed_from():
-    nn, parametrize = face.nn, face.nn.utils.parametrize
+    nn, parametrize = api.nn, api.nn.utils.parametrize
     layer = nn.Linear(3, 3)
     parametrize.register_parametrization(layer, "weight", Symmetric())
     assert [n for n, _ in layer.named_parameters()] == ["bias", "parametrizations.weight.original"]
-    assert face.equal(layer.weight, layer.weight.T)
-    layer(face.ones(2, 3)).sum().backward()
+    assert api.equal(layer.weight, layer.weight.T)
+    layer(api.ones(2, 3)).sum().backward()
     original = layer.parametrizations.weight.original
     assert original.grad.tril(-1).abs().sum().item() == 0.0
     assert original.grad.abs().sum().item() > 0.0
     other = copy.deepcopy(layer)
-    with face.no_grad():
+    with api.no_grad():
         other.parametrizations.weight.original.zero_()
     assert not other.weight.detach().numpy().any()
     assert layer.weight.detach().numpy().any()
-    layer.weight = face.eye(3)
-    assert face.equal(layer.weight, face.eye(3))
+    layer.weight = api.eye(3)
+    assert api.equal(layer.weight, api.eye(3))
     assert parametrize.is_parametrized(layer, "weight")
     parametrize.remove_parametrizations(layer, "weight")
     assert not parametrize.is_parametrized(layer)
-    assert face.equal(layer.weight, face.eye(3))
+    assert api.equal(layer.weight, api.eye(3))
     with pytest.raises(ValueError, match="no parameter 'width'"):
         parametrize.register_parametrization(layer, "width", Symmetric())
 
 
 @pytest.mark.parametrize("way", ["parametrizations", "by name"])
 def test_a_weight_with_norm_has_the_length_or_the_singular_value_that_it_should(way):
-    nn = face.nn
+    nn = api.nn
     place = nn.utils.parametrizations if way == "parametrizations" else nn.utils
     layer = nn.Linear(5, 4)
     before = layer.weight.detach().clone()
     place.weight_norm(layer)
     np.testing.assert_allclose(layer.weight.detach().numpy(), before.numpy(), rtol=1e-6)
-    with face.no_grad():
+    with api.no_grad():
         (layer.weight_g if way == "by name" else layer.parametrizations.weight.original0).fill_(2.0)
     np.testing.assert_allclose(np.linalg.norm(layer.weight.detach().numpy(), axis=1), 2.0, rtol=1e-6)
     conv = place.spectral_norm(nn.ConvTranspose2d(3, 4, 2))
     for _ in range(60):
-        conv(face.ones(1, 3, 4, 4))
+        conv(api.ones(1, 3, 4, 4))
     rows = conv.weight.detach().numpy().swapaxes(0, 1).reshape(4, -1)
     np.testing.assert_allclose(np.linalg.svd(rows)[1][0], 1.0, rtol=1e-3)
     if way == "by name":
         assert {"weight_orig", "weight_u", "weight_v"} <= set(conv.state_dict())
         nn.utils.remove_spectral_norm(nn.utils.remove_weight_norm(layer) and conv)
         assert sorted(dict(conv.named_parameters())) == ["bias", "weight"]
-        assert conv(face.ones(1, 3, 4, 4)).requires_grad
+        assert conv(api.ones(1, 3, 4, 4)).requires_grad
 
 
 # --- sequences of several lengths ---------------------------------------------------------------------------------
@@ -447,21 +447,21 @@ RECURRENT = {
 @pytest.mark.parametrize("name", RECURRENT)
 def test_packed_sequences_give_torchs_outputs_states_and_gradients(name, batch_first):
     torch = oracle()
-    for a, b in zip(*(packed(t, RECURRENT[name], batch_first) for t in (face, torch)), strict=True):
+    for a, b in zip(*(packed(t, RECURRENT[name], batch_first) for t in (api, torch)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_packing_and_padding_undo_each_other():
-    rnn = face.nn.utils.rnn
-    parts = [face.tensor(real(n, 2)) for n in (4, 2, 3)]
+    rnn = api.nn.utils.rnn
+    parts = [api.tensor(real(n, 2)) for n in (4, 2, 3)]
     x = rnn.pad_sequence(parts, batch_first=True, padding_value=7.0)
     assert x.shape == (3, 4, 2)
     assert x[1, 2:].tolist() == [[7.0, 7.0]] * 2
     sequence = rnn.pack_sequence(parts, enforce_sorted=False)
     assert sequence.batch_sizes.tolist() == [3, 3, 2, 1]
-    assert all(face.equal(a, b) for a, b in zip(rnn.unpack_sequence(sequence), parts, strict=True))
+    assert all(api.equal(a, b) for a, b in zip(rnn.unpack_sequence(sequence), parts, strict=True))
     again, lengths = rnn.pad_packed_sequence(sequence, batch_first=True, padding_value=7.0)
-    assert face.equal(again, x)
+    assert api.equal(again, x)
     assert lengths.tolist() == [4, 2, 3]
     with pytest.raises(ValueError, match="longest sequence must come first"):
         rnn.pack_sequence(parts)
@@ -470,12 +470,12 @@ def test_packing_and_padding_undo_each_other():
 
 
 def test_gradients_are_clipped_by_any_norm():
-    p = face.zeros(2, requires_grad=True)
+    p = api.zeros(2, requires_grad=True)
     for norm, expected in ((1.0, 7.0), (2.0, 5.0), (float("inf"), 4.0)):
-        p.grad = face.tensor([3.0, -4.0])
-        total = face.nn.utils.clip_grad_norm_([p], 1.0, norm_type=norm)
+        p.grad = api.tensor([3.0, -4.0])
+        total = api.nn.utils.clip_grad_norm_([p], 1.0, norm_type=norm)
         np.testing.assert_allclose(total.item(), expected, rtol=1e-6)
         np.testing.assert_allclose(p.grad.numpy(), np.array([3.0, -4.0]) / expected, rtol=1e-5)
-    p.grad = face.tensor([np.nan, 1.0])
+    p.grad = api.tensor([np.nan, 1.0])
     with pytest.raises(RuntimeError, match="cannot be clipped"):
-        face.nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+        api.nn.utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)

@@ -10,7 +10,7 @@ nn, F = torch.nn, torch.nn.functional
 
 
 def make(t, *layers):
-    """Return a Sequential of PyTorch's or of the eager face, with parameters that follow from their place."""
+    """Return a Sequential of PyTorch's or of the eager API, with parameters that follow from their place."""
     model = t.nn.Sequential(*layers)
     for i, p in enumerate(model.parameters()):
         with t.no_grad():

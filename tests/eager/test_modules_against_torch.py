@@ -1,4 +1,4 @@
-"""The eager face takes PyTorch's own programs: the same calls on both give the same outputs and gradients."""
+"""The eager API takes PyTorch's own programs: the same calls on both give the same outputs and gradients."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ def real(*shape):
     return rng.standard_normal(shape)
 
 
-def run(face, program, arrays):
+def run(api, program, arrays):
     """Run a program on one of the two; return its output and the gradients of all inputs that are not whole numbers."""
-    xs = [face.tensor(x, requires_grad=x.dtype.kind == "f") for x in arrays]
-    y = program(face, *xs)
+    xs = [api.tensor(x, requires_grad=x.dtype.kind == "f") for x in arrays]
+    y = program(api, *xs)
     (y * y).sum().backward()
     return [y.detach().numpy(), *(x.grad.numpy() for x in xs if x.requires_grad)]
 
@@ -115,8 +115,8 @@ def test_each_module_with_torchs_own_settings_agrees_with_torch(name):
     mine.load_state_dict({k: fad.eager.tensor(v) for k, v in weights_of(theirs).items()})
     x = real(*shape).astype("float32")
     found = []
-    for face, module in ((fad.eager, mine), (torch, theirs)):
-        tx = face.tensor(x, requires_grad=True)
+    for api, module in ((fad.eager, mine), (torch, theirs)):
+        tx = api.tensor(x, requires_grad=True)
         y = module(tx)
         y = y[0] if isinstance(y, tuple) else y
         (y * y).sum().backward()
@@ -168,9 +168,9 @@ def test_attention_takes_torchs_masks(name, average):
     mine.load_state_dict({k: fad.eager.tensor(v) for k, v in weights_of(theirs).items()})
     x = real(3, 6, 8).astype("float32")
     found = []
-    for face, layer in ((fad.eager, mine), (torch, theirs)):
-        tx = face.tensor(x, requires_grad=True)
-        masks = {k: face.tensor(v) for k, v in MASKS[name].items()}
+    for api, layer in ((fad.eager, mine), (torch, theirs)):
+        tx = api.tensor(x, requires_grad=True)
+        masks = {k: api.tensor(v) for k, v in MASKS[name].items()}
         y, weights = layer(tx, tx, tx, average_attn_weights=average, **masks)
         (y * y).sum().backward()
         found.append([y.detach().numpy(), weights.detach().numpy(), tx.grad.numpy()])
@@ -183,9 +183,9 @@ def test_attention_takes_torchs_masks(name, average):
 def test_functions_that_change_in_place_agree_with_torch(name):
     options = {"min": 0.2, "max": 0.7} if name == "clamp" else {}
 
-    def program(face, x):
+    def program(api, x):
         y = x * 2.0
-        assert getattr(face, f"{name}_")(y, **options) is y
+        assert getattr(api, f"{name}_")(y, **options) is y
         return y
 
     x = rng.uniform(0.1, 1, 5)
@@ -267,13 +267,13 @@ def test_what_has_no_derivative_agrees_with_torch():
 ])  # fmt: skip
 def test_kaimings_initialisers_take_torchs_settings(name, options):
     fad.eager.manual_seed(0)
-    spread = [getattr(face.nn.init, name)(face.zeros(300, 200), **options).numpy().std() for face in (fad.eager, torch)]
+    spread = [getattr(api.nn.init, name)(api.zeros(300, 200), **options).numpy().std() for api in (fad.eager, torch)]
     assert spread[0] == pytest.approx(spread[1], rel=0.02)
 
 
 def test_identities_are_written_as_torch_writes_them():
     for name, shape, options in [("eye_", (3, 4), {}), ("dirac_", (6, 2, 3, 3), {"groups": 2})]:
-        mine, theirs = (getattr(face.nn.init, name)(face.zeros(*shape), **options) for face in (fad.eager, torch))
+        mine, theirs = (getattr(api.nn.init, name)(api.zeros(*shape), **options) for api in (fad.eager, torch))
         np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
 
 
@@ -292,28 +292,28 @@ COMPLEX = {
 @pytest.mark.parametrize("name", COMPLEX)
 def test_gradients_of_complex_tensors_are_conjugated_as_torchs_are(name):
     found = []
-    for face in (fad.eager, torch):
-        z = face.tensor(Z, requires_grad=True)
-        COMPLEX[name](face, z).backward()
+    for api in (fad.eager, torch):
+        z = api.tensor(Z, requires_grad=True)
+        COMPLEX[name](api, z).backward()
         found.append(z.grad.numpy())
     np.testing.assert_allclose(*found, rtol=1e-10)
 
 
-def complex_doors(face):
-    """Everything through which a complex gradient enters or leaves the face."""
-    z = face.tensor(Z, requires_grad=True)
-    v = face.tensor(np.conj(Z) + 1.0)
+def complex_entry_points(api):
+    """Everything through which a complex gradient enters or leaves the API."""
+    z = api.tensor(Z, requires_grad=True)
+    v = api.tensor(np.conj(Z) + 1.0)
     seen = []
     y = z * z
     y.register_hook(lambda g: seen.append(g.detach().numpy()))
     y.register_hook(lambda g: g * (1 + 2j))
     y.retain_grad()
     y.backward(v, retain_graph=True)
-    (g,) = face.autograd.grad(z**3, z, v, create_graph=True)
-    (gg,) = face.autograd.grad(g.abs().sum(), z)
-    product = face.autograd.functional.vjp(lambda z: z * z.sum(), face.tensor(Z), v)[1]
+    (g,) = api.autograd.grad(z**3, z, v, create_graph=True)
+    (gg,) = api.autograd.grad(g.abs().sum(), z)
+    product = api.autograd.functional.vjp(lambda z: z * z.sum(), api.tensor(Z), v)[1]
 
-    class Twisted(face.autograd.Function):
+    class Twisted(api.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             return x * (2 + 1j)
@@ -322,15 +322,15 @@ def complex_doors(face):
         def backward(ctx, g):
             return g * (2 - 1j)
 
-    w = face.tensor(Z, requires_grad=True)
+    w = api.tensor(Z, requires_grad=True)
     Twisted.apply(w).abs().sum().backward()
-    opt = face.optim.SGD([w], lr=0.1, momentum=0.9)
+    opt = api.optim.SGD([w], lr=0.1, momentum=0.9)
     opt.step()
     return [*seen, y.grad.numpy(), z.grad.numpy(), *(x.detach().numpy() for x in (g, gg, product, w.grad, w))]
 
 
 def test_complex_gradients_agree_with_torch_at_every_door():
-    for mine, theirs in zip(complex_doors(fad.eager), complex_doors(torch), strict=True):
+    for mine, theirs in zip(complex_entry_points(fad.eager), complex_entry_points(torch), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
 
 
@@ -348,7 +348,7 @@ def test_labels_of_minus_one_hundred_are_left_out_as_in_torch(loss):
     x, labels = real(4, 3), np.array([0, -100, 2, -100])
     for options in ({}, {"reduction": "sum"}, {"ignore_index": 2}):
         y = np.where(labels < 0, 1, labels) if options.get("ignore_index") == 2 else labels
-        program = lambda face, x, y, options=options: getattr(face.nn.functional, loss)(x, y, **options)
+        program = lambda api, x, y, options=options: getattr(api.nn.functional, loss)(x, y, **options)
         for mine, theirs in zip(run(fad.eager, program, [x, y]), run(torch, program, [x, y]), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10)
 
@@ -416,13 +416,13 @@ RULES = [("SGD", {"momentum": 0.9}), ("Adam", {"amsgrad": True}), ("AdamW", {}),
          ("Adagrad", {})]  # fmt: skip
 
 
-def alternating(face, rule, options, resume=None):
+def alternating(api, rule, options, resume=None):
     """Train three tensors of which only some have a gradient in each step; return all values on the way."""
     shapes = [(2,), (2, 2), (3,)]
-    xs = [face.tensor(np.linspace(0.5, 1.5, int(np.prod(s))).reshape(s), requires_grad=True) for s in shapes]
-    zs = face.tensor(np.array([1 + 2j, 0.5 - 1j]), requires_grad=True)
+    xs = [api.tensor(np.linspace(0.5, 1.5, int(np.prod(s))).reshape(s), requires_grad=True) for s in shapes]
+    zs = api.tensor(np.array([1 + 2j, 0.5 - 1j]), requires_grad=True)
     xs.append(zs)
-    opt = getattr(face.optim, rule)(xs, lr=0.05, **options)
+    opt = getattr(api.optim, rule)(xs, lr=0.05, **options)
     path = []
     for step, used in enumerate([(0, 1, 3), (0, 1, 3), (0,), (0, 1, 2), (2, 3), (0, 1, 2, 3), (1,), (0, 1, 2, 3)]):
         opt.zero_grad(set_to_none=True)
@@ -431,7 +431,7 @@ def alternating(face, rule, options, resume=None):
         path += [x.detach().numpy().copy() for x in xs]
         if resume == step:
             state = opt.state_dict()
-            opt = getattr(face.optim, rule)(xs, lr=0.05, **options)
+            opt = getattr(api.optim, rule)(xs, lr=0.05, **options)
             opt.load_state_dict(state)
     return path
 
@@ -453,9 +453,9 @@ def test_an_optimiser_whose_parameters_went_apart_resumes(rule, options):
 @pytest.mark.parametrize("options", [{}, {"lr": 0.5, "max_iter": 3, "history_size": 2}, {"tolerance_change": 0.05}])
 def test_lbfgs_with_a_closure_follows_torch(options):
     paths = []
-    for face in (fad.eager, torch):
-        xs = [face.tensor(np.linspace(-1, 1, 4), requires_grad=True), face.tensor(np.ones((2, 2)), requires_grad=True)]
-        opt = face.optim.LBFGS(xs, **options)
+    for api in (fad.eager, torch):
+        xs = [api.tensor(np.linspace(-1, 1, 4), requires_grad=True), api.tensor(np.ones((2, 2)), requires_grad=True)]
+        opt = api.optim.LBFGS(xs, **options)
         path = []
 
         def closure(xs=xs, opt=opt, path=path):
@@ -474,23 +474,23 @@ def test_lbfgs_with_a_closure_follows_torch(options):
         fad.eager.optim.LBFGS([fad.eager.ones(2, requires_grad=True)], line_search_fn="backtracking")
 
 
-def rosenbrock(face, x):
+def rosenbrock(api, x):
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
-def logistic(face, w):
+def logistic(api, w):
     rng = np.random.default_rng(3)
-    x, y = face.tensor(rng.normal(size=(30, 4))), face.tensor(rng.integers(0, 2, 30).astype(float))
-    return face.nn.functional.binary_cross_entropy_with_logits(x @ w, y) + 0.01 * (w * w).sum()
+    x, y = api.tensor(rng.normal(size=(30, 4))), api.tensor(rng.integers(0, 2, 30).astype(float))
+    return api.nn.functional.binary_cross_entropy_with_logits(x @ w, y) + 0.01 * (w * w).sum()
 
 
-def network(face, w):
-    x = face.tensor(np.linspace(-2, 2, 12).reshape(12, 1))
-    return ((face.tanh(x * w[:3] + w[3:6]) @ w[6:9] - face.sin(x[:, 0])) ** 2).mean()
+def network(api, w):
+    x = api.tensor(np.linspace(-2, 2, 12).reshape(12, 1))
+    return ((api.tanh(x * w[:3] + w[3:6]) @ w[6:9] - api.sin(x[:, 0])) ** 2).mean()
 
 
-def steep(face, w):
-    return face.exp(3.0 * w).sum() + (w**4).sum() - 20.0 * w.sum()
+def steep(api, w):
+    return api.exp(3.0 * w).sum() + (w**4).sum() - 20.0 * w.sum()
 
 
 # One step on this function, of 25 evaluations: in further ones torch's own path, begun one rounding away, is further
@@ -512,14 +512,14 @@ PROBLEMS = {
 def test_lbfgs_with_the_strong_wolfe_search_takes_torchs_steps(name):
     problem, start, options = PROBLEMS[name]
     paths = []
-    for face in (fad.eager, torch):
-        w = face.tensor(np.array(start, float), requires_grad=True)
-        opt = face.optim.LBFGS([w], line_search_fn="strong_wolfe", **options)
+    for api in (fad.eager, torch):
+        w = api.tensor(np.array(start, float), requires_grad=True)
+        opt = api.optim.LBFGS([w], line_search_fn="strong_wolfe", **options)
         path = []
 
-        def closure(w=w, opt=opt, path=path, face=face):
+        def closure(w=w, opt=opt, path=path, api=api):
             opt.zero_grad()
-            loss = problem(face, w)
+            loss = problem(api, w)
             loss.backward()
             path.append([loss.item(), *w.detach().tolist()])  # every point that the search tries
             return loss
@@ -545,14 +545,14 @@ ENCODER_MASKS = {
 def test_an_encoder_takes_torchs_masks(masks, activation):
     x = real(3, 6, 8).astype("float32")
 
-    def run(face, weights=None):
-        act = face.tanh if activation == "function" else activation
-        layer = face.nn.TransformerEncoderLayer(8, 2, 16, 0.0, act, batch_first=True)
-        encoder = face.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    def run(api, weights=None):
+        act = api.tanh if activation == "function" else activation
+        layer = api.nn.TransformerEncoderLayer(8, 2, 16, 0.0, act, batch_first=True)
+        encoder = api.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         if weights is not None:
-            encoder.load_state_dict({k: face.tensor(v) for k, v in weights.items()})
-        given = {k: v if type(v) is bool else face.tensor(v) for k, v in masks.items()}
-        return encoder, encoder(face.tensor(x), **given).detach().numpy()
+            encoder.load_state_dict({k: api.tensor(v) for k, v in weights.items()})
+        given = {k: v if type(v) is bool else api.tensor(v) for k, v in masks.items()}
+        return encoder, encoder(api.tensor(x), **given).detach().numpy()
 
     theirs, expected = run(torch)
     mine, found = run(fad.eager, weights_of(theirs))

@@ -1,4 +1,4 @@
-"""Names of the eager face: what is there computes what it says, and what is not there says what to write instead."""
+"""Names of the eager API: what is there computes what it says, and what is not there says what to write instead."""
 
 import numpy as np
 import pytest

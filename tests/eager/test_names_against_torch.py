@@ -166,10 +166,10 @@ def test_what_is_no_tensor_is_torchs(name):
     assert SAID[name](fad.eager) == SAID[name](torch)
 
 
-def run(face, program):
-    xs = [face.tensor(x, requires_grad=True) for x in (A, B, S)]
-    y = program(face, *xs)
-    (y * face.sin(y)).sum().backward()
+def run(api, program):
+    xs = [api.tensor(x, requires_grad=True) for x in (A, B, S)]
+    y = program(api, *xs)
+    (y * api.sin(y)).sum().backward()
     return [y.detach().numpy(), *(np.zeros(x.shape) if x.grad is None else x.grad.numpy() for x in xs)]
 
 

@@ -1,11 +1,11 @@
-"""Optimisers of the eager face: those that programs write themselves, groups and settings, also beside PyTorch."""
+"""Optimisers of the eager API: those that programs write themselves, groups and settings, also beside PyTorch."""
 
 import numpy as np
 import pytest
 
 import fad.eager
 
-face = fad.eager
+api = fad.eager
 
 
 def momentum(torch):
@@ -45,18 +45,18 @@ def path(torch, make, steps=8, resume_at=None):
 
 
 def test_an_optimiser_of_ones_own_is_the_built_in_one_of_the_same_rule():
-    own = path(face, lambda torch, xs: momentum(torch)(xs, lr=0.02))
-    np.testing.assert_allclose(own, path(face, lambda torch, xs: torch.optim.SGD(xs, 0.02, 0.9)), rtol=1e-6)
+    own = path(api, lambda torch, xs: momentum(torch)(xs, lr=0.02))
+    np.testing.assert_allclose(own, path(api, lambda torch, xs: torch.optim.SGD(xs, 0.02, 0.9)), rtol=1e-6)
 
 
 def test_an_optimiser_of_ones_own_resumes_where_it_stopped():
     make = lambda torch, xs: momentum(torch)([{"params": xs[:1]}, {"params": xs[1:], "lr": 0.01}], lr=0.02)
-    assert path(face, make, resume_at=4) == path(face, make)
+    assert path(api, make, resume_at=4) == path(api, make)
 
 
 def test_a_group_added_later_is_stepped_on_with_its_own_settings():
-    x, y = (face.tensor([2.0], requires_grad=True) for _ in range(2))
-    opt = face.optim.SGD([x], lr=0.1)
+    x, y = (api.tensor([2.0], requires_grad=True) for _ in range(2))
+    opt = api.optim.SGD([x], lr=0.1)
     (x + y).backward()
     opt.step()
     opt.add_param_group({"params": y, "lr": 1.0, "name": "head"})
@@ -68,15 +68,15 @@ def test_a_group_added_later_is_stepped_on_with_its_own_settings():
 
 
 def test_a_setting_that_an_optimiser_does_not_have_is_refused_when_it_is_made():
-    x = face.ones(2, requires_grad=True)
+    x = api.ones(2, requires_grad=True)
     with pytest.raises(TypeError, match=r"Adam has no setting \['momentum'\]"):
-        face.optim.Adam([x], lr=0.1, momentum=0.9)
+        api.optim.Adam([x], lr=0.1, momentum=0.9)
     with pytest.raises(ValueError, match="betas"):
-        face.optim.Adam([x], betas=(0.9, 1.0))
+        api.optim.Adam([x], betas=(0.9, 1.0))
     with pytest.raises(NotImplementedError, match="does not define step"):
-        face.optim.Optimizer([x], {}).step()
+        api.optim.Optimizer([x], {}).step()
     with pytest.raises(TypeError, match="made for an optimiser"):
-        face.optim.lr_scheduler.StepLR(x, 1)
+        api.optim.lr_scheduler.StepLR(x, 1)
 
 
 RULES = {
@@ -93,7 +93,7 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 def test_a_loaded_state_goes_on_as_if_nothing_had_happened(name):
     make = lambda torch, xs: getattr(torch.optim, name)(xs, **RULES[name])
-    np.testing.assert_allclose(path(face, make, resume_at=4), path(face, make), rtol=0)
+    np.testing.assert_allclose(path(api, make, resume_at=4), path(api, make), rtol=0)
 
 
 @pytest.mark.parametrize("name", [*RULES, "own"])
@@ -103,4 +103,4 @@ def test_each_follows_torch(name):
         make = lambda torch, xs: momentum(torch)([{"params": xs[:1]}, {"params": xs[1:], "lr": 0.01}], lr=0.02)
     else:
         make = lambda torch, xs: getattr(torch.optim, name)(xs, **RULES[name])
-    np.testing.assert_allclose(path(face, make), path(torch, make), rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(path(api, make), path(torch, make), rtol=2e-5, atol=1e-6)

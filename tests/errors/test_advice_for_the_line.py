@@ -1,4 +1,4 @@
-"""What a user is told depends on what the line was doing, and nothing that another library says hides it."""
+"""The advice of an error depends on what the line was doing, and nothing that another library says hides it."""
 
 import importlib
 import math
@@ -236,11 +236,11 @@ def test_a_function_of_numpy_that_asks_no_protocol_is_answered_with_fads(f, text
         fad.grad(f)(X)
 
 
-@pytest.mark.parametrize(("name", "kin"), [("fsolve", "root"), ("bisect", "brentq"), ("minimize_scalar", "minimize")])
-def test_a_solver_that_fad_has_under_another_name_is_answered_with_it(name, kin):
+@pytest.mark.parametrize(("name", "other"), [("fsolve", "root"), ("bisect", "brentq"), ("minimize_scalar", "minimize")])
+def test_a_solver_that_fad_has_under_another_name_is_answered_with_it(name, other):
     so = pytest.importorskip("scipy.optimize")
     arguments = {"fsolve": (1.0,), "bisect": (0.0, 5.0), "minimize_scalar": ()}[name]
-    with pytest.raises(errors.TracerConversionError, match=rf"Use fad\.scipy\.optimize\.{kin} instead"):
+    with pytest.raises(errors.TracerConversionError, match=rf"Use fad\.scipy\.optimize\.{other} instead"):
         fad.grad(lambda x: getattr(so, name)(lambda e: e * e - x[0], *arguments))(X)
 
 

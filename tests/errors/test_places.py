@@ -1,4 +1,4 @@
-"""What a user is told of the place where something went wrong."""
+"""What an error says of the place where something went wrong."""
 
 import numpy as np
 import pytest

@@ -97,7 +97,7 @@ def examine(program, check, seed=None):
 
 
 def explained_by_rounding(program, check, seed):
-    """Return whether a difference goes away when the numbers are moved: then it hung on a tie or on rounding."""
+    """Return whether a difference goes away when the numbers are moved: then it depended on a tie or on rounding."""
     case = Case(program, seed)
     for size in (1e-3, 0.05, 0.2):
         moved = program.given(*with_noise(case.r, program.arguments, size))

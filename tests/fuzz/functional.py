@@ -32,7 +32,7 @@ def changed(x, index, value):
 
 
 def cast(x, value):
-    """Return what ``x op= value`` leaves in an array; a number is bound anew."""
+    """Return what ``x op= value`` leaves in an array; a number is bound again."""
     if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
         return value
     return np.broadcast_to(value, np.shape(x)).astype(x.dtype)

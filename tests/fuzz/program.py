@@ -31,7 +31,7 @@ class Program:
     seed: int | None = field(default=None, compare=False)
 
     def world(self):
-        """Return the program loaded anew: its own arrays outside of ``f``, its own arguments."""
+        """Return the program loaded again: its own arrays outside of ``f``, its own arguments."""
         return World(self)
 
     def given(self, *arguments):

@@ -30,9 +30,9 @@ STRICTER = (
 )  # fmt: skip
 
 
-def run(face, statements):
+def run(api, statements):
     """Return the variables of a program and the error that ended it, with the number of its statement."""
-    env = {"torch": face}
+    env = {"torch": api}
     for i, statement in enumerate(statements):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):

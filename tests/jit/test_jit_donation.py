@@ -8,7 +8,7 @@ import pytest
 import fad
 from fad import tree
 from fad.errors import DonatedArrayError
-from fad.jitting.donated_arrays import GONE, give_away
+from fad.jitting.donated_arrays import DONATED, donate
 
 pytest.importorskip("llvmlite")
 rng = np.random.default_rng(0)
@@ -153,11 +153,11 @@ def test_no_jitted_function_takes_an_array_that_was_donated_to_another():
 
 def test_an_array_that_is_gone_is_forgotten():
     x = np.ones(3)
-    give_away(x)
+    donate(x)
     number = id(x)
-    assert number in GONE
+    assert number in DONATED
     del x
-    assert number not in GONE
+    assert number not in DONATED
 
 
 def looked_up(p, g, at):

@@ -105,7 +105,7 @@ def test_a_draw_in_a_library_is_told_without_its_line_where_no_other_thread_may_
         fad.jit(lambda x: x + scipy.stats.norm.rvs(size=3))(X)
 
 
-def test_an_operation_that_draws_for_ends_of_its_own_is_not_told():
+def test_an_operation_that_draws_for_ends_of_its_own_is_not_warned_of():
     a = np.diag([1.0, 2.0, 3.0]) + 0.1
     for f in (fad.scipy.linalg.logm, lambda a: fad.scipy.linalg.fractional_matrix_power(a, 0.3)):
         np.testing.assert_array_equal(fad.jit(f)(a), f(a))

@@ -154,7 +154,7 @@ def test_attention_with_the_same_weights_dropped_agrees_with_torch(monkeypatch):
     np.testing.assert_allclose(dx, tx.grad.numpy(), rtol=1e-9, atol=1e-13)
 
 
-# --- the eager face --------------------------------------------------------------------------------------------------
+# --- the eager API --------------------------------------------------------------------------------------------------
 
 
 def test_eager_layers_drop_in_training_and_repeat_with_the_seed():

@@ -217,7 +217,7 @@ def test_dropout_drops_the_same_elements_again_under_checkpoint():
     assert layer.calls == 2
 
 
-def test_buffers_get_the_mean_over_the_lanes_under_vmap():
+def test_buffers_get_the_mean_over_the_batch_elements_under_vmap():
     layer = nn.BatchNorm1d(3)
     batches = np.stack([X, 2 * X + 1])
     fad.vmap(fad.grad(loss), in_axes=(None, 0))(layer, batches)

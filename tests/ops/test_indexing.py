@@ -1,4 +1,4 @@
-"""Indexing against NumPy and against a loop over the lanes, for every kind of index."""
+"""Indexing against NumPy and against a loop over the batch elements, for every kind of index."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ SHAPE = (2, 3, 4)
 
 
 def _arrays(n, rng, batched):
-    """Return strategies of an index array for an axis of length n: per lane if `batched`."""
-    lanes = (SIZE,) if batched else ()
-    return st.sampled_from([(), (2,), (1,), (2, 2), (2, 1)]).map(lambda shape: rng.integers(-n, n, lanes + shape))
+    """Return strategies of an index array for an axis of length n: per batch element if `batched`."""
+    batch = (SIZE,) if batched else ()
+    return st.sampled_from([(), (2,), (1,), (2, 2), (2, 1)]).map(lambda shape: rng.integers(-n, n, batch + shape))
 
 
 @st.composite
 def indices(draw):
-    """Return ``(parts, flags)``: an index of an array of shape SHAPE, and which of its parts differ between lanes."""
+    """Return ``(parts, flags)``: an index of an array of shape SHAPE, and which of its parts are batched."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     axes = draw(st.integers(0, 3))
     parts, flags = [], []
@@ -34,8 +34,8 @@ def indices(draw):
             parts.append(None)
             flags.append(False)
         n = SHAPE[axis]
-        kind = draw(st.sampled_from(["int", "slice", "array", "array", "lanes", "lanes", "mask", "list"]))
-        batched = kind == "lanes"
+        kind = draw(st.sampled_from(["int", "slice", "array", "array", "batch", "batch", "mask", "list"]))
+        batched = kind == "batch"
         if kind == "int":
             part = draw(st.integers(-n, n - 1))
         elif kind == "slice":
@@ -61,19 +61,19 @@ def _legal(x, index):
     return True
 
 
-def _lane(parts, flags, i):
+def _element(parts, flags, i):
     return tuple(p[i] if b else p for p, b in zip(parts, flags, strict=True))
 
 
 def _batched_call(f, x, parts, flags, batch_x):
-    """Map `f(x, index)` over the lanes of x and of the flagged parts of the index."""
-    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+    """Map `f(x, index)` over the batch elements of x and of the flagged parts of the index."""
+    batch = [p for p, b in zip(parts, flags, strict=True) if b]
 
-    def on_lane(x, lanes):
-        it = iter(lanes)
+    def on_element(x, batch):
+        it = iter(batch)
         return f(x, tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True)))
 
-    return fad.vmap(on_lane, in_axes=(0 if batch_x else None, 0), axis_size=SIZE)(x, lanes)
+    return fad.vmap(on_element, in_axes=(0 if batch_x else None, 0), axis_size=SIZE)(x, batch)
 
 
 EXAMPLES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -86,10 +86,10 @@ def test_batched_indexing_equals_a_loop(index, batch_x):
     x = np.arange(24.0 * SIZE).reshape(SIZE, *SHAPE)
     x = x if batch_x else x[0]
     loop_x = x if batch_x else [x] * SIZE
-    if not all(_legal(loop_x[i], _lane(parts, flags, i)) for i in range(SIZE)):
+    if not all(_legal(loop_x[i], _element(parts, flags, i)) for i in range(SIZE)):
         return
     got = _batched_call(lambda x, i: fad.numpy.at(x)[i].get(), x, parts, flags, batch_x)
-    want = np.stack([loop_x[i][_lane(parts, flags, i)] for i in range(SIZE)])
+    want = np.stack([loop_x[i][_element(parts, flags, i)] for i in range(SIZE)])
     np.testing.assert_array_equal(got, want)
 
 
@@ -100,28 +100,28 @@ def test_batched_updates_equal_a_loop(index, batch_x, batch_v, how):
     x = np.arange(24.0 * SIZE).reshape(SIZE, *SHAPE)
     x = x if batch_x else x[0]
     loop_x = x if batch_x else [x] * SIZE
-    if not all(_legal(loop_x[i], _lane(parts, flags, i)) for i in range(SIZE)):
+    if not all(_legal(loop_x[i], _element(parts, flags, i)) for i in range(SIZE)):
         return
-    shape = loop_x[0][_lane(parts, flags, 0)].shape
+    shape = loop_x[0][_element(parts, flags, 0)].shape
     v = -1.0 - np.arange(SIZE * np.prod(shape, dtype=int), dtype=float).reshape(SIZE, *shape)
     v = v if batch_v else v[0]
     loop_v = v if batch_v else [v] * SIZE
-    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+    batch = [p for p, b in zip(parts, flags, strict=True) if b]
 
-    def on_lane(x, v, lanes):
-        it = iter(lanes)
+    def on_element(x, v, batch):
+        it = iter(batch)
         at = fad.numpy.at(x)[tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True))]
         return getattr(at, how)(v)
 
     axes = (0 if batch_x else None, 0 if batch_v else None, 0)
-    got = fad.vmap(on_lane, in_axes=axes, axis_size=SIZE)(x, v, lanes)
+    got = fad.vmap(on_element, in_axes=axes, axis_size=SIZE)(x, v, batch)
     want = []
     for i in range(SIZE):
         y = loop_x[i].copy()
         if how == "add":
-            np.add.at(y, _lane(parts, flags, i), loop_v[i])
+            np.add.at(y, _element(parts, flags, i), loop_v[i])
         else:
-            y[_lane(parts, flags, i)] = loop_v[i]
+            y[_element(parts, flags, i)] = loop_v[i]
         want.append(y)
     np.testing.assert_array_equal(got, np.stack(want))
 
@@ -133,7 +133,7 @@ def test_gradients_of_batched_indexing_equal_a_loop(index, batch_x):
     x = np.linspace(-1.0, 1.0, 24 * SIZE).reshape(SIZE, *SHAPE)
     x = x if batch_x else x[0]
     loop_x = x if batch_x else [x] * SIZE
-    if not all(_legal(loop_x[i], _lane(parts, flags, i)) for i in range(SIZE)):
+    if not all(_legal(loop_x[i], _element(parts, flags, i)) for i in range(SIZE)):
         return
 
     def gradient(x, i):
@@ -143,7 +143,7 @@ def test_gradients_of_batched_indexing_equal_a_loop(index, batch_x):
     want = []
     for i in range(SIZE):
         g = np.zeros(SHAPE)
-        np.add.at(g, _lane(parts, flags, i), 3 * loop_x[i][_lane(parts, flags, i)] ** 2)
+        np.add.at(g, _element(parts, flags, i), 3 * loop_x[i][_element(parts, flags, i)] ** 2)
         want.append(g)
     np.testing.assert_allclose(got, np.stack(want), rtol=1e-12)
 
@@ -154,20 +154,20 @@ def test_gradients_of_batched_updates_equal_a_loop(index, how):
     parts, flags = index
     rng = np.random.default_rng(0)
     x = rng.normal(size=(SIZE, *SHAPE))
-    if not all(_legal(x[i], _lane(parts, flags, i)) for i in range(SIZE)):
+    if not all(_legal(x[i], _element(parts, flags, i)) for i in range(SIZE)):
         return
-    v = rng.normal(size=(SIZE, *x[0][_lane(parts, flags, 0)].shape))
+    v = rng.normal(size=(SIZE, *x[0][_element(parts, flags, 0)].shape))
     weights = rng.normal(size=SHAPE)
-    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+    batch = [p for p, b in zip(parts, flags, strict=True) if b]
 
-    def on_lane(x, v, lanes):
-        it = iter(lanes)
+    def on_element(x, v, batch):
+        it = iter(batch)
         place = tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True))
         return fad.grad(lambda x, v: np.sum(weights * getattr(x.at[place], how)(v)), argnums=(0, 1))(x, v)
 
-    in_x, in_v = fad.vmap(on_lane)(x, v, lanes)
+    in_x, in_v = fad.vmap(on_element)(x, v, batch)
     for i in range(SIZE):
-        place = _lane(parts, flags, i)
+        place = _element(parts, flags, i)
         order = np.full(SHAPE, -1)  # which value, counted through, each element was last set to
         order[place] = np.arange(v[i].size).reshape(v[i].shape)
         if how == "set":
@@ -197,7 +197,7 @@ def test_multiplying_and_bounding_at_an_index_have_the_derivative_of_what_is_kep
 @settings(max_examples=80, deadline=None)
 @given(indices(), st.integers(0, 3), st.integers(0, 1000))
 def test_nested_vmaps_of_indexing_and_their_gradients_equal_nested_loops(index, x_level, seed):
-    """Each operand differs between the lanes of the outer vmap (1), of the inner (2), of both (3), or of none (0)."""
+    """Each operand is batched by the outer vmap (1), by the inner (2), by both (3), or by none (0)."""
     parts, flags = index
     rng = np.random.default_rng(seed)
     levels = [int(rng.integers(1, 4)) for b in flags if b]
@@ -206,11 +206,11 @@ def test_nested_vmaps_of_indexing_and_their_gradients_equal_nested_loops(index, 
         parts[k] = parts[k][:2] if level == 1 else np.stack([parts[k], parts[k][::-1]]) if level == 3 else parts[k]
     x = rng.normal(size={0: (), 1: (2,), 2: (SIZE,), 3: (2, SIZE)}[x_level] + SHAPE)
 
-    def lane(v, level, i, j):
+    def element(v, level, i, j):
         return {0: lambda: v, 1: lambda: v[i], 2: lambda: v[j], 3: lambda: v[i, j]}[level]()
 
-    def whole(lanes):
-        it = iter(lanes)
+    def whole(batch):
+        it = iter(batch)
         return tuple(next(it) if b else p for p, b in zip(parts, flags, strict=True))
 
     def mapped(f):
@@ -218,19 +218,20 @@ def test_nested_vmaps_of_indexing_and_their_gradients_equal_nested_loops(index, 
         outer = (0 if x_level in (1, 3) else None, [0 if n in (1, 3) else None for n in levels])
         return fad.vmap(fad.vmap(f, in_axes=inner, axis_size=SIZE), in_axes=outer, axis_size=2)
 
-    def f(x, lanes):
-        return fad.numpy.at(x)[whole(lanes)].get() ** 2
+    def f(x, batch):
+        return fad.numpy.at(x)[whole(batch)].get() ** 2
 
-    lanes = [p for p, b in zip(parts, flags, strict=True) if b]
+    batch = [p for p, b in zip(parts, flags, strict=True) if b]
     grid = [(i, j) for i in range(2) for j in range(SIZE)]
     rows = [
-        (lane(x, x_level, i, j), whole([lane(v, n, i, j) for v, n in zip(lanes, levels, strict=True)])) for i, j in grid
+        (element(x, x_level, i, j), whole([element(v, n, i, j) for v, n in zip(batch, levels, strict=True)]))
+        for i, j in grid
     ]
     if not all(_legal(*row) for row in rows):
         return
-    got = mapped(f)(x, lanes)
+    got = mapped(f)(x, batch)
     np.testing.assert_allclose(got.reshape(-1, *got.shape[2:]), np.stack([r[i] ** 2 for r, i in rows]), rtol=1e-14)
-    slopes = mapped(lambda x, lanes: fad.grad(lambda x: np.sum(f(x, lanes)))(x))(x, lanes)
+    slopes = mapped(lambda x, batch: fad.grad(lambda x: np.sum(f(x, batch)))(x))(x, batch)
     for slope, (r, i) in zip(slopes.reshape(-1, *SHAPE), rows, strict=True):
         want = np.zeros(SHAPE)
         np.add.at(want, i, 2 * r[i])
@@ -276,7 +277,7 @@ def test_a_mask_that_differs_between_lanes_splits_them():
     np.testing.assert_array_equal(fad.vmap(lambda x: np.sum(x[x > 0]))(x), [4.0, 2.0, 10.0])
 
 
-def test_setting_a_number_where_a_traced_mask_holds_does_not_split_the_lanes():
+def test_setting_a_number_where_a_traced_mask_holds_does_not_split_the_batch_elements():
     x = np.array([[1.0, -2.0], [-1.0, 2.0]])
     runs = []
 

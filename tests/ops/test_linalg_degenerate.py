@@ -441,7 +441,7 @@ def test_the_eager_tape_warns_where_it_cannot_be_exact():
     np.testing.assert_allclose(a.grad.numpy(), 2.0 * np.eye(3))
 
 
-def test_a_batch_without_lanes():
+def test_a_batch_without_elements():
     assert fad.vmap(fad.grad(cube_by_eigh))(np.zeros((0, 3, 3))).shape == (0, 3, 3)
 
 

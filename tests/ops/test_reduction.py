@@ -84,7 +84,7 @@ def test_logsumexp_takes_weights_and_signs():
     np.testing.assert_allclose(g[:2], np.exp([0.0, 1.0]) / (1 + 2 * np.e))
 
 
-def test_ufunc_reduce_works_along_axis_zero_unless_told():
+def test_ufunc_reduce_works_along_axis_zero_by_default():
     x = X + 3.0
     for ufunc in (np.add, np.multiply, np.maximum, np.minimum, np.logaddexp, np.subtract, np.divide, np.hypot):
         y, pull = fad.vjp(ufunc.reduce, x)

@@ -24,14 +24,14 @@ def test_put_along_axis_returns_the_array_that_numpys_function_would_leave():
     np.testing.assert_array_equal(x, np.arange(12.0).reshape(3, 4))
 
 
-def test_take_along_the_order_of_sorting_sorts_each_lane():
+def test_take_along_the_order_of_sorting_sorts_each_batch_element():
     x = np.random.default_rng(0).normal(size=(3, 4, 5))
 
     got = fad.vmap(lambda x, i: np.take_along_axis(x, i, axis=1))(x, np.argsort(-x, axis=2))
     np.testing.assert_array_equal(got, -np.sort(-x, axis=2))
 
 
-def test_a_plain_table_is_looked_up_at_batched_places_without_splitting_the_lanes():
+def test_a_plain_table_is_looked_up_at_batched_places_without_splitting_the_batch_elements():
     table = np.arange(10.0).reshape(5, 2)
     runs = []
 
@@ -65,13 +65,13 @@ def test_places_of_nonzero_elements_are_plain_and_select_what_has_a_derivative()
         np.testing.assert_array_equal(fad.grad(lambda x, select=select: np.sum(select(x) ** 2))(x), 2 * x)
 
 
-def test_choose_chooses_lane_by_lane():
+def test_choose_chooses_by_batch_element():
     which = np.array([[0, 1], [1, 0]])
     got = fad.vmap(lambda i, a, b: np.choose(i, [a, b]), in_axes=(0, None, 0))(which, 1.0, np.array([5.0, 6.0]))
     np.testing.assert_array_equal(got, [[1.0, 5.0], [6.0, 1.0]])
 
 
-def test_searching_is_done_lane_by_lane_in_sorted_vectors_that_differ():
+def test_searching_is_done_by_batch_element_in_sorted_vectors_that_differ():
     a = np.sort(np.random.default_rng(0).normal(size=(4, 6)), axis=1)
     v = np.random.default_rng(1).normal(size=(4, 3))
     for side in ("left", "right"):

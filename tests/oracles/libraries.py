@@ -28,7 +28,7 @@ class Jax(Peer):
         "scipy.special.spence": "NaN at 1",
         "scipy.special.hyp1f1": "NaN in its parameters",
     }
-    not_asked = {
+    not_comparable = {
         "roots": "it takes no list", "partition": "it takes no axis=None",
         "scipy.linalg.eigh": "it has no generalised problem",
         "scipy.linalg.sqrtm": "it is complex for every matrix",
@@ -49,17 +49,17 @@ class Jax(Peer):
     def rest(self):
         self.jax.clear_caches()
 
-    def ask(self, path, operation, limit=3):
+    def try_operation(self, path, operation, limit=3):
         with self._double():
-            return super().ask(path, operation, limit)
+            return super().try_operation(path, operation, limit)
 
-    def ask_program(self, program):
+    def try_program(self, program):
         with self._double():
-            return super().ask_program(program)
+            return super().try_program(program)
 
     @contextlib.contextmanager
     def _double(self):
-        """Compute in double precision, which JAX has to be told."""
+        """Compute in double precision, which JAX needs a setting for."""
         before = self.jax.config.jax_enable_x64
         self.jax.config.update("jax_enable_x64", True)
         try:
@@ -103,18 +103,18 @@ class Jax(Peer):
     def value(self, f, points):
         return f(*self._arrays(points))
 
-    def derivative(self, stage, f, asked):
-        jax, xs, ts, cts = self.jax, *map(self._arrays, (asked.points, asked.ts, asked.cts))
+    def derivative(self, stage, f, reference):
+        jax, xs, ts, cts = self.jax, *map(self._arrays, (reference.points, reference.ts, reference.cts))
         pulled = lambda *xs: jax.vjp(f, *xs)[1](cts)
         runs = {
             "gradient": lambda: pulled(*xs),
             "forward": lambda: jax.jvp(f, xs, ts)[1],
             "second": lambda: jax.jvp(pulled, xs, ts)[1],
         }
-        if self.last[0] is not asked:  # compiled together, which takes a third of the time
-            self.last = (asked, {})
+        if self.last[0] is not reference:  # compiled together, which takes a third of the time
+            self.last = (reference, {})
             with contextlib.suppress(Exception):  # values decide about shapes, or one of them fails: one at a time
-                self.last = (asked, jax.jit(lambda: {stage: run() for stage, run in runs.items()})())
+                self.last = (reference, jax.jit(lambda: {stage: run() for stage, run in runs.items()})())
         return self.last[1][stage] if stage in self.last[1] else runs[stage]()
 
 
@@ -133,7 +133,7 @@ class Torch(Peer):
             "they have no derivative, and forward mode gives zeros without a word",
         ),
     }
-    not_asked = {
+    not_comparable = {
         "select": "another function", "astype": "a method", "split": "it takes sizes, not places",
         "vander": "another call",
         "linalg.trace": "it has no offset", "linalg.lstsq": "it returns no residuals and ranks here",
@@ -236,11 +236,11 @@ class Torch(Peer):
     def value(self, f, points):
         return _numpy(f(*self._tensors(points)))
 
-    def derivative(self, stage, f, asked):
+    def derivative(self, stage, f, reference):
         torch = self.torch
-        xs, ts = self._tensors(asked.points), self._tensors(asked.ts)
+        xs, ts = self._tensors(reference.points), self._tensors(reference.ts)
         # PyTorch's cotangents are the conjugates of those that pair as Re(sum(ct * t)).
-        cts = self._tensors([np.conj(c) for c in asked.cts])
+        cts = self._tensors([np.conj(c) for c in reference.cts])
         if stage == "forward":
             return _numpy(torch.func.jvp(f, xs, ts)[1])
         functional = torch.autograd.functional
@@ -268,7 +268,7 @@ class Autograd(Peer):
         "linalg.eig": PHASE,
         **dict.fromkeys(["scipy.special.iv", "scipy.special.ive"], "it calls the order flat"),
     }
-    not_asked = {"histogramdd": "it flattens a sample of one axis"}
+    not_comparable = {"histogramdd": "it flattens a sample of one axis"}
 
     def __init__(self) -> None:
         self.autograd = importlib.import_module("autograd")
@@ -297,10 +297,10 @@ class Autograd(Peer):
     def value(self, f, points):
         return f(*points)
 
-    def derivative(self, stage, f, asked):
+    def derivative(self, stage, f, reference):
         core = self.autograd.core
         g = lambda xs: self.autograd.tuple(f(*xs))
-        points, ts, cts = (self.autograd.tuple(v) for v in (asked.points, asked.ts, asked.cts))
+        points, ts, cts = (self.autograd.tuple(v) for v in (reference.points, reference.ts, reference.cts))
         if stage == "gradient":
             return tuple(core.make_vjp(g, points)[0](cts))
         if stage == "forward":

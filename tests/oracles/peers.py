@@ -1,8 +1,8 @@
 """The same sample calls in another library: what the tests against JAX, PyTorch and HIPS autograd share.
 
-A `Peer` is asked about an operation: does it have one of that name, does it take the samples, and are its value, its
-gradient, its forward derivative and its second derivative those of fad? `benchmarks/coverage.py` makes the table of the
-documentation from the answers.
+A `Peer` is compared on an operation: does it have one of that name, does it take the samples, and are its value, its
+gradient, its forward derivative and its second derivative those of fad? `benchmarks/operation_coverage.py` makes the
+table of the documentation from the answers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def lookup(space: Any, path: str) -> Any:
     return space
 
 
-class Asked:
+class Reference:
     """What fad gives for a function, in one direction: value, gradient, forward and second derivative."""
 
     def __init__(self, f: Callable, points: tuple, value: tuple, tolerances: tuple, seed: int):
@@ -100,12 +100,12 @@ class Peer:
     """Another library. A subclass says how it finds a function, calls it on a sample, and differentiates.
 
     ``different`` says where it gives other derivatives, and why; the contract has compared fad's with differences of
-    values. ``not_asked`` says which functions of the same name do not take fad's samples, and why.
+    values. ``not_comparable`` says which functions of the same name do not take fad's samples, and why.
     """
 
     name = ""
     different: dict[str, str] = {}
-    not_asked: dict[str, str] = {}
+    not_comparable: dict[str, str] = {}
 
     def find(self, path: str) -> Callable | None:
         raise NotImplementedError
@@ -117,15 +117,15 @@ class Peer:
     def value(self, f: Callable, points: tuple) -> tuple:
         raise NotImplementedError
 
-    def derivative(self, stage: str, f: Callable, asked: Asked) -> tuple:
+    def derivative(self, stage: str, f: Callable, reference: Reference) -> tuple:
         """Return the gradient, forward or second derivative as NumPy arrays in fad's convention."""
         raise NotImplementedError
 
     def rest(self) -> None:
-        """Let go of what piles up while many operations are asked about."""
+        """Let go of what piles up while many operations are compared."""
 
-    def ask(self, path: str, operation: Any, limit: int = 3) -> dict[str, str] | str:
-        """Return ``{stage: answer}`` over the samples that the library takes, or why it was asked nothing.
+    def try_operation(self, path: str, operation: Any, limit: int = 3) -> dict[str, str] | str:
+        """Return ``{stage: answer}`` over the samples that the library takes, or why it was not compared.
 
         An answer is "yes", "some" (of the samples; the others raise), "no" (an error), "NaN", or "wrong" with numbers.
         """
@@ -139,53 +139,54 @@ class Peer:
             value = case.smooth(*case.operands)
             if taken == limit or (not value and operation.flat is not True):
                 continue
-            asked = Asked(case.of(case.diff), case.points, value, _tolerances(*value, *case.points), case.number)
+            tolerances = _tolerances(*value, *case.points)
+            reference = Reference(case.of(case.diff), case.points, value, tolerances, case.number)
             f = self.function(case, function)
             try:
-                value = self.value(f, asked.points)
+                value = self.value(f, reference.points)
             except Exception as error:
                 reason = f"another call: {type(error).__name__}: {str(error).strip()[:60]}"
                 continue
-            if not same_values(asked.value, value):
+            if not same_values(reference.value, value):
                 reason = "another value: " + ", ".join(f"{v.dtype}{list(v.shape)}" for v in map(np.asarray, value))[:60]
                 continue
             taken += 1
             answers["value"] = YES
             if case.differentiable():
-                self._differentiate(f, asked, answers)
+                self._differentiate(f, reference, answers)
         return answers or reason
 
-    def ask_program(self, program: Any) -> dict[str, str] | str:
+    def try_program(self, program: Any) -> dict[str, str] | str:
         """Return the same answers about a program of `solvers`."""
         if self.name not in program.others:
             return "absent"
         ours = lambda *xs: (program.fad(*xs),)
-        asked = Asked(ours, program.points, ours(*program.points), program.tolerances, 0)
+        reference = Reference(ours, program.points, ours(*program.points), program.tolerances, 0)
         theirs = program.others[self.name](self)
         f = lambda *xs: (theirs(*xs),)
         try:
-            value = self.value(f, asked.points)
+            value = self.value(f, reference.points)
         except Exception as error:
             return f"another call: {type(error).__name__}: {str(error).strip()[:100]}"
-        if not same_values(asked.value, value):
-            return f"another value: {value} and not {asked.value}"
+        if not same_values(reference.value, value):
+            return f"another value: {value} and not {reference.value}"
         answers = {"value": YES}
-        self._differentiate(f, asked, answers)
+        self._differentiate(f, reference, answers)
         return answers
 
-    def _differentiate(self, f: Callable, asked: Asked, answers: dict) -> None:
-        ours = asked.derivatives()
+    def _differentiate(self, f: Callable, reference: Reference, answers: dict) -> None:
+        ours = reference.derivatives()
         if not any(np.any(np.asarray(c)) for c in ours["gradient"]):
             return  # a derivative that is 0 here tells nothing of one that is forgotten
         for stage, wanted in ours.items():
             if wanted is None:
                 continue
             try:
-                got = self.derivative(stage, f, asked)
+                got = self.derivative(stage, f, reference)
             except Exception as error:  # it has no rule, or not for this call
                 answer = f"{NO}: {type(error).__name__}: {str(error).strip()[:100]}"
             else:
-                answer = compared(got, wanted, asked.tolerances[stage == "second"])
+                answer = compared(got, wanted, reference.tolerances[stage == "second"])
             answers[stage] = together(answers.get(stage, answer), answer)
 
 
@@ -223,7 +224,7 @@ def compared(got: tuple, wanted: tuple, tolerance: float) -> str:
 
 
 def same_values(wanted: tuple, got: tuple) -> bool:
-    """Tell whether another library computes the same thing for this call; names alone do not say so."""
+    """Return whether another library computes the same thing for this call; names alone do not say so."""
     if len(wanted) != len(got):
         return False
     pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(wanted, got, strict=True)]
@@ -242,20 +243,20 @@ def placed(case: Any, xs: Any, convert: Callable) -> list:
 
 
 def check(peer: Peer, path: str, operation: Any) -> None:
-    """Assert that a library agrees, or differs where a reason is written down; and that it was asked at all."""
-    _judge(peer, path, peer.ask(path, operation))
+    """Assert that a library agrees, or differs where a reason is written down; and that it was compared at all."""
+    _judge(peer, path, peer.try_operation(path, operation))
 
 
 def check_program(peer: Peer, path: str, program: Any) -> None:
     """Assert the same of a program of `solvers`."""
-    _judge(peer, path, peer.ask_program(program))
+    _judge(peer, path, peer.try_program(program))
 
 
 def _judge(peer: Peer, path: str, answer: dict | str) -> None:
     if isinstance(answer, str):
-        assert path in peer.not_asked, f"{path} was not asked of {peer.name} ({answer}), and no reason is written down"
+        assert path in peer.not_comparable, f"{path} was not compared with {peer.name} ({answer}), for no given reason"
         return
-    assert path not in peer.not_asked, f"{path} is asked of {peer.name} now: take it from the list of those not asked"
+    assert path not in peer.not_comparable, f"{path} is compared with {peer.name} now: take it out of `not_comparable`"
     wrong = {stage: text for stage, text in answer.items() if text.startswith((WRONG, NAN))}
     if path in peer.different:
         assert wrong, f"{path} agrees with {peer.name} now: take it from the list of differences"

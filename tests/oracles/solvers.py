@@ -26,7 +26,7 @@ class Program(NamedTuple):
     points: tuple
     fad: Callable
     others: dict[str, Callable] = {}
-    tolerances: tuple = (1e-6, 1e-6)  # a solver stops where it is told to
+    tolerances: tuple = (1e-6, 1e-6)  # a solver stops where its tolerance says
     flat = False
     extra: dict[str, Any] = {}
 

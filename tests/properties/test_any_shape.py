@@ -47,8 +47,8 @@ def test_unary_operations_on_any_shape(name, shape, seed):
     (x,) = _operands(name, [shape], seed)
     op = REGISTRY[name]
     _transpose_holds(op, x)
-    lanes = np.stack([x, x])
-    np.testing.assert_array_equal(fad.vmap(op)(lanes), op(lanes))
+    batch = np.stack([x, x])
+    np.testing.assert_array_equal(fad.vmap(op)(batch), op(batch))
 
 
 @given(st.sampled_from(BINARY), broadcast_pairs(), st.integers(0, 99))

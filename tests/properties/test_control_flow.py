@@ -87,12 +87,12 @@ def test_nested_control_flow_under_jit_is_that_without(lowering, seed, depth):
     def total(s, w):
         return np.sum(f(s, w) ** 2)
 
-    lanes = np.stack([s, -s, 0.3 * s])
+    batch = np.stack([s, -s, 0.3 * s])
     for g, args in (
         (f, (s, w)),
         (fad.grad(total, argnums=(0, 1)), (s, w)),
-        (fad.vmap(f, in_axes=(0, None)), (lanes, w)),
-        (fad.vmap(fad.grad(total), in_axes=(0, None)), (lanes, w)),
+        (fad.vmap(f, in_axes=(0, None)), (batch, w)),
+        (fad.vmap(fad.grad(total), in_axes=(0, None)), (batch, w)),
     ):
         wanted = g(*args)
         with using(lowering):

@@ -156,7 +156,7 @@ def test_vmap_of_hessian_is_a_loop_of_hessian(f, batch):
 
 
 @given(programs(inputs=1, max_steps=4), arrays(shape=(3, 2)))
-def test_grad_of_a_sum_of_vmap_stacks_the_gradients_of_the_lanes(f, batch):
+def test_grad_of_a_sum_of_vmap_stacks_the_gradients_of_the_batch_elements(f, batch):
     found = fad.grad(lambda b: np.sum(fad.vmap(f.scalar)(b)))(batch)
     np.testing.assert_allclose(found, np.stack([fad.grad(f.scalar)(row) for row in batch]), **TIGHT)
 

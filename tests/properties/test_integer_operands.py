@@ -1,4 +1,4 @@
-"""Integers and booleans, which no derivative asks for: recorded and batched operations give what NumPy gives."""
+"""Integers and booleans, which have no derivative: recorded and batched operations give what NumPy gives."""
 
 import warnings
 
@@ -79,11 +79,12 @@ def test_a_recorded_and_a_batched_operation_on_integers_gives_what_numpy_gives(n
                 continue
             recorded = _outcome(fad.jit(call), xs)
             batched = _outcome(lambda *xs, call=call: fad.vmap(call)(*[x[None] for x in xs]), xs)
-        for found, lane in ((recorded, ()), (batched, 0)):
+        for found, element in ((recorded, ()), (batched, 0)):
             if isinstance(found, (TracerConversionError, MissingRuleError, DerivativeError, np.linalg.LinAlgError)):
                 continue
             assert not isinstance(found, Exception), found
             for y, w in zip(found, wanted, strict=True):
                 assert y.dtype == w.dtype
                 tolerance = 1e-3 if w.dtype.itemsize < 4 or w.dtype == np.float32 else 1e-9
-                np.testing.assert_allclose(np.asarray(y[lane], complex), np.asarray(w, complex), tolerance, tolerance)
+                y, w = np.asarray(y[element], complex), np.asarray(w, complex)
+                np.testing.assert_allclose(y, w, tolerance, tolerance)

@@ -122,10 +122,10 @@ def test_under_vmap_the_gradient_is_the_same_at(what):
     f, x, gradient = wanted(what)
     other = x + 0.1 * np.sin(1.0 + np.arange(x.size)).reshape(x.shape)
     other = 0.5 * (other + other.T) if x.ndim == 2 and "eigh" in what else other
-    lanes = fad.vmap(fad.grad(f))(np.stack([x, other, x]))
-    for lane in (lanes[0], lanes[2]):
-        np.testing.assert_allclose(lane, gradient, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(lanes[1], fad.grad(f)(other), rtol=1e-9, atol=1e-9)
+    batch = fad.vmap(fad.grad(f))(np.stack([x, other, x]))
+    for element in (batch[0], batch[2]):
+        np.testing.assert_allclose(element, gradient, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(batch[1], fad.grad(f)(other), rtol=1e-9, atol=1e-9)
 
 
 # At these the second derivative is no number in mathematics either: a corner, or a pole of the angle.

@@ -1,4 +1,4 @@
-"""Solvers: SciPy's answers, exact derivatives through them, and refusals where there is no equation."""
+"""Solvers: SciPy's answers, exact derivatives through them, and errors where there is no equation."""
 
 from __future__ import annotations
 
@@ -233,8 +233,8 @@ def test_an_unknown_held_by_a_bound_stays_there_though_the_solver_stopped_short_
     y = np.array([1.0, 1.2, 0.7, 2.0, 1.1])
     slopes = fad.jacobian(lambda y: _line(method, y, *bounds))(y)
     np.testing.assert_allclose(slopes, [np.full(5, 0.2), np.zeros(5)], atol=1e-7)
-    lanes = fad.vmap(fad.jacobian(lambda y: _line(method, y, *bounds)))(np.stack([y, y + 0.01]))
-    np.testing.assert_allclose(lanes, [slopes, slopes], atol=1e-7)
+    batch = fad.vmap(fad.jacobian(lambda y: _line(method, y, *bounds)))(np.stack([y, y + 0.01]))
+    np.testing.assert_allclose(batch, [slopes, slopes], atol=1e-7)
 
 
 @pytest.mark.parametrize("method", METHODS)

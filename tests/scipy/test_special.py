@@ -1,4 +1,4 @@
-"""Special functions: dispatch of SciPy's own ufuncs, edge cases without NaN, and refusals."""
+"""Special functions: dispatch of SciPy's own ufuncs, edge cases without NaN, and errors."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_quadrature_over_a_large_array_runs_in_pieces():
     np.testing.assert_allclose(whole[::5000], fad.grad(lambda a: np.sum(sc.gammainc(a, 2.0)))(a[::5000]), rtol=1e-13)
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

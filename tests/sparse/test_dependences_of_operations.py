@@ -1,8 +1,8 @@
 """What the search for dependences says of each operation, beside the operation's derivative."""
 
+import all_of_fad
 import numpy as np
 import pytest
-import rooms
 
 import fad
 from fad.core.primitive import REGISTRY, Primitive
@@ -11,7 +11,7 @@ from fad.errors import NotSparseError
 from fad.sparse.dependence import dependences
 from fad.testing.cases import cases
 
-rooms.load()
+all_of_fad.load()
 PRIMITIVES = sorted(name for name, operation in REGISTRY.items() if isinstance(operation, Primitive))
 
 
@@ -28,7 +28,7 @@ def _column(case, j):
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_an_operation_depends_on_every_element_in_which_its_derivative_is_not_zero(name):
-    for case in cases(REGISTRY[name], lanes=1):
+    for case in cases(REGISTRY[name], batch=1):
         if not case.differentiable() or not all(x.size for x in case.points):
             continue
         found = dependences(case.of(case.diff), case.points).toarray()

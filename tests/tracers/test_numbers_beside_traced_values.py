@@ -1,4 +1,4 @@
-"""Python's and NumPy's number types beside a traced value, and a traced value where whole numbers are asked for."""
+"""Python's and NumPy's number types beside a traced value, and a traced value where whole numbers are requested."""
 
 import enum
 from fractions import Fraction

@@ -145,7 +145,7 @@ def test_a_batching_rule_of_ones_own_is_used_for_values_and_keeps_the_derivative
         (lambda f: f.defvjp(lambda x: (x, x), lambda res, ct: ((ct, ct),)), "cotangent of structure"),
         (lambda f: f.defvmap(lambda size, batched, x: x), "must return \\(out, out_batched\\)"),
         (lambda f: f.defvmap(lambda size, batched, x: (x, (True, True))), "1 outputs, but says of 2"),
-        (lambda f: f.defvmap(lambda size, batched, x: (x[:2], True)), "but there are 3 lanes"),
+        (lambda f: f.defvmap(lambda size, batched, x: (x[:2], True)), "but the batch has size 3"),
     ],
 )
 def test_a_custom_rule_that_returns_something_else_is_told_what_it_must_return(give, said):
@@ -215,7 +215,7 @@ def test_checkpoint_of_a_closure_over_a_traced_value():
     np.testing.assert_allclose(fad.grad(f)(0.7), fad.grad(lambda w: np.sum(np.sin(w * np.sin(w * X))))(0.7))
 
 
-def test_stop_gradient_is_a_constant_at_every_level_and_keeps_the_lanes():
+def test_stop_gradient_is_a_constant_at_every_level_and_keeps_the_batch_elements():
     assert fad.grad(fad.grad(lambda x: x * fad.stop_gradient(x * x)))(3.0) == 0.0
     np.testing.assert_allclose(fad.vmap(fad.grad(lambda x: x * fad.stop_gradient(x)))(X), X)
     tree = fad.stop_gradient({"a": 1.0, "b": [X]})

@@ -2,26 +2,26 @@
 
 import math
 
+import all_of_fad
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import rooms
 from curves import check
 
 import fad
 from fad.core.primitive import REGISTRY
 from fad.testing.cases import cases
 
-rooms.load()
+all_of_fad.load()
 
 # --- every operation ---------------------------------------------------------------------------------------------
 
 
 def _sample(operation):
     """Return the first sample of an operation that has a derivative, or None."""
-    usable = (c for c in cases(operation, lanes=1) if c.differentiable() and all(x.size for x in c.points))
+    usable = (c for c in cases(operation, batch=1) if c.differentiable() and all(x.size for x in c.points))
     return next(usable, None)
 
 
@@ -48,7 +48,7 @@ def test_the_third_derivatives_of_every_operation_are_those_of_nested_jvp(part):
 
 @pytest.mark.parametrize("name", ["sin", "divide", "power", "absolute", "matmul", "solve", "fourier", "where"])
 def test_complex_curves_have_the_derivatives_of_nested_jvp(name):
-    case = next(c for c in cases(REGISTRY[name], np.complex128, lanes=1) if c.differentiable())
+    case = next(c for c in cases(REGISTRY[name], np.complex128, batch=1) if c.differentiable())
     rng = np.random.default_rng(0)
     series = tuple([_direction(x, rng) * (1 + 0.5j) for _ in range(3)] for x in case.points)
     check(case.of(case.diff), case.points, series, 1e-8)

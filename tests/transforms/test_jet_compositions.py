@@ -66,7 +66,7 @@ PROGRAMS = {
     "a pushed tangent": lambda x: fad.linearize(program, x)[1](np.cos(x)),
     "a jet": lambda x: fad.jet(program, (x,), ([np.sin(x), x],))[1][1],
     "a vmap": fad.vmap(lambda v: np.sin(v) * v**2),
-    "lanes that part": fad.vmap(lambda v: np.sin(v) if v > 0 else v**3),
+    "batch elements that part": fad.vmap(lambda v: np.sin(v) if v > 0 else v**3),
     "a jitted function": fad.jit(lambda x: np.sin(x) * np.exp(x)),
     "a gradient of a jitted function": fad.grad(fad.jit(program)),
     "jitted functions in a loop": lambda x: fad.fori_loop(0, 3, lambda i, c: JITTED(c, x)[0], x),

@@ -37,7 +37,7 @@ def test_keyword_arguments_are_mapped_over_their_first_axis():
     np.testing.assert_array_equal(fad.vmap(lambda x, y: x - y)(A, y=B), A - B)
 
 
-def test_a_result_that_does_not_depend_on_the_lanes_is_repeated_and_writable():
+def test_a_result_that_does_not_depend_on_the_batch_elements_is_repeated_and_writable():
     out = fad.vmap(lambda x: np.ones(2))(A)
     assert out.shape == (3, 2)
     out[0] = 5.0
@@ -59,7 +59,7 @@ def test_chunks_change_nothing_but_the_memory(chunk):
         np.testing.assert_array_equal(a, b)
 
 
-def test_an_if_splits_the_lanes_by_the_path_they_take():
+def test_an_if_splits_the_batch_elements_by_the_path_they_take():
     def f(x):
         if x.sum() > 20:
             return x * 2
@@ -70,7 +70,7 @@ def test_an_if_splits_the_lanes_by_the_path_they_take():
     np.testing.assert_array_equal(fad.vmap(f)(A), np.stack([f(row) for row in A]))
 
 
-def test_a_while_runs_each_lane_as_long_as_it_wants():
+def test_a_while_runs_each_batch_element_as_long_as_it_wants():
     def steps(x):
         n = 0
         while x > 1:
@@ -147,7 +147,7 @@ def test_vmap_of_jacobians_and_jacobians_of_vmap(transform):
             np.testing.assert_allclose(whole[i, :, i, :], found[i])
 
 
-def test_random_masks_that_differ_from_lane_to_lane():
+def test_random_masks_that_differ_between_batch_elements():
     f = lambda x: np.sum(x[x > 0])
     np.testing.assert_allclose(fad.vmap(f)(B), [f(row) for row in B])
     np.testing.assert_allclose(fad.vmap(fad.grad(f))(B), (B > 0) * 1.0)
@@ -195,12 +195,12 @@ def test_axes_may_be_a_list_or_a_whole_tree_with_its_own_nones():
         fad.vmap(lambda x: x, out_axes=None)(x)
 
 
-def test_an_array_of_one_element_has_a_truth_value_in_each_lane():
+def test_an_array_of_one_element_has_a_truth_value_in_each_batch_element():
     x = np.array([[2.0], [-1.0]])
     np.testing.assert_array_equal(fad.vmap(lambda x: 2 * x if x > 0 else x)(x), [[4.0], [-1.0]])
 
 
-def test_a_batched_value_prints_its_lanes():
+def test_a_batched_value_prints_its_batch_elements():
     seen = []
     fad.vmap(lambda x: seen.append(str(x)) or x)(np.arange(2.0))
     assert seen == ["2 lanes of shape (): [0. 1.]"]

@@ -1,4 +1,4 @@
-"""autograd's way to give a function its own rules: ``primitive``, ``defvjp``, ``defjvp`` and their kin."""
+"""autograd's way to give a function its own rules: ``primitive``, ``defvjp``, ``defjvp`` and related functions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SHORT = frozenset({
     "left_shift", "right_shift", "signbit", "gcd", "lcm", "integer_power", "maximum", "minimum",
 })  # fmt: skip
 
-# Templates of operations whose rooms give none.
+# Templates of operations that declare none.
 MORE = {
     "less": "({0} < {1})", "less_equal": "({0} <= {1})", "greater": "({0} > {1})", "greater_equal": "({0} >= {1})",
     "equal": "({0} == {1})", "not_equal": "({0} != {1})", "isnan": "({0} != {0})", "floor": "floor({0})",

@@ -1,4 +1,4 @@
-"""What passes that write operations anew have in common: the values, constants and equations written so far."""
+"""What passes that rewrite operations have in common: the values, constants and equations written so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fad.core.primitive import REGISTRY
 
 
 class Rewriting:
-    """A graph that is being written anew. It begins with the values of the old one, which keep their numbers."""
+    """A graph that is being rewritten. It begins with the values of the old one, which keep their numbers."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

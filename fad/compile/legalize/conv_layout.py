@@ -1,4 +1,4 @@
-"""Where convolutions run in vectors along the examples: arrays with the examples last in memory.
+"""Batch-innermost layout: where convolutions run in vectors along the examples, which lie last in memory.
 
 A convolution's operands and results of shape (N, C, *spatial) are kept as (C, *spatial, N), and so is what elementwise
 operations, slices, scatters and sums make of them. In that order every window of an image, and every second pixel, is

@@ -1,6 +1,6 @@
 """Operations that native code computes by simpler ones: norms, variances, named products, questions to arrays.
 
-Each function below writes one operation anew, in a few that have kernels and that are fused with what stands beside
+Each function below rewrites one operation, in a few that have kernels and that are fused with what stands beside
 them. The NumPy lowering and ``fad.source`` keep the operation as it is, for NumPy has a name for it.
 """
 
@@ -152,7 +152,7 @@ def _power(work: _Writer, eq: Equation) -> bool:
 
 
 def _counted(work: _Writer, eq: Equation) -> int | None:
-    """Return how many elements are not zero; None where that is not asked of numbers that kernels know."""
+    """Return how many elements are not zero; None where it is not one of numbers that kernels know."""
     x, t, axis, keepdims = _facts(work, eq)
     if t.dtype not in _COUNTED or not t.size or not axis:
         return None
@@ -202,7 +202,7 @@ def _product(work: _Writer, eq: Equation) -> bool:
 
 
 def _extreme(logical: Callable) -> Callable:
-    """A maximum of truth values asks whether any is true, a minimum whether all are."""
+    """A maximum of booleans is whether any is true, a minimum whether all are."""
 
     def rule(work: _Writer, eq: Equation) -> bool:
         return work.type(eq.ins[0]).dtype == _TRUTH and logical(work, eq)

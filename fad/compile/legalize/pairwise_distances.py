@@ -34,7 +34,7 @@ def sum_over_pairs(work: Any, eq: Equation) -> bool:
     if max(len(work.type(i).shape) for i in eq.ins) >= _MOST_AXES:
         return False
     if sum(order) >= {"square": 2, "absolute": 2, "largest": 2}.get(eq.params["kernel"], math.inf):
-        return False  # the kernel is a constant: a matrix product, which only derivatives of higher order ask for
+        return False  # the kernel is a constant: a matrix product, which only derivatives of higher order request
     grid = _Grid(work, eq)
     if eq.params["kernel"] == "largest" and order == (0, 0) and over == "coordinates" and not grid.factors:
         return work.give(eq, "positive", grid.of_pairs(grid.top()))
@@ -132,7 +132,7 @@ class _Grid:
     def of(self, name: str, *ins: int) -> int:
         return self.work.do(name, *ins, dtype=self.dtype)
 
-    def asked(self, name: str, *ins: int) -> int:
+    def compare(self, name: str, *ins: int) -> int:
         return self.work.do(name, *ins, dtype=_TRUTH)
 
     def number(self, value: float) -> int:
@@ -145,7 +145,7 @@ class _Grid:
             return self.of("sign_real" if n else "absolute", d)
         size = self.of("absolute", d)
         power = self.raised(size, self.params["p"] - n)
-        value = self.of("where_select", self.asked("equal", size, self.number(0.0)), self.number(0.0), power)
+        value = self.of("where_select", self.compare("equal", size, self.number(0.0)), self.number(0.0), power)
         return self.of("multiply", value, self.of("sign_real", d)) if n % 2 else value
 
     def raised(self, x: int, exponent: float) -> int:
@@ -161,14 +161,14 @@ class _Grid:
         if order == (0, 0):
             total = self.of("add", self.of("absolute", x), self.of("absolute", y))
             share = self.of("divide", self.of("absolute", d), total)
-            return self.of("where_select", self.asked("equal", total, zero), zero, share)
+            return self.of("where_select", self.compare("equal", total, zero), zero, share)
         total, k, n = self.of("add", x, y), order[1], sum(order)
         slope = self.of("divide", self.of("multiply", y, self.number(math.factorial(n))), self.raised(total, n + 1.0))
         if k:
             less = self.of("divide", self.number(k * math.factorial(n - 1)), self.raised(total, float(n)))
             slope = self.of("subtract", slope, less)
         signs = [self.of("sign_real", i) for i in (x, y, d)]
-        alike = self.asked("greater", self.of("multiply", signs[0], signs[1]), zero)
+        alike = self.compare("greater", self.of("multiply", signs[0], signs[1]), zero)
         slope = self.of("multiply", self.of("multiply", signs[2], signs[0]), slope)
         return self.of("where_select", alike, slope, zero)
 
@@ -188,5 +188,5 @@ class _Grid:
         """Return the differences that are the largest, or with `signed` their signs; 0 for the others."""
         d = self.of("subtract", x, y)
         size = self.of("absolute", d)
-        hit = self.asked("equal", size, top)
+        hit = self.compare("equal", size, top)
         return self.of("where_select", hit, self.of("sign_real", d) if signed else size, self.number(0.0))

@@ -109,7 +109,7 @@ class _Rewriter(Rewriting):
         self.made: dict[int, Equation] = {}
         self.alias: dict[int, int] = {}
         self.known: dict[Any, int] = {}
-        self.cheap: set[int] = set()  # the slices that are computed anew
+        self.cheap: set[int] = set()  # the slices that are computed again
         self.scattered: dict[int, tuple[list, tuple]] = {}  # value -> the indices and the pieces that it is made of
 
     def run(self) -> Graph:
@@ -138,7 +138,7 @@ class _Rewriter(Rewriting):
         return True
 
     def slice(self, i: int, index: tuple, budget: list[int]) -> int:
-        """Return a slice of value i, which broadcasts to an array that the index fits, computed anew if it is cheap."""
+        """Return a slice of value i, which broadcasts to an array that the index fits, recomputed if it is cheap."""
         t = self.types[i]
         own = index[len(index) - len(t.shape) :]
         own = tuple([slice(None) if n == 1 else part for n, part in zip(t.shape, own, strict=True)])

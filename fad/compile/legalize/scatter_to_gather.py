@@ -87,7 +87,7 @@ class _Rewriter(Rewriting):
         self.end(eq, "join", tuple(stretches), {"axis": axis})
 
     def slice(self, i: int, axis: int, start: int, stop: int, rank: int, budget: list[int]) -> int:
-        """Return value i from start to stop along an axis of a result of this rank, computed anew if that is cheap."""
+        """Return value i from start to stop along an axis of a result of this rank, computed again if that is cheap."""
         t = self.types[i]
         d = axis - (rank - len(t.shape))
         if d < 0 or t.shape[d] == 1:

@@ -114,9 +114,9 @@ class Library:
         return next((f for f in found if f is not None), None)
 
     def threads(self) -> tuple[int, int] | None:
-        """Return where the functions are that ask and say how many threads it uses; None if that cannot be said.
+        """Return where the functions are that read and set its number of threads; None if that cannot be said.
 
-        Only the one with POSIX threads takes what it is told for calls from any thread.
+        Only the one with POSIX threads takes a setting for calls from any thread.
         """
         kind, functions = self.own("get_parallel"), [self.own("get_num_threads"), self.own("set_num_threads")]
         if kind is None or kind() != _POSIX_THREADS or None in functions:
@@ -210,7 +210,7 @@ def _is_right(one: Library) -> bool:
 
 @functools.cache
 def threads() -> tuple[int, int] | None:
-    """Return where the chosen BLAS is asked and told how many threads it uses; None if products cannot be cut."""
+    """Return where the chosen BLAS reads and sets its number of threads; None if products cannot be cut."""
     found = chosen()
     return found.threads() if found else None
 

@@ -1,7 +1,7 @@
 """Ctrl-C in native code: the memory through which long loops look at the clock, and ask Python ten times a second.
 
 Python notes a signal and runs its handler later, between two steps of its own, which a native loop does not have. So
-the loop takes the interpreter's lock, asks for handlers that wait, and if one raised puts the exception away and
+the loop takes the interpreter's lock, runs handlers that wait, and if one raised puts the exception away and
 returns; the caller raises it there. Looking at the clock costs a few nanoseconds and asking a fraction of a
 microsecond, so loops of cheap steps look once in many steps.
 

@@ -71,12 +71,12 @@ class _Pool:
             getattr(self.posix, name)(ctypes.c_void_p(self.address + WORDS[word]), None)
 
     def silences(self, get_threads: int, set_threads: int) -> None:
-        """Say how BLAS is asked and told how many threads of its own it uses; see `quiet_call`."""
+        """Set where BLAS reads and sets its own number of threads; see `quiet_call`."""
         self.memory[WORDS["get_threads"] // 8] = get_threads
         self.memory[WORDS["set_threads"] // 8] = set_threads
 
     def forget(self) -> None:
-        """Begin anew without threads: a forked process has only the one that forked."""
+        """Start again without threads: a forked process has only the one that forked."""
         self.memory[: WORDS["wanted"] // 8] = 0
         self.make_locks()
 

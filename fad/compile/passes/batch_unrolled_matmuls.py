@@ -183,7 +183,7 @@ class _Totals(_Rewriting):
         return Equation(last.prim, last.ins, last.params, root.outs, root.place)
 
     def pays(self, kind: str, some: list[tuple]) -> bool:
-        """Return whether there is room for the stacks, and whether they are smaller than the sums that they save."""
+        """Return whether the stacks fit the limit of memory, and are smaller than the sums that they save."""
         if kind not in ("product", "outer") or len(some) < FEWEST:
             return False
         nbytes = [sum(self.types[f].nbytes for f in side) for side in zip(*some, strict=True)]

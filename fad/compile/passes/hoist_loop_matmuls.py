@@ -54,7 +54,7 @@ class _Work:
         self.uses: dict[int, int] = dict.fromkeys(self.body.outputs, 0)
         for i in (*self.body.outputs, *(i for e in self.body.equations for i in e.ins)):
             self.uses[i] = self.uses.get(i, 0) + 1
-        self.room = MOST
+        self.budget = MOST
         self.before: list[Equation] = []
 
     def new(self, shape: tuple, dtype: Any) -> int:
@@ -67,11 +67,11 @@ class _Work:
         return out
 
     def takes(self, *values: int) -> bool:
-        """Return whether there is room for stacks of these values of the body, and take it."""
+        """Return whether stacks of these values of the body fit the budget, and charge it."""
         nbytes = self.loop.length * sum(self.body.types[v].nbytes for v in values)
-        if nbytes > self.room:
+        if nbytes > self.budget:
             return False
-        self.room -= nbytes
+        self.budget -= nbytes
         return True
 
     def as_rows(self, into: list, stack: int, matrix: bool) -> int:

@@ -1,4 +1,4 @@
-"""Passes for loops and branches: their bodies are optimised, and what nobody needs is dropped from them.
+"""Passes for loops and branches: their bodies are optimised, and dead code is eliminated from them.
 
 A result of a loop that is not used need not be computed in any step, so the pass runs over the program backwards, and
 a loop that loses results may spare its operands the same.

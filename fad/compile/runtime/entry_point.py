@@ -114,11 +114,11 @@ def gate() -> Any:
     one.put(None)
     _gates.add(one)
 
-    def door(enter: Callable) -> dict[str, Any]:
+    def gate_methods(enter: Callable) -> dict[str, Any]:
         return {"__slots__": (), "__enter__": staticmethod(enter), "__exit__": staticmethod(one.put), "one": one}
 
-    patient = type("Gate", (), door(one.get))()
-    return type("Gate", (), {**door(one.get_nowait), "patient": patient})()
+    patient = type("Gate", (), gate_methods(one.get))()
+    return type("Gate", (), {**gate_methods(one.get_nowait), "patient": patient})()
 
 
 def in_turn(run: Any, xs: Any) -> Any:

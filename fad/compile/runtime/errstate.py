@@ -1,7 +1,7 @@
 """NumPy's error state: native code neither raises nor warns, so calls under ``np.errstate(all="raise")`` run in NumPy.
 
 A native program asks at every call, so it must cost next to nothing: NumPy keeps the state in a context variable, and
-the last one that asked for nothing is known by its identity.
+the last one that set nothing is known by its identity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 _variable = getattr(importlib.import_module("numpy._core.umath"), "_extobj_contextvar", None)
 state: Callable[[], Any] = object if _variable is None else _variable.get  # without it, each state is one not seen yet
-calm: list = [None]  # the last state that was seen to ask for warnings at most
+calm: list = [None]  # the last state that was seen to set warnings at most
 
 
 def is_strict() -> bool:

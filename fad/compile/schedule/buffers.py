@@ -21,7 +21,7 @@ from fad.core.primitive import Primitive
 
 LARGE = 1 << 15  # bytes above which an argument or result is pointed to, not copied
 SAME = Primitive("same", lambda x: x, archetype="bare")  # a later version of an array in the same memory
-_ANYWHERE = ("loop", "sum", "matmul", "pieces")  # steps that write where they are told
+_ANYWHERE = ("loop", "sum", "matmul", "pieces")  # steps that write into a given buffer
 
 
 class Place:
@@ -39,12 +39,12 @@ class Place:
         self.slots: list[tuple[int, int]] = []  # (word in the argument table, offset in bytes)
 
     @property
-    def room(self) -> int:
-        return _room(self.nbytes)
+    def reserved(self) -> int:
+        return _round_up(self.nbytes)
 
 
 @functools.cache
-def _room(nbytes: int) -> int:
+def _round_up(nbytes: int) -> int:
     """Return the bytes set aside: sizes in few classes, so that memory fits again."""
     if nbytes > 1 << 16:
         # not a multiple of the page size: many arrays of one alignment would fight for the same cache lines
@@ -264,13 +264,13 @@ class Memory:
         top = 0
         for k in range(-1, len(self.steps) + 1):
             for place in starting.get(k, ()):
-                waiting = free.get(place.room)
+                waiting = free.get(place.reserved)
                 if waiting:
                     place.offset = waiting.pop()
                 else:
-                    place.offset, top = top, top + place.room
+                    place.offset, top = top, top + place.reserved
             for place in ending.get(k, ()):
-                free.setdefault(place.room, []).append(place.offset)
+                free.setdefault(place.reserved, []).append(place.offset)
         raw = np.zeros(top + 64, np.uint8)
         shift = -raw.ctypes.data % 64
         self.arena = raw[shift : shift + top]

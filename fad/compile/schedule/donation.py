@@ -1,4 +1,4 @@
-"""Donated arguments: which results may be written into the memory of an argument that the caller gives away."""
+"""Donated arguments: which results may be written into the memory of an argument that the caller donates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_AXES = 4  # of a loop that is surely one kernel
 def reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     """Return for results of a program the number of the argument whose memory each of them takes over.
 
-    A result takes over an argument of its shape and dtype that nobody reads any more, or that is read last by the
+    A result takes over an argument of its shape and dtype that nothing reads any more, or that is read last by the
     loop, or the product added to it, that computes the result, place by place. A program with guards takes over
-    nothing: it may stop half way and leave its arguments to another. An operation that refuses its values must find the
+    nothing: it may stop half way and leave its arguments to another. An operation that may raise must find the
     arguments as they were, so that the caller can have them back: nothing is taken over before the last one.
     """
     graph = program.graph

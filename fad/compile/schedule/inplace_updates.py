@@ -128,8 +128,8 @@ class _Schedule:
                     continue
                 some = [v, *members.get(v, ())]
                 late = [w for w in some if last(w) > k or (w != x and w in eq.ins)]
-                asked = any(self.equations[r].prim is GUARD for w in late for r in readers[w] if k < r < end)
-                if asked or sum(self.types[w].size for w in late) * _COPIED > self.types[v].size:
+                guarded = any(self.equations[r].prim is GUARD for w in late for r in readers[w] if k < r < end)
+                if guarded or sum(self.types[w].size for w in late) * _COPIED > self.types[v].size:
                     continue
                 self.found.over[o] = x
                 for w in late:

@@ -48,7 +48,7 @@ def newly_shared(recorded: Graph, graph: Graph) -> list[int]:
 
     ``x * 1.0`` has become x itself, and two equal expressions are one. Whoever writes into such a result must not write
     into an argument, or into another result. So an output that is an argument, as ``x.copy()`` of a traced x is, and
-    one that is there twice are told, too.
+    one that is there twice are reported, too.
     """
     before, after = owner_of(recorded), owner_of(graph)
     known: dict[int, set[int]] = {}

@@ -69,7 +69,7 @@ def _later(step: Any, eq: Any, users: dict) -> Any:
 
 
 def _comparisons(graph: Graph, step: Any) -> list[int]:
-    """Return the truth values that a loop makes of larger elements."""
+    """Return the booleans that a loop makes of larger elements."""
     truths = [eq for eq in step.equations if graph.types[eq.outs[0]].dtype == bool]
     size = math.prod(step.shape)
     return [eq.outs[0] for eq in truths if any(_is_wide(graph.types[i], size) for i in eq.ins)]

@@ -189,12 +189,12 @@ def _failer(program: Program) -> Callable:
 
 
 class _Outside:
-    """The values that live outside of a program's memory: large arguments and results, which each call has anew."""
+    """The values that live outside of a program's memory: large arguments and results, other ones in each call."""
 
     def __init__(self, program: Program):
         self.program = program
         values = {i for i, place in program.memory.places.items() if place.outside}
-        # Python may read any value if the program calls NumPy or asks for values, otherwise those that are results
+        # Python may read any value if the program calls NumPy or reads values, otherwise those that are results
         everything = bool(program.guards) or any(row is None for row, *_ in program.code.runs)
         read, self.views = {i for i in program.graph.outputs if i not in program.memory.over}, {}
         for eq, o in reversed(program.memory.views):
@@ -253,7 +253,7 @@ class _Outside:
 
         def fresh(donated: Any = None) -> np.ndarray:
             if donated is not None and donated.flags.carray:
-                y = donated.view()  # likewise: it can be told from the one that is gone
+                y = donated.view()  # likewise: it can be distinguished from the donated one
                 move(y)
                 return y
             for k in range(len(given)):

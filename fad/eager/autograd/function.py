@@ -115,7 +115,7 @@ class Function:
 
     @classmethod
     def _in_transform(cls, args: tuple) -> Any:
-        """Run inside `fad.grad` and its kin, on traced values: the rule becomes one of `fad.custom_vjp`."""
+        """Run inside `fad.grad` and related functions, on traced values: the rule becomes one of `fad.custom_vjp`."""
         places = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
         needed = tuple(i in places for i in range(len(args)))
         last: list = []

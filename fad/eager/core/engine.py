@@ -200,7 +200,7 @@ def call_record(name: str, nodes: list, pullback: Pullback, several: bool) -> li
 
 
 class Sweep:
-    """One backward pass. ``found`` holds the cotangents of the records asked for, by birth."""
+    """One backward pass. ``found`` holds the cotangents of the records requested, by birth."""
 
     def __init__(self, keep: bool, wanted: Any = None):
         self.keep = keep

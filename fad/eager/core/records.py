@@ -1,4 +1,4 @@
-"""The graph of the eager face: one record per operation, kept alive by the tensors that need it and by nothing else.
+"""The graph of the eager API: one record per operation, kept alive by the tensors that need it and by nothing else.
 
 A record is a plain list, because making one is the whole cost of recording:
 

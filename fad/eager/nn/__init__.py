@@ -1,4 +1,4 @@
-"""Layers in PyTorch's names for the eager face: modules that hold tensors. What they compute is `fad.nn`'s."""
+"""Layers in PyTorch's names for the eager API: modules that hold tensors. What they compute is `fad.nn`'s."""
 
 from fad.eager.nn import functional, init, utils
 from fad.eager.nn.attention import *  # noqa: F403

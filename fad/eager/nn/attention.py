@@ -38,7 +38,7 @@ class MultiheadAttention(Layer):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple:  # fmt: skip
-        """Return the result, and the weights, the mean over heads unless told otherwise, or None.
+        """Return the result, and the weights, the mean over heads by default, or None.
 
         True in a boolean mask is what may *not* be seen, as in PyTorch's module: `key_padding_mask` (batch, S),
         `attn_mask` (L, S) or (batch * heads, L, S).

@@ -138,11 +138,11 @@ def max_pool2d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """Return the maxima of windows of images, and where they are if asked for."""
+    """Return the maxima of windows of images, and where they are if requested."""
     if not return_indices:
         return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
     if ceil_mode:
-        raise NotImplementedError("places of maxima are not told with ceil_mode: pad the input with F.pad instead")
+        raise NotImplementedError("places of maxima are not returned with ceil_mode: pad the input with F.pad instead")
     return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation)
 
 
@@ -184,7 +184,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Return a relaxed draw of a class, by the face's random numbers; with `hard` a single one, and its derivative."""
+    """Return a relaxed draw of a class, by `fad.eager`'s random numbers; with `hard` one class, and its derivative."""
     key = drawn_key()
     return composite("SoftmaxBackward0", lambda x: F.gumbel_softmax(x, tau, hard, dim, key=key), logits)
 
@@ -271,7 +271,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set each element to 0 with probability p and divide the others by 1 - p, by the face's random numbers."""
+    """Set each element to 0 with probability p and divide the others by 1 - p, by `fad.eager`'s random numbers."""
     if not training or p == 0.0:
         return input
     key = drawn_key()
@@ -286,7 +286,7 @@ def _dropped(fun: Callable) -> Callable:
         return composite("DropoutBackward0", lambda x: fun(x, p, key=key), input)
 
     call.__name__ = call.__qualname__ = fun.__name__
-    call.__doc__ = f"Apply `fad.nn.functional.{fun.__name__}` by the face's random numbers."
+    call.__doc__ = f"Apply `fad.nn.functional.{fun.__name__}` by `fad.eager`'s random numbers."
     return call
 
 
@@ -331,7 +331,7 @@ def _loss(name: str, fun: Callable) -> Callable:
 
 
 def _of_labels(fun: Callable) -> Callable:
-    """Return a loss of class numbers that leaves out those of -100 unless told otherwise, as PyTorch does."""
+    """Return a loss of class numbers that leaves out those of -100 by default, as PyTorch does."""
     loss = _loss("NllLossBackward0", fun)
 
     def call(input, target, weight=None, *, ignore_index=-100, **options):

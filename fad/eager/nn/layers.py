@@ -52,7 +52,7 @@ class Layer(Module):
 
     @no_grad()
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, as when the layer was made, and begin the statistics again."""
+        """Draw the parameters again, as when the layer was made, and reset the statistics."""
         fresh = self._new_core(*self._given)
         for name, x in fresh.named_parameters():
             if name in self._parameters:
@@ -141,7 +141,7 @@ def _adapted(title: str) -> type:
     return type(title, (Layer,), {"core_class": core, "__doc__": core.__doc__ and core.__doc__.split("\n\n")[0]})
 
 
-# All layers of fad.nn but containers, which hold modules of one face or the other, and those that `attention` has.
+# All layers of fad.nn but containers, which hold modules of `fad.nn` or of `fad.eager`, and those that `attention` has.
 _NOT_HERE = ("Module", "MultiheadAttention", "Sequential")
 _MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), type)]
 _MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
@@ -186,7 +186,7 @@ globals()["MaxPool2d"].__init__, globals()["MaxPool2d"].forward = _with_places, 
 
 
 class MaxUnpool2d(Module):
-    """Elements put back to the places that ``MaxPool2d(..., return_indices=True)`` told, with zeros elsewhere."""
+    """Elements put back to the places that ``MaxPool2d(..., return_indices=True)`` gave, with zeros elsewhere."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
         super().__init__()

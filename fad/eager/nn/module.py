@@ -240,7 +240,7 @@ class Module:
         """Convert the parameters to a dtype; the only device is the host's memory."""
         device = next((a for a in args if not isinstance(a, (np.dtype, type, Tensor))), device)
         if device is not None and str(device).partition(":")[0] != "cpu":
-            raise ValueError(f"the eager face keeps tensors in host memory; there is no device {device!r}")
+            raise ValueError(f"the eager API keeps tensors in host memory; there is no device {device!r}")
         dtype = next((a for a in args if isinstance(a, (np.dtype, type))), dtype)
         return self if dtype is None else self._convert(np.dtype(dtype))
 
@@ -318,11 +318,11 @@ class Module:
         return f"{type(self).__name__}({body})"
 
 
-# --- hooks on the way back ----------------------------------------------------------------------------------------
+# --- hooks of the backward pass --------------------------------------------------------------------------------------
 
 
 class _Inputs(Function):
-    """What goes into a module; on the way back, where its hooks are called."""
+    """What goes into a module; in the backward pass, where its hooks are called."""
 
     @staticmethod
     def forward(ctx: Any, seen: dict, *xs: Any) -> tuple:
@@ -336,7 +336,7 @@ class _Inputs(Function):
 
 
 class _Outputs(Function):
-    """What comes out of a module; on the way back its gradient is noted."""
+    """What comes out of a module; in the backward pass its gradient is noted."""
 
     @staticmethod
     def forward(ctx: Any, seen: dict, *ys: Any) -> tuple:

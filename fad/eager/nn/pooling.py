@@ -1,4 +1,4 @@
-"""Maxima of windows with their places, and the way back: what ``return_indices`` and `MaxUnpool2d` are for."""
+"""Maxima of windows with their places, and the inverse: what ``return_indices`` and `MaxUnpool2d` are for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def max_pool2d_with_indices(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return images with the elements put back to the places that ``return_indices`` told, zero elsewhere."""
+    """Return images with the elements put back to the places that ``return_indices`` gave, zero elsewhere."""
     kernel = per_axis(kernel_size, 2, "kernel_size")
     step = kernel if stride is None else per_axis(stride, 2, "stride")
     if output_size is None:

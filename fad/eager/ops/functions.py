@@ -202,7 +202,7 @@ def _spread_of(name: str, function: Callable) -> Callable:
         return composite(name, lambda x: function(x, axis, ddof=ddof, keepdims=keepdim), input)
 
     reduced.__doc__ = (
-        f"Return NumPy's {function.__name__} over `dim`, with n - 1 in the denominator unless told otherwise."
+        f"Return NumPy's {function.__name__} over `dim`, with n - 1 in the denominator by default."
     )
     return reduced
 
@@ -354,7 +354,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **option
         else:
             device = x
     if device is not None and str(device).partition(":")[0] != "cpu":
-        raise ValueError(f"the eager face keeps tensors in host memory; there is no device {device!r}")
+        raise ValueError(f"the eager API keeps tensors in host memory; there is no device {device!r}")
     return self if dtype is None else convert(self, np.dtype(dtype))
 
 

@@ -85,7 +85,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 # --- putting into places --------------------------------------------------------------------------------------------
 
 
-def _lanes(index: np.ndarray, dim: int) -> tuple:
+def _index_along(index: np.ndarray, dim: int) -> tuple:
     """Return what the indexing operations need to reach ``x[i, ..., index[i, ...], ...]``."""
     places: list = list(np.ogrid[tuple(map(slice, index.shape))])
     places[dim] = index
@@ -109,7 +109,7 @@ def scatter_reduce(
         raise ValueError(f"reduce must be 'sum', 'mean', 'prod', 'amax' or 'amin', not {reduce!r}")
     i = _array(index)
     dim = dim % input.ndim
-    inside, where = tuple(map(slice, i.shape)), _lanes(i, dim)
+    inside, where = tuple(map(slice, i.shape)), _index_along(i, dim)
     hit = np.zeros(tuple(input.shape), int)
     np.add.at(hit, tuple(np.ogrid[inside][:dim]) + (i,) + tuple(np.ogrid[inside][dim + 1 :]), 1)
 
@@ -132,7 +132,7 @@ def _products(y: Any, v: Any, i: np.ndarray, dim: int) -> Any:
     """Multiply one slice of the values after another in: no place is met twice by one."""
     for k in range(i.shape[dim]):
         part = np.take(i, [k], axis=dim)
-        where = _lanes(part, dim)
+        where = _index_along(part, dim)
         inside = tuple(slice(n) if axis != dim else slice(None) for axis, n in enumerate(part.shape))
         now = np.take_along_axis(y[inside], part, dim)
         y = _into(set_p, y, now * np.take(v, [k], axis=dim), where)
@@ -205,7 +205,7 @@ def unique(
     dim: int | None = None,
 ) -> Any:  # fmt: skip
     """Return the different values in order, or slices along an axis; with where each element is among them, and how
-    often it is there, if asked for."""
+    often it is there, if requested."""
     found = np.unique(_array(input), return_inverse=True, return_counts=True, axis=dim)
     parts = [found[0], *([found[1]] if return_inverse else []), *([found[2]] if return_counts else [])]
     return Tensor(parts[0]) if len(parts) == 1 else tuple(map(Tensor, parts))

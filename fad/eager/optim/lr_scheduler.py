@@ -1,4 +1,4 @@
-"""``torch.optim.lr_scheduler``: rates of learning that change as training goes on, by the schedules of `fad.optim`.
+"""``torch.optim.lr_scheduler``: learning rates that change as training goes on, by the schedules of `fad.optim`.
 
 A scheduler sets the rates of its optimiser's groups when it is made, and again with each ``step()``.
 """
@@ -331,7 +331,7 @@ class ChainedScheduler(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """Schedulers one after another: each starts anew at its milestone."""
+    """Schedulers one after another: each starts again at its milestone."""
 
     def __init__(self, optimizer: Any, schedulers: list, milestones: list, last_epoch: int = -1):
         if len(schedulers) != len(milestones) + 1:

@@ -1,4 +1,4 @@
-"""What the rooms of linear algebra share: transposes, stacks of matrices, Hermitian matrices, repeated values."""
+"""Shared by linear algebra: transposes, stacks of matrices, Hermitian matrices, repeated values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import align
-from fad.core.germ import line, other_choice
+from fad.core.limits import line, other_choice
 from fad.core.primitive import Primitive
 from fad.core.tracer import bind
 from fad.core.values import depth, stop_gradient
@@ -90,23 +90,23 @@ def stacked(prim: Any) -> Any:
 def known(name: str, forward: Any, batch: Any) -> Primitive:
     """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
 
-    It is constant for every derivative; on a line of matrices (`fad.core.germ`) it decomposes the one in the middle.
+    It is constant for every derivative; on a line of matrices (`fad.core.limits`) it decomposes the one in the middle.
     """
     return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", extra={"at_limit": True})
 
 
-def lanes_for_all(size: int, batched: tuple, xs: Any) -> tuple:
-    """Return operands that all have the lane axis."""
+def broadcast_batch(size: int, batched: tuple, xs: Any) -> tuple:
+    """Return operands that all have the batch axis."""
     return tuple(x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True))
 
 
 def rule_batch(prim: Any) -> Any:
     """Return the batching rule of an operation that is given the decomposition of its first operand."""
-    return lambda size, batched, xs, params: bind(prim(), *lanes_for_all(size, batched, xs))
+    return lambda size, batched, xs, params: bind(prim(), *broadcast_batch(size, batched, xs))
 
 
 def flag(name: str, test: Any) -> Primitive:
-    """Make an operation that answers yes or no for a whole operand: in a batch, for each lane."""
+    """Make an operation that answers yes or no for a whole operand: in a batch, for each element of it."""
 
     def batch(size, batched, xs, params):
         return np.stack([bind(prim, x) for x in xs[0]]) if size else np.zeros_like(xs[0], shape=(0,), dtype=bool)
@@ -208,7 +208,7 @@ def _clusters(w, wide=False):
     for power in _LEVELS[1:] if wide else ():
         wider = _linked(w, power)
         width = np.where(wider, np.abs(column(w) - row(w)), 0.0).max(-1)
-        together = together | (wider & column(width <= _least_step(w, wider, _room(w, wider))))
+        together = together | (wider & column(width <= _least_step(w, wider, _spacing(w, wider))))
     return together
 
 
@@ -217,18 +217,18 @@ def _linked(w, power):
     return _closure(np.abs(column(w) - row(w)) <= np.maximum(column(tolerance), row(tolerance)))
 
 
-def _room(w, together, small=None):
+def _spacing(w, together, small=None):
     """Return for each value how far its cluster is from the next one, and from 0 unless it counts as 0."""
     apart = _least(np.where(together, np.inf, np.abs(column(w) - row(w))))
     size = np.abs(w)
     small = size <= _tolerance(w) if small is None else small
-    room = np.minimum(apart, np.where(small, np.inf, size))
-    return np.where(np.isfinite(room), room, scale_of(w))
+    spacing = np.minimum(apart, np.where(small, np.inf, size))
+    return np.where(np.isfinite(spacing), spacing, scale_of(w))
 
 
-def _least_step(w, together, room):
+def _least_step(w, together, spacing):
     """Return a quarter of the least distance to which the line parts the values of a cluster."""
-    return _stride(w) / 16.0 * _least(np.where(together, row(room), np.inf)) / together.sum(-1)
+    return _stride(w) / 16.0 * _least(np.where(together, row(spacing), np.inf)) / together.sum(-1)
 
 
 def _at_zero(w, together, wide):
@@ -239,7 +239,7 @@ def _at_zero(w, together, wide):
         return small
     near = size <= _tolerance(w, _WIDEST)
     largest = np.where(together, row(size), 0.0).max(-1)
-    return small | (near & (largest <= _least_step(w, together, _room(w, together, near))))
+    return small | (near & (largest <= _least_step(w, together, _spacing(w, together, near))))
 
 
 def _closure(together):
@@ -262,7 +262,7 @@ def _directions(w, zero, wide):
     place = (together & like(w, np.tri(n, n, -1, dtype=bool))).sum(-1)
     count = together.sum(-1)
     step = np.where(small & zero, (place + 1) / count, 2 * (place + 0.5) / count - 1)
-    moved = _stride(w) * _room(w, together, small) * step
+    moved = _stride(w) * _spacing(w, together, small) * step
     return np.where((count > 1) | (small & zero), moved, 0.0).astype(real_dtype(w))
 
 
@@ -303,7 +303,7 @@ _mirror_p = _flat_of_values("other_signs", _mirror)
 def parted(w: Any, v: Any, a: Any) -> tuple:
     """Return values and vectors of `a` known without their derivative, repeated ones followed along a line.
 
-    On the other line of the germ, the vectors of repeated values are mixed. See `fad.core.germ`.
+    On the other line, the vectors of repeated values are mixed. See `fad.core.limits`.
     """
     kind = (False, depth(a) > 1)
     if not bool(bind(_crowded_p[kind], w)):

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals. The formulas are in docs/design/linalg.md.
 
 A decomposition under a derivative is done in two steps. The first finds the values and vectors, and is constant;
-between the two, repeated values are parted (`fad.core.germ`); the second gives the values and vectors back,
+between the two, repeated values are parted (`fad.core.limits`); the second gives the values and vectors back,
 and knows their derivatives. So the formulas never meet a division by zero, at any order.
 """
 

@@ -13,6 +13,7 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.core.values import stop_gradient
 from fad.ops.linalg.common import (
+    broadcast_batch,
     column,
     conj,
     diagonal,
@@ -21,7 +22,6 @@ from fad.ops.linalg.common import (
     hermitian_part,
     inexact,
     known,
-    lanes_for_all,
     matrices,
     parted_pairs,
     reciprocal_gaps,
@@ -204,7 +204,7 @@ def _pinv_vjp(ct, y, a, cutoff):
 def _pinv_batch(size, batched, xs, params):
     a, cutoff = xs
     if batched[1]:
-        a, cutoff = lanes_for_all(size, batched, xs)
+        a, cutoff = broadcast_batch(size, batched, xs)
         cutoff = cutoff.reshape(size, *(1,) * (a.ndim - 2 - cutoff.ndim), *cutoff.shape[1:])
     return bind(pinv_p, a, cutoff)
 

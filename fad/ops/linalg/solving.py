@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import align, cast, fit
-from fad.core.germ import line
+from fad.core.limits import line
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -59,7 +59,7 @@ def _solve_right(ct, y, a, b):
 
 def _solve_batch(size, batched, xs, params):
     a, b = xs
-    if not batched[0] and a.ndim == 2 and b.ndim == 3:  # one factorisation for all lanes
+    if not batched[0] and a.ndim == 2 and b.ndim == 3:  # one factorisation for all batch elements
         n, k = b.shape[1:]
         y = bind(solve_p, a, np.moveaxis(b, 0, 1).reshape(n, size * k))
         return np.moveaxis(y.reshape(n, size, k), 1, 0)

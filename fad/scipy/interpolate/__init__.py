@@ -11,7 +11,6 @@ array([0., 0., 1., 0., 0., 0.])
 
 from __future__ import annotations
 
-from fad.scipy.doors import missing
 from fad.scipy.interpolate.grids import RegularGridInterpolator, interp1d, interpn
 from fad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -21,6 +20,7 @@ from fad.scipy.interpolate.piecewise import (
     PPoly,
 )
 from fad.scipy.interpolate.splines import BSpline, make_interp_spline
+from fad.scipy.registration import missing
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",

@@ -1,4 +1,4 @@
-"""What the rooms of ``fad.scipy.interpolate`` share: trees of arrays, and the contract's view of a class."""
+"""Shared by ``fad.scipy.interpolate``: trees of arrays, and the contract's view of a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rooms of ``fad.scipy.linalg`` share: SciPy's functions on stacks of matrices, and sample matrices."""
+"""Shared by ``fad.scipy.linalg``: SciPy's functions on stacks of matrices, and sample matrices."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ array([0.333333, 0.333333, 0.333333])
 
 from __future__ import annotations
 
-from fad.scipy.doors import missing
 from fad.scipy.ndimage.filters import (
     convolve,
     convolve1d,
@@ -35,6 +34,7 @@ from fad.scipy.ndimage.interpolation import (
     spline_filter1d,
     zoom,
 )
+from fad.scipy.registration import missing
 
 __all__ = [
     "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",

@@ -19,10 +19,10 @@ from fad.core.tracer import Tracer, bind
 from fad.core.values import stop_gradient
 from fad.errors import TracerConversionError, UnsupportedInputError
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.doors import doors
 from fad.scipy.kernels import backwards, convolve_p, cost_of
+from fad.scipy.registration import registrar
 
-door = doors("ndimage")
+register_function = registrar("ndimage")
 
 MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
          "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant"}  # fmt: skip
@@ -108,7 +108,7 @@ def _vector(weights: Any) -> Any:
     return weights
 
 
-@door("correlate1d", samples=_line_samples)
+@register_function("correlate1d", samples=_line_samples)
 def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
     """Correlate along one axis: ``y[i] = sum_j weights[j] input[i + j - len(weights) // 2 - origin]``.
 
@@ -122,7 +122,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     return _filtered(x, np.conj(weights), (axis,), mode, cval, [origin], output)
 
 
-@door("convolve1d", samples=_line_samples)
+@register_function("convolve1d", samples=_line_samples)
 def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
     """Convolve along one axis: `correlate1d` with the weights turned round.
 
@@ -149,7 +149,7 @@ def _both(input: Any, weights: Any, axes: Any) -> tuple:
     return x, weights if weights.dtype.kind in "fc" else weights.astype(float), axes
 
 
-@door("correlate", samples=_plane_samples)
+@register_function("correlate", samples=_plane_samples)
 def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
     """Correlate an image with weights of as many dimensions.
 
@@ -162,7 +162,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
     return _filtered(x, np.conj(weights), axes, mode, cval, per_axis(origin, len(axes)), output)
 
 
-@door("convolve", samples=_plane_samples)
+@register_function("convolve", samples=_plane_samples)
 def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
     """Convolve an image with weights of as many dimensions.
 
@@ -199,7 +199,7 @@ def _gaussian(x: Any, sigma: Any, order: int, radius: int) -> Any:
     return bell * polynomial
 
 
-@door(
+@register_function(
     "gaussian_filter1d",
     samples=lambda s: [
         call(s.real(3, 5), 0.8),
@@ -234,7 +234,7 @@ def float_of(x: Any) -> float:
     return float(stop_gradient(x)) if type(x) is Tracer else float(x)
 
 
-@door("gaussian_filter", samples=lambda s: [
+@register_function("gaussian_filter", samples=lambda s: [
     call(s.real(3, 4), 0.8), call(s.real(4, 3), (0.6, 1.0), order=(1, 0), mode=("wrap", "nearest"), truncate=2.0),
     call(s.real(2, 3, 2), 0.5, mode="constant", cval=0.2, radius=1), call(s.real(3, 2), (0.0, 0.7))])  # fmt: skip
 def gaussian_filter(
@@ -260,7 +260,7 @@ def gaussian_filter(
 # --- means, differences ---------------------------------------------------------------------------------------------
 
 
-@door(
+@register_function(
     "uniform_filter1d",
     samples=lambda s: [
         call(s.real(3, 5), 3),
@@ -281,7 +281,7 @@ def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0
     return correlate1d(x, weights, axis, output, mode, cval, origin)
 
 
-@door("uniform_filter", samples=lambda s: [
+@register_function("uniform_filter", samples=lambda s: [
     call(s.real(3, 4)), call(s.real(4, 3), (2, 3), mode="nearest", origin=(0, 1)), call(s.real(4), 1)])  # fmt: skip
 def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
     """Average an image over boxes.
@@ -317,7 +317,7 @@ def _edge_samples(s):
     ]
 
 
-@door("sobel", samples=_edge_samples)
+@register_function("sobel", samples=_edge_samples)
 def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
     """Return Sobel's difference along an axis, smoothed across the others.
 
@@ -327,7 +327,7 @@ def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
     return _derivative(input, axis, output, mode, cval, [1.0, 2.0, 1.0])
 
 
-@door("prewitt", samples=_edge_samples)
+@register_function("prewitt", samples=_edge_samples)
 def prewitt(input, axis=-1, output=None, mode="reflect", cval=0.0):
     """Return Prewitt's difference along an axis, summed across the others.
 
@@ -345,7 +345,7 @@ def _sum_over_axes(x: Any, axes: tuple, mode: Any, part: Callable) -> Any:
     return np.zeros_like(x) if total is None else total
 
 
-@door(
+@register_function(
     "laplace",
     samples=lambda s: [
         call(s.real(3, 4)),
@@ -365,7 +365,9 @@ def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     return in_dtype(y, x, output)
 
 
-@door("gaussian_laplace", samples=lambda s: [call(s.real(3, 4), 0.8), call(s.real(5), 0.6, mode="wrap", truncate=2.0)])
+@register_function("gaussian_laplace", samples=lambda s: [
+    call(s.real(3, 4), 0.8), call(s.real(5), 0.6, mode="wrap", truncate=2.0),
+])  # fmt: skip
 def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
     """Return the Laplacian of an image smoothed by a Gaussian.
 
@@ -382,7 +384,7 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
     return in_dtype(_sum_over_axes(x, axes, mode, part), x, output)
 
 
-@door("gaussian_gradient_magnitude", complex=False, samples=lambda s: [
+@register_function("gaussian_gradient_magnitude", complex=False, samples=lambda s: [
     call(s.real(3, 4), 0.8), call(s.real(5), 0.6, mode="wrap", truncate=2.0)])  # fmt: skip
 def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=0.0, *, axes=None, **kwargs):
     """Return the length of the gradient of an image smoothed by a Gaussian; where it is zero, so is its derivative.

@@ -24,7 +24,7 @@ from fad.core.tracer import bind
 from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.ndimage.filters import MODES, beyond, door, in_dtype, per_axis
+from fad.scipy.ndimage.filters import MODES, beyond, in_dtype, per_axis, register_function
 
 # --- the coefficients of splines ------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def _check_mode(mode: str) -> None:
         raise RuntimeError("boundary mode not supported")
 
 
-@door("spline_filter1d", samples=_spline_samples)
+@register_function("spline_filter1d", samples=_spline_samples)
 def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
     """Return the coefficients along an axis of the spline through an image's pixels.
 
@@ -133,12 +133,12 @@ def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
 
 
 def _of_dtype(y: Any, x: Any, output: Any) -> Any:
-    """Return a result in the dtype asked for, with the complex one for complex images."""
+    """Return a result in the dtype requested, with the complex one for complex images."""
     complex_image = x.dtype.kind == "c" and output is not None and np.dtype(output).kind != "c"
     return in_dtype(y, x, np.result_type(output, np.complex64) if complex_image else output)
 
 
-@door("spline_filter", samples=lambda s: [call(s.real(4, 3)), call(s.real(3, 4), 4, mode="reflect")])
+@register_function("spline_filter", samples=lambda s: [call(s.real(4, 3)), call(s.real(3, 4), 4, mode="reflect")])
 def spline_filter(input, order=3, output=np.float64, mode="mirror"):
     """Return the coefficients of the spline through an image's pixels.
 
@@ -287,7 +287,7 @@ def _real_coordinates(c: Any) -> Any:
     return c.astype(np.float64)
 
 
-@door("map_coordinates", samples=_coordinate_samples, kinks=_at_pixels)
+@register_function("map_coordinates", samples=_coordinate_samples, kinks=_at_pixels)
 def map_coordinates(input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
     """Return an image's values between its pixels; image and coordinates may both be traced.
 
@@ -309,7 +309,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     return in_dtype(_gathered(filtered, [c[k] + widened for k in range(x.ndim)], order, mode, cval), x, output)
 
 
-@door("shift", samples=lambda s: [
+@register_function("shift", samples=lambda s: [
     call(s.real(5), 1.3), call(s.real(4, 3), s.real(2), order=1), call(s.real(4, 3), (0.4, -1.2), mode="nearest"),
     call(s.real(4, 3), s.real(2), order=2, mode="wrap"), call(s.real(4), 0.6, order=0),
     call(s.real(4), 1.6, mode="grid-constant", cval=0.5)])  # fmt: skip
@@ -330,7 +330,7 @@ def shift(input, shift, output=None, order=3, mode="constant", cval=0.0, prefilt
     return in_dtype(_on_grid(filtered, wanted, order, mode, cval), x, output)
 
 
-@door("zoom", constants=(1,), complex=False, samples=lambda s: [
+@register_function("zoom", constants=(1,), complex=False, samples=lambda s: [
     call(s.real(4), 1.5), call(s.real(4, 3), (0.5, 2.0), order=1), call(s.real(3, 4), 2.0, mode="nearest"),
     call(s.real(4), 1.7, order=2, mode="reflect", grid_mode=True), call(s.real(3), 1.0)])  # fmt: skip
 def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True, *, grid_mode=False):
@@ -365,7 +365,7 @@ def _affine_samples(s):
     ]  # fmt: skip
 
 
-@door("affine_transform", samples=_affine_samples, constants=(3,))
+@register_function("affine_transform", samples=_affine_samples, constants=(3,))
 def affine_transform(
     input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0, prefilter=True
 ):
@@ -399,7 +399,7 @@ def affine_transform(
     return in_dtype(_gathered(filtered, wanted, order, mode, cval), x, output)
 
 
-@door("rotate", samples=lambda s: [
+@register_function("rotate", samples=lambda s: [
     call(s.real(3, 4), 30.0), call(s.real(4, 3), -50.0, reshape=False, order=1, mode="nearest"),
     call(s.real(2, 3, 3), 20.0, axes=(2, 1), order=2)])  # fmt: skip
 def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0, prefilter=True):

@@ -130,7 +130,7 @@ def _held(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
     """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
 
     Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
-    method along its axis alone would cross it: off the bounds, the slope of a minimum asks for no step.
+    method along its axis alone would cross it: off the bounds, the slope of a minimum gives no step.
     """
     if not (np.isfinite(low).any() or np.isfinite(high).any()):
         return slope

@@ -10,7 +10,7 @@ array([4.25, 2.5 ])
 
 from __future__ import annotations
 
-from fad.scipy.doors import missing
+from fad.scipy.registration import missing
 from fad.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from fad.scipy.signal.filters import filtfilt, lfilter, lfilter_zi, sosfilt, sosfilt_zi, sosfiltfilt
 from fad.scipy.signal.smoothing import decimate, detrend, hilbert, resample, resample_poly, savgol_filter, upfirdn

@@ -8,10 +8,10 @@ import numpy as np
 
 from fad.core.samples import call
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.doors import doors
 from fad.scipy.kernels import backwards, convolved, cost_of
+from fad.scipy.registration import registrar
 
-door = doors("signal")
+register_function = registrar("signal")
 
 
 def _pair(in1: Any, in2: Any, what: str = "in1 and in2") -> tuple:
@@ -69,7 +69,7 @@ def _samples(s):
     ] + [call(s.real(), s.real()), call(s.real(6), s.real(3))]
 
 
-@door("convolve", samples=_samples)
+@register_function("convolve", samples=_samples)
 def convolve(in1, in2, mode="full", method="auto"):
     """Convolve two arrays of any one number of dimensions; both may be traced.
 
@@ -85,7 +85,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     return _run(a, v, a.ndim, mode, method)
 
 
-@door("correlate", samples=_samples)
+@register_function("correlate", samples=_samples)
 def correlate(in1, in2, mode="full", method="auto"):
     """Correlate two arrays: ``z[k] = sum(in1[l] * conj(in2[l - k]))``, in the modes of `convolve`.
 
@@ -136,7 +136,7 @@ def _axes_samples(s):
     ]  # fmt: skip
 
 
-@door("fftconvolve", samples=_axes_samples)
+@register_function("fftconvolve", samples=_axes_samples)
 def fftconvolve(in1, in2, mode="full", axes=None):
     """Convolve two arrays over `axes` by way of Fourier transforms; the other axes broadcast.
 
@@ -148,7 +148,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     return _over_axes(in1, in2, mode, axes)
 
 
-@door("oaconvolve", samples=_axes_samples)
+@register_function("oaconvolve", samples=_axes_samples)
 def oaconvolve(in1, in2, mode="full", axes=None):
     """Convolve as `fftconvolve` does: SciPy adds up pieces of plain arrays, for traced ones the sum is the same.
 
@@ -198,7 +198,7 @@ def _plane_samples(s):
     ]
 
 
-@door("convolve2d", samples=_plane_samples)
+@register_function("convolve2d", samples=_plane_samples)
 def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     """Convolve two matrices, with what lies beyond the edges of the first filled, wrapped round or mirrored.
 
@@ -211,7 +211,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     return _plane(in1, in2, mode, boundary, fillvalue, False)
 
 
-@door("correlate2d", samples=_plane_samples)
+@register_function("correlate2d", samples=_plane_samples)
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     """Correlate two matrices, with what lies beyond the edges of the first filled, wrapped round or mirrored.
 

@@ -1,4 +1,4 @@
-"""Recursive filters: lfilter, sosfilt, filtfilt and their kin.
+"""Recursive filters: lfilter, sosfilt, filtfilt and related functions.
 
 A filter b/a makes ``y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - a[2] y[n-2] - ...``. It is a primitive, run by
 SciPy's lfilter. Its transpose in the signal is the same filter run backwards; a change of b is a filter of the signal
@@ -17,9 +17,9 @@ from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.doors import on_host
 from fad.scipy.kernels import convolve_p
-from fad.scipy.signal.convolution import door
+from fad.scipy.registration import on_host
+from fad.scipy.signal.convolution import register_function
 
 # --- the filter: of coefficients b[0], b[1], ... and a[1], a[2], ..., along the last axis of x -----------------------
 
@@ -177,7 +177,7 @@ def _filter_samples(s):
     ]
 
 
-@door("lfilter", samples=_filter_samples)
+@register_function("lfilter", samples=_filter_samples)
 def lfilter(b, a, x, axis=-1, zi=None):
     """Filter along an axis by ``a[0] y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - ...``.
 
@@ -213,7 +213,7 @@ def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
     return zi if zi.shape == wanted else np.broadcast_to(zi, wanted)
 
 
-@door("lfilter_zi", samples=lambda s: [
+@register_function("lfilter_zi", samples=lambda s: [
     call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(2)])),
     call(s.real(1), 3.0 * np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(2)])),
     call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(1)]))])  # fmt: skip
@@ -253,7 +253,7 @@ def _check_sections(sos: Any) -> Any:
     return sos
 
 
-@door("sosfilt", numerical=False, samples=lambda s: [
+@register_function("sosfilt", numerical=False, samples=lambda s: [
     call(_sections(s, 2), s.real(6)), call(_sections(s, 2), s.real(5, 3), axis=0, zi=s.real(2, 2, 3))])  # fmt: skip
 def sosfilt(sos, x, axis=-1, zi=None):
     """Filter along an axis by second-order sections, one after the other; the leading 1 of a section is constant.
@@ -281,7 +281,7 @@ def sosfilt(sos, x, axis=-1, zi=None):
     return (y, np.stack(finals)) if state else y
 
 
-@door("sosfilt_zi", numerical=False, samples=lambda s: [call(_sections(s, 2))])
+@register_function("sosfilt_zi", numerical=False, samples=lambda s: [call(_sections(s, 2))])
 def sosfilt_zi(sos):
     """Return the state of second-order sections after a constant signal of 1.
 
@@ -332,7 +332,7 @@ def _both_ways(x: Any, edge: int, padtype: Any, run: Any) -> Any:
     return y[..., edge : y.shape[-1] - edge] if edge else y
 
 
-@door("filtfilt", samples=lambda s: [
+@register_function("filtfilt", samples=lambda s: [
     call(s.real(2), np.array([1.0, -0.4], s.dtype), s.real(12)),
     call(s.real(3), np.array([1.0, 0.3, 0.1], s.dtype), s.real(11, 2), axis=0, padtype="even", padlen=4),
     call(s.real(2), np.array([1.0, -0.4], s.dtype), s.real(5), padtype="constant", padlen=2),
@@ -359,7 +359,7 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
     return _moved(y, -1, axis)
 
 
-@door(
+@register_function(
     "sosfiltfilt",
     numerical=False,
     samples=lambda s: [

@@ -16,7 +16,7 @@ from fad.core.tracer import bind
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.kernels import convolve_p
 from fad.scipy.ndimage.filters import convolve1d
-from fad.scipy.signal.convolution import door
+from fad.scipy.signal.convolution import register_function
 from fad.scipy.signal.filters import sosfilt, sosfiltfilt
 
 
@@ -35,7 +35,7 @@ def _constant(x: Any, numbers: Any) -> Any:
 # --- trends ---------------------------------------------------------------------------------------------------------
 
 
-@door("detrend", constants=("bp",), samples=lambda s: [
+@register_function("detrend", constants=("bp",), samples=lambda s: [
     call(s.real(6)), call(s.real(5, 3), axis=0, type="constant"), call(s.real(2, 7), bp=3),
     call(s.real(8), bp=np.array([3, 5]))])  # fmt: skip
 def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
@@ -78,7 +78,7 @@ def _one_sided(n: int) -> Any:
     return np.where(places == 0, 1.0, np.where(2 * places < n, 2.0, np.where(2 * places == n, 1.0, 0.0)))
 
 
-@door("hilbert", complex=False, samples=lambda s: [
+@register_function("hilbert", complex=False, samples=lambda s: [
     call(s.real(6)), call(s.real(2, 5)), call(s.real(5, 2), N=8, axis=0), call(s.real(6), 3)])  # fmt: skip
 def hilbert(x, N=None, axis=-1):
     """Return the analytic signal: without negative frequencies, and with `x` as its real part.
@@ -107,7 +107,7 @@ def _savgol_samples(s):
         call(s.real(8), 5, 3, mode=mode, cval=0.5) for mode in ("mirror", "constant", "nearest", "wrap")]  # fmt: skip
 
 
-@door("savgol_filter", samples=_savgol_samples, complex=False)
+@register_function("savgol_filter", samples=_savgol_samples, complex=False)
 def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0):
     """Smooth, or differentiate, by polynomials fitted to windows of samples; the settings are constants.
 
@@ -172,7 +172,7 @@ def _beyond(x: Any, n: int, mode: str, cval: Any) -> Any:
     return np.concatenate([first - slopes[0] * steps[::-1], x, last + slopes[1] * steps], axis=-1)
 
 
-@door(
+@register_function(
     "upfirdn",
     samples=lambda s: [
         call(s.real(3), s.real(5)),
@@ -217,7 +217,7 @@ def _resample_samples(s):
     ]  # fmt: skip
 
 
-@door("resample", samples=_resample_samples, constants=("t", "window"))
+@register_function("resample", samples=_resample_samples, constants=("t", "window"))
 def resample(x, num, t=None, axis=0, window=None, domain="time"):
     """Resample to `num` samples along an axis by way of the Fourier transform, as one period of a periodic signal.
 
@@ -284,7 +284,7 @@ def _of_length(spectrum: Any, n: int, num: int, real: bool) -> Any:
 _BACKGROUND = {"mean": np.mean, "median": np.median, "minimum": np.min, "maximum": np.max}
 
 
-@door("resample_poly", constants=("window",), samples=lambda s: [
+@register_function("resample_poly", constants=("window",), samples=lambda s: [
     call(s.real(6), 3, 2), call(s.real(5, 2), 2, 3), call(s.real(7), 2, 1, padtype="mean"),
     call(s.real(7), 1, 2, padtype="line"), call(s.real(2, 5), 2, 1, axis=1, window=np.array([0.2, 0.5, 0.2], s.dtype)),
     call(s.real(4), 2, 2)])  # fmt: skip
@@ -330,7 +330,7 @@ def _low_pass(x: Any, window: Any, up: int, down: int) -> tuple:
     return h.astype(x.dtype) if x.dtype.kind in "fc" else h, half
 
 
-@door(
+@register_function(
     "decimate",
     samples=lambda s: [
         call(s.real(30), 2),

@@ -13,7 +13,7 @@ from fad.backends import like
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.ops.structural import as_array, normalize_axis
-from fad.scipy.signal.convolution import door
+from fad.scipy.signal.convolution import register_function
 from fad.scipy.signal.filters import extended
 from fad.scipy.signal.smoothing import detrend as _detrend
 
@@ -117,7 +117,7 @@ def _short_time(x, fs, window, nperseg, noverlap, nfft, detrend, onesided, bound
     return _frequencies(x, nfft, fs, onesided), times, _like_scipy(y.astype(dtype), axis)
 
 
-@door("stft", constants=("fs", "window"), samples=lambda s: [
+@register_function("stft", constants=("fs", "window"), samples=lambda s: [
     call(s.real(12).real, nperseg=4), call(s.real(10, 2).real, fs=2.0, nperseg=5, noverlap=2, axis=0, scaling="psd"),
     call(s.real(11), nperseg=4, return_onesided=False, boundary="odd", detrend="constant"),
     call(s.real(12).real, nperseg=4, nfft=7, boundary=None, padded=False)])  # fmt: skip
@@ -140,7 +140,7 @@ def stft(
     return _short_time(x, fs, *plan, detrend, return_onesided, boundary, padded, int(axis), how)
 
 
-@door("spectrogram", constants=("fs", "window"), samples=lambda s: [
+@register_function("spectrogram", constants=("fs", "window"), samples=lambda s: [
     call(s.real(12).real, nperseg=4), call(s.real(10, 2).real, nperseg=5, axis=0, mode="complex", scaling="spectrum"),
     call(s.real(12).real, nperseg=4, mode="magnitude"), call(s.real(9), nperseg=3, return_onesided=False)])  # fmt: skip
 def spectrogram(
@@ -217,7 +217,7 @@ def _averaged(power: Any, average: str) -> Any:
     return np.median(power, axis=-2) / bias
 
 
-@door(
+@register_function(
     "welch",
     constants=("fs", "window"),
     samples=lambda s: [
@@ -241,7 +241,7 @@ def welch(
     return _power(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, int(axis), average)
 
 
-@door("csd", constants=("fs", "window"), samples=lambda s: [
+@register_function("csd", constants=("fs", "window"), samples=lambda s: [
     call(s.real(12).real, s.real(12).real, nperseg=4), call(s.real(9, 2).real, s.real(11, 2).real, nperseg=4, axis=0),
     call(s.real(12), s.real(12), nperseg=4, return_onesided=False),
     call(s.real(13).real, s.real(13).real, nperseg=4, average="median")])  # fmt: skip
@@ -258,7 +258,7 @@ def csd(
     return _power(x, other, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, int(axis), average)
 
 
-@door("periodogram", constants=("fs", "window"), samples=lambda s: [
+@register_function("periodogram", constants=("fs", "window"), samples=lambda s: [
     call(s.real(8).real), call(s.real(7, 2).real, fs=2.0, axis=0, nfft=9, scaling="spectrum"),
     call(s.real(8), window="hann", nfft=6, return_onesided=False)])  # fmt: skip
 def periodogram(
@@ -280,7 +280,7 @@ def periodogram(
     return _power(x, None, fs, window, n, 0, nfft, detrend, return_onesided, scaling, int(axis), "mean")
 
 
-@door(
+@register_function(
     "coherence",
     constants=("fs", "window"),
     samples=lambda s: [
@@ -315,7 +315,7 @@ def _inverse_samples(s):
     ]
 
 
-@door("istft", constants=("fs", "window"), samples=_inverse_samples)
+@register_function("istft", constants=("fs", "window"), samples=_inverse_samples)
 def istft(
     Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True,
     time_axis=-1, freq_axis=-2, scaling="spectrum",

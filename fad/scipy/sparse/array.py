@@ -15,7 +15,7 @@ from fad.core.tracer import Tracer, bind
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array
 from fad.ops.taking import at
-from fad.scipy.doors import on_host
+from fad.scipy.registration import on_host
 
 # --- where the entries are ------------------------------------------------------------------------------------------
 
@@ -71,8 +71,8 @@ def at_places(left: Any, right: Any, pattern: Pattern, transposed: bool) -> Any:
     return np.sum(pick(left, (rows,)) * pick(right, (columns,)), axis=-1)
 
 
-def lanes_as_columns(run: Any, size: int, batched: Any, xs: Any) -> Any:
-    """Run an operation of entries and columns over lanes: those of the columns alone are more columns."""
+def run_batch_as_columns(run: Any, size: int, batched: Any, xs: Any) -> Any:
+    """Run an operation of entries and columns over batch elements: those of the columns alone are more columns."""
     data, x = xs
     if batched[0]:
         return np.stack([run(data[i], x[i] if batched[1] else x) for i in range(size)])
@@ -109,7 +109,7 @@ sparse_matmul_p: Any = register(
                 bind(sparse_matmul_p, data, ct, pattern=pattern, transposed=not transposed), x.dtype
             ),
         ),
-        batch=lambda size, batched, xs, params: lanes_as_columns(
+        batch=lambda size, batched, xs, params: run_batch_as_columns(
             lambda *ops: bind(sparse_matmul_p, *ops, **params), size, batched, xs
         ),
         archetype="bilinear",

@@ -19,12 +19,12 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
-from fad.scipy.doors import missing, on_host
+from fad.scipy.registration import missing, on_host
 from fad.scipy.sparse.array import (
     SparseArray,
     at_places,
     from_scipy,
-    lanes_as_columns,
+    run_batch_as_columns,
     sample_pattern,
     sparse_matmul_p,
 )
@@ -120,7 +120,7 @@ sparse_solve_p: Any = register(
         _forward,
         jvp=_jvp,
         vjp=(_entries, lambda ct, y, data, b, **params: cast(_back(ct, data, params), b.dtype)),
-        batch=lambda size, batched, xs, params: lanes_as_columns(
+        batch=lambda size, batched, xs, params: run_batch_as_columns(
             lambda *ops: bind(sparse_solve_p, *ops, **params), size, batched, xs
         ),
         samples=_samples,

@@ -26,10 +26,10 @@ from fad.core.options import refuse_out
 from fad.core.samples import call
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
-from fad.scipy.doors import doors, missing
+from fad.scipy.registration import missing, registrar
 from fad.scipy.spatial.pairs import kinks, root, summed
 
-door = doors("spatial.distance")
+register_function = registrar("spatial.distance")
 
 # --- one formula for each metric, over the last axis ----------------------------------------------------------------
 
@@ -153,7 +153,8 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
     >>> round(float(fad.scipy.spatial.distance.{name}(np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 3.0]))), 6)
     {round(float(theirs), 6)!r}
     """
-    return door(name, samples=_two, doc=doc, kinks=_kinks_of_two, complex=False, rounding="single")(between)
+    notes = {"kinks": _kinks_of_two, "complex": False, "rounding": "single"}
+    return register_function(name, samples=_two, doc=doc, **notes)(between)
 
 
 def _cityblock(u: Any, v: Any, w: Any) -> Any:
@@ -178,7 +179,7 @@ canberra = _pair("canberra", _canberra, "sum of differences relative to the sum 
 braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over that of absolute sums", True)
 
 
-@door("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
 def chebyshev(u, v, w=None):
     """Return the largest absolute difference of two vectors, among places with a positive weight.
 
@@ -190,7 +191,7 @@ def chebyshev(u, v, w=None):
     return _powers(_vector(u), _vector(v), _weights(w), math.inf)
 
 
-@door("minkowski", complex=False, rounding="single", kinks=_kinks_of_two, samples=lambda s: [
+@register_function("minkowski", complex=False, rounding="single", kinks=_kinks_of_two, samples=lambda s: [
     call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
     call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
 def minkowski(u, v, p=2, w=None):
@@ -209,7 +210,7 @@ def minkowski(u, v, p=2, w=None):
     return _powers(u, v, _weights(w), p)
 
 
-@door("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
+@register_function("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
 def cosine(u, v, w=None):
     """Return 1 less the cosine of the angle between two vectors.
 
@@ -219,7 +220,7 @@ def cosine(u, v, w=None):
     return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
-@door("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
 def correlation(u, v, w=None, centered=True):
     """Return 1 less the correlation of two vectors.
 
@@ -234,7 +235,7 @@ def _clipped(d: Any) -> Any:
     return _where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
 
 
-@door("seuclidean", complex=False, rounding="single", samples=lambda s: [
+@register_function("seuclidean", complex=False, rounding="single", samples=lambda s: [
     call(s.real(3), s.real(3), s.positive(3))])  # fmt: skip
 def seuclidean(u, v, V):
     """Return the Euclidean distance with each squared difference divided by a variance.
@@ -248,7 +249,7 @@ def seuclidean(u, v, V):
     return _euclidean(u, v, 1.0 / variances.astype(np.float64))
 
 
-@door("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
+@register_function("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
 def mahalanobis(u, v, VI):
     """Return the distance of two vectors by the inverse `VI` of a covariance matrix.
 
@@ -263,7 +264,7 @@ def _definite(s, n):
     return (x @ x.T + 2.0 * np.eye(n)).astype(s.dtype)
 
 
-@door("jensenshannon", complex=False, samples=lambda s: [
+@register_function("jensenshannon", complex=False, samples=lambda s: [
     call(s.positive(4), s.positive(4)), call(s.positive(3, 2), s.positive(3, 2), base=2.0),
     call(s.positive(2, 3), s.positive(2, 3), axis=1, keepdims=True)])  # fmt: skip
 def jensenshannon(p, q, base=None, *, axis=0, keepdims=False):
@@ -389,7 +390,7 @@ def _cdist_samples(s):
     ]  # fmt: skip
 
 
-@door("cdist", samples=_cdist_samples, complex=False, kinks=lambda a, b, *_, **__: kinks(a[:, None], b))
+@register_function("cdist", samples=_cdist_samples, complex=False, kinks=lambda a, b, *_, **__: kinks(a[:, None], b))
 def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all points of two sets, in double precision.
 
@@ -424,7 +425,7 @@ def _kinks_of_all(x: Any, *_: Any, **__: Any) -> tuple:
     return kinks(x[i], x[j])
 
 
-@door("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
+@register_function("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix.
 
@@ -440,7 +441,9 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
     return _metric(metric, (x,), **_arguments(metric, kwargs))(x, x).reshape(-1)[above]
 
 
-@door("squareform", samples=lambda s: [call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0))], numerical=False)
+@register_function("squareform", numerical=False, samples=lambda s: [
+    call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0)),
+])  # fmt: skip
 def squareform(X, force="no", checks=True):
     """Turn the distances of `pdist` into a symmetric matrix, or such a matrix into its entries above the diagonal.
 

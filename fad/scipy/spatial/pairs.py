@@ -312,7 +312,7 @@ def _vjp_b(ct, y, u, v, a, b, **params):
 
 
 def kinks(u: Any, v: Any) -> tuple:
-    """Return what is zero where distances of points have kinks, or poles, from which more room is needed."""
+    """Return what is zero where distances of points have kinks, or poles, which samples must keep away from."""
     sizes = np.sort(np.abs(u - v), axis=-1)
     return np.abs(u) - np.abs(v), sizes[..., -1] - sizes[..., -2], np.sum(np.abs(u + v), axis=-1) / 25.0
 

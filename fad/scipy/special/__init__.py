@@ -3,7 +3,7 @@
 SciPy's own ufuncs work on traced values as they are (``scipy.special.gammaln(x)`` inside ``fad.grad``); here are the
 same operations, and SciPy's functions that are not ufuncs (logsumexp, polygamma, zeta, lambertw, spherical Bessel ...).
 Every function has its derivative in the argument. A parameter has one where a closed form, or a quadrature accurate to
-rounding, exists; elsewhere asking for it raises :class:`fad.errors.DerivativeError`.
+rounding, exists; elsewhere requesting it raises :class:`fad.errors.DerivativeError`.
 
 >>> import numpy as np, scipy.special, fad
 >>> fad.grad(lambda x: np.sum(scipy.special.gammaln(x)))(np.array([1.0, 2.0])).round(6)
@@ -17,7 +17,7 @@ from typing import Any
 import scipy.special as _sc
 
 from fad.core.numpy_dispatch import UFUNCS as _UFUNCS
-from fad.scipy.special import (  # noqa: F401  (each room registers its operations)
+from fad.scipy.special import (  # noqa: F401  (each operation module registers its operations)
     bessel,
     distributions,
     elementary,
@@ -45,7 +45,7 @@ from fad.scipy.special.gamma import comb, factorial, multigammaln, perm, polygam
 from fad.scipy.special.orthogonal import legendre_p, sph_harm_y
 from fad.scipy.special.reductions import log_softmax, logsumexp, softmax, softplus
 
-# The ufuncs, under SciPy's names: whatever a room has answered for.
+# The ufuncs, under SciPy's names: whatever a module has answered for.
 _OPERATIONS = {
     name: _UFUNCS[value]
     for name, value in vars(_sc).items()

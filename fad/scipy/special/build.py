@@ -1,7 +1,7 @@
-"""How a SciPy ufunc becomes an operation: constructors that the rooms of special functions share.
+"""How a SciPy ufunc becomes an operation: constructors that the operation modules of special functions share.
 
 A partial derivative is ``(z, *xs) -> dz/dx``, as for all elementwise operations. In its place may stand a string, which
-says why there is none: asking for it is then an error that tells so, never a zero.
+says why there is none: requesting it is then an error that tells so, never a zero.
 Rules call SciPy's own ufuncs, which dispatch on traced values; so they need no import of each other, and can be
 differentiated and batched again.
 """
@@ -234,7 +234,7 @@ def drawn(s: Any, *domains: tuple) -> list:
 
 
 def number(x: Any) -> Any:
-    """Return the numbers behind a value, all lanes of a vmap, for a decision: how many terms a sum needs.
+    """Return the numbers behind a value, all batch elements of a vmap, for a decision: how many terms a sum needs.
 
     What ``jit`` records stays recorded, so that the decision is guarded.
     """
@@ -258,7 +258,7 @@ def previous(n: Any) -> Any:
 
 
 def chosen(condition: Any, if_true: Any, if_false: Any) -> Any:
-    """Return np.where of a condition that may be one truth value of Python, which a device does not take."""
+    """Return np.where of a condition that may be one Python bool, which a device does not take."""
     return (if_true if condition else if_false) if type(condition) is bool else np.where(condition, if_true, if_false)
 
 

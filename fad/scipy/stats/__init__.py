@@ -1,7 +1,7 @@
 """``scipy.stats``, differentiable: densities, distribution functions and quantiles of the common distributions.
 
-``norm.logpdf(x, loc, scale)`` and its kin have SciPy's names and signatures, and derivatives in the argument, the
-shapes, ``loc`` and ``scale``, to any order. Quantiles (``ppf``) are differentiated by the implicit function theorem.
+``norm.logpdf(x, loc, scale)`` and related functions have SciPy's names and signatures, and derivatives in the argument,
+the shapes, ``loc`` and ``scale``, to any order. Quantiles (``ppf``) are differentiated implicitly.
 A count (the argument of a discrete distribution, the n of a binomial) is an integer and has no derivative.
 """
 

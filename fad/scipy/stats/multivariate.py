@@ -20,8 +20,8 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 def _registered(distribution: Draws, samples: dict) -> Any:
     """Enter the methods of a distribution into the registry, each with its samples."""
     for method, drawn in samples.items():
-        door = public(name=f"scipy.stats.{distribution.name}.{method}", samples=drawn, complex=False)
-        setattr(distribution, method, door(getattr(distribution, method)))
+        register_method = public(name=f"scipy.stats.{distribution.name}.{method}", samples=drawn, complex=False)
+        setattr(distribution, method, register_method(getattr(distribution, method)))
     return distribution
 
 

@@ -1,6 +1,6 @@
 """Parameters that are computed from others: ``register_parametrization(layer, "weight", Symmetric())``.
 
-What is learnt then is ``layer.parametrizations.weight.original``, and reading ``layer.weight`` computes it anew.
+What is learnt then is ``layer.parametrizations.weight.original``, and reading ``layer.weight`` computes it again.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class PackedSequence(NamedTuple):
     """Sequences packed time by time: at each time the elements of all that are not over, the longest first.
 
     ``data`` (sum of lengths, ...), ``batch_sizes`` how many go on at each time, ``sorted_indices`` the order by length,
-    and ``unsorted_indices`` the way back.
+    and ``unsorted_indices`` the inverse.
     """
 
     data: Tensor

@@ -9,7 +9,7 @@ known at eight points around 0, and what leaves the transform is extrapolated to
 For a smooth function this is exact to rounding. At eight more points another choice of vectors is followed: where the
 result has a pole in t, or is another one there, it depends on the choice, and that is reported.
 
-A germ lies under all other traces but that of recording (its birth is 0), so every transform
+A perturbed value lies under all other traces but that of recording (its birth is 0), so every transform
 takes it for a plain value.
 """
 
@@ -36,8 +36,8 @@ HALF = len(LINE) // 2
 _TO_ZERO = (8 / 5, -4 / 5, 8 / 35, -1 / 35)
 
 
-class GermTrace(Trace):
-    """The trace of values known along a line: the points of the line are the leading axis, as the lanes of a batch."""
+class LimitTrace(Trace):
+    """The trace of values known along a line: the points of the line are the leading axis, as in a batch."""
 
     __slots__ = ()
     kind = "a limit"
@@ -71,10 +71,10 @@ class GermTrace(Trace):
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if prim.extra.get("at_limit"):
-            return bind(prim, *[at_zero(x.value, report=False) if _is_germ(x) else x for x in args], **params)
+            return bind(prim, *[at_zero(x.value, report=False) if _is_perturbed(x) else x for x in args], **params)
         if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
             return NotImplemented
-        batched = tuple(_is_germ(x) for x in args)
+        batched = tuple(_is_perturbed(x) for x in args)
         values = [x.value if b else x for x, b in zip(args, batched, strict=True)]
         if prim.batch is None:
             y = _one_by_one(prim, values, batched, params)
@@ -86,8 +86,8 @@ class GermTrace(Trace):
         return tracer(y, self, None)
 
 
-def _is_germ(x: Any) -> bool:
-    return type(x) is Tracer and x.trace is GERM
+def _is_perturbed(x: Any) -> bool:
+    return type(x) is Tracer and x.trace is LIMIT_TRACE
 
 
 def _one_by_one(prim: Any, values: list, batched: tuple, params: dict) -> Any:
@@ -98,7 +98,7 @@ def _one_by_one(prim: Any, values: list, batched: tuple, params: dict) -> Any:
     return tuple(np.stack(column) for column in zip(*points, strict=True)) if prim.multi else np.stack(points)
 
 
-GERM = GermTrace()
+LIMIT_TRACE = LimitTrace()
 
 
 def line(x: Any) -> Tracer:
@@ -115,15 +115,15 @@ def _along(numbers: Any, x: Any) -> Tracer:
     dtype = np.finfo(x.dtype).dtype
     while type(x) is Tracer:
         x = x.value
-    return tracer(backend_of(x).from_host(np.array(numbers, dtype)), GERM, None)
+    return tracer(backend_of(x).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
 
 
-_kept: ContextVar[bool] = ContextVar("germs_kept", default=False)
+_kept: ContextVar[bool] = ContextVar("keep_perturbed", default=False)
 
 
 @contextlib.contextmanager
-def germs_kept() -> Iterator[None]:
-    """Let germs leave the transforms run here, which are steps of a rule and not the user's own."""
+def keep_perturbed() -> Iterator[None]:
+    """Let perturbed values leave the transforms run here, which are steps of a rule and not the user's own."""
     token = _kept.set(True)
     try:
         yield
@@ -131,17 +131,17 @@ def germs_kept() -> Iterator[None]:
         _kept.reset(token)
 
 
-def settled(x: Any, derivative: bool = True) -> Any:
-    """Return what leaves a transform: a germ becomes its value at t = 0, all else stays.
+def take_limit(x: Any, derivative: bool = True) -> Any:
+    """Return what leaves a transform: a perturbed value becomes its value at t = 0, all else stays.
 
     A value may depend on the choice of vectors, a derivative may not.
     """
     if type(x) is not Tracer or _kept.get():
         return x
-    if x.trace is GERM:
+    if x.trace is LIMIT_TRACE:
         return at_zero(x.value, report=derivative)
     if x.trace.kind == "vmap" and type(x.value) is Tracer:
-        return tracer(settled(x.value, derivative), x.trace, x.info)
+        return tracer(take_limit(x.value, derivative), x.trace, x.info)
     return x
 
 

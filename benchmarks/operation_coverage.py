@@ -1,6 +1,6 @@
 """What JAX, PyTorch and HIPS autograd cover of fad's operations, found by running them; writes docs/coverage.md.
 
-    python benchmarks/coverage.py [-o docs/coverage.md] [-a answers.json]
+    python benchmarks/operation_coverage.py [-o docs/coverage.md] [-a answers.json]
 
 Every operation of the registry that answers for a function of NumPy or SciPy is called on its own samples in each
 library that is installed, in value, gradient, forward mode and second order, and compared with fad, whose own rules the
@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))  # the libraries are asked as the oracle tests ask them
+sys.path.insert(0, str(ROOT / "tests"))  # the libraries are called as the oracle tests ask them
 from oracles import libraries, peers, solvers  # noqa: E402
 
 SOLVERS = "Solvers, integrals, sparse matrices"
 # heading -> the files of the operations below it
-ROOMS = {
+HEADINGS = {
     "Elementwise": "elementwise complexes asking predicates scimath activation functional",
     "Shape, indexing, creation": "structural arranging padding diagonals indexing taking creation mapping",
     "Reductions, scans, statistics": "reduction scans statistics differences norms quantiles histograms",
@@ -54,11 +54,11 @@ MARKS = {
 }  # fmt: skip
 
 
-def room(path: str, operation: Any) -> str:
+def heading_of(path: str, operation: Any) -> str:
     """Return the heading that an operation stands below: that of its file, or of its part of SciPy."""
     if isinstance(operation, solvers.Program):
         return SOLVERS
-    for heading, files in ROOMS.items():
+    for heading, files in HEADINGS.items():
         if any(path.startswith(f + ".") for f in files.split() if "." in f):
             return heading
     prefixes = {"linalg.": "Linear algebra", "scipy.linalg.": "Linear algebra", "fft.": "Fourier and cosine transforms"}
@@ -66,7 +66,7 @@ def room(path: str, operation: Any) -> str:
         if path.startswith(prefix):
             return heading
     file = _file(operation)
-    return next((heading for heading, files in ROOMS.items() if file in files.split()), "Elementwise")
+    return next((heading for heading, files in HEADINGS.items() if file in files.split()), "Elementwise")
 
 
 def _file(operation: Any) -> str:
@@ -110,13 +110,14 @@ def ours(operation: Any) -> str:
     return "second" if operation.extra.get("order") == 1 else "yes"
 
 
-def ask_all(found: dict, asked: list) -> dict[str, dict[str, Any]]:
+def compare_all(found: dict, others: list) -> dict[str, dict[str, Any]]:
     answers: dict[str, dict[str, Any]] = {path: {} for path in found}
-    for peer in asked:
+    for peer in others:
         start = time.perf_counter()
         for k, (path, operation) in enumerate(found.items()):
-            ask = peer.ask_program(operation) if isinstance(operation, solvers.Program) else peer.ask(path, operation)
-            answers[path][peer.name] = ask
+            is_program = isinstance(operation, solvers.Program)
+            answer = peer.try_program(operation) if is_program else peer.try_operation(path, operation)
+            answers[path][peer.name] = answer
             if k % 60 == 0:
                 peer.rest()
         print(f"{peer.name} {peer.version}: {len(found)} operations in {time.perf_counter() - start:.0f} s", flush=True)
@@ -133,32 +134,32 @@ def installed() -> list:
     return here
 
 
-def page(found: dict, asked: list, answers: dict) -> str:
+def page(found: dict, others: list, answers: dict) -> str:
     """Return the page as Markdown."""
     words = {
-        path: {"fad": ours(op)} | {p.name: summary(answers[path][p.name], op.flat is True) for p in asked}
+        path: {"fad": ours(op)} | {p.name: summary(answers[path][p.name], op.flat is True) for p in others}
         for path, op in found.items()
     }
-    names = ["fad", *[p.name for p in asked]]
-    rooms = defaultdict(list)
+    names = ["fad", *[p.name for p in others]]
+    by_heading = defaultdict(list)
     for path, op in found.items():
-        rooms[room(path, op)].append(path)
-    versions = ", ".join(f"{p.name} {p.version}" for p in asked)
+        by_heading[heading_of(path, op)].append(path)
+    versions = ", ".join(f"{p.name} {p.version}" for p in others)
     numpy_, scipy_ = importlib.metadata.version("numpy"), importlib.metadata.version("scipy")
     parts = [
         HEAD.format(versions=versions, numpy=numpy_, scipy=scipy_, date=datetime.date.today(), count=len(found)),
         *_totals(found, words, answers, names),
-        *_by_room(rooms, words, found, names),
+        *_by_heading(by_heading, words, found, names),
         "## Every function\n\n" + LEGEND,
-        *[_details(heading, rooms[heading], words, names) for heading in ROOMS if heading in rooms],
-        *_differences(asked, words),
+        *[_details(heading, by_heading[heading], words, names) for heading in HEADINGS if heading in by_heading],
+        *_differences(others, words),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 HEAD = """# What is differentiated, here and elsewhere
 
-Made by `python benchmarks/coverage.py` on {date} from fad's registry and by running the other libraries:
+Made by `python benchmarks/operation_coverage.py` on {date} from fad's registry and by running the other libraries:
 {versions}, with NumPy {numpy} and SciPy {scipy}.
 
 {count} public functions of fad are called in each library that has a function of that name: operations on the samples
@@ -208,13 +209,13 @@ def _has(words, answers, path, name, stage):
     return isinstance(answer, dict) and answer.get(stage, "").startswith(("yes", "some"))
 
 
-def _by_room(rooms, words, found, names):
+def _by_heading(by_heading, words, found, names):
     rows = []
-    for heading in ROOMS:
-        paths = [p for p in rooms.get(heading, ()) if found[p].flat is not True]
+    for heading in HEADINGS:
+        paths = [p for p in by_heading.get(heading, ()) if found[p].flat is not True]
         if paths:
             rows.append([heading, len(paths), *[sum(words[p][n] == "yes" for p in paths) for n in names]])
-    text = "Right to second order in both modes, for every sample, room by room:"
+    text = "Right to second order in both modes, for every sample, heading by heading:"
     return [text, _table(["", "functions", *names], rows)]
 
 
@@ -227,19 +228,19 @@ def _details(heading, paths, words, names):
     return f"### {heading}\n\n" + _table(["function", *names], body)
 
 
-def _differences(asked, words):
-    other = _reasons(asked, words, "different", ("wrong", "NaN"))
-    calls = _reasons(asked, words, "not_asked", ("call",))
+def _differences(others, words):
+    other = _reasons(others, words, "different", ("wrong", "NaN"))
+    calls = _reasons(others, words, "not_comparable", ("call",))
     return [
         *(["## Where another library gives another derivative", *other] if other else []),
-        *(["## Where a function of the same name was not asked", *calls] if calls else []),
+        *(["## Where a function of the same name was not compared", *calls] if calls else []),
     ]
 
 
-def _reasons(asked, words, kind, marks):
+def _reasons(others, words, kind, marks):
     """Return a list of reasons for each library, of those that stand in `tests/oracles/libraries.py`."""
     parts = []
-    for peer in asked:
+    for peer in others:
         reasons = defaultdict(list)
         for path, reason in getattr(peer, kind).items():
             if words.get(path, {}).get(peer.name) in marks:
@@ -257,15 +258,15 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    asked, found = installed(), {**peers.operations(), **solvers.programs()}
+    others, found = installed(), {**peers.operations(), **solvers.programs()}
     if options.answers and options.answers.exists():
         answers = json.loads(options.answers.read_text(encoding="utf-8"))
     else:
-        answers = ask_all(found, asked)
+        answers = compare_all(found, others)
     if options.answers:
         options.answers.write_text(json.dumps(answers), encoding="utf-8")
-    options.output.write_text(page(found, asked, answers), encoding="utf-8")
-    for path, peer in ((p, q) for p in found for q in asked):
+    options.output.write_text(page(found, others, answers), encoding="utf-8")
+    for path, peer in ((p, q) for p in found for q in others):
         said = answers[path][peer.name]
         if path not in peer.different and summary(said, False) in ("wrong", "NaN"):
             print(f"no reason is written down why {path} differs in {peer.name}: {said}")

@@ -1,4 +1,4 @@
-"""All of fad, imported: rooms that `import fad` leaves out register operations too."""
+"""All of fad, imported: modules that `import fad` leaves out register operations too."""
 
 import importlib
 import pkgutil

@@ -11,17 +11,17 @@ from fad.core.primitive import public
 from fad.errors import BackendFunctionError
 
 
-def doors(module: str) -> Callable:
-    """Return a decorator maker for a module of SciPy: ``door(name, samples=...)`` makes a function public.
+def registrar(module: str) -> Callable:
+    """Return a decorator maker for a module of SciPy: ``register_function(name, samples=...)`` makes a function public.
 
     Plain arguments go to SciPy's function of that name.
     """
     scipy_module = importlib.import_module(f"scipy.{module}")
 
-    def door(name: str, **notes: Any) -> Callable:
+    def register_function(name: str, **notes: Any) -> Callable:
         return public(getattr(scipy_module, name), name=f"scipy.{module}.{name}", **notes)
 
-    return door
+    return register_function
 
 
 def missing(module: str) -> Callable:
