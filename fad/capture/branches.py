@@ -21,13 +21,16 @@ from fad.capture.state import (
     as_leaf,
     bind_name,
     cells_of,
+    check_aliased,
     check_replaceable,
     content,
     fresh,
     is_exclusive,
     is_handle,
     is_state,
+    is_written,
     lifted_into,
+    may_be_one,
     reached_roots,
     replace,
     standing_for,
@@ -160,10 +163,10 @@ def _stronger(x: Any, y: Any) -> Any:
 
 
 def _strong_leaf(x: Any, y: Any) -> Any:
+    """Return a leaf of the stronger type of two, as a new object: one way binds the name if the other does not."""
     a, b = example(x), example(y)
-    if type(a) in _NUMBERS and not (type(b) in _NUMBERS and type(a) is not int):
-        return y if type(b) not in _NUMBERS or type(a) is not type(b) else fresh_number(x)
-    return fresh_number(x)
+    weaker = type(a) in _NUMBERS and (type(b) not in _NUMBERS or type(a) is int)
+    return fresh_number(y if weaker else x)
 
 
 def fresh_number(x: Any) -> Any:
@@ -186,8 +189,7 @@ class _Choice:
         bound = [name for name, cell in self.cells.items() if content(cell) is not UNBOUND]
         self.exclusive = {name for name in bound if is_exclusive(self.cells[name])}
         self.before = {name: content(cell) for name, cell in self.cells.items()}
-        self.lifts = [(x, snapshot(x) if not x.trace.physical else x) for x in reached_roots(functions)]
-        self.lifts = [(x, y) for x, y in self.lifts if not x.trace.physical]
+        self.lifts = [(x, snapshot(x)) for x in reached_roots(functions) if not x.trace.physical]
         self.written: list[Tracer] = []
 
     def record(self, test: Any) -> Outcome | None:
@@ -210,9 +212,13 @@ class _Choice:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
             bind_name(self.cells[name], fresh(x))
-            self._note_alias(name, looks)
+            _note_aliases(
+                [root for found in looks for root in self._known(found[0][name], name)], content(self.cells[name])
+            )
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
+        value = fresh(value)
+        _note_aliases([root for found in looks for root in found[1][2]], value)
         if one_kind and kinds[0] == END and not value:
             return None
         return Outcome(kinds[0] if one_kind else kind, value)
@@ -257,11 +263,12 @@ class _Choice:
                 outcome = way()
                 ends = {name: self._shown(name, roots) for name in self.cells}
                 value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
-                touched = _written_among(roots)
+                known = _among(roots, value_of(outcome))
+                touched = [x for x in roots if is_written(x)]
             for root in touched:
                 if all(root is not x for x in self.written):
                     self.written.append(root)
-            return ends, (kind_of(outcome), value), list(self.written)
+            return ends, (kind_of(outcome), value, known), list(self.written)
         finally:
             self._restore()
 
@@ -276,10 +283,7 @@ class _Choice:
             return x
         if not is_state(x):
             refuse(f"an if binds {name} to something that is no array")
-        known = [root_of(leaf) for leaf in tree.leaves(x) if is_handle(leaf)]
-        return _Shown(
-            tree.map(example, tree.map(as_leaf, x)), [root for root in known if any(root is y for y in roots)]
-        )
+        return _Shown(tree.map(example, tree.map(as_leaf, x)), _among(roots, x))
 
     def _restore(self) -> None:
         for name, cell in self.cells.items():
@@ -300,27 +304,23 @@ class _Choice:
             return end.value
         if not is_state(end):
             refuse(f"an if binds {name}, which is no array, in one way only")
-        if any(is_handle(x) and x.shape for x in tree.leaves(end)) and name not in self.exclusive:
-            self._may_alias(end)
         return tree.map(example, end)
 
-    def _may_alias(self, x: Any) -> None:
-        body = current()
-        for leaf in tree.leaves(x):
-            if is_handle(leaf):
-                body.aliased.append(root_of(leaf))  # type: ignore[union-attr]
+    def _known(self, end: Any, name: str) -> list[Tracer]:
+        """Return the arrays that a way leaves a name bound to and that may have another name."""
+        if type(end) is _Shown:
+            return end.known
+        return [] if name in self.exclusive else [root_of(x) for x in tree.leaves(end) if is_handle(x) and x.shape]
 
-    def _note_alias(self, name: str, looks: list) -> None:
-        """Remember arrays that a name may or may not stand for from now on."""
-        body = current()
-        known = [x for found in looks if type(found[0][name]) is _Shown for x in found[0][name].known]
-        if known:
-            body.aliased += [x for x in known if x.shape]  # type: ignore[union-attr]
-            body.aliased += [x for x in tree.leaves(content(self.cells[name])) if is_handle(x)]  # type: ignore[union-attr]
+    def _check_kept(self, names: list[str]) -> None:
+        """Refuse a way that binds a name of which the first look did not show it."""
+        for name in self.before.keys() & self.site.behind - {*names}:
+            if content(self.cells[name]) is not self.before[name]:
+                refuse(f"an if binds {name} in one step and not in another")
 
     def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
         """Run a way for its results, in the types that both have."""
-        trace = recorder.get()
+        trace, around = recorder.get(), current()
         roots, values = self._lifted(trace)
         try:
             with recording_body(trace, False), standing_for(roots, values):
@@ -328,8 +328,10 @@ class _Choice:
                 value = value_of(outcome)
                 value = tree.map(_converted, value, targets[0]) if value else targets[0]
                 kind = np.int64(END) if one_kind else np.int64(0) + kind_of(outcome)
+                self._check_kept(names)
                 found = [content(self.cells[name]) for name in names]
                 left = [tree.map(_converted, x, t) for x, t in zip(found, targets[1], strict=True)]
+                around.aliased += check_aliased()  # type: ignore[union-attr]
                 return kind, value, left, [snapshot(x) for x in self.written]
         finally:
             self._restore()
@@ -345,10 +347,16 @@ class _Shown:
         self.known = known
 
 
-def _written_among(roots: list) -> list:
-    from fad.capture.state import is_written
+def _note_aliases(roots: list[Tracer], result: Any) -> None:
+    """Remember arrays of which one may have another name from now on: that of a choice's result."""
+    if roots:
+        may_be_one([*roots, *[x for x in tree.leaves(result) if is_handle(x) and x.shape]])
 
-    return [x for x in roots if is_written(x)]
+
+def _among(roots: list[Tracer], x: Any) -> list[Tracer]:
+    """Return the arrays from outside of a way that a value is, or is a view of."""
+    found = [root_of(leaf) for leaf in tree.leaves(x) if is_handle(leaf)]
+    return [root for root in found if root.shape and any(root is y for y in roots)]
 
 
 def _common(a: Any, b: Any) -> Any:

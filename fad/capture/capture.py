@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, recording_body, refuse, report
-from fad.capture.intervals import counting
+from fad.capture.intervals import counting, integers_fit, state_interval
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.sites import Loop
 from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
@@ -59,7 +59,17 @@ class Capture:
 
         first = self.step.first()
         found = record_loop.scan(
-            step, first, None, n, False, "sqrt", True, bound=self.most, peeled=0, failed=self.failed
+            step,
+            first,
+            None,
+            n,
+            False,
+            "sqrt",
+            True,
+            bound=self.most,
+            peeled=0,
+            failed=self.failed,
+            accept=self.has_small_integers,
         )
         self.finish(None if found is None else found[0], n)
         return None
@@ -96,11 +106,22 @@ class Capture:
         if found is None:
             self.give_up()
         _, kind, value, inner = found[0]
-        self.finish(inner, n)
+        value = fresh(value)
+        self.finish(inner, n, value)
         return Outcome(kind, value) if leaves else None
+
+    def has_small_integers(self, operands: list, params: dict) -> bool:
+        """Return whether Python's integers in a loop stay within 64 bits."""
+        first = [state_interval(x) for x in Parts(operands, **params).carry]
+        if not integers_fit(params, first, self.most):
+            self.why = "an integer of Python's may leave 64 bits"
+            return False
+        return True
 
     def is_long(self, operands: list, params: dict, limit: int) -> bool:
         """Return whether a loop takes more steps, on the values at hand, than are recorded one by one."""
+        if not self.has_small_integers(operands, params):
+            return False
         parts = Parts([example(x) for x in operands], **params)
         if not limit or any(type(x) is Tracer and isinstance(x.trace, BodyTrace) for x in operands):
             return True
@@ -114,7 +135,7 @@ class Capture:
         self.why = steps
         return False
 
-    def finish(self, state: Any, n: Any) -> None:
+    def finish(self, state: Any, n: Any, returned: Any = ()) -> None:
         """Let names and arrays be what the loop made of them."""
         if state is None:
             self.give_up()
@@ -124,6 +145,7 @@ class Capture:
             bind_name(step.cells[name], fresh(x))
         for root, new in zip(step.roots, arrays, strict=True):
             replace(root, new)
+        step.note_links(self.runs, returned)
         carried = ", ".join([*step.names, *(f"an array of shape {x.shape}" for x in step.roots)])
         steps = f"{n} steps" if type(n) is int else "as many steps as it takes"
         report(self.site.file, self.site.line, "captured", f"{steps}, state {carried or 'none'}")
@@ -173,7 +195,7 @@ class Capture:
     def _try(self, item: Callable | None) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
         step, trace = self.step, TrialTrace()
-        self.entry = {name: step.content(name) for name in step.bound}
+        self.entry = step.before = {name: step.content(name) for name in step.bound}
         written = finding_writes(undoable=True)
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
@@ -207,7 +229,7 @@ class Capture:
             changed = self._compare(given)
             step.value = NOTHING if outcome is None else type_example(value_of(outcome))
             if not changed:
-                step.check_aliases(given)
+                step.check_aliases(given, value_of(outcome))
         if not changed and len(roots) == len(step.roots):
             step.check_shared(given, self.peel)
         changed = changed or len(roots) < len(step.roots)
@@ -223,6 +245,8 @@ class Capture:
                 if now is given[name]:  # it is bound to what it was bound to before
                     step.names.remove(name)
                     changed = True
+                elif not is_state(now) or tree.structure(now) != tree.structure(given[name]):
+                    raise NeedsFirstStep
             elif now is before or now is UNBOUND:
                 continue
             elif name in self.site.carried or (name in self.site.behind and not self.runs):

@@ -19,7 +19,7 @@ class Body:
     def __init__(self, trace: Any, trial: bool):
         self.trace = trace
         self.trial = trial  # whether it is run to see what it does: loops in it run one step, and branches both ways
-        self.aliased: list[Tracer] = []  # arrays that may have another name, as a branch decides
+        self.aliased: list[list[Tracer]] = []  # groups of arrays of which some may be one and the same
 
 
 _current: ContextVar[Body | None] = ContextVar("body", default=None)
@@ -93,6 +93,15 @@ def reporting() -> Iterator[dict]:
         yield entries
     finally:
         _report.reset(token)
+
+
+def forget() -> None:
+    """Note that the program is recorded again without captured loops, if it had any."""
+    entries = _report.get() or {}
+    for key, entry in entries.items():
+        if entry.what == "captured":
+            why = "an array is written that may have another name behind the loop"
+            entries[key] = entry._replace(what="recorded step by step", detail=why)
 
 
 def report(file: str, line: int, what: str, detail: str = "") -> None:

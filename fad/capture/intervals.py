@@ -1,11 +1,13 @@
 """Between which bounds integers of a body lie: the counters of loops, and what is computed from them.
 
-Reverse mode of an inner loop needs room for all its steps, whose number may depend on the counter of an outer one.
+Reverse mode of an inner loop needs room for all its steps, whose number may depend on the counter of an outer one. And
+Python's integers grow without end, where a program has 64 bits: a loop in which they may leave those is not captured.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -13,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fad.control_flow.subgraph import BodyTrace
+from fad.control_flow.subgraph import BodyTrace, example
+from fad.core.graph import NUMBER, Graph
 from fad.core.tracer import Tracer
 
 Interval = tuple  # (least, most), None where there is no bound
@@ -97,6 +100,10 @@ def computed(name: str, xs: list[Interval]) -> Interval:
         return (0, d - 1)
     if None in (a, b, c, d):
         return UNKNOWN
+    if name == "power" and c >= 0 and a >= 0 and d < 64:
+        return (a**c, b**d)
+    if name == "left_shift" and c >= 0 and a >= 0 and d < 64:
+        return (a << c, b << d)
     if name == "multiply":
         corners = [x * y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
@@ -104,3 +111,114 @@ def computed(name: str, xs: list[Interval]) -> Interval:
         corners = [x // y for x, y in itertools.product((a, b), (c, d))]
         return (min(corners), max(corners))
     return UNKNOWN
+
+
+# --- Python's integers have no end, and those of a program do -----------------------------------------------
+
+_END = 1 << 62
+_MANY = 1 << 40  # more steps than any loop takes
+_FAR = 1 << 50
+
+
+def integers_fit(params: dict, first: list[Interval], most: int | None) -> bool:
+    """Return whether Python's integers in a loop stay within 64 bits, given those that its state begins with."""
+    return _after(params, first, [], most) is not None
+
+
+def state_interval(x: Any) -> Interval:
+    """Return the bounds of what a state begins with."""
+    return interval_of(x) if np.ndim(x) == 0 and np.asarray(example(x)).dtype.kind in "iu" else UNKNOWN
+
+
+def _after(params: dict, first: list[Interval], consts: list[Interval], most: int | None) -> list[Interval] | None:
+    """Return the bounds of a loop's state behind it; None if Python's integers may leave 64 bits."""
+    body, carries = params["body"], params["carries"]
+    start = params["consts"] + params["index"]
+    whole = [k for k in range(carries) if _is_whole(body, body.inputs[start + k])]
+    steps = most if most is not None else params["length"] or _MANY
+    counter = [(0, steps - 1)] if params["index"] else []
+
+    def step(state: list[Interval]) -> list[Interval] | None:
+        rest = len(body.inputs) - start - carries
+        consts_ = [*consts, *[UNKNOWN] * (params["consts"] - len(consts))]
+        return bounds_through(body, [*consts_, *counter, *state, *[UNKNOWN] * rest])
+
+    def wide(by: int) -> list[Interval]:
+        return [(least - by, top + by) if k in whole else UNKNOWN for k, (least, top) in enumerate(begin)]
+
+    begin: list[Any] = [_filled(first[k]) if k in whole else UNKNOWN for k in range(carries)]
+    near = step(wide(0))
+    if near is None:
+        return None
+    if all(_within(near[k], begin[k]) for k in whole):
+        return [begin[k] if k in whole else near[k] for k in range(carries)]
+    joined = [_union(begin[k], near[k]) if k in whole else UNKNOWN for k in range(carries)]
+    again = None if any(None in joined[k] for k in whole) else step(joined)
+    if again is not None and all(_within(again[k], joined[k]) for k in whole):
+        return [joined[k] if k in whole else near[k] for k in range(carries)]
+    far = step(wide(_FAR))
+    if far is None:
+        return None
+    found = list(near)
+    for k in whole:
+        least, top = begin[k]
+        (a, b), (c, d) = near[k], far[k]
+        if None in (a, b, c, d) or (a - least, b - top) != (c - least + _FAR, d - top - _FAR):
+            return None  # it grows by more than the same number in each step
+        found[k] = (least + min(0, a - least) * steps, top + max(0, b - top) * steps)
+        if not -_END < found[k][0] <= found[k][1] < _END:
+            return None
+    return found
+
+
+def _is_whole(graph: Graph, number: int) -> bool:
+    t = graph.types[number]
+    return t.kind == NUMBER and t.dtype.kind == "i"
+
+
+def _filled(x: Interval) -> tuple[int, int]:
+    """Return bounds for an integer of which none are known: it is an argument, and those have fewer bits."""
+    least, most = x
+    return (-(1 << 40) if least is None else least, 1 << 40 if most is None else most)
+
+
+def _within(x: Interval, y: Interval) -> bool:
+    return None not in x and y[0] <= x[0] and x[1] <= y[1]
+
+
+def _union(x: Interval, y: Interval) -> Interval:
+    least = None if x[0] is None or y[0] is None else min(x[0], y[0])
+    return (least, None if x[1] is None or y[1] is None else max(x[1], y[1]))
+
+
+def bounds_through(graph: Graph, ins: list[Interval]) -> list[Interval] | None:
+    """Return the bounds of a graph's outputs from those of its inputs; None if a Python integer may leave 64 bits."""
+    known: dict[int, Interval] = dict(zip(graph.inputs, ins, strict=True))
+    for number, c in graph.constants.items():
+        if np.ndim(c) == 0 and np.asarray(c).dtype.kind in "biu":
+            known[number] = (int(c), int(c))
+    for eq in graph.equations:
+        given = [known.get(i, UNKNOWN) for i in eq.ins]
+        found = _through(eq, given)
+        if found is None:
+            return None
+        for o, interval in zip(eq.outs, found, strict=True):
+            if _is_whole(graph, o) and any(x is not None and abs(x) >= _END for x in interval):
+                return None
+            known[o] = interval
+    return [known.get(o, UNKNOWN) for o in graph.outputs]
+
+
+def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
+    if eq.prim.archetype == "branch":
+        ways = [bounds_through(graph, given[1:]) for graph in eq.params["branches"]]
+        if any(way is None for way in ways):
+            return None
+        return [functools.reduce(_union, column) for column in zip(*ways, strict=True)]  # type: ignore[arg-type]
+    if eq.prim.archetype == "loop":
+        params = eq.params
+        start = params["consts"] + (params["stop"] == "count")
+        state = _after(params, given[start : start + params["carries"]], given[: params["consts"]], params["length"])
+        return None if state is None else [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
+    name = eq.prim.name.removeprefix("python_")
+    return [computed(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)

@@ -165,7 +165,7 @@ class Rewriter:
 
     def _jumping(self, s: ast.If, rest: list[ast.stmt], end: frozenset[str]) -> list[ast.stmt]:
         """Rewrite an ``if`` that jumps: each way goes on with the rest of the block, unless it has jumped."""
-        names = bound_by([*s.body, *s.orelse, *rest])
+        names = _bound_on([*s.body, *s.orelse, *rest])
         out: list[ast.stmt] = []
         tail: list[ast.stmt] = []
         if rest:
@@ -173,6 +173,7 @@ class Rewriter:
             out.append(self._function(name, [], rest, self._staged_block(rest, end), rest[0]))
             call = ast.Return(ast.Call(ast.Name(name, ast.Load()), [], []))
             call.outcome = True  # type: ignore[attr-defined]
+            call.binds = _bound_on(rest)  # type: ignore[attr-defined]
             tail = [_at(call, rest[0])]
         ways = [[*part, *copy.deepcopy(tail)] if _falls_through(part) else part for part in (s.body, s.orelse)]
         return [*out, *self._two_ways(s, ways[0], ways[1], names, end, end, True)]
@@ -336,6 +337,13 @@ def _returns(s: ast.For | ast.While) -> bool:
 
 def _falls_through(body: list[ast.stmt]) -> bool:
     return not (body and isinstance(body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)))
+
+
+def _bound_on(body: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that statements bind, and the rest of the blocks that they go on with."""
+    body = list(body)
+    ends = (x for s in body for x in ast.walk(s) if isinstance(x, ast.Return))
+    return bound_by(body).union(*[getattr(x, "binds", ()) for x in ends])
 
 
 def _stores(names: Iterable[str]) -> list[ast.stmt]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fad import config
 from fad.capture import branches, calls, loops, outcomes, sequences, values
-from fad.capture.context import report
+from fad.capture.context import forget, report, reporting
 from fad.capture.convert import Sites
 from fad.core import transformed
 from fad.staging.record import is_recording
@@ -67,8 +68,14 @@ class Helpers:
 
 
 def _as_recorded(fun: Callable) -> Callable:
-    return calls.run_converted(fun) if is_recording() else fun
+    if not is_recording():
+        return fun
+    if config.loops.get() == "record":
+        forget()
+        return fun
+    return calls.run_converted(fun)
 
 
+__all__ = ["Helpers", "reporting"]
 calls.make_helpers.append(Helpers)
 transformed.conversions.append(_as_recorded)

@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import current, refuse
 from fad.core.buffers import PLAIN
-from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, rewritten, root_of, snapshot
+from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, note_alias, rewritten, root_of, snapshot
 from fad.core.tracer import Tracer, tracer, up_to_date
 from fad.introspect.reachable import Walk
 from fad.staging.record import is_traceable
@@ -117,6 +117,8 @@ def _point(x: Tracer, value: Any, trace: Any, info: Any) -> None:
         if x.memory is None:
             x.memory = Memory()
         x.memory.version += 1
+        for noted in RUNS.aliases or ():
+            noted[1] += noted[0] is x
         x.memory.private = False
         RUNS.written = True
     x.value, x.trace, x.info = value, trace, info
@@ -145,6 +147,23 @@ def is_written(x: Tracer) -> bool:
     touched = RUNS.touched
     known = None if touched is None else touched.written.get(id(x))
     return known is not None and known[0]() is x
+
+
+def check_aliased() -> list[list[Tracer]]:
+    """Return the groups of arrays that may be one and the same; refuse a body that writes into one of them."""
+    groups = require_body().aliased
+    if any(is_written(x) for group in groups for x in group):
+        refuse("it writes into an array that may have another name, as an if or an inner loop decides")
+    return groups
+
+
+def may_be_one(group: list[Tracer]) -> None:
+    """Note arrays of which some may be one and the same from now on: if one is written, its loops are not captured."""
+    body = current()
+    if body is not None:
+        body.aliased.append([root_of(x) for x in group])
+    else:
+        note_alias(group)
 
 
 def reached_roots(functions: Iterable[Any]) -> list[Tracer]:

@@ -17,18 +17,23 @@ from fad.capture.state import (
     as_leaf,
     bind_name,
     cells_of,
+    check_aliased,
     content,
     fresh,
     is_exclusive,
     is_handle,
     is_state,
     is_written,
+    may_be_one,
+    require_body,
     standing_for,
 )
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.memory import root_of, snapshot
 from fad.core.tracer import Tracer
 from fad.staging.record import recorder
+
+_RETURNED = "what it returns"
 
 
 class NeedsFirstStep(Exception):
@@ -50,8 +55,10 @@ class Step:
             str, Any
         ] = {}  # names that a step binds and the code behind the loop reads: values of their types
         self.value: tuple = ()  # (what a return in the loop gives, as a value of its type,)
+        self.before: dict[str, Any] = {}  # what names are bound to before the loop
         cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
         self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
+        self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
         self._guess()
 
     def _guess(self) -> None:
@@ -85,15 +92,15 @@ class Step:
         return values, list(self.roots), lates
 
     @contextlib.contextmanager
-    def entered(self, values: list, arrays: list) -> Iterator[None]:
-        """Let names and arrays be those of a state for the length of a block."""
+    def entered(self, values: list, arrays: list) -> Iterator[dict[str, Any]]:
+        """Let names and arrays be those of a state for the length of a block; give what names are bound to without."""
         before = {name: self.content(name) for name in self.bound}
         try:
             with standing_for(self.roots, arrays):
                 for name, x in zip(self.names, values, strict=True):
                     bind_name(self.cells[name], x)
                 values.clear()
-                yield
+                yield before
         finally:
             for name, x in before.items():
                 bind_name(self.cells[name], x)
@@ -103,13 +110,20 @@ class Step:
         values, arrays, _ = state
         given = [fresh(x) for x in values]
         handles = dict(zip(self.names, given, strict=True))
-        with self.entered(list(given), arrays), self._context():
+        with self.entered(list(given), arrays) as before, self._context():
             outcome = self.body() if item is None else self.body(item[0](item[1]))
-            self.check_aliases(handles)
+            self._check_kept(before)
+            self.check_aliases(handles, value_of(outcome))
             left = [self._left(name) for name in self.names]
             lates = [self._left(name) for name in self.late]
             outcome = _ended(outcome)
             return (left, [snapshot(x) for x in self.roots], lates), outcome
+
+    def _check_kept(self, before: dict[str, Any]) -> None:
+        """Refuse a step that binds a name of which the first look did not show it."""
+        for name in {*self.site.carried, *self.site.behind} & before.keys() - {*self.names, *self.late}:
+            if self.content(name) is not before[name]:
+                refuse(f"it binds {name} in one step and not in another")
 
     def ask(self, state: tuple) -> Any:
         """Return whether a while loop goes on."""
@@ -135,33 +149,84 @@ class Step:
 
     # --- who knows which array ------------------------------------------------------------------------------------
 
-    def check_aliases(self, handles: dict[str, Any]) -> None:
+    def check_aliases(self, handles: dict[str, Any], returned: Any) -> None:
         """Refuse a step after which two names may know one array that some step writes into."""
         mine = {id(x): x for x in self.roots}
         given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
         writes = [x for x in given.values() if is_written(x)]
         seen: set[int] = set()
-        for name in [*self.names, *self.late]:
-            for x in tree.leaves(self.content(name)):
-                if not is_handle(x):
-                    continue
-                root = root_of(x)
-                if id(root) in mine:
-                    refuse(f"it binds {name} to an array that it writes into by another name, too")
-                if writes and (id(root) in seen or not _is_own(root, given)):
-                    refuse(f"it writes into {name}, and binds it to an array that may have another name")
-                seen.add(id(root))
-        body = current()
-        for root in body.aliased if body is not None else ():
-            if is_written(root) or writes:
-                refuse("it writes into an array that may have another name, as an if decides")
+        for name, x in self._arrays_left(returned):
+            root = root_of(x)
+            if id(root) in mine:
+                refuse(f"it binds {name} to an array that it writes into by another name, too")
+            if writes and (id(root) in seen or not _is_own(root, given)):
+                refuse(f"it writes into {name}, and binds it to an array that may have another name")
+            seen.add(id(root))
+        if check_aliased() and writes:
+            refuse("it writes into an array that may have another name, as an if decides")
+        self._link(handles, returned)
+
+    def _arrays_left(self, returned: Any) -> list[tuple[str, Tracer]]:
+        """Return the arrays that a step leaves names bound to, and those that it returns, with their names."""
+        named = [(name, self.content(name)) for name in [*self.names, *self.late]]
+        found = [(name, x) for name, value in [*named, (_RETURNED, returned)] for x in tree.leaves(value)]
+        return [(name, x) for name, x in found if is_handle(x) and x.shape]
+
+    def _link(self, handles: dict[str, Any], returned: Any) -> None:
+        """Note for each name which arrays it may know besides new ones, if any name or array outside knows them, too.
+
+        A link is an array from outside of the loop, or what stands for one that was made in the step.
+        """
+        given = {id(x): name for name, value in handles.items() for x in tree.leaves(value) if is_handle(x)}
+        groups = require_body().aliased
+        self.links = {}
+        for name, x in self._arrays_left(returned):
+            links = self.links.setdefault(name, [])
+            root = root_of(x)
+            members = [y for k, group in enumerate(groups) if any(y is root for y in group) for y in [k, *group]]
+            for y in [root, *members]:
+                if type(y) is int:
+                    links.append(y)
+                elif id(y) in given:
+                    links += self._entries(given[id(y)])
+                elif y.trace is recorder.get():
+                    links.append(id(y))
+                else:
+                    links.append(y)
+
+    def _entries(self, name: str) -> list:
+        """Return the arrays that a name knows before the loop, and what stands for them."""
+        roots = [root_of(x) for x in self._known_before(name)]
+        return [("before", name), *([] if name in self.exclusive else roots)]
+
+    def _known_before(self, name: str) -> list[Tracer]:
+        """Return the arrays that a name is bound to before the loop."""
+        return [x for x in tree.leaves(self.before.get(name, ())) if is_handle(x)]
+
+    def note_links(self, runs: bool, returned: Any = ()) -> None:
+        """Note behind the loop which names may know one array."""
+        known: dict[Any, list[Tracer]] = {}
+        for name, links in self.links.items():
+            value = returned if name == _RETURNED else self.content(name)
+            arrays = [x for x in tree.leaves(value) if is_handle(x) and x.shape]
+            if not runs and name in self.names:
+                links = [*links, *self._entries(name)]
+            for link in links:
+                known.setdefault(id(link) if type(link) is Tracer else link, []).extend(
+                    [*arrays, link] if type(link) is Tracer else arrays
+                )
+        for group in known.values():
+            if len({id(root_of(x)) for x in group}) > 1:
+                may_be_one(group)
 
     def check_shared(self, handles: dict[str, Any], may_peel: bool) -> None:
         """Refuse names whose arrays a step writes into while somebody else may know them before the first step."""
-        for name in self.names:
-            given = [x for x in tree.leaves(handles[name]) if is_handle(x)]
-            if not any(map(is_written, given)):
-                continue
+        arrays = {name: [x for x in tree.leaves(handles[name]) if is_handle(x)] for name in self.names}
+        written = {name for name in self.names if any(map(is_written, arrays[name]))}
+        passed = {link[1] for links in self.links.values() for link in links if type(link) is tuple}
+        mine = [id(x) for x in self.roots]
+        seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
+        for name in written | seen | (passed if written else set()):  # what is passed on may be written next
             x = self.content(name)
             alone = type(x) is Tracer and type(x.memory) is not tuple and name in self.exclusive
             if alone and all(root_of(x) is not y for y in self.roots):
@@ -173,7 +238,7 @@ class Step:
 
 def _is_own(root: Tracer, given: dict[int, Tracer]) -> bool:
     """Return whether an array was made in the step, or is one that the step was given for itself."""
-    return id(root) in given or isinstance(root.trace, BodyTrace)
+    return id(root) in given or root.trace is recorder.get()
 
 
 def _ended(outcome: Outcome | None) -> Outcome | None:

@@ -81,10 +81,12 @@ def scan(
     bound: int | None = None,
     peeled: int = _PEELED,
     failed: Callable | None = None,
+    accept: Callable | None = None,
 ) -> tuple | None:
     """Record a loop over xs, or of n steps, whose function is ``step(carry, x or number) -> (carry, y)``.
 
     `bound` is the most that a traced n can be, if that is known; `peeled` how many first steps may be written out.
+    ``accept(operands, params)`` may still refuse.
     """
     if not is_recording():
         return None
@@ -102,10 +104,10 @@ def scan(
         x = tree.unflatten(xs_tree, given[index + len(leaves) :]) if items else at
         return step(tree.unflatten(in_tree, carry), x)
 
-    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed)
+    return _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, peeled, failed, accept)
 
 
-def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed) -> tuple | None:
+def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, failed, accept) -> tuple | None:
     heads: list = []
     dynamic = type(n) is Tracer
     for peeled in range(most + 1):
@@ -136,7 +138,10 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
         "length": _most_steps(n) if bound is None else bound if dynamic else n,
         "reverse": reverse, "index": position, "stop": "count" if dynamic else "length", "save": save,
     }  # fmt: skip
-    found = _bind(scan_p, body.captured, [n] if dynamic else [], leaves, items, params)
+    count = [n] if dynamic else []
+    if accept is not None and not accept([*body.captured, *count, *leaves, *items], params):
+        return None
+    found = _bind(scan_p, body.captured, count, leaves, items, params)
     carry, y = tree.unflatten(body.out_tree, found)
     return tree.unflatten(in_tree, tree.leaves(carry)), _with_heads(heads, y, reverse)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ class _Runs(threading.local):
     touched: Any = None  # while a function runs that may run again: a `finding_writes`
     written = False  # whether a traced array was written
     asked = False  # whether something is a view or a copy, as arrays lie in memory
+    aliases: Any = None  # while a program is recorded: arrays that may be known by another name, and their versions
     laid_out = False  # whether the program itself read how an array lies in memory
 
 
@@ -175,6 +176,33 @@ def rewritten(root: Any, new: Any) -> None:
         new.trace.note_writes()
         new.trace.adopted.append(weakref.ref(root))
     point(root, new)
+
+
+class Aliased(BaseException):
+    """An array was written that a recording has under two names, where it cannot tell whether it is one array.
+
+    Not an Exception: user code may catch those. The program is recorded again, with its loops step by step.
+    """
+
+
+class noting_aliases:
+    """For the length of a block, note arrays that may be one and the same, and raise `Aliased` if one is written."""
+
+    __slots__ = ("around",)
+
+    def __enter__(self) -> None:
+        self.around, RUNS.aliases = RUNS.aliases, []
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        noted, RUNS.aliases = RUNS.aliases, self.around
+        if kind is None and any(version_of(x) != version for x, version in noted):
+            raise Aliased
+
+
+def note_alias(arrays: Iterable[Any]) -> None:
+    """Note arrays that may be one and the same from now on, as later values decide."""
+    if RUNS.aliases is not None:
+        RUNS.aliases += [[x, version_of(x)] for x in map(root_of, arrays)]
 
 
 class finding_writes:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-import fad.capture.runtime  # noqa: F401  the loops of what is recorded are captured
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
+from fad.capture.runtime import reporting
 from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
@@ -349,14 +349,14 @@ class _Call:
         hidden = None if jitted._warned_random else Hidden(jitted.fun, outer.found)
         before = outside(jitted.fun, outer.found)
         try:
-            with effects.compiling():
+            with effects.compiling(), reporting() as loops:
                 recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
         except (Foreign, Refused) as why:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
             before.undo()
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
-        path = Path(recording, self.xs, self.donated)
+        path = Path(recording, self.xs, self.donated, loops.values())
         path.check_memory()
         check_pure(path, expected, replayed, self.xs)
         jitted._warned_random = hidden is None or hidden.warn(path.graph)

@@ -5,7 +5,7 @@ A path is a graph, and the program that is made of it when it is first run again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class Path:
         "depends",
         "copied",
         "handed",
+        "loops",
         "swapped",
         "strides",
         "program",
@@ -61,8 +62,9 @@ class Path:
         "donated",
     )
 
-    def __init__(self, recording: Any, xs: list, donated: tuple = ()):
+    def __init__(self, recording: Any, xs: list, donated: tuple = (), loops: Iterable = ()):
         self.donated = donated
+        self.loops = [str(entry) for entry in loops]  # what became of each loop of Python's
         self.graph: Graph = recording.graph
         self.out_tree = recording.out_tree
         self.outer = recording.outer
@@ -127,6 +129,8 @@ class Path:
         yield f"({heads}): {len(self.graph)} operations recorded, {len(self.answers)} guards"
         for eq in self.graph.guards():
             yield f"  guard: the answer was {eq.params['outcome']!r} at {eq.params['line']}"
+        for line in self.loops:
+            yield f"  {line}"
         if self.outer:
             arrays, others = len(self.outer.arrays), len(self.outer.places) + len(self.outer.rows)
             yield f"  {arrays} arrays and {others} other things from outside are watched for changes"

@@ -26,7 +26,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
-from fad.core.memory import RUNS, noticing_layouts
+from fad.core.memory import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, any_of, tracer, up_to_date
@@ -315,12 +315,21 @@ def record(
     """
     with unhurried(), Running(fun) as running:
         try:
-            return _record(fun, in_tree, leaves, traced, places, outer or OuterState())
+            return _recorded(fun, in_tree, leaves, traced, places, outer or OuterState())
         except TracerConversionError as error:
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
-            return running.again(lambda: _record(fun, in_tree, leaves, traced, places, outer))
+            return running.again(lambda: _recorded(fun, in_tree, leaves, traced, places, outer))
+
+
+def _recorded(*args: Any) -> Recording:
+    """Record a function, once more with its loops step by step if a captured one may have lost track of an array."""
+    try:
+        return _record(*args)
+    except Aliased:
+        with config.use(loops="record"):
+            return _record(*args)
 
 
 @contextlib.contextmanager
@@ -357,7 +366,7 @@ def _record(
 ) -> Recording:
     trace = RecordTrace(places)
     try:
-        with recording_by(trace), noticing_layouts() as layouts:
+        with recording_by(trace), noticing_layouts() as layouts, noting_aliases():
             given = [trace.new(x) if t else x for x, t in zip(leaves, traced, strict=True)]
             args, kwargs = tree.unflatten(in_tree, given)
             inputs = [x.info for x, t in zip(given, traced, strict=True) if t]

@@ -1,0 +1,164 @@
+"""Random programs of nested loops that write arrays, branch, break and call helpers, as text of Python."""
+
+import linecache
+import random
+
+HEAD = """
+import numpy as np
+
+def mix(u, k, w):
+    u[k] = 0.5 * u[k] + 0.3 * w
+
+def bend(w):
+    if w > 0.4:
+        return 0.5 * w
+    if w < -0.3:
+        return -0.2 * w + 0.1
+    return w * w
+
+def shift(u):
+    u[1:] = 0.5 * u[1:] + 0.4 * u[:-1]
+    return u
+
+def f(x):
+    s, t, n = 0.1, x[0], 0
+    u, v = x * 1.0, 0.5 * x[::-1].copy()
+    m = np.outer(x, x) + 0.1
+"""
+TAIL = """    return 0.3 * np.sum(np.sin(u) * v) + s + 0.5 * t + 0.1 * np.sum(m) + 0.01 * n
+"""
+
+
+class Program:
+    """A random program; `text` is its source."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.counters = []
+        self.left = 9
+        self.lines = []
+        if self.random.random() < 0.3:
+            self.lines.append("    alias = " + self.pick("u", "v", "u[1:4]", "m[2]"))
+            tail = TAIL.replace("s +", "s + np.sum(alias) +")
+        else:
+            tail = TAIL
+        for _ in range(self.random.randint(1, 2)):
+            self.loop(1)
+        self.text = HEAD + "\n".join(self.lines) + "\n" + tail
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    # --- expressions ------------------------------------------------------------------------------------------------
+
+    def place(self):
+        """Return an index from 0 to 4, or a negative one."""
+        i = self.pick(*self.counters) if self.counters else "0"
+        return self.pick(i, i, f"({i} + 1) % 5", f"{i} - 1", f"4 - {i}", "2", "-1", f"{i} // 2")
+
+    def value(self, depth=2):
+        r = self.random.random()
+        if depth == 0 or r < 0.35:
+            return self.pick(
+                "s", "t", f"x[{self.place()}]", f"u[{self.place()}]", f"v[{self.place()}]", "0.7", "0.05 * n",
+                f"m[{self.place()}, {self.place()}]", *[f"0.1 * {i}" for i in self.counters],
+            )  # fmt: skip
+        a, b = self.value(depth - 1), self.value(depth - 1)
+        return self.pick(
+            f"np.sin({a})", f"np.tanh({a} + {b})", f"0.6 * {a} - 0.4 * {b}", f"0.5 * {a} * np.cos({b})", f"bend({a})",
+            f"max({a}, {b})", f"min({a}, 0.8)", f"({a} if {self.test(0)} else {b})", f"abs({a})",
+        )  # fmt: skip
+
+    def vector(self):
+        return self.pick("u", "v", "x", f"m[{self.place()}]", f"m[:, {self.place()}]", "0.5 * u + 0.3 * v", "np.sin(v)")
+
+    def test(self, depth=1):
+        i = self.pick(*self.counters) if self.counters else "n"
+        tests = [
+            f"{self.value(0)} > {self.pick(0.1, 0.33, -0.2)}", f"{i} % 2 == 0", f"{i} > 1", "s < t",
+            f"-0.1 < {self.value(0)} <= 0.47",
+        ]  # fmt: skip
+        if depth:
+            tests += [
+                f"{self.test(0)} and {self.test(0)}", f"{self.test(0)} or {self.test(0)}", f"not {self.test(0)}",
+                f"{i} > 0 and u[{i} - 1] > {self.value(0)}",
+            ]  # fmt: skip
+        return self.pick(*tests)
+
+    # --- statements -------------------------------------------------------------------------------------------------
+
+    def add(self, level, text):
+        self.lines.append("    " * level + text)
+
+    def statement(self, level, in_loop=True):
+        self.left -= 1
+        i = self.pick(*self.counters)
+        r = self.random.random()
+        if r < 0.14 and len(self.counters) < 3 and self.left > 0:
+            return self.loop(level)
+        if r < 0.34 and self.left > 0:
+            return self.branch(level)
+        if r < 0.40:
+            self.add(level, f"if {self.value(0)} > {self.pick(0.9, 1.2, 0.6)}:")
+            return self.add(level + 1, self.pick("break", "continue", "continue", "return s + np.sum(u)"))
+        return self.add(level, self.pick(
+            f"s = 0.5 * s + 0.3 * {self.value()}", f"s += 0.2 * {self.value()}", f"t = {self.value()}", "n += 1",
+            f"n = n + {i}", f"u[{self.place()}] = {self.value()}", f"u[{self.place()}] += 0.2 * {self.value()}",
+            f"v[{self.place()}] *= 0.9", f"m[{self.place()}, {self.place()}] = {self.value()}",
+            f"m[{self.place()}] = 0.5 * {self.vector()}",
+            f"row = m[{self.place()}]; row[{self.place()}] = {self.value(1)}",
+            f"u = 0.5 * u + 0.2 * {self.vector()}", "u, v = v, u", f"v = 0.4 * {self.vector()}",
+            f"mix(u, {i}, {self.value(1)})",
+            "u = shift(u)", "shift(v)", f"s, t = t, 0.5 * {self.value(1)}", "u[1:-1] = 0.5 * (u[2:] + u[:-2])",
+            f"a = {self.value(1)}; s = s + 0.1 * a", "v = u", f"m[{self.place()}, 1:] += 0.1 * u[:-1]", "m *= 0.9",
+            f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]",
+        ))  # fmt: skip
+
+    def block(self, level):
+        for _ in range(self.random.randint(1, 3)):
+            self.statement(level)
+
+    def branch(self, level):
+        self.add(level, f"if {self.test()}:")
+        self.block(level + 1)
+        if self.random.random() < 0.3:
+            self.add(level, f"elif {self.test()}:")
+            self.block(level + 1)
+        if self.random.random() < 0.6:
+            self.add(level, "else:")
+            self.block(level + 1)
+
+    def loop(self, level):
+        i = "ijk"[len(self.counters)]
+        outer = self.counters[-1] if self.counters else None
+        bounds = ["range(5)", "range(4)", "range(1, 5)", "range(4, -1, -1)", "range(0, 5, 2)", "reversed(range(5))"]
+        if outer is not None:
+            bounds += [f"range({outer})", f"range({outer}, 5)", f"range({outer} + 1, 5)", f"range({outer}, -1, -1)"] * 2
+        r = self.random.random()
+        if r < 0.70:
+            self.add(level, f"for {i} in {self.pick(*bounds)}:")
+        elif r < 0.78:
+            self.add(level, f"for {i}, e in enumerate({self.pick('x', 'u', 'v')}):")
+        elif r < 0.84:
+            self.add(level, f"for {i}, (e, g) in enumerate(zip(x, {self.pick('u', 'v')})):")
+        else:
+            self.add(level, f"{i} = -1")
+            self.add(level, f"while {i} < 4 and {self.value(0)} < 2.5:")
+            self.add(level + 1, f"{i} += 1")
+        self.counters.append(i)
+        self.add(level + 1, f"t = 0.8 * t + 0.1 * {self.value(1)}")
+        self.block(level + 1)
+        if self.random.random() < 0.5:
+            self.statement(level + 1)
+        self.counters.pop()
+        if self.random.random() < 0.12:
+            self.add(level, "else:")
+            self.add(level + 1, f"s = s + 0.1 * {self.value(1)}")
+
+
+def compiled(text, name):
+    """Return the function of a program's text, whose source can be found as that of a file is."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    space = {"__name__": "random_loops"}
+    exec(compile(text, name, "exec"), space)
+    return space["f"]

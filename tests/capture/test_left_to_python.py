@@ -1,0 +1,708 @@
+"""Traps of captured loops: aliases, views, names on some paths only, effects on Python's objects, closures, helpers."""
+
+import functools
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from capture.agreement import agree, report_of
+
+import fad
+
+X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
+TABLE = np.linspace(0.5, 1.5, 12)
+NAMES = ["a", "b", "c", "d", "e"]
+SCALES = {0: 1.0, 1: 2.0, 2: 0.5, 3: -1.0, 4: 1.5}
+
+
+# --- aliases and views --------------------------------------------------------------------------------------
+
+
+def an_alias_sees_the_writes(x):
+    u = x * 1.0
+    same = u
+    for i in range(5):
+        u[i] = u[i - 1] * 0.5
+    return np.sum(same**2)
+
+
+def a_view_taken_before_sees_the_writes(x):
+    u = x * 1.0
+    tail = u[2:]
+    for i in range(5):
+        u[i] = u[i - 1] * 0.5
+    return np.sum(tail**2)
+
+
+def a_view_is_written(x):
+    u = x * 1.0
+    tail = u[2:]
+    for i in range(3):
+        tail[i] = tail[i - 1] * 0.5 + u[i]
+    return np.sum(u**2)
+
+
+def a_row_is_written(x):
+    m = np.outer(x, x)
+    for i in range(5):
+        row = m[i]
+        row[0] = row[1] * 2.0
+        row[1:] *= 0.5
+    return np.sum(m**2)
+
+
+def rows_run_over_are_written(x):
+    m = np.outer(x, x)
+    for row in m:
+        row[1] = row[0] + 1.0
+        row *= 2.0
+    return np.sum(m**2)
+
+
+def an_array_that_is_run_over_is_written(x):
+    u = x * 1.0
+    s = 0.0
+    for i, v in enumerate(u):
+        s = s + v
+        u[4 - i] = s * 0.5
+    return np.sum(u) + s
+
+
+def rows_of_a_view_while_it_is_written(x):
+    m = np.outer(x, x)
+    s = 0.0
+    for row in m[1:4]:
+        m[3] = m[3] * 0.5 + row
+        s = s + np.sum(row)
+    return s + np.sum(m)
+
+
+def a_name_becomes_another_array(x):
+    u, v = x * 1.0, x * 2.0
+    for i in range(5):
+        u[i] = v[i] * 0.5
+        if i == 2:
+            u = v
+    return np.sum(u) + np.sum(v)
+
+
+def two_names_for_one_array(x):
+    u = x * 1.0
+    v = u
+    for i in range(5):
+        v = v + 0.1
+        v[i] = u[i] * 2.0
+        u = v
+    return np.sum(u * v)
+
+
+def a_view_is_carried(x):
+    m = np.outer(x, x)
+    row = m[0]
+    for i in range(1, 5):
+        m[i] = row * 0.5 + m[i]
+        row = m[i]
+    m[4] = m[4] * 2.0
+    return np.sum(row) + np.sum(m)
+
+
+def rebound_and_written(x):
+    u = x * 1.0
+    first = u
+    for i in range(4):
+        u[i] = u[i + 1] * 0.5
+        u = u * 1.1
+    return np.sum(u) + np.sum(first)
+
+
+def a_choice_of_arrays_is_written(x):
+    u, v = x * 1.0, x * 2.0
+    for i in range(5):
+        w = u if x[i] > 0.5 else v
+        w[i] = w[i] * 3.0
+    return np.sum(u * v)
+
+
+def accept_or_reject(x):
+    best, least = x * 1.0, 10.0
+    for i in range(6):
+        trial = best * (0.9 + 0.05 * i)
+        cost = np.sum((trial - 0.5) ** 2)
+        if cost < least:
+            best, least = trial, cost
+    return np.sum(best**2) + least
+
+
+def flat_and_reshaped(x):
+    m = np.outer(x, x)
+    line = m.reshape(-1)
+    for i in range(24):
+        line[i] = line[i + 1] * 0.9
+    return np.sum(m[:, 0]) + np.sum(m**2)
+
+
+def a_buffer_of_the_body(x):
+    s = x * 1.0
+    for i in range(5):
+        b = np.zeros(5)
+        b[1:] = s[:-1]
+        b[0] = s[4] * x[i]
+        s = b
+    return np.sum(s**2)
+
+
+# --- names --------------------------------------------------------------------------------------------------
+
+
+def bound_on_some_paths(x):
+    y = x[0]
+    for i in range(5):
+        if x[i] > 0.8:
+            y = x[i] * 2.0
+    return y
+
+
+def first_bound_on_some_paths(x):
+    for i in range(5):
+        if x[i] > 0.8:
+            z = x[i] * 2.0  # noqa: F841
+        s = x[i]
+    return s
+
+
+def kept_from_the_step_before(x):
+    s = x[0]
+    for i in range(6):
+        if i > 0:
+            s = s + previous * 0.5  # noqa: F821
+        previous = s * x[1]  # noqa: F841
+    return s
+
+
+def none_at_first(x):
+    previous, s = None, x[0]
+    for i in range(5):
+        s = s + (x[i] if previous is None else previous * 0.5)
+        previous = x[i]
+    return s
+
+
+def a_state_that_changes_shape_once(x):
+    s = 0.0
+    for i in range(5):
+        s = s + x * x[i]
+    return np.sum(s**2)
+
+
+def the_target_is_changed(x):
+    s = 0.0
+    for i in range(4):
+        i = i + 1
+        s = s + x[i]
+    return s + i
+
+
+def a_closure_reads_the_state(x):
+    s = x[0]
+
+    def grown(v):
+        return s * 0.5 + v
+
+    for i in range(5):
+        s = grown(x[i])
+    return s
+
+
+def a_function_made_in_the_body(x):
+    s = x[0]
+    for i in range(5):
+
+        def add(v):
+            return v + x[i] * s  # noqa: B023
+
+        s = add(s) * 0.5
+    return s
+
+
+def a_lambda_over_the_counter(x):
+    s = x[0]
+    for i in range(5):
+        s = (lambda v: v * 0.5 + x[i])(s)
+    return s
+
+
+def a_comprehension_in_the_body(x):
+    s = x[0]
+    for i in range(5):
+        s = s * 0.5 + sum([x[k] * i for k in range(3)])
+    return s
+
+
+def a_walrus(x):
+    s, n = x[0], 0
+    while (t := s * 0.5 + x[1]) > 0.05 and n < 6:
+        s = t
+        n += 1
+    return s + t
+
+
+# --- helpers ------------------------------------------------------------------------------------------------
+
+
+def relax(u, i, w=0.5):
+    """Write into an array, as a helper does."""
+    u[i] = w * u[i] + (1.0 - w) * u[i - 1]
+
+
+def a_helper_that_writes(x):
+    u = x * 1.0
+    for _ in range(3):
+        for i in range(1, 5):
+            relax(u, i)
+    return np.sum(u**2)
+
+
+def returned(u, i):
+    u[i] *= 0.5
+    return u
+
+
+def a_helper_that_writes_and_returns(x):
+    u = x * 1.0
+    same = u
+    for i in range(5):
+        u = returned(u, i)
+    return np.sum(u) + np.sum(same**2)
+
+
+def early(v):
+    if v > 0.8:
+        return v**2
+    if v < 0.0:
+        w = -v
+    else:
+        w = v * 2.0
+    return w + 1.0
+
+
+def a_helper_with_early_returns(x):
+    s = 0.0
+    for i in range(5):
+        s = s + early(x[i])
+    return s
+
+
+def powers(v, n):
+    total = 0.0
+    for k in range(n):
+        total = total + v**k
+    return total
+
+
+def a_helper_with_a_loop(x):
+    s = x[0]
+    for i in range(8):
+        s = s * 0.3 + powers(x[1], 3) * i
+    return s
+
+
+def power(v, n):
+    return v if n == 0 else v * power(v, n - 1) * 0.5
+
+
+def a_recursive_helper(x):
+    s = x[0]
+    for i in range(5):
+        s = s * 0.5 + power(x[i], 3)
+    return s
+
+
+class Spring:
+    """A helper with a method."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def force(self, v):
+        return -self.k * v if v > 0.2 else -0.5 * self.k * v
+
+
+def a_method(x):
+    spring = Spring(x[1])
+    s = x[0]
+    for _ in range(8):
+        s = s + 0.1 * spring.force(s)
+    return s
+
+
+def scaled(factor):
+    def decorate(f):
+        @functools.wraps(f)
+        def run(v):
+            return factor * f(v)
+
+        return run
+
+    return decorate
+
+
+@scaled(0.5)
+def decorated(v):
+    return np.sin(v) + 1.0
+
+
+def a_decorated_helper(x):
+    s = x[0]
+    for i in range(5):
+        s = decorated(s) + x[i]
+    return s
+
+
+def an_inner_gradient(x):
+    s = x[0]
+    for i in range(4):
+        s = s - 0.1 * fad.grad(lambda v: np.sin(v) * x[i])(s)  # noqa: B023
+    return s
+
+
+# --- what is not captured -----------------------------------------------------------------------------------
+
+
+def appends(x):
+    out = []
+    for i in range(5):
+        out.append(x[i] ** 2)
+    return np.sum(np.stack(out))
+
+
+def prints(x):
+    s = x[0]
+    for i in range(5):
+        print("step", i)
+        s = s + x[i]
+    return s
+
+
+def draws_from_a_generator(x):
+    scales = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    s = 0.0
+    for i in range(5):
+        s = s + next(scales) * x[i]
+    return s
+
+
+def runs_over_a_generator(x):
+    s = 0.0
+    for v in (k * 0.5 for k in range(5)):
+        s = s + x[0] * v
+    return s
+
+
+def looks_up_a_dictionary(x):
+    s = 0.0
+    for i in range(5):
+        s = s + SCALES[i] * x[i]
+    return s
+
+
+def looks_up_a_list_of_strings(x):
+    s = 0.0
+    for i in range(5):
+        if NAMES[i] == "c":
+            s = s + x[i]
+    return s
+
+
+def sets_an_attribute(x):
+    spring = Spring(x[0])
+    for i in range(5):
+        spring.k = spring.k * 0.5 + x[i]
+    return spring.k
+
+
+def fills_a_dictionary(x):
+    found = {}
+    for i in range(5):
+        found[i] = x[i] ** 2
+    return found[0] + found[4]
+
+
+def tries(x):
+    s = x[0]
+    for i in range(5):
+        try:
+            s = s + x[i]
+        finally:
+            s = s * 0.5
+    return s
+
+
+def asserts(x):
+    s = x[0]
+    for i in range(5):
+        assert x[i] > -1.0
+        s = s * x[i]
+    return s
+
+
+def changes_shape(x):
+    s = x[:1]
+    for i in range(4):
+        s = np.concatenate([s, s[-1:] * x[i]])
+    return np.sum(s)
+
+
+COUNT = 0
+
+
+def counts_in_a_global(x):
+    global COUNT
+    COUNT = 0
+    s = x[0]
+    for i in range(5):
+        COUNT += 1
+        s = s + COUNT * x[i]
+    return s
+
+
+def count_outside():
+    global COUNT
+    COUNT += 1
+    return COUNT
+
+
+def a_helper_counts_in_a_global(x):
+    global COUNT
+    COUNT = 0
+    s = x[0]
+    for i in range(5):
+        s = s + count_outside() * x[i]
+    return s
+
+
+def counts_in_a_closure(x):
+    n = 0
+
+    def count():
+        nonlocal n
+        n += 1
+        return n
+
+    s = x[0]
+    for i in range(5):
+        s = s + count() * x[i]
+    return s
+
+
+def runs_over_itertools(x):
+    s = x[0]
+    for i, j in itertools.product(range(3), range(2)):
+        s = s + x[i] * x[j]
+    return s
+
+
+def pops_from_a_list(x):
+    waiting = [0, 1, 2, 3, 4]
+    s = x[0]
+    for _ in range(5):
+        s = s * 0.5 + x[waiting.pop()]
+    return s
+
+
+def extends_a_list_in_place(x):
+    out = [x[0]]
+    for i in range(4):
+        out += [x[i] * 2.0]
+    return sum(out)
+
+
+def factorial_of_python_integers(x):
+    p = 1
+    for i in range(1, 26):
+        p = p * i
+    return x[0] * (p % 1000003)
+
+
+def doubled_integers(x):
+    n = 1
+    s = x[0]
+    for _ in range(80):
+        n = n * 2
+        s = s * 0.5 + x[1]
+    return s * (n % 1000003)
+
+
+SAME = [
+    an_alias_sees_the_writes, a_view_taken_before_sees_the_writes, a_view_is_written, a_row_is_written,
+    rows_run_over_are_written, an_array_that_is_run_over_is_written, rows_of_a_view_while_it_is_written,
+    a_name_becomes_another_array, two_names_for_one_array, a_view_is_carried, rebound_and_written,
+    a_choice_of_arrays_is_written, accept_or_reject, flat_and_reshaped, a_buffer_of_the_body, bound_on_some_paths,
+    first_bound_on_some_paths, kept_from_the_step_before, none_at_first, a_state_that_changes_shape_once,
+    the_target_is_changed, a_closure_reads_the_state, a_function_made_in_the_body, a_lambda_over_the_counter,
+    a_comprehension_in_the_body, a_walrus, a_helper_that_writes, a_helper_that_writes_and_returns,
+    a_helper_with_early_returns, a_helper_with_a_loop, a_recursive_helper, a_method, a_decorated_helper,
+    an_inner_gradient,
+]  # fmt: skip
+LEFT = [
+    appends, prints, draws_from_a_generator, runs_over_a_generator, looks_up_a_dictionary, looks_up_a_list_of_strings,
+    sets_an_attribute, fills_a_dictionary, tries, asserts, changes_shape, counts_in_a_global,
+    a_helper_counts_in_a_global, counts_in_a_closure, runs_over_itertools, pops_from_a_list, extends_a_list_in_place,
+    factorial_of_python_integers, doubled_integers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", SAME, ids=lambda f: f.__name__)
+def test_traps_of_names_and_arrays(f):
+    agree(f, X)
+
+
+@pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
+def test_what_is_not_captured_is_right(f):
+    agree(f, X, order=1)
+
+
+@pytest.mark.parametrize("f", LEFT, ids=lambda f: f.__name__)
+def test_effects_are_recorded_step_by_step(f):
+    what, text = report_of(f, X)
+    assert "captured" not in what, text
+
+
+def test_a_name_that_no_step_bound_stays_unbound():
+    def f(x, n):
+        for i in range(n):
+            y = x * i
+        return y
+
+    for loops in ("capture", "record"):
+        with fad.config.use(loops=loops), pytest.raises(UnboundLocalError, match="y"):
+            fad.jit(lambda x: f(x, 0))(1.0)
+
+
+def test_plain_arrays_from_outside_are_written_as_without_jit():
+    out = np.zeros(5)
+
+    def f(x):
+        for i in range(5):
+            out[i] = i * 2.0
+        return np.sum(x) + np.sum(out)
+
+    with fad.config.use(loops="capture"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert fad.jit(f)(X) == f(X)
+    np.testing.assert_array_equal(out, np.arange(5) * 2.0)
+
+
+def test_printing_happens_once_for_each_step(capsys):
+    with fad.config.use(loops="capture"):
+        fad.jit(prints)(X)
+    assert capsys.readouterr().out == "".join(f"step {i}\n" for i in range(5))
+
+
+def test_an_error_shows_the_users_line():
+    def f(x):
+        s = x[0]
+        for _ in range(9):
+            s = s + np.linalg.not_there(x)
+        return s
+
+    with fad.config.use(loops="capture"), pytest.raises(AttributeError) as error:
+        fad.jit(f)(X)
+    lines = [at.lineno for at in error.traceback if at.path.name == "test_left_to_python.py"]
+    assert lines[-1] == f.__code__.co_firstlineno + 2
+
+
+def test_an_index_out_of_range_is_an_error():
+    def f(x, n):
+        s = x[0]
+        for i in range(9):
+            s = s + x[i + n]
+        return s
+
+    for loops in ("capture", "record"):
+        with fad.config.use(loops=loops):
+            g = fad.jit(f)
+            g(np.ones(20), 0)
+            for _ in range(2):
+                with pytest.raises(IndexError):
+                    g(np.ones(20), 14)
+
+
+def swapped_and_known(x):
+    u, v = x * 1.0, x * 2.0
+    known = u
+    for _ in range(5):
+        u, v = v, u
+    u[0] = 5.0
+    return np.sum(known * x) + np.sum(v)
+
+
+def a_while_loop_of_no_steps(x):
+    u = x * 1.0
+    known = u
+    while np.sum(u) > 100.0:
+        u = u * 0.5
+    u[1] = 7.0
+    return np.sum(known * x)
+
+
+@pytest.mark.parametrize("f", [swapped_and_known, a_while_loop_of_no_steps], ids=lambda f: f.__name__)
+def test_arrays_with_two_names_behind_a_loop_are_written(f):
+    agree(f, X)
+
+
+def test_explain_says_what_became_of_each_loop():
+    def f(x):
+        s, out = x[0], []
+        for i in range(4000):
+            s = np.sin(s) + x[i % 5]
+        for i in range(3):
+            s = s * x[i]
+        for i in range(150):
+            out.append(s * i)
+        return sum(out)
+
+    fast = fad.jit(f)
+    fast(X)
+    text = fast.explain()
+    first = f.__code__.co_firstlineno
+    name = "loop at test_left_to_python.py"
+    assert f"{name}:{first + 2}: captured: 4000 steps, state s" in text
+    assert f"{name}:{first + 4}: unrolled: 3 steps" in text
+    assert f"{name}:{first + 6}: recorded step by step: it changes a list, by append" in text
+
+
+def two_names_at_first(x):
+    u = x * 1.0
+    v = u
+    for _ in range(4):
+        v[1:] = 0.5 * v[1:] + 0.4 * v[:-1]
+        u = 0.5 * u + 0.3 * v
+    return np.sum(np.sin(u) * v)
+
+
+def a_view_of_what_is_swapped(x):
+    u, v = x * 1.0, x * 0.5
+    known = u[1:4]
+    for _ in range(5):
+        v[1:] = 0.5 * v[1:] + 0.4 * v[:-1]
+        u, v = v, u
+    return np.sum(known**2) + np.sum(u)
+
+
+def a_swap_in_one_way(x):
+    s, t = 0.1, x[0]
+    for i in range(0, 5, 2):
+        t = 0.8 * t
+        if i % 2 == 0:
+            if i > 1:
+                continue
+            s, t = t, 0.5
+    return s + 10.0 * t * x[1]
+
+
+@pytest.mark.parametrize(
+    "f", [two_names_at_first, a_view_of_what_is_swapped, a_swap_in_one_way], ids=lambda f: f.__name__
+)
+def test_what_random_programs_found(f):
+    agree(f, X)

@@ -1,0 +1,66 @@
+"""Random loop programs: captured, recorded and run by Python, they give one value, gradient and second derivative.
+
+``LOOP_PROGRAMS=5000 pytest tests/capture/test_random_loops.py`` runs more of them, ``LOOP_SEED`` others.
+"""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+from capture.loop_programs import Program, compiled
+
+import fad
+from fad.core.graph import GuardFailed
+
+SEED, COUNT = int(os.environ.get("LOOP_SEED", "0")), int(os.environ.get("LOOP_PROGRAMS", "12"))
+X = np.array([0.71, -0.42, 1.13, 0.33, 0.89])
+ELSEWHERE = np.array([0.35, 0.62, -0.77, 0.94, -0.21])
+
+
+def result(f, x):
+    """Return what a call gives, or the error that it raises."""
+    try:
+        return f(x.copy())
+    except (ArithmeticError, LookupError, NameError, ValueError) as error:
+        return type(error)
+
+
+def replayed(f, x):
+    """Return what the program that is recorded for one argument gives for another: None if it is another path."""
+    try:
+        graph = fad.make_graph(f)(X)
+        return graph(x)[0]
+    except GuardFailed:
+        return None
+
+
+def check(got, wanted, what):
+    if isinstance(wanted, type):
+        assert got is wanted, f"{what} gave {got} and not {wanted.__name__}"
+    elif got is not None:
+        np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-9, err_msg=what)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + COUNT))
+def test_a_random_program_gives_what_python_gives(seed):
+    text = Program(seed).text
+    f = compiled(text, f"<loops {seed}>")
+    wanted = result(f, X)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        with fad.config.use(loops="capture"):
+            check(result(fad.jit(f), X), wanted, f"the value captured of\n{text}")
+            if isinstance(wanted, type):
+                return
+            gradient = fad.grad(f)
+            slope = gradient(X)
+            check(replayed(f, ELSEWHERE), result(f, ELSEWHERE), f"the replay captured of\n{text}")
+            check(fad.jit(gradient)(X), slope, f"the gradient captured of\n{text}")
+            check(replayed(gradient, ELSEWHERE), gradient(ELSEWHERE), f"the replayed gradient captured of\n{text}")
+            if seed % 5 == 0:
+                fast = fad.jit(gradient)
+                fast(X)
+                check(fast(X), slope, f"the compiled gradient captured of\n{text}")
+                second = fad.grad(lambda y: np.sum(gradient(y) * ELSEWHERE))
+                check(fad.jit(second)(X), second(X), f"the second derivative captured of\n{text}")
