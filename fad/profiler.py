@@ -149,7 +149,7 @@ class Averages(list):
         rows = rows if row_limit < 0 else rows[:row_limit]
         total = self.self_time_total
         head, cells = self._cells(rows, total or 1.0)
-        text = _aligned(head, cells, left=("Name", "Input shapes", "Line"))
+        text = _align(head, cells, left=("Name", "Input shapes", "Line"))
         return f"{text}\nSelf time total: {_time(total)}"
 
     def _cells(self, rows: list, total: float) -> tuple[list, list]:
@@ -175,7 +175,7 @@ def _time(us: float) -> str:
     return f"{us / 1e6:.3f}s" if us >= 1e6 else f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
-def _aligned(head: list, rows: list, left: tuple) -> str:
+def _align(head: list, rows: list, left: tuple) -> str:
     """Return a table: numbers to the right of their columns, text to the left."""
     widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
     rule = "  ".join("-" * w for w in widths)
@@ -253,7 +253,7 @@ class profile:
         if self.enabled:
             token = _active.set(self)
             self._exit.callback(_active.reset, token)
-            self._exit.enter_context(_timed_forwards())
+            self._exit.enter_context(_time_forwards())
             self._exit.enter_context(watching(_Backward(self)))
         self.started = time.perf_counter()
         return self
@@ -334,7 +334,7 @@ class profile:
 
 
 @contextlib.contextmanager
-def _timed_forwards() -> Iterator[None]:
+def _time_forwards() -> Iterator[None]:
     """Replace the forward functions of all operations while at least one profile is active, in any thread."""
     with _lock:
         _users[0] += 1
@@ -359,7 +359,7 @@ def _install() -> None:
     for prim in (*REGISTRY.values(), *_collectives()):
         if isinstance(prim, Primitive):
             _originals.append((prim, prim.forward))
-            prim.forward = _timed(prim.name, prim.forward)
+            prim.forward = _time_call(prim.name, prim.forward)
     for prim, swap in SWAPS:
         swap(prim.forward)
 
@@ -372,9 +372,9 @@ def _uninstall() -> None:
         swap(prim.forward)
 
 
-def _timed(name: str, forward: Callable) -> Callable:
+def _time_call(name: str, forward: Callable) -> Callable:
     @functools.wraps(forward)
-    def timed(*args, **kwargs):
+    def time_call(*args, **kwargs):
         owner = _active.get()
         if owner is None or any(type(x) is Tracer for x in args):
             return forward(*args, **kwargs)
@@ -388,7 +388,7 @@ def _timed(name: str, forward: Callable) -> Callable:
             owner._finish(event, args, out)
         return out
 
-    return timed
+    return time_call
 
 
 class record_function(contextlib.ContextDecorator):

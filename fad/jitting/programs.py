@@ -192,10 +192,10 @@ def why_so_many(key: Any) -> str:
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__qualname__", type(x).__name__)
             return f"its argument {name} is another object each time. Make it once, before the calls"
-    return "its arguments have other shapes or structures on every call, or static ones other values. Pad or pass arrays"
+    return "its arguments have new shapes or structures on every call, or static ones other values: pad or pass arrays"
 
 
-def refused(error: Exception) -> bool:
+def raised_by_operation(error: Exception) -> bool:
     """Return whether an operation of a program refused its values: it did so before donated memory was written into."""
     eq = running(error.__traceback__)
     return eq is not None and may_refuse(eq.prim, eq.ins)

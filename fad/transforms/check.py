@@ -179,7 +179,7 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
             out = fun(*arguments())  # made again: the first run may have written into them
         if has_aux:
             out, aux = _pair(out)
-            aux = tree.map(lambda x: _handed_out(x, trace), aux)
+            aux = tree.map(lambda x: _hand_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
         leaves = [_result(x, trace) for x in leaves]
     except Exception as error:
@@ -191,7 +191,7 @@ def run(fun: Callable, trace: Trace, arguments: Callable, has_aux: bool) -> tupl
     return leaves, structure, aux
 
 
-def _handed_out(x: Any, trace: Trace) -> Any:
+def _hand_out(x: Any, trace: Trace) -> Any:
     """Return a leaf of auxiliary output as a plain value."""
     x = up_to_date(x) if type(x) is Tracer else x
     return trace.hand_out(plain(take_limit(trace.lower(x), derivative=False)))

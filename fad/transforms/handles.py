@@ -9,7 +9,7 @@ from typing import Any
 from fad import tree
 from fad.core.memory import RUNS, contents_of, point, snapshot
 from fad.core.tracer import Tracer
-from fad.introspect.reachable import reached
+from fad.introspect.reachable import reach
 
 
 class Handles:
@@ -18,7 +18,7 @@ class Handles:
     __slots__ = ("kept",)
 
     def __init__(self, fun: Callable):
-        found = [x for x in reached(fun) if type(x) is Tracer and not x.trace.dead]
+        found = [x for x in reach(fun) if type(x) is Tracer and not x.trace.dead]
         self.kept = [(x, contents_of(x), snapshot(x)) for x in found]
 
     def written(self) -> bool:
@@ -41,7 +41,7 @@ class Handles:
 
 def closes_over_tracer(fun: Callable) -> bool:
     """Return whether a function holds traced values, which a recording of it could not."""
-    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+    if RUNS.buffers and any(type(x) is Tracer for x in reach(fun)):  # arrays that may be written between the calls
         return True
     for cell in getattr(fun, "__closure__", None) or ():
         try:

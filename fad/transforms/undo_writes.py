@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.overlay import spaces_of
-from fad.introspect.reachable import reached
+from fad.introspect.reachable import reach
 from fad.transforms.mutation import Earlier
 
 
@@ -21,4 +21,4 @@ def outside(fun: Callable, found: Iterable[Any] | None = None) -> Earlier:
     """Return the arrays that a function reaches by name as they are now: none if its code writes nowhere."""
     if not spaces_of(fun)[0]:
         return Earlier(())
-    return Earlier(x for x in (reached(fun) if found is None else found) if type(x) is np.ndarray)
+    return Earlier(x for x in (reach(fun) if found is None else found) if type(x) is np.ndarray)

@@ -49,7 +49,7 @@ class Node:
         return 2 * _PAD + _LETTER * max(map(len, self.lines)), 2 * _PAD - 2 + _LINE * len(self.lines)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     import html  # its table of names is large, and import fad is quick
 
     return html.escape(text)
@@ -92,11 +92,11 @@ def _box(i: int, n: Node, corner: tuple[float, float]) -> str:
     fill, edge = _COLOURS[n.kind]
     look = (' font-weight="bold"', *[' fill="#475569"'] * len(n.lines))
     texts = "".join(
-        f'<text x="{x + _PAD:.1f}" y="{y + _PAD + 9 + k * _LINE:.1f}"{look[k]}>{_escaped(line)}</text>'
+        f'<text x="{x + _PAD:.1f}" y="{y + _PAD + 9 + k * _LINE:.1f}"{look[k]}>{_escape(line)}</text>'
         for k, line in enumerate(n.lines)
     )
     return (
-        f'<a href="#row{i}" id="box{i}"><title>{_escaped("  ".join(filter(None, n.cells)))}</title>'
+        f'<a href="#row{i}" id="box{i}"><title>{_escape("  ".join(filter(None, n.cells)))}</title>'
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" rx="4" fill="{fill}" stroke="{edge}"/>'
         f"{texts}</a>"
     )
@@ -112,7 +112,7 @@ def svg(nodes: list[Node]) -> str:
         far.setdefault(child, []).append(nodes[p].name)
     for child, names in far.items():
         x, y = found.corners[child]
-        parts.append(f'<text x="{x + 2:.1f}" y="{y - 4:.1f}" fill="#7c3aed">↑ {_escaped(", ".join(names))}</text>')
+        parts.append(f'<text x="{x + 2:.1f}" y="{y - 4:.1f}" fill="#7c3aed">↑ {_escape(", ".join(names))}</text>')
     wide, high = found.size
     first = found.corners[0][0] + nodes[0].size[0] / 2
     tip = (
@@ -145,20 +145,20 @@ def page(title: str, summary: str, nodes: list[Node], head: Sequence[str]) -> st
     picture = svg(nodes) if nodes else "<p>(empty)</p>"
     numeric = [h == "bytes" for h in head]
     mark = lambda k: ' class="number"' if numeric[k] else ""
-    titles = "".join(f"<th{mark(k)}>{_escaped(h)}</th>" for k, h in enumerate(head))
+    titles = "".join(f"<th{mark(k)}>{_escape(h)}</th>" for k, h in enumerate(head))
     rows = []
     for i, n in enumerate(nodes):
-        cells = [_escaped(c) for c in n.cells]
+        cells = [_escape(c) for c in n.cells]
         cells[0] = f'<a href="#box{i}">{cells[0]}</a>'
         rows.append(f'<tr id="row{i}">' + "".join(f"<td{mark(k)}>{c}</td>" for k, c in enumerate(cells)) + "</tr>")
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_escaped(title)}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{_escaped(title)}</h1><p>{_escaped(summary)}</p>"
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{_escape(title)}</h1><p>{_escape(summary)}</p>"
         f'<p class="key">{_key(nodes, "↑" in picture)}</p><div class="drawing">{picture}</div>'
         f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table><script>{_SCRIPT}</script></body></html>\n"
     )
 
 
-def framed(page: str) -> str:
+def frame(page: str) -> str:
     """Return a page as a part of another one, such as a notebook, whose styles and names it must not touch."""
-    return f'<iframe srcdoc="{_escaped(page)}" width="100%" height="640" style="border:none"></iframe>'
+    return f'<iframe srcdoc="{_escape(page)}" width="100%" height="640" style="border:none"></iframe>'
