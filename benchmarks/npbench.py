@@ -1,25 +1,27 @@
 """NPBench's programs, unchanged, differentiated: right or wrong, and what a gradient costs beside the plain NumPy run.
 
-    python benchmarks/npbench.py PATH [--preset S] [--only adi,lu] [--jit] [--hvp] [--jax] [--limit SECONDS] [--write]
+    python benchmarks/npbench.py PATH [--preset S] [--only adi,lu] [--jit] [--hvp] [--jax] [--numba] [--limit SECONDS]
+                                 [--write]
 
 PATH is a checkout of github.com/spcl/npbench; nothing of it is copied. Every array of floating-point or complex numbers
 that a program takes is differentiated; the loss is a weighted sum of everything that the program returns or leaves in
 its arguments. The gradient (and the derivative along a direction, in forward mode) is compared with extrapolated
 central differences of the plain NumPy program. `--jit` does the same under ``fad.jit``, `--hvp` compares Hessians times
-a vector, forward over reverse and reverse over reverse, with differences of the gradient, and `--jax` times the
-gradient of JAX's own version of each program. `--write` puts the table into docs/benchmarks.md.
+a vector, forward over reverse and reverse over reverse, with differences of the gradient, `--jax` times the gradient of
+JAX's own version of each program, and `--numba` the plain run of Numba's. A compiled gradient finds no kernels on disk
+at its first call. `--write` puts the table and a picture into docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import inspect
 import json
 import os
 import signal
 import statistics
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -29,8 +31,10 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["FAD_CACHE_DIR"] = tempfile.mkdtemp(prefix="fad-bench-")
 
 import numpy as np
+from npbench_sides import load, time_jax, time_numba, timed
 
 import fad
 
@@ -45,17 +49,14 @@ LOOPS = {
     "cholesky", "durbin", "gramschmidt", "lu", "ludcmp", "seidel_2d", "spmv", "symm", "syr2k", "syrk", "trisolv",
     "trmm",
 }  # fmt: skip
+# Programs whose cost is that of their loops: those that a C++ programmer would write by hand.
+SOLVERS = {
+    "jacobi_2d", "heat_3d", "seidel_2d", "adi", "lu", "trmm", "syrk", "symm", "trisolv", "durbin", "nbody",
+    "cavity_flow",
+}  # fmt: skip
 TOLERANCE = 2e-5
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEADING = "## NPBench"
-
-
-def load(path: Path, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def program(root: Path, info: dict, preset: str) -> SimpleNamespace:
@@ -72,12 +73,11 @@ def program(root: Path, info: dict, preset: str) -> SimpleNamespace:
         values.update(zip(outputs, made if len(outputs) > 1 else (made,), strict=True))
     function = getattr(module, info["func_name"])
     args = {k: values[k] for k in info["input_args"]}
-    rewritten = folder / f"{name}_jax.py"
     active = [k for k, v in args.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
     active = ACTIVE.get(info["module_name"], active)
     return SimpleNamespace(
-        name=info["module_name"], function=function, args=args, active=active, outputs=info["output_args"],
-        jax=(rewritten, info["func_name"]) if rewritten.exists() else None,
+        name=name, module=name, entry=info["func_name"], folder=folder, function=function, args=args, active=active,
+        outputs=info["output_args"],
     )  # fmt: skip
 
 
@@ -142,16 +142,6 @@ def within(seconds: float, run: Callable) -> Any:
         signal.signal(signal.SIGALRM, was)
 
 
-def timed(run: Callable, least: float = 0.3, most: int = 7) -> float:
-    run()
-    times, start = [], time.perf_counter()
-    while len(times) < most and (not times or time.perf_counter() - start < least):
-        before = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - before)
-    return statistics.median(times)
-
-
 def judge(found: float, wanted: float, doubt: float) -> str:
     error = abs(found - wanted) / (abs(wanted) + 1e-12)
     return "right" if error < max(TOLERANCE, 10 * doubt) else f"WRONG ({error:.1e})"
@@ -205,14 +195,20 @@ def examine(p: SimpleNamespace, options: argparse.Namespace) -> dict:
     if options.jit:
         compiled, pushed = fad.jit(gradient), fad.jit(lambda xs, ts: fad.jvp(loss, xs, ts)[1])
         twice = lambda: [float(pushed(fresh(), direction)) for _ in range(2)][1]
-        check("jit grad", lambda: (compiled(*fresh()), reverse(compiled))[1])
+        start = time.perf_counter()
+        verdicts["jit grad"] = attempt(lambda: (compiled(*fresh()), "")[1], options.limit)
+        first = time.perf_counter() - start
+        if not verdicts["jit grad"]:
+            seconds["first"] = first
+            check("jit grad", lambda: reverse(compiled))
         check("jit jvp", lambda: judge(twice(), wanted, doubt))
         if verdicts["jit grad"] == "right":
             seconds["jit"] = timed(lambda: compiled(*fresh()), 0.2, 3)
     if options.hvp and p.active:
         check_hessian(loss, point, direction, other, check)
-    if options.jax and p.jax:
-        seconds["jax"] = attempt(lambda: time_jax(p), options.limit)
+    for name, wanted_too, time_it in (("jax", options.jax, time_jax), ("numba", options.numba, time_numba)):
+        if wanted_too:
+            seconds[name] = attempt(lambda: time_it(p), options.limit)  # noqa: B023  called at once
     return {"seconds": seconds, "verdicts": verdicts}
 
 
@@ -243,30 +239,6 @@ def check_hessian(loss: Callable, point: list, u: list, v: list, check: Callable
     check("grad of grad", over(lambda xs: inner(fad.grad(traced, argnums=every)(*xs), u)))
 
 
-def time_jax(p: SimpleNamespace) -> float:
-    """Return the seconds that a gradient of JAX's own version of a program takes, of all that it returns."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    path, name = p.jax
-    function = getattr(load(path, path.stem), name)
-    rng = np.random.default_rng(0)
-    weights: list = []
-
-    def loss(*arrays):
-        args = dict(p.args)
-        args.update(zip(p.active, arrays, strict=True))
-        found = [y for y in jax.tree.leaves(function(*args.values())) if y.dtype.kind in "fc"]
-        if not weights:
-            weights.extend(rng.standard_normal(y.shape) for y in found)
-        return sum((w * (y.real + 0.5 * y.imag)).sum() for w, y in zip(weights, found, strict=True))
-
-    compiled = jax.jit(jax.value_and_grad(loss, argnums=tuple(range(len(p.active)))))
-    point = [jax.numpy.array(p.args[k]) for k in p.active]
-    return timed(lambda: jax.block_until_ready(compiled(*point)), 0.2, 3)
-
-
 # --- what is shown ---------------------------------------------------------------------------------------------------
 
 
@@ -275,12 +247,18 @@ def ratio(row: dict, key: str) -> str:
     return f"{seconds / row['seconds']['numpy']:.2f}" if isinstance(seconds, float) else "–"
 
 
+def first_call(row: dict) -> str:
+    seconds = row["seconds"].get("first")
+    return "–" if seconds is None else f"{seconds:.2f}"
+
+
 def show(name: str, row: dict) -> str:
-    ratios = " ".join(f"{ratio(row, key):>8}" for key in ("fad", "jit", "jax"))
+    ratios = " ".join(f"{ratio(row, key):>8}" for key in COLUMNS)
     wrong = [f"{k}: {v}" for k, v in row["verdicts"].items() if v != "right"]
     if isinstance(row["seconds"].get("jax"), str):
         wrong.append(f"(JAX: {row['seconds']['jax']})")
-    return f"{name:24} {row['seconds']['numpy'] * 1e3:9.2f} {ratios}   {'; '.join(wrong) or 'right'}"
+    start = f"{name:24} {row['seconds']['numpy'] * 1e3:9.2f}"
+    return f"{start} {ratios} {first_call(row):>8}   {'; '.join(wrong) or 'right'}"
 
 
 def summary(rows: dict) -> str:
@@ -291,9 +269,9 @@ def summary(rows: dict) -> str:
         left = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "right"]
         wrong = f"; not {', '.join(left)}" if left else ""
         lines.append(f"- {kind}: {len(verdicts) - len(left)} of {len(verdicts)} right{wrong}")
-    for group in ("array programs", "loops over elements", "all"):
-        for key in ("fad", "jit", "jax"):
-            named = {k: r for k, r in rows.items() if group == "all" or (k in LOOPS) is (group != "array programs")}
+    for group in (*GROUPS, "all"):
+        for key in COLUMNS:
+            named = {k: r for k, r in rows.items() if group == "all" or k in GROUPS[group](rows)}
             found = [float(r["seconds"][key] / r["seconds"]["numpy"]) for r in named.values()
                      if isinstance(r["seconds"].get(key), float)]  # fmt: skip
             if found:
@@ -302,26 +280,35 @@ def summary(rows: dict) -> str:
     return "\n".join(lines)
 
 
-COLUMNS = {"fad": "fad", "jit": "fad jit", "jax": "JAX jit"}
+COLUMNS = {"fad": "fad", "jit": "fad jit", "jax": "JAX jit", "numba": "Numba, no gradient"}
+GROUPS = {
+    "array programs": lambda rows: set(rows) - LOOPS, "loops over elements": lambda rows: LOOPS,
+    "stencils and solvers": lambda rows: SOLVERS,
+}  # fmt: skip
 
 
 def page(rows: dict, preset: str) -> str:
     """Return the section of the page, as Markdown."""
-    lines = [f"| {'program':24} | NumPy, ms | fad | fad jit | JAX jit | right |", "|---|---:|---:|---:|---:|---|"]
+    lines = [f"| {'program':24} | NumPy, ms | fad | fad jit | JAX jit | Numba, no gradient | first call, s | right |",
+             "|---|---:|---:|---:|---:|---:|---:|---|"]  # fmt: skip
     for name, row in rows.items():
         right = [k for k, v in row["verdicts"].items() if v == "right"]
         said = "all" if len(right) == len(row["verdicts"]) else ", ".join(right)
         cells = " | ".join(ratio(row, key) for key in COLUMNS)
-        lines.append(f"| {name} | {row['seconds']['numpy'] * 1e3:.2f} | {cells} | {said} |")
+        lines.append(f"| {name} | {row['seconds']['numpy'] * 1e3:.2f} | {cells} | {first_call(row)} | {said} |")
     kinds = ", ".join(dict.fromkeys(kind for row in rows.values() for kind in row["verdicts"]))
     return f"""{HEADING}
 
 The programs of [NPBench](https://github.com/spcl/npbench), unchanged, at size {preset}: the time of a plain run, and
 the value and gradient as a multiple of it. *JAX jit* is the gradient of the version that NPBench has for JAX, – where
-there is none, or it has no gradient. *Right* is what equals extrapolated differences, of: {kinds}.
-`python benchmarks/npbench.py PATH --jit --hvp --jax --write` makes this section on a checkout at PATH; each
+there is none, or it has no gradient; *Numba* is the plain run of its version for Numba, without a derivative.
+*First call* is that of fad jit, recording and compiling included.
+*Right* is what equals extrapolated differences, of: {kinds}.
+`python benchmarks/npbench.py PATH --jit --hvp --jax --numba --write` makes this section on a checkout at PATH; each
 comparison may take `--limit` seconds. *Ill-conditioned* is what the last bit of the point decides. JAX's gradients are
 timed, and not compared.
+
+![Cost of a gradient of each program beside its plain run](npbench.svg)
 
 {os.linesep.join(lines)}
 
@@ -337,6 +324,7 @@ def main() -> None:
     parser.add_argument("--jit", action="store_true", help="also under fad.jit")
     parser.add_argument("--hvp", action="store_true", help="also Hessians times a vector")
     parser.add_argument("--jax", action="store_true", help="time JAX's own versions, too")
+    parser.add_argument("--numba", action="store_true", help="time Numba's plain run, too")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each comparison")
     parser.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
     options = parser.parse_args()
@@ -344,7 +332,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     only = set(filter(None, options.only.split(",")))
-    print(f"{'program':24} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8} {'JAX/np':>8}")
+    print(f"{'program':24} {'NumPy ms':>9} {'fad/np':>8} {'jit/np':>8} {'JAX/np':>8} {'Numba/np':>8} {'first s':>8}")
     rows = {}
     for file in sorted((options.path / "bench_info").glob("*.json")):
         name = file.stem
@@ -356,8 +344,11 @@ def main() -> None:
         print(show(name, rows[name]), flush=True)
     print(summary(rows))
     if options.write:
+        import npbench_picture
+
         before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
         PAGE.write_text(f"{before}\n\n{page(rows, options.preset)}", encoding="utf-8")
+        npbench_picture.write()
 
 
 if __name__ == "__main__":

@@ -192,11 +192,11 @@ def why_so_many(key: Any) -> str:
         if callable(x) and not isinstance(x, type):
             name = getattr(x, "__qualname__", type(x).__name__)
             return f"its argument {name} is another object each time. Make it once, before the calls"
-    return "its arguments have new shapes or structures on every call, or static ones other values: pad or pass arrays"
+    return "its arguments change shape or structure on every call, or static ones their values. Pad or pass arrays"
 
 
 def raised_by_operation(error: Exception) -> bool:
-    """Return whether an operation of a program refused its values: it did so before donated memory was written into."""
+    """Return whether an operation of a program raised for its values: it did so before donated memory was written."""
     eq = running(error.__traceback__)
     return eq is not None and may_refuse(eq.prim, eq.ins)
 

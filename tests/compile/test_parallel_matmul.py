@@ -128,7 +128,7 @@ print(f.explain())
     assert "lowering: llvm" in done.stdout
 
 
-def test_a_blas_that_cannot_be_told_is_called_whole(monkeypatch):
+def test_a_blas_whose_threads_cannot_be_set_is_called_whole(monkeypatch):
     monkeypatch.setattr(blas, "threads", lambda: None)
     a, b = rng.normal(size=(700, 520)), rng.normal(size=(520, 600))
     fast = compiled(lambda a, b: a.T @ b[:, :520].T, a.T, b)

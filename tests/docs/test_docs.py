@@ -23,7 +23,7 @@ def test_the_coverage_page_has_a_row_for_every_public_operation():
     peers = pytest.importorskip("oracles.peers", reason="SciPy is not installed")
     missing = {path for path in peers.operations(peers.PARTS[:4]) if peers.shown(path) not in named}
     missing.discard("trapz")  # an old name of trapezoid that NumPy has dropped since
-    assert not missing, "run `python benchmarks/coverage.py` with JAX, PyTorch and autograd installed"
+    assert not missing, "run `python benchmarks/operation_coverage.py` with JAX, PyTorch and autograd installed"
 
 
 SOURCES = sorted((Path(__file__).parents[2] / "fad").rglob("*.py"))

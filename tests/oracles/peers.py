@@ -1,8 +1,8 @@
 """The same sample calls in another library: what the tests against JAX, PyTorch and HIPS autograd share.
 
 A `Peer` is compared on an operation: does it have one of that name, does it take the samples, and are its value, its
-gradient, its forward derivative and its second derivative those of fad? `benchmarks/coverage.py` makes the table of the
-documentation from the answers.
+gradient, its forward derivative and its second derivative those of fad? `benchmarks/operation_coverage.py` makes the
+table of the documentation from the answers.
 """
 
 from __future__ import annotations

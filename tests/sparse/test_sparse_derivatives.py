@@ -175,7 +175,7 @@ def test_places_that_change_with_the_values_are_found_again():
         np.testing.assert_array_equal(derivative(np.array(x)).toarray(), dense(np.array(x)))
 
 
-def test_a_compiled_sparse_jacobian_is_recorded_anew_where_its_places_change():
+def test_a_compiled_sparse_jacobian_is_recorded_again_where_its_places_change():
     derivative, dense = fad.jit(fad.sparse.jacobian(_moving)), fad.jacobian(_moving)
     for x in ([1.0, 2.0, 3.0], [1.5, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]):
         np.testing.assert_array_equal(derivative(np.array(x)).toarray(), dense(np.array(x)))

@@ -1,6 +1,6 @@
 """What JAX, PyTorch and HIPS autograd cover of fad's operations, found by running them; writes docs/coverage.md.
 
-    python benchmarks/coverage.py [-o docs/coverage.md] [-a answers.json]
+    python benchmarks/operation_coverage.py [-o docs/coverage.md] [-a answers.json]
 
 Every operation of the registry that answers for a function of NumPy or SciPy is called on its own samples in each
 library that is installed, in value, gradient, forward mode and second order, and compared with fad, whose own rules the
@@ -159,7 +159,7 @@ def page(found: dict, others: list, answers: dict) -> str:
 
 HEAD = """# What is differentiated, here and elsewhere
 
-Made by `python benchmarks/coverage.py` on {date} from fad's registry and by running the other libraries:
+Made by `python benchmarks/operation_coverage.py` on {date} from fad's registry and by running the other libraries:
 {versions}, with NumPy {numpy} and SciPy {scipy}.
 
 {count} public functions of fad are called in each library that has a function of that name: operations on the samples
