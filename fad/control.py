@@ -121,7 +121,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     >>> round(fad.grad(newton)(4.0), 9)
     np.float64(0.25)
     """
-    recorded = record_loop.while_loop(cond_fun, lambda s: _checked(body_fun(s), s, "the body of while_loop"), init)
+    recorded = record_loop.while_loop(cond_fun, lambda s: _check(body_fun(s), s, "the body of while_loop"), init)
     if recorded is not None:
         return recorded[0]
     state = init
@@ -132,7 +132,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
             return _run_batched_while(cond_fun, body_fun, state, go)
         if not go:
             return state
-        state = _checked(body_fun(state), state, "the body of while_loop")
+        state = _check(body_fun(state), state, "the body of while_loop")
 
 
 def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: Tracer) -> Any:
@@ -140,7 +140,7 @@ def _run_batched_while(cond_fun: Callable, body_fun: Callable, state: Any, go: T
     while type(go) is Tracer and isinstance(go.trace, BatchTrace):
         if not np.any(go.value):
             return state
-        new = _checked(body_fun(state), state, "the body of while_loop")
+        new = _check(body_fun(state), state, "the body of while_loop")
         state = tree.map(lambda old, n, go=go: np.where(_like(go, n), n, old), state, new)
         go = np.logical_and(go, cond_fun(state))
     return state
@@ -150,7 +150,7 @@ def _like(go: Any, x: Any) -> Any:
     return go.reshape((1,) * np.ndim(x)) if np.ndim(x) else go
 
 
-def _checked(new: Any, old: Any, what: str) -> Any:
+def _check(new: Any, old: Any, what: str) -> Any:
     """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
     xs, structure = tree.flatten(new)
     ys, expected = tree.flatten(old)
@@ -197,7 +197,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     _check_choice(checkpoint)
 
     def step(state, i):
-        return _checked(body_fun(start + i, state), state, "the body of fori_loop"), None
+        return _check(body_fun(start + i, state), state, "the body of fori_loop"), None
 
     bounds = record_loop.steps_between(lower, upper)
     if bounds is not None:
@@ -270,7 +270,7 @@ def scan(
         out = f(carry, x)
         if type(out) is not tuple or len(out) != 2:
             raise TypeError(f"the function of scan must return (carry, y), but it returned {type(out).__name__}")
-        return _checked(out[0], carry, "the function of scan"), out[1]
+        return _check(out[0], carry, "the function of scan"), out[1]
 
     counted = xs is not None
     n = lengths.pop()
@@ -327,7 +327,7 @@ def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any,
 
 def _in_reverse_mode(step: Callable, init: Any, xs: Any) -> bool:
     """Return whether a value of the loop, or one that its body takes from outside, is traced by reverse mode."""
-    seen = [*tree.leaves((init, xs)), *_closed_over(step)]
+    seen = [*tree.leaves((init, xs)), *_find_closed_over(step)]
     while seen:
         x = seen.pop()
         if type(x) is Tracer:
@@ -337,7 +337,7 @@ def _in_reverse_mode(step: Callable, init: Any, xs: Any) -> bool:
     return False
 
 
-def _closed_over(f: Callable, depth: int = 4) -> list:
+def _find_closed_over(f: Callable, depth: int = 4) -> list:
     found: list = []
     for cell in getattr(f, "__closure__", None) or ():
         try:
@@ -345,7 +345,7 @@ def _closed_over(f: Callable, depth: int = 4) -> list:
         except ValueError:  # a cell that is still empty
             continue
         if callable(value) and depth:
-            found += _closed_over(value, depth - 1)
+            found += _find_closed_over(value, depth - 1)
         else:
             found += [x for x in tree.leaves(value) if type(x) is Tracer]
     return found
@@ -430,14 +430,14 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         rest = [cut(x, 2, None, 2) for x in xs]
         even = combine(before, rest) if rest[0].shape[axis] else rest
         even = [np.concatenate([cut(x, 0, 1), e], axis) for x, e in zip(xs, even, strict=True)]
-        return [_interleaved(e, o, axis) for e, o in zip(even, odd, strict=True)]
+        return [_interleave(e, o, axis) for e, o in zip(even, odd, strict=True)]
 
     flip = [np.flip(x, axis) for x in leaves] if reverse else leaves
     out = partial(flip)
     return tree.unflatten(structure, [np.flip(x, axis) for x in out] if reverse else out)
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """Return even[0], odd[0], even[1], ... along an axis; `even` may be one longer."""
     n = odd.shape[axis]
     head = (slice(None),) * axis

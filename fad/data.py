@@ -94,10 +94,10 @@ class batches:
             each = min(self.batch_size, self.size - start) // self.ranks
             a = start + self.rank * each
             where = slice(a, a + each) if order is None else order[a : a + each]
-            yield tree.unflatten(self._structure, [_taken(x, where) for x in self._leaves])
+            yield tree.unflatten(self._structure, [_take(x, where) for x in self._leaves])
 
 
-def _taken(x: Any, where: Any) -> Any:
+def _take(x: Any, where: Any) -> Any:
     """Return some entries of an array, which may lie in a file."""
     if type(x) is np.ndarray or is_on_device(x):
         return x[where]

@@ -43,13 +43,13 @@ def tour() -> None:
 
     p = np.array([2.0, np.pi / 6])
     print("\nThe Jacobian of polar coordinates at r = 2, angle = 30 degrees")
-    print(_indented(fad.jacobian(polar)(p)))
+    print(_indent(fad.jacobian(polar)(p)))
 
     x = np.linspace(-1, 1, 5)
     direction = np.ones(5)
     _, product = fad.hvp(rosenbrock, (x,), (direction,))
     print("\nA Hessian-vector product of the Rosenbrock function (the Hessian itself is never formed)")
-    print(_indented(product))
+    print(_indent(product))
 
     with nn.seed(0):
         model = nn.Linear(3, 1)
@@ -57,10 +57,10 @@ def tour() -> None:
     error = lambda model, x, y: (model(x)[0] - y) ** 2
     each = fad.vmap(fad.grad(error), in_axes=(None, 0, 0))(model, xs, ys)
     print("\nPer-example gradients by vmap(grad): one weight gradient for each of three examples")
-    print(_indented(each.weight[:, 0, :]))
+    print(_indent(each.weight[:, 0, :]))
 
 
-def _indented(x: np.ndarray) -> str:
+def _indent(x: np.ndarray) -> str:
     return "  " + np.array2string(x + 0.0, precision=4, suppress_small=True, prefix="  ")
 
 
@@ -88,7 +88,7 @@ def accuracy(model: Any, images: Any, labels: Any) -> float:
     return float(np.mean(model(images).argmax(axis=1) == labels))
 
 
-def shifted(images: np.ndarray, key: Any) -> np.ndarray:
+def shift(images: np.ndarray, key: Any) -> np.ndarray:
     """Return 8x8 images moved by a random fraction of a pixel, so that there is more to learn from."""
     out = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
     moves = fad.random.uniform(key, (2, len(images), 1, 1), np.float32, -1.0, 1.0)
@@ -113,7 +113,7 @@ def train(training: tuple, held_out: tuple, epochs: int = 80, seed: int = 0) -> 
     for epoch in bar:
         keys = fad.random.split(fad.random.key(epoch), len(shuffled))
         for key, (images, labels) in zip(keys, shuffled, strict=True):
-            _, grads = fad.value_and_grad(loss)(model, shifted(images, key), labels)
+            _, grads = fad.value_and_grad(loss)(model, shift(images, key), labels)
             opt.step(grads)
         history["training"].append(float(loss(model, *training)))
         history["held out"].append(float(loss(model, *held_out)))

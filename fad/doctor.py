@@ -37,13 +37,13 @@ def doctor() -> str:
     lines.append(
         f"jit compiles to {'native code' if has_llvm() else 'NumPy programs; pip install fad[jit] for native code'}"
     )
-    lines.append(f"compiled kernels are kept in {kernel_cache.described()}")
+    lines.append(f"compiled kernels are kept in {kernel_cache.describe()}")
     for info in blas.libraries():
         kernels = f", kernels for {info['architecture']}" if info.get("architecture") else ""
         lines.append(
             f"BLAS: {info.get('internal_api')} {info.get('version')}, {info.get('num_threads')} threads{kernels}"
         )
-    mine = blas.chosen() if has_llvm() else None
+    mine = blas.choose() if has_llvm() else None
     if mine is not None:
         lines.append(f"jit's matrix products: {mine.title} BLAS{f', kernels for {k}' if (k := mine.kernels()) else ''}")
     advice = blas.advice()

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.transforms.tape_hooks import WatchedTrace, Watcher, saved_in, watching
+from fad.transforms.tape_hooks import WatchedTrace, Watcher, find_saved_in, watching
 from fad.transforms.vjp import vjp
 from fad.viz import tables
 
@@ -87,7 +87,7 @@ def saved(fun: Callable) -> Callable:
     ([('sin', 8000), ('exp', 8000)], 16000)
     """
 
-    def measured(*args: Any) -> Saved:
+    def measure(*args: Any) -> Saved:
         keeper = _Keeper()
         leaves, structure = tree.flatten(args)
         moving = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
@@ -98,22 +98,22 @@ def saved(fun: Callable) -> Callable:
 
         with watching(keeper), effects.replaying(effects.Log()):
             vjp(of_moving, *[leaves[i] for i in moving])
-        return Saved(sorted(_kept(keeper.traces[-1]), key=lambda k: -k.bytes))
+        return Saved(sorted(_list_kept(keeper.traces[-1]), key=lambda k: -k.bytes))
 
-    return measured
+    return measure
 
 
 def _is_differentiable(x: Any) -> bool:
     return x.dtype.kind in "fc" if hasattr(x, "dtype") else type(x) in (float, complex)
 
 
-def _kept(trace: WatchedTrace) -> list[Kept]:
+def _list_kept(trace: WatchedTrace) -> list[Kept]:
     found, seen = [], set()
     for i, record in enumerate(trace.kept):
         if record is None:
             continue
         note = trace.note(i, record)
-        for x in saved_in(record):
+        for x in find_saved_in(record):
             owner = x
             while type(owner) is np.ndarray and type(owner.base) is np.ndarray:
                 owner = owner.base

@@ -188,7 +188,7 @@ def _time(us: float) -> str:
     return f"{us / 1e6:.3f}s" if us >= 1e6 else f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
-def _aligned(head: list, rows: list, left: tuple) -> str:
+def _align(head: list, rows: list, left: tuple) -> str:
     """Return a table: numbers to the right of their columns, text to the left."""
     widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
     rule = "  ".join("-" * w for w in widths)
@@ -266,7 +266,7 @@ class profile:
         if self.enabled:
             token = _active.set(self)
             self._exit.callback(_active.reset, token)
-            self._exit.enter_context(_timed_forwards())
+            self._exit.enter_context(_time_forwards())
             self._exit.enter_context(watching(_Backward(self)))
         self.started = time.perf_counter()
         return self
@@ -369,7 +369,7 @@ def _spans(events: list[Event]) -> list[timelines.Span]:
 
 
 @contextlib.contextmanager
-def _timed_forwards() -> Iterator[None]:
+def _time_forwards() -> Iterator[None]:
     """Replace the forward functions of all operations while at least one profile is active, in any thread."""
     with _lock:
         _users[0] += 1
@@ -394,7 +394,7 @@ def _install() -> None:
     for prim in (*REGISTRY.values(), *_collectives()):
         if isinstance(prim, Primitive):
             _originals.append((prim, prim.forward))
-            prim.forward = _timed(prim.name, prim.forward)
+            prim.forward = _time_call(prim.name, prim.forward)
     for prim, swap in SWAPS:
         swap(prim.forward)
 
@@ -407,9 +407,9 @@ def _uninstall() -> None:
         swap(prim.forward)
 
 
-def _timed(name: str, forward: Callable) -> Callable:
+def _time_call(name: str, forward: Callable) -> Callable:
     @functools.wraps(forward)
-    def timed(*args, **kwargs):
+    def time_call(*args, **kwargs):
         owner = _active.get()
         if owner is None or any(type(x) is Tracer for x in args):
             return forward(*args, **kwargs)
@@ -423,7 +423,7 @@ def _timed(name: str, forward: Callable) -> Callable:
             owner._finish(event, args, out)
         return out
 
-    return timed
+    return time_call
 
 
 class record_function(contextlib.ContextDecorator):

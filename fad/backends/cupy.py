@@ -101,20 +101,20 @@ def elementwise_kernel(ins: tuple, outs: tuple, body: str, name: str) -> Callabl
 
 
 def _lambertw(z: Any, k: Any = 0, tol: Any = 1e-8) -> Any:
-    return _named("special.lambertw")(z.astype("complex128"), k, tol)  # its loop in single precision gives real numbers
+    return _find_scipy("special.lambertw")(z.astype("complex128"), k, tol)  # in single precision it gives reals
 
 
 def _polygamma(n: Any, x: Any) -> Any:
-    y = _named("special.polygamma")(cupy.asarray(n), cupy.asarray(x))
+    y = _find_scipy("special.polygamma")(cupy.asarray(n), cupy.asarray(x))
     return y.astype(x.dtype)
 
 
 def _spherical_yn(n: Any, z: Any) -> Any:
-    return _named("special.spherical_yn")(n, z).astype(z.dtype)  # which is double always
+    return _find_scipy("special.spherical_yn")(n, z).astype(z.dtype)  # which is double always
 
 
 def _lu(a: Any, p_indices: bool = False) -> tuple:
-    p, low, up = _named("linalg.lu")(a)
+    p, low, up = _find_scipy("linalg.lu")(a)
     return (cupy.argmax(p, axis=1) if p_indices else p), low, up
 
 
@@ -143,14 +143,14 @@ _SCIPY: dict[str, Callable] = {
 }
 
 
-def _named(name: str) -> Any:
+def _find_scipy(name: str) -> Any:
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"cupyx.scipy.{module}"), function, None)
 
 
 def scipy_function(name: str) -> Callable | None:
     """Return what CuPy has in place of a function of SciPy, named below ``scipy``; None if it has nothing."""
-    return _SCIPY.get(name) or _named(name)
+    return _SCIPY.get(name) or _find_scipy(name)
 
 
 @functools.cache

@@ -60,7 +60,7 @@ def optimise(graph: Graph) -> Graph:
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
     from fad.compile.legalize.conv_layout import lay_examples_last
-    from fad.compile.legalize.decompose import composed
+    from fad.compile.legalize.decompose import compose
     from fad.compile.legalize.gemm_accumulate import add_products
     from fad.compile.legalize.narrow_selects import narrow_choices
     from fad.compile.legalize.pooling import expand_pools, lay_by_rows, split_sums
@@ -70,7 +70,7 @@ def legalize(graph: Graph) -> Graph:
     from fad.compile.passes.cse import share_copies
 
     for rewrite in (
-        composed,  # norms, variances, einsum, distances: by simpler operations
+        compose,  # norms, variances, einsum, distances: by simpler operations
         narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         slice_sooner,  # what is computed only for slices is computed on the slices

@@ -39,7 +39,7 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return ct if same else ct.move(lambda c: fit(c, shape, dtype))
     given = ct.shape
     if given != shape:
-        axes = _summed_axes(given, shape)
+        axes = _find_summed_axes(given, shape)
         if axes:
             ct = np.add.reduce(ct, axis=axes) if type(ct) is np.ndarray else ct.sum(axis=axes)
         if ct.shape != shape:
@@ -48,7 +48,7 @@ def fit(ct: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @functools.lru_cache(1024)
-def _summed_axes(given: tuple, shape: tuple) -> tuple:
+def _find_summed_axes(given: tuple, shape: tuple) -> tuple:
     lead = len(given) - len(shape)
     return tuple(range(lead)) + tuple(lead + i for i, d in enumerate(shape) if d == 1 and given[lead + i] != 1)
 
@@ -146,11 +146,11 @@ def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
         return spread(scaled(tangents[0], partials[0], (y, xs[0])), y)
     if Masked in map(type, tangents):
         with np.errstate(all="ignore"):  # once for all terms: it takes as long as two small operations
-            return _joined(partials, tangents, y, xs)
-    return _joined(partials, tangents, y, xs)
+            return _join(partials, tangents, y, xs)
+    return _join(partials, tangents, y, xs)
 
 
-def _joined(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
+def _join(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
     total = None
     for t, partial in zip(tangents, partials, strict=True):
         if t is None or partial is None:
@@ -165,7 +165,7 @@ def _joined(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
     return None if total is None else spread(total, y)
 
 
-def scaled(t: Any, partial: Callable, saved: tuple) -> Any:
+def scale(t: Any, partial: Callable, saved: tuple) -> Any:
     """Return a tangent or cotangent times a partial derivative."""
     if partial is one:
         return t
@@ -177,7 +177,7 @@ def _elementwise_vjp(i: int, partial: Callable | None) -> Callable | None:
         return None
 
     def vjp(ct, y, *xs):
-        return fit(scaled(ct, partial, (y, *xs)), xs[i].shape, xs[i].dtype)
+        return fit(scale(ct, partial, (y, *xs)), xs[i].shape, xs[i].dtype)
 
     return vjp
 

@@ -40,16 +40,16 @@ _BARE = "for the bare numbers, fad.stop_gradient(x)"
 
 def to_array(shape: tuple) -> TracerConversionError:
     """Return the error of a tracer of this shape that was to become a plain array."""
-    return _lost(f"a traced array of shape {shape}", "plain NumPy array", _BARE)
+    return _error_of_loss(f"a traced array of shape {shape}", "plain NumPy array", _BARE)
 
 
 def to_number(kind: str) -> TracerConversionError:
     """Return the error of a tracer of this kind of trace that was to become a Python number."""
     bare = "for the bare number, float(fad.stop_gradient(x))"
-    return _lost(f"a traced value inside {kind}", "plain Python number", bare)
+    return _error_of_loss(f"a traced value inside {kind}", "plain Python number", bare)
 
 
-def _lost(what: str, wanted: str, bare: str) -> TracerConversionError:
+def _error_of_loss(what: str, wanted: str, bare: str) -> TracerConversionError:
     caller = library_function()
     if caller:
         return _to_library(caller, what)
@@ -69,7 +69,7 @@ def written_into(what: str) -> TracerConversionError:
     at = step()
     if at.kind == "update":
         name, sign = at.text, at.operator
-        advice = _stored(at) if "[" in name else f"Or write {name} = {name} {sign} x for {name} {sign}= x"
+        advice = _advise_on_store(at) if "[" in name else f"Or write {name} = {name} {sign} x for {name} {sign}= x"
     else:
         advice = "Or write y = f(x) instead of f(x, out=y), and x = x + 1 for np.add(x, 1, out=x)"
     return TracerConversionError(
@@ -78,11 +78,11 @@ def written_into(what: str) -> TracerConversionError:
     )
 
 
-def written_outside() -> TracerConversionError:
+def error_of_written_outside() -> TracerConversionError:
     """Return the error of a traced value that was to be written into an array from outside of the function."""
     return TracerConversionError(
         "a traced value was to be written into an array from outside of the function, which holds plain numbers and "
-        f"would lose the derivative. {_stored(at) if (at := step()).kind in ('store', 'update') else _MAKE}"
+        f"would lose the derivative. {_advise_on_store(at) if (at := step()).kind in ('store', 'update') else _MAKE}"
     )
 
 
@@ -136,15 +136,15 @@ def _to_library(name: str, what: str) -> TracerConversionError:
 
 def _instead(name: str) -> str:
     """Return what to write instead of a library's function that makes plain arrays of its arguments."""
-    if _OF_SPARSE.fullmatch(name) or (_SPARSE.fullmatch(name) and not offered(name)):
+    if _OF_SPARSE.fullmatch(name) or (_SPARSE.fullmatch(name) and not is_offered(name)):
         return (
             "Write fad.scipy.sparse.matmul(a, x) for a @ x, and fad.scipy.sparse.coo_array, csr_array or csc_array for "
             "a matrix of traced numbers"
         )
-    if offered(name):
+    if is_offered(name):
         return f"Use fad.{name} instead"
     other = _OTHER_NAMES.get(name, "")
-    if offered(other):
+    if is_offered(other):
         return f"Use fad.{other} instead"
     if name.partition(".")[0] not in ("numpy", "scipy"):
         return f"Look at the numbers with {name}(fad.stop_gradient(x)), or return x and look at it then"
@@ -154,14 +154,14 @@ def _instead(name: str) -> str:
     )
 
 
-def offered(name: str) -> bool:
+def is_offered(name: str) -> bool:
     """Return whether fad has a function of this full name, ``scipy.linalg.expm``."""
     return any(has(name) for has in OFFERED)
 
 
 def _advice(at: Step) -> str:
     if at.kind in ("store", "update"):
-        return _stored(at)
+        return _advise_on_store(at)
     if at.kind == "index" and (joined := re.search(r"\b[rc]_\[", at.text)):
         return f"Write fad.numpy.{joined[0]}...] for {at.text}, or np.concatenate and np.column_stack"
     if at.kind == "index":
@@ -169,14 +169,14 @@ def _advice(at: Step) -> str:
     if at.kind == "operator" and at.operator == "%":
         return 'To print it, write f"{x:.3f}" for "%.3f" % x'
     if at.kind == "call":
-        return _called(at)
+        return _advise_on_call(at)
     return (
         "Use x itself and NumPy's functions: np.sin for math.sin, fad.numpy.array([x, y]) or np.stack([x, y]) for "
         "np.array([x, y]), a @ x for a.dot(x), and out = fad.numpy.at(out)[i].set(x) for out[i] = x"
     )
 
 
-def _stored(at: Step) -> str:
+def _advise_on_store(at: Step) -> str:
     name, _, index = at.text.partition("[")
     method = {"+": "add", "*": "multiply"}.get(at.operator, "set")
     return (
@@ -186,7 +186,7 @@ def _stored(at: Step) -> str:
     )
 
 
-def _called(at: Step) -> str:
+def _advise_on_call(at: Step) -> str:
     name = at.text.rpartition(".")[2]
     called = at.called
     if called is not None and getattr(called, "__module__", None) == "math":
@@ -194,7 +194,7 @@ def _called(at: Step) -> str:
         return f"math.{name} takes plain numbers. {_counterpart_of_math(name)}"
     if called is np.array:
         return f"Write fad.numpy.array([x, y]) for {at.text}([x, y]), or np.stack([x, y]) where all have one shape"
-    if getattr(np, name, None) is called is not None and offered(f"numpy.{name}"):
+    if getattr(np, name, None) is called is not None and is_offered(f"numpy.{name}"):
         listed = f"fad.numpy.{name}(...) for {at.text}(...), or np.stack([x, y]) for a list in it"
         return f"Write x itself, or {listed}" if name in _SAME else f"Write {listed}"
     if name == "dot":
@@ -209,7 +209,8 @@ def _counterpart_of_math(name: str) -> str:
     if hasattr(np, own) and hasattr(math, name):
         return f"Write np.{own}(x)"
     special = {"lgamma": "gammaln"}.get(name, name)
-    return f"Write fad.scipy.special.{special}(x)" if offered(f"scipy.special.{special}") else "Use NumPy's functions"
+    has_it = is_offered(f"scipy.special.{special}")
+    return f"Write fad.scipy.special.{special}(x)" if has_it else "Use NumPy's functions"
 
 
 def same_size(out: Any, y: Any, name: str) -> None:

@@ -44,7 +44,7 @@ class Masked:
     def dense(self) -> Any:
         """Return the plain array or tracer."""
         if not self.clean:
-            self.value = _selected(self.live, self.value)
+            self.value = _select(self.live, self.value)
             self.clean = True
         return self.value
 
@@ -117,7 +117,7 @@ def _found(mask: Any) -> Any:
 _BITS = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
 
 
-def _selected(live: Any, value: Any) -> Any:
+def _select(live: Any, value: Any) -> Any:
     """Return ``where(live, value, 0.0)``, which for large arrays is five times as fast by a mask of bits."""
     if type(value) is np.ndarray and value.size > 1000 and type(live) is np.ndarray:
         bits = _BITS.get(value.dtype)
@@ -219,12 +219,12 @@ class Indexed:
             return Masked(self.dense(), lambda: self._ones() != 0, clean=True)
         value = self.dense()
         places = [index for index, _ in self.entries]
-        masked = Masked(value, lambda: _touched(value, places), clean=True)
+        masked = Masked(value, lambda: _find_touched(value, places), clean=True)
         masked.places = places
         return masked
 
 
-def _touched(like: Any, places: list) -> Any:
+def _find_touched(like: Any, places: list) -> Any:
     live = np.zeros_like(like, dtype=bool)
     for index in places:
         live[index] = True

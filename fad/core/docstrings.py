@@ -61,7 +61,7 @@ def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
     own = doc or function.__doc__ or ""
     if plain is not None and not isinstance(plain, list | tuple) and "Parameters\n" not in own:
         sections = numpydoc_sections(plain.__doc__ or "")
-        own = _joined(inspect.cleandoc(own), sections) if sections else own
+        own = _join(inspect.cleandoc(own), sections) if sections else own
     function.__doc__ = own or None
 
 
@@ -80,7 +80,7 @@ def complete(names: dict[str, Any], parameters: str, result: Callable[[str, Any]
         owners = [c.__name__ for c in thing.__mro__] if isinstance(thing, type) else [thing.__name__]
         lines = [_entry(known, owners, p) for p in inspect.signature(thing).parameters.values()]
         texts = {"Parameters": "\n".join(filter(None, lines)), "Returns": result(name, thing)}
-        thing.__doc__ = _joined(own, "\n\n".join(_section(title, texts[title]) for title in missing if texts[title]))
+        thing.__doc__ = _join(own, "\n\n".join(_section(title, texts[title]) for title in missing if texts[title]))
 
 
 def _entries(parameters: str) -> dict[str, tuple[str, str]]:
@@ -101,7 +101,7 @@ def _entry(known: dict[str, tuple[str, str]], owners: list[str], parameter: insp
     return f"{name} : {kind}\n{text}" if kind else f"{name}\n{text}"
 
 
-def _joined(own: str, sections: str) -> str:
+def _join(own: str, sections: str) -> str:
     """Put sections behind the words of a docstring and before its examples."""
     if not own or not sections:
         return own
@@ -367,7 +367,7 @@ def _example(operation: Any, arity: int) -> str:
     if path is None:
         return ""
     for point in _points(operation, arity):
-        lines = run_example(f"{path}({_shown(point)})")
+        lines = run_example(f"{path}({_show(point)})")
         if lines:
             return "\n".join([">>> import numpy as np, fad", *lines, *_run_derivative(operation, path, point)])
     return ""
@@ -380,11 +380,11 @@ def _run_derivative(operation: Any, path: str, point: tuple) -> list[str]:
     if operation.flat or not free:
         return []
     which = "" if len(point) == 1 else f", argnums={free[0] if len(free) == 1 else tuple(free)}"
-    one = ", ".join("x" if i == free[-1] else _shown((x,)) for i, x in enumerate(point))
+    one = ", ".join("x" if i == free[-1] else _show((x,)) for i, x in enumerate(point))
     run = [
-        f"fad.grad({path}{which})({_shown(point)})",
-        f"fad.grad(lambda *xs: {path}(*xs).sum(){which})({_shown(point)})",
-        f"fad.jvp(lambda x: {path}({one}), ({_shown((point[free[-1]],))},), (1.0,))[1]",
+        f"fad.grad({path}{which})({_show(point)})",
+        f"fad.grad(lambda *xs: {path}(*xs).sum(){which})({_show(point)})",
+        f"fad.jvp(lambda x: {path}({one}), ({_show((point[free[-1]],))},), (1.0,))[1]",
     ]
     return next((lines for lines in map(run_example, run) if lines), [])
 
@@ -423,7 +423,7 @@ def _small(x: Any) -> Any:
     return np.round(x[(slice(2),) * x.ndim], 1) if isinstance(x, np.ndarray) else x
 
 
-def _shown(point: tuple) -> str:
+def _show(point: tuple) -> str:
     return ", ".join(f"np.array({x.tolist()})" if isinstance(x, np.ndarray) else repr(x) for x in point)
 
 

@@ -238,7 +238,7 @@ class Graph:
 
     def to_dot(self) -> str:
         """Return the graph in Graphviz's language: operations, results, shapes, bytes and the user's lines."""
-        return drawing.to_dot(drawn(self))
+        return drawing.to_dot(draw(self))
 
     def to_html(self) -> str:
         """Return a page of its own that shows the graph as a drawing (SVG) and a table, readable without a network."""
@@ -266,7 +266,7 @@ class Graph:
         return "<h2>Bytes held while each operation runs</h2>" + timelines.memory(self.live_bytes(), says)
 
     def _repr_html_(self) -> str:
-        return drawing.framed(self.to_html())
+        return drawing.frame(self.to_html())
 
 
 def hashable(x: Any) -> Any:
@@ -340,7 +340,7 @@ def _is_body(value: Any) -> bool:
     return type(value) is Graph or (type(value) is tuple and any(type(v) is Graph for v in value))
 
 
-def drawn(graph: Graph) -> list[drawing.Node]:
+def draw(graph: Graph) -> list[drawing.Node]:
     """Return the boxes of a drawing: inputs, large constants, operations, guards and outputs."""
     name = names(graph)
     found: list[drawing.Node] = []

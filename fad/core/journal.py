@@ -46,7 +46,7 @@ def journaled(run: Callable) -> Callable:
     """Return a program that keeps the results of its effects until it has come to its end."""
 
     @functools.wraps(run)
-    def kept(*args: Any) -> Any:
+    def keep(*args: Any) -> Any:
         journal = JOURNAL
         if journal.running:  # a part of the program that is running
             return run(*args)
@@ -68,14 +68,14 @@ def journaled(run: Callable) -> Callable:
         journal.done = None
         return out
 
-    return kept
+    return keep
 
 
 def from_the_start(run: Callable) -> Callable:
     """Return a program that takes the place of the one that is running, from its start on."""
 
-    def repeated(*args: Any) -> Any:
+    def repeat(*args: Any) -> Any:
         JOURNAL.next = 0
         return run(*args)
 
-    return repeated
+    return repeat

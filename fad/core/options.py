@@ -105,10 +105,10 @@ def traced_ufunc_options(prim: Any, args: tuple, options: dict) -> Any:
             f"{prim.name}(x, where=mask) without out leaves the rest of the result undefined. "
             f"Write np.where(mask, {prim.name}(x), other)"
         )
-    return prim(*(args if dtype is None else _converted(prim, args, dtype, options.get("casting", "same_kind"))))
+    return prim(*(args if dtype is None else _convert(prim, args, dtype, options.get("casting", "same_kind"))))
 
 
-def _converted(prim: Any, args: tuple, dtype: Any, casting: Any) -> tuple:
+def _convert(prim: Any, args: tuple, dtype: Any, casting: Any) -> tuple:
     """Return operands as the loop wants them that gives a result of a dtype; NumPy refuses if there is none."""
     ufunc = next((f for f in (prim.forward, *prim.numpy) if isinstance(f, np.ufunc)), None)
     if ufunc is None:

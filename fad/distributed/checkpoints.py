@@ -78,19 +78,19 @@ def save(folder: Any, value: Any, *, step: int, comm: Communicator | None = None
     final = path / f"step-{step:012d}"
     token = comm.exchange(os.urandom(8).hex() if rank == 0 else None)[0]
     part = path / f"{final.name}.{token}.part"
-    error = _tried(lambda: part.mkdir(parents=True)) if rank == 0 else None
+    error = _try_call(lambda: part.mkdir(parents=True)) if rank == 0 else None
     _all_well(comm, error, final)
-    found = comm.exchange(_tried(lambda: _write_part(part, value, comm)))
+    found = comm.exchange(_try_call(lambda: _write_part(part, value, comm)))
     wrong = [e for e in found if isinstance(e, str)]
     if wrong:
         if rank == 0:
             shutil.rmtree(part, ignore_errors=True)
         raise DistributedError(f"the checkpoint {final} was not written: {wrong[0]}")
-    error = _tried(lambda: _complete(part, final, found, keep)) if rank == 0 else None
+    error = _try_call(lambda: _complete(part, final, found, keep)) if rank == 0 else None
     _all_well(comm, error, final)
 
 
-def _tried(run: Any) -> Any:
+def _try_call(run: Any) -> Any:
     """Return what a function returns, or the text of the error that it raises: the other ranks need it."""
     try:
         return run()
@@ -108,7 +108,7 @@ def _write_part(part: Path, value: Any, comm: Communicator) -> dict:
     """Write what this rank is to write, and return what the index says of it."""
     arrays: dict[str, Any] = {}
     mine: dict[str, Any] = {}
-    shape = _described(value, arrays)
+    shape = _describe(value, arrays)
     loads = [0] * comm.size
     for name, x in arrays.items():
         if isinstance(x, Shard):
@@ -227,16 +227,16 @@ def _read(path: Path) -> Any:
 # --- the tree as JSON, each array as its name ------------------------------------------------------------------------
 
 
-def _described(x: Any, arrays: dict, name: str = "") -> Any:
+def _describe(x: Any, arrays: dict, name: str = "") -> Any:
     if isinstance(x, Module):
-        return {"dict": _described(x.state_dict(everything=True), arrays, name)["dict"]}
+        return {"dict": _describe(x.state_dict(everything=True), arrays, name)["dict"]}
     if isinstance(x, dict):
         wrong = [k for k in x if not isinstance(k, str)]
         if wrong:
             raise TypeError(f"the keys of saved dictionaries are strings, not {wrong[0]!r}")
-        return {"dict": {k: _described(v, arrays, f"{name}.{k}" if name else k) for k, v in x.items()}}
+        return {"dict": {k: _describe(v, arrays, f"{name}.{k}" if name else k) for k, v in x.items()}}
     if type(x) in (list, tuple):
-        return {type(x).__name__: [_described(v, arrays, f"{name}.{i}" if name else str(i)) for i, v in enumerate(x)]}
+        return {type(x).__name__: [_describe(v, arrays, f"{name}.{i}" if name else str(i)) for i, v in enumerate(x)]}
     if x is None or type(x) in (bool, int, float, str):
         return {"value": x}
     if not isinstance(x, Shard) and not isinstance(x, (np.ndarray, np.generic)):

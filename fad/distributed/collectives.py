@@ -43,7 +43,7 @@ def _knows(trace: RankTrace, x: Any) -> bool:
     return False
 
 
-def _mapped(x: Any, one: Callable) -> Any:
+def _map_leaves(x: Any, one: Callable) -> Any:
     return one(x) if type(x) in (np.ndarray, Tracer) else tree.map(one, x)
 
 
@@ -53,7 +53,7 @@ def _op(op: str) -> str:
     return op
 
 
-def _counted(x: Any, op: str) -> Any:
+def _count(x: Any, op: str) -> Any:
     """Return what is summed or multiplied: bools as numbers, and for a mean integers as floats, as NumPy does."""
     kind = "b" if type(x) is bool else getattr(getattr(x, "dtype", None), "kind", "f")
     if op == "mean" and kind in "biu":
@@ -104,8 +104,8 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     if type(x) is np.ndarray and op == "sum" and x.dtype.char != "?":  # the fast path
         return _call(prim, x, comm)
     if op == "mean":
-        return _mapped(x, lambda x: _call(prim, _counted(x, op), comm) / comm.size)
-    return _mapped(x, lambda x: _call(prim, _counted(x, op), comm))
+        return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm) / comm.size)
+    return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm))
 
 
 def varying(x: Any, *, comm: Communicator | None = None) -> Any:
@@ -119,7 +119,7 @@ def varying(x: Any, *, comm: Communicator | None = None) -> Any:
     """
     comm = comm or world()
     trace = active(comm)
-    return x if trace is None else _mapped(x, lambda x: trace.own(x))
+    return x if trace is None else _map_leaves(x, lambda x: trace.own(x))
 
 
 def all_gather(
@@ -145,7 +145,7 @@ def all_gather(
     """
     comm = comm or world()
     prim = p.gather_varying if varying else p.all_gather
-    return _mapped(x, lambda x: _to_axis(_call(prim, x, comm), axis, tiled))
+    return _map_leaves(x, lambda x: _to_axis(_call(prim, x, comm), axis, tiled))
 
 
 def _to_axis(y: Any, axis: int, tiled: bool) -> Any:
@@ -199,10 +199,10 @@ def reduce_scatter(
         raise ValueError(f"op of reduce_scatter must be 'sum' or 'mean', not {op!r}: take a part of an all_reduce")
 
     def one(x: Any) -> Any:
-        y = _call(p.reduce_scatter, _counted(_from_axis(x, axis, tiled, comm, "reduce_scatter"), op), comm)
+        y = _call(p.reduce_scatter, _count(_from_axis(x, axis, tiled, comm, "reduce_scatter"), op), comm)
         return y / comm.size if op == "mean" else y
 
-    return _mapped(x, one)
+    return _map_leaves(x, one)
 
 
 def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Communicator | None = None) -> Any:
@@ -224,7 +224,7 @@ def all_to_all(x: Any, *, split_axis: int = 0, concat_axis: int = 0, comm: Commu
         y = _call(p.all_to_all, _from_axis(x, split_axis, True, comm, "all_to_all"), comm)
         return _to_axis(y, concat_axis, True)
 
-    return _mapped(x, one)
+    return _map_leaves(x, one)
 
 
 def broadcast(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
@@ -234,7 +234,7 @@ def broadcast(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any
     array([1., 1.])
     """
     comm = comm or world()
-    return _mapped(x, lambda x: _call(p.broadcast, x, comm, root=_rank(root, comm, "root")))
+    return _map_leaves(x, lambda x: _call(p.broadcast, x, comm, root=_rank(root, comm, "root")))
 
 
 def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None = None) -> Any:
@@ -248,12 +248,12 @@ def reduce(x: Any, root: int = 0, op: str = "sum", *, comm: Communicator | None 
 
     def one(x: Any) -> Any:
         if _op(op) in ("sum", "mean"):
-            y = _call(p.reduce, _counted(x, op), comm, root=root)
+            y = _call(p.reduce, _count(x, op), comm, root=root)
             return y / comm.size if op == "mean" else y
-        y = varying(_call(p.REDUCTIONS[op], _counted(x, op), comm), comm=comm)
+        y = varying(_call(p.REDUCTIONS[op], _count(x, op), comm), comm=comm)
         return y if comm.rank == root else y * 0
 
-    return _mapped(x, one)
+    return _map_leaves(x, one)
 
 
 def gather(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
@@ -263,7 +263,7 @@ def gather(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
     (1, 2)
     """
     comm = comm or world()
-    return _mapped(x, lambda x: _call(p.gather, x, comm, root=_rank(root, comm, "root")))
+    return _map_leaves(x, lambda x: _call(p.gather, x, comm, root=_rank(root, comm, "root")))
 
 
 def scatter(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
@@ -274,7 +274,7 @@ def scatter(x: Any, root: int = 0, *, comm: Communicator | None = None) -> Any:
     """
     comm = comm or world()
     root = _rank(root, comm, "root")
-    return _mapped(x, lambda x: _call(p.scatter, _from_axis(x, 0, False, comm, "scatter"), comm, root=root))
+    return _map_leaves(x, lambda x: _call(p.scatter, _from_axis(x, 0, False, comm, "scatter"), comm, root=root))
 
 
 def permute(x: Any, pairs: Sequence[tuple[int, int]], *, comm: Communicator | None = None) -> Any:
@@ -292,7 +292,7 @@ def permute(x: Any, pairs: Sequence[tuple[int, int]], *, comm: Communicator | No
     array([1., 1.])
     """
     comm = comm or world()
-    return _mapped(x, lambda x: _call(p.permute, x, comm, pairs=_pairs(pairs, comm)))
+    return _map_leaves(x, lambda x: _call(p.permute, x, comm, pairs=_pairs(pairs, comm)))
 
 
 def _pairs(pairs: Any, comm: Communicator) -> tuple:
@@ -322,13 +322,13 @@ def send(x: Any, dest: int, tag: int = 0, *, comm: Communicator | None = None) -
     Under derivatives both ranks must be inside of `spmd`, or `fad.distributed.grad` and its like.
     """
     comm = comm or world()
-    _mapped(x, lambda x: _call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=_tag(tag)))
+    _map_leaves(x, lambda x: _call(p.send, x, comm, dest=_rank(dest, comm, "dest"), tag=_tag(tag)))
 
 
 def recv(like: Any, source: int, tag: int = 0, *, comm: Communicator | None = None) -> Any:
     """Return the array that a rank sent; `like` says its shape and dtype."""
     comm = comm or world()
-    return _mapped(like, lambda x: _call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=_tag(tag)))
+    return _map_leaves(like, lambda x: _call(p.recv, x, comm, source=_rank(source, comm, "source"), tag=_tag(tag)))
 
 
 def barrier(*, comm: Communicator | None = None) -> None:
@@ -386,7 +386,7 @@ def start_all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = Non
         y = all_reduce(x, op, comm=comm)
         return Handle(lambda: y)
     mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
-    return _handle(x, lambda x: _start("all_reduce", _counted(x, op), comm, mean, op="sum"))
+    return _handle(x, lambda x: _start("all_reduce", _count(x, op), comm, mean, op="sum"))
 
 
 def start_all_gather(x: Any, *, axis: int = 0, tiled: bool = False, comm: Communicator | None = None) -> Handle:
@@ -403,7 +403,7 @@ def start_reduce_scatter(x: Any, op: str = "sum", *, comm: Communicator | None =
     mean = (lambda y: y / comm.size) if op == "mean" else lambda y: y
 
     def begin(x: Any) -> Callable:
-        x = _counted(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
+        x = _count(_from_axis(x, 0, False, comm, "reduce_scatter"), op)
         return _start("reduce_scatter", x, comm, mean)
 
     return _handle(x, begin)

@@ -105,7 +105,7 @@ class Communicator:
 
     def _reduce_in_order(self, x: Any, op: str) -> Any:
         """Reduce in the order of the ranks, so that the result has the same bits in every run and on every rank."""
-        return reduced(self._all_gather(x), op)
+        return reduce(self._all_gather(x), op)
 
     def _all_gather(self, x: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define all_gather")
@@ -137,7 +137,7 @@ def contiguous(x: Any) -> Any:
 _OPERATIONS: dict[str, Callable] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
-def reduced(parts: Any, op: str) -> Any:
+def reduce(parts: Any, op: str) -> Any:
     """Return the parts of all ranks, reduced from the first to the last."""
     total = np.array(parts[0])
     for x in parts[1:]:

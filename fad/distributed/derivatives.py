@@ -19,7 +19,7 @@ from fad.core import effects
 from fad.core.tracer import Tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
-from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, traced_like, vary
+from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, trace_like, vary
 from fad.distributed.ranks import NeedsTypes, RankTrace, run_typed, spmd, tie, without_collectives
 from fad.distributed.worlds import world
 from fad.errors import ShapeMismatchError
@@ -46,7 +46,7 @@ class Buckets:
         self.leaves = leaves
         self.sums: list = [None] * len(leaves)  # of the batches before the last
         self.found: list = [None] * len(leaves)
-        self.plan = _planned(leaves, nbytes) if reduce else []
+        self.plan = _plan(leaves, nbytes) if reduce else []
         self.sent: list = []  # what waits for each bucket
         self.share: Any = None  # this rank's share of the value, which goes with the first bucket
         self.last = True  # whether this is the last batch
@@ -58,7 +58,7 @@ class Buckets:
         if not self.last:
             self.sums[number] = g
             return
-        self.found[number] = traced_like(g, self.leaves[number])
+        self.found[number] = trace_like(g, self.leaves[number])
         while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
             flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
             if not self.sent and self.share is not None:
@@ -75,7 +75,7 @@ class Buckets:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
         for number, leaf in enumerate(self.leaves):
             if self.found[number] is None:
-                self.take(number, traced_like(None, leaf))
+                self.take(number, trace_like(None, leaf))
         for number, (bucket, wait) in enumerate(zip(self.plan, self.sent, strict=True)):
             total, at = wait(), 0
             if number == 0 and self.share is not None:
@@ -88,7 +88,7 @@ class Buckets:
         return self.found
 
 
-def _planned(leaves: list, nbytes: int) -> list[list[int]]:
+def _plan(leaves: list, nbytes: int) -> list[list[int]]:
     """Return the numbers of the leaves that share a bucket: neighbours of one dtype, of so many bytes together."""
     plan: list[list[int]] = []
     size = 0
@@ -180,7 +180,7 @@ def value_and_grad(
             tape = None if typed else _plain_tape(f, mine, in_tree, leaves, has_aux)
             if tape is None:
                 typed.append(True)
-                tape = Tape(_typed(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
+                tape = Tape(_bucket_gradients(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
             (value,) = values = tape.values()
             _check_scalar(values, tape.out_tree, False)
             share = value * value.dtype.type(1.0 / (parts * mine.size))
@@ -244,7 +244,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
             buckets.take(k, g)
 
 
-def _typed(f: Callable, comm: Communicator, buckets: Buckets, has_aux: bool) -> Callable:
+def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux: bool) -> Callable:
     """Return the loss on parameters whose gradients go into buckets, as soon as they are known."""
 
     def local(*chosen: Any) -> Any:

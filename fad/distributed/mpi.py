@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 from mpi4py.util.dtlib import to_numpy_dtype
 
-from fad.distributed.communicator import METHODS, Communicator, contiguous, reduced
+from fad.distributed.communicator import METHODS, Communicator, contiguous, reduce
 from fad.distributed.errors import MismatchError
 from fad.introspect.frames import is_machinery
 
@@ -178,7 +178,7 @@ class MPIRank(Communicator):
 
     def _reduce_scatter(self, x: Any) -> Any:
         if self.deterministic:
-            return reduced(self._all_to_all(x), "sum")
+            return reduce(self._all_to_all(x), "sum")
         out = np.empty(x.shape[1:], x.dtype)
         self.mpi.Reduce_scatter_block(x, out, MPI.SUM)
         return out

@@ -99,7 +99,7 @@ class NCCLRank(Communicator):
     def _scatter(self, x: Any, root: int) -> Any:
         return self._broadcast(x, root)[int(self.rank)].copy()
 
-    def _exchanged(self, sends: Sequence, receives: Sequence) -> None:
+    def _exchange(self, sends: Sequence, receives: Sequence) -> None:
         """Send and receive (array, rank) at once."""
         nccl.groupStart()
         for x, rank in sends:
@@ -113,23 +113,23 @@ class NCCLRank(Communicator):
     def _all_to_all(self, x: Any) -> Any:
         x = cupy.ascontiguousarray(x)
         out = cupy.empty_like(x)
-        self._exchanged([(x[r], r) for r in range(self.size)], [(out[r], r) for r in range(self.size)])
+        self._exchange([(x[r], r) for r in range(self.size)], [(out[r], r) for r in range(self.size)])
         return out
 
     def _permute(self, x: Any, pairs: Sequence) -> Any:
         x = cupy.ascontiguousarray(x)
         out = cupy.zeros_like(x)
         sends = [(x, b) for a, b in pairs if a == self.rank]
-        self._exchanged(sends, [(out, a) for a, b in pairs if b == self.rank])
+        self._exchange(sends, [(out, a) for a, b in pairs if b == self.rank])
         return out
 
     def _send(self, x: Any, dest: int, tag: int) -> Any:
-        self._exchanged([(cupy.ascontiguousarray(x), dest)], [])
+        self._exchange([(cupy.ascontiguousarray(x), dest)], [])
         return cupy.zeros((), x.dtype)
 
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         out = cupy.empty_like(x, order="C")
-        self._exchanged([], [(out, source)])
+        self._exchange([], [(out, source)])
         return out
 
     def _barrier(self, x: Any) -> Any:

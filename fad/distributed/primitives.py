@@ -31,7 +31,7 @@ from fad.errors import BatchedValueError
 from fad.staging.record import recorder
 
 
-def traced_like(t: Any, y: Any) -> Any:
+def trace_like(t: Any, y: Any) -> Any:
     """Return a tangent or cotangent that is traced wherever its value is; zeros where there is none.
 
     On other ranks it may depend on what is differentiated once more, and then they send its derivative, too.
@@ -61,7 +61,7 @@ def _refuse(name: str) -> Callable:
     return refuse
 
 
-def _checked(batch: Callable, prim: Primitive) -> Callable:
+def _check(batch: Callable, prim: Primitive) -> Callable:
     """Return the batching rule of one form, which checks that all examples of the batch are there."""
 
     def rule(trace: Any, batched: tuple, xs: list, params: dict) -> Any:
@@ -109,10 +109,10 @@ def pair(
     """Make both forms of an operation with an effect; return the one without types."""
     full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
     typed = Primitive(
-        full, forward, jvp=lambda ts, y, xs, params: jvp(traced_like(ts[0], xs[0]), y, *xs, **params),
-        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": traced_like, "needs_trace": True},
+        full, forward, jvp=lambda ts, y, xs, params: jvp(trace_like(ts[0], xs[0]), y, *xs, **params),
+        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": trace_like, "needs_trace": True},
     )  # fmt: skip
-    typed.batch = _checked(batch, typed)
+    typed.batch = _check(batch, typed)
     if takes_same:
         TAKES_SAME.add(typed)
     if gives_same:
@@ -120,7 +120,7 @@ def pair(
     called = Primitive(
         full, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
     )
-    called.batch = _checked(batch, called)
+    called.batch = _check(batch, called)
     TYPED[called] = typed
     return called
 
@@ -149,8 +149,8 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": traced_like},
-    jvp=lambda ts, y, xs, params: vary(traced_like(ts[0], xs[0]), **params),
+    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": trace_like},
+    jvp=lambda ts, y, xs, params: vary(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
 )  # fmt: skip
@@ -158,27 +158,27 @@ vary: Primitive = Primitive(
 # The part of this rank of what is the same on all: row `rank`.
 own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", extra={"swept": traced_like},
-    jvp=lambda ts, y, xs, params: own_part(traced_like(ts[0], xs[0]), **params),
+    saves="none", archetype="linear", extra={"swept": trace_like},
+    jvp=lambda ts, y, xs, params: own_part(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),
 )  # fmt: skip
 TAKES_SAME.update((vary, own_part))
 
 
-def _tied_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
-    return traced_like(ts[0], y)
+def _tie_jvp(ts: Any, y: Any, xs: Any, params: dict) -> Any:
+    return trace_like(ts[0], y)
 
 
 # A value that is traced wherever the other operands are: a collective must be differentiated on every rank or on none.
 tied: Primitive = Primitive(
-    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tied_jvp,
+    "tied", lambda x, *anchors: x, saves="none", archetype="linear", jvp=_tie_jvp,
     vjp=lambda k, ct, y, *xs: ct if k == 0 else None,
-    batch=lambda size, batched, xs, params: _tied_batch(size, batched, xs),
+    batch=lambda size, batched, xs, params: _tie_batch(size, batched, xs),
 )  # fmt: skip
 
 
-def _tied_batch(size: int, batched: tuple, xs: list) -> Any:
+def _tie_batch(size: int, batched: tuple, xs: list) -> Any:
     x = xs[0] if batched[0] else np.broadcast_to(xs[0], (size, *np.shape(xs[0])))
     anchors = [a[0] if b else a for a, b in zip(xs[1:], batched[1:], strict=True)]
     return tied(x, *anchors)
@@ -295,7 +295,7 @@ permute_p: Primitive = TYPED[permute]
 send = collective(
     "send", batch=lambda prim, x, params: np.broadcast_to(prim(x, **params), (len(x),)), saves="operands",
     jvp=lambda t, y, x, comm, dest, tag: send_p(t, comm=comm, dest=dest, tag=tag),
-    vjp=lambda ct, y, x, comm, dest, tag: recv_p(traced_like(None, x), comm=comm, source=dest, tag=tag),
+    vjp=lambda ct, y, x, comm, dest, tag: recv_p(trace_like(None, x), comm=comm, source=dest, tag=tag),
 )  # fmt: skip
 send_p: Primitive = TYPED[send]
 

@@ -219,7 +219,7 @@ def without_collectives(comm: Communicator) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def untyped() -> Iterator[None]:
+def run_untyped() -> Iterator[None]:
     """Run what is not differentiated, on every rank alike: its collectives do not enter a derivative."""
     token = _active.set(None)
     try:

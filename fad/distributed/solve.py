@@ -9,7 +9,7 @@ import numpy as np
 
 from fad.distributed.collectives import all_reduce
 from fad.distributed.communicator import Communicator
-from fad.distributed.ranks import spmd, untyped
+from fad.distributed.ranks import run_untyped, spmd
 from fad.distributed.worlds import world
 from fad.errors import DerivativeError, UnsupportedInputError
 from fad.transforms.custom import CustomFunction
@@ -55,7 +55,7 @@ def cg(
         raise UnsupportedInputError("cg takes real numbers: write the real and imaginary parts as one real system")
 
     def run(b: Any, *params: Any) -> Any:
-        with untyped():
+        with run_untyped():
             return _iterate(matvec, b, params, comm, tol, maxiter)
 
     # Within the rules all values are each rank's own: what was the same on all ranks has become that before.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.distributed.communicator import TIMEOUT, Communicator, current, reduced
+from fad.distributed.communicator import TIMEOUT, Communicator, current, reduce
 from fad.distributed.errors import DistributedError, MismatchError
 from fad.distributed.sequence import difference
 from fad.errors import user_line
@@ -127,13 +127,13 @@ class ThreadRank(Communicator):
     # --- each gets what all ranks posted, from the first to the last ----------------------------------------------
 
     def _all_reduce(self, xs: list, op: str) -> Any:
-        return reduced(xs, op)
+        return reduce(xs, op)
 
     def _broadcast(self, xs: list, root: int) -> Any:
         return xs[root].copy()
 
     def _reduce(self, xs: list, root: int) -> Any:
-        return reduced(xs, "sum") if self.rank == root else np.zeros_like(xs[0])
+        return reduce(xs, "sum") if self.rank == root else np.zeros_like(xs[0])
 
     def _all_gather(self, xs: list) -> Any:
         return np.stack(xs)
@@ -142,7 +142,7 @@ class ThreadRank(Communicator):
         return np.stack(xs) if self.rank == root else np.zeros_like(xs[0], shape=(self.size, *xs[0].shape))
 
     def _reduce_scatter(self, xs: list) -> Any:
-        return reduced([x[self.rank] for x in xs], "sum")
+        return reduce([x[self.rank] for x in xs], "sum")
 
     def _scatter(self, xs: list, root: int) -> Any:
         return np.array(xs[root][self.rank])

@@ -61,7 +61,7 @@ def init(
         engine = "mpi" if is_launched() else "alone"
     comm = _worlds.get(engine)
     if comm is None:
-        comm = _worlds[engine] = _made(engine, TIMEOUT if timeout is None else timeout, deterministic)
+        comm = _worlds[engine] = _make(engine, TIMEOUT if timeout is None else timeout, deterministic)
         debug = wants_debug() if debug is None else debug
     comm.deterministic = deterministic or comm.deterministic
     if timeout is not None:
@@ -74,7 +74,7 @@ def init(
     return comm
 
 
-def _made(engine: str, timeout: float, deterministic: bool) -> Communicator:
+def _make(engine: str, timeout: float, deterministic: bool) -> Communicator:
     if engine == "alone":
         return Alone(timeout, deterministic)
     needed = {"mpi": "mpi4py", "nccl": "cupy"}[engine]

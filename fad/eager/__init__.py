@@ -23,8 +23,6 @@ from fad.eager.devices import cuda, device
 from fad.eager.errors import BackwardError, InPlaceError, RequiresGradError
 from fad.eager.func import vmap
 from fad.eager.ops import functions as _functions
-from fad.eager.ops.composites import *  # noqa: F403
-from fad.eager.ops.composites import __all__ as _composites
 from fad.eager.ops.creation import (
     arange,
     as_tensor,
@@ -53,6 +51,8 @@ from fad.eager.ops.creation import (
     zeros,
     zeros_like,
 )  # fmt: skip
+from fad.eager.ops.functions import *  # noqa: F403
+from fad.eager.ops.functions import __all__ as _operations
 from fad.eager.ops.functions import (
     abs,
     acos,
@@ -145,10 +145,6 @@ from fad.eager.ops.functions import (
     var,
     where,
 )
-from fad.eager.ops.further import *  # noqa: F403
-from fad.eager.ops.further import __all__ as _further
-from fad.eager.ops.selection import *  # noqa: F403
-from fad.eager.ops.selection import __all__ as _choosing
 from fad.eager.ops.shaping import (
     atleast_1d,
     atleast_2d,
@@ -194,7 +190,7 @@ def numel(input: Tensor) -> int:
     return input.value.size
 
 
-round = _functions.rounded
+round = _functions.round_to
 concat = concatenate = cat
 inference_mode = no_grad
 float16, float32, float64 = _np.dtype("float16"), _np.dtype("float32"), _np.dtype("float64")
@@ -205,10 +201,8 @@ pi, e, inf, nan = _np.pi, _np.e, _np.inf, _np.nan
 
 
 __all__ = [
-    *_further,
+    *_operations,
     *_changing,
-    *_choosing,
-    *_composites,
     *_names,
     "BackwardError",
     "InPlaceError",

@@ -13,7 +13,7 @@ from fad.eager.core.mode import enable_grad
 from fad.eager.core.records import is_leaf, placed
 from fad.eager.core.views import move_views, note_view, set_node
 from fad.eager.errors import InPlaceError
-from fad.eager.ops import composites, functions, further, selection, shaping
+from fad.eager.ops import functions, shaping
 from fad.eager.ops.creation import as_tensor, tensor
 from fad.eager.ops.operators import common_dtype, convert
 from fad.eager.rng import generator
@@ -28,7 +28,7 @@ _SYNONYMS = {
     "negative": "neg", "not_equal": "ne", "ravel": "flatten", "subtract": "sub", "true_divide": "div",
     "row_stack": "vstack", "trapz": "trapezoid",
 }  # fmt: skip
-_MODULES = (functions, further, selection, composites, shaping)
+_MODULES = (functions, shaping)
 
 
 def _found(name: str) -> Any:
@@ -149,7 +149,7 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     return floats[0] if len(floats) == 1 else np.promote_types(a, b)
 
 
-def _typed(dtype: str) -> Callable:
+def _make_constructor(dtype: str) -> Callable:
     def make(data=(), *sizes):
         if isinstance(data, int) or sizes:
             return Tensor(np.zeros((data, *sizes), dtype))
@@ -159,9 +159,9 @@ def _typed(dtype: str) -> Callable:
     return make
 
 
-LongTensor, IntTensor, DoubleTensor, BoolTensor = map(_typed, ("int64", "int32", "float64", "bool"))
-FloatTensor = _typed("float32")
-HalfTensor, ByteTensor, ShortTensor, CharTensor = map(_typed, ("float16", "uint8", "int16", "int8"))
+LongTensor, IntTensor, DoubleTensor, BoolTensor = map(_make_constructor, ("int64", "int32", "float64", "bool"))
+FloatTensor = _make_constructor("float32")
+HalfTensor, ByteTensor, ShortTensor, CharTensor = map(_make_constructor, ("float16", "uint8", "int16", "int8"))
 
 
 def detach(input: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ _IN_PLACE = (
 )  # fmt: skip
 
 
-def _reshaped(name: str) -> Callable:
+def _reshape(name: str) -> Callable:
     """Return the method that gives a tensor itself another shape."""
 
     def method(self, *args):
@@ -219,7 +219,7 @@ def fill_diagonal_(self: Tensor, fill_value: float) -> Tensor:
     return self
 
 
-def _drawn(draw: Callable) -> Callable:
+def _draw(draw: Callable) -> Callable:
     def method(self, *args):
         return self.copy_(Tensor(np.asarray(draw(self.value.shape, *args)).astype(self.dtype)))
 
@@ -249,17 +249,17 @@ def _install() -> None:
             setattr(Tensor, name, names[name])
     for name in ("bitwise_not", "signbit", "isposinf", "isneginf", "is_nonzero"):
         setattr(Tensor, name, names[name])
-    Tensor.baddbmm, Tensor.addmm = further.baddbmm, functions.addmm
+    Tensor.baddbmm, Tensor.addmm = functions.baddbmm, functions.addmm
     for name in _IN_PLACE:
         setattr(Tensor, f"{name}_", in_place(getattr(Tensor, name)))
     for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims"):
-        setattr(Tensor, f"{name}_", _reshaped(name))
+        setattr(Tensor, f"{name}_", _reshape(name))
     Tensor.fill_diagonal_ = fill_diagonal_
-    Tensor.exponential_ = _drawn(lambda shape, lambd=1.0: generator().exponential(1.0 / lambd, shape))
-    Tensor.geometric_ = _drawn(lambda shape, p: generator().geometric(p, shape))
-    Tensor.log_normal_ = _drawn(lambda shape, mean=1.0, std=2.0: generator().lognormal(mean, std, shape))
-    Tensor.cauchy_ = _drawn(lambda shape, median=0.0, sigma=1.0: median + sigma * generator().standard_cauchy(shape))
-    Tensor.random_ = _drawn(_whole)
+    Tensor.exponential_ = _draw(lambda shape, lambd=1.0: generator().exponential(1.0 / lambd, shape))
+    Tensor.geometric_ = _draw(lambda shape, p: generator().geometric(p, shape))
+    Tensor.log_normal_ = _draw(lambda shape, mean=1.0, std=2.0: generator().lognormal(mean, std, shape))
+    Tensor.cauchy_ = _draw(lambda shape, median=0.0, sigma=1.0: median + sigma * generator().standard_cauchy(shape))
+    Tensor.random_ = _draw(_whole)
 
 
 def _questions() -> None:

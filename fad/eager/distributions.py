@@ -13,9 +13,9 @@ import numpy as np
 from fad.eager.core.mode import no_grad
 from fad.eager.nn import functional as F
 from fad.eager.ops import functions as f
-from fad.eager.ops.composites import linalg
 from fad.eager.ops.creation import as_tensor, bernoulli, multinomial, randn
-from fad.eager.ops.further import digamma, lgamma
+from fad.eager.ops.elementwise import digamma, lgamma
+from fad.eager.ops.linalg import linalg
 from fad.eager.ops.shaping import broadcast_tensors, diagonal
 from fad.eager.rng import generator
 from fad.eager.tensor import Tensor
@@ -133,7 +133,7 @@ class Bernoulli(Distribution):
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
 
-def _drawn(draw: Any, sample_shape: Any, like: Tensor) -> Tensor:
+def _draw(draw: Any, sample_shape: Any, like: Tensor) -> Tensor:
     return Tensor(np.asarray(draw((*sample_shape, *like.shape)), like.dtype))
 
 
@@ -153,7 +153,7 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, so that gradients flow to the ends."""
-        return self.low + (self.high - self.low) * _drawn(generator().random, sample_shape, self.low)
+        return self.low + (self.high - self.low) * _draw(generator().random, sample_shape, self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density, -inf outside."""
@@ -175,7 +175,7 @@ class Exponential(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, so that gradients flow to the rate."""
-        return _drawn(lambda shape: generator().exponential(size=shape), sample_shape, self.rate) / self.rate
+        return _draw(lambda shape: generator().exponential(size=shape), sample_shape, self.rate) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
@@ -196,7 +196,7 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, so that gradients flow to both parameters."""
-        return self.loc + self.scale * _drawn(lambda shape: generator().laplace(size=shape), sample_shape, self.loc)
+        return self.loc + self.scale * _draw(lambda shape: generator().laplace(size=shape), sample_shape, self.loc)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
@@ -219,7 +219,7 @@ class Gamma(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, without history."""
         draw = lambda shape: generator().standard_gamma(np.asarray(self.concentration.detach()), shape)
-        return _drawn(draw, sample_shape, self.rate) / self.rate
+        return _draw(draw, sample_shape, self.rate) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
@@ -243,7 +243,7 @@ class Beta(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, without history."""
         a, b = (np.asarray(x.detach()) for x in (self.concentration1, self.concentration0))
-        return _drawn(lambda shape: generator().beta(a, b, shape), sample_shape, self.concentration1)
+        return _draw(lambda shape: generator().beta(a, b, shape), sample_shape, self.concentration1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density."""
@@ -262,7 +262,7 @@ class Poisson(Distribution):
     @no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, without history."""
-        return _drawn(lambda shape: generator().poisson(np.asarray(self.rate.detach()), shape), sample_shape, self.rate)
+        return _draw(lambda shape: generator().poisson(np.asarray(self.rate.detach()), shape), sample_shape, self.rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability of counts."""

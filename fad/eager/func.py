@@ -15,7 +15,7 @@ from typing import Any
 
 from fad import tree
 from fad.core.tracer import Tracer
-from fad.eager.core.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transformed
+from fad.eager.core.mode import WITH_HISTORY, WITHOUT_HISTORY, NeedsHistory, inside, transform
 from fad.eager.nn.module import Module
 from fad.eager.ops.shaping import stack
 from fad.eager.rng import refusing
@@ -52,7 +52,7 @@ def _reverse(func: Callable) -> Callable:
         finally:
             inside.set(before)
 
-    return transformed(run)
+    return transform(run)
 
 
 def _with_history(x: Any) -> Any:
@@ -74,11 +74,11 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
     """
     both = gradients.value_and_grad(_reverse(func), argnums, has_aux)
 
-    def turned(*args: Any, **kwargs: Any) -> tuple:
+    def turn(*args: Any, **kwargs: Any) -> tuple:
         value, gradient = both(*args, **kwargs)
         return gradient, value
 
-    return turned
+    return turn
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
@@ -149,12 +149,12 @@ def functional_call(module: Module, tensors: Any, args: Any = None, kwargs: dict
     for part in (tensors,) if isinstance(tensors, dict) else tensors:
         given |= part
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, given):
+    with _replace(module, given):
         return module(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
-def _replaced(module: Module, given: dict[str, Any]) -> Iterator[None]:
+def _replace(module: Module, given: dict[str, Any]) -> Iterator[None]:
     modules = dict(module.named_modules())
     undo: list[tuple] = []
     try:

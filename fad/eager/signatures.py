@@ -238,7 +238,7 @@ class SignatureOfCore:
 
 def document(names: dict[str, Any]) -> None:
     """Give functions of the eager API their sentence and signature, and say what PyTorch's function differs in."""
-    lines = dict(_parsed(line) for line in _LINES.strip().splitlines())
+    lines = dict(_parse(line) for line in _LINES.strip().splitlines())
     stubs = _stubs({name: parameters for name, (parameters, _, _) in lines.items()})
     seen: dict[int, str] = {}
     for name, thing in sorted(names.items(), key=lambda item: item[0] in _ALIASES):
@@ -257,7 +257,7 @@ def document(names: dict[str, Any]) -> None:
         thing.__doc__ = f"{own}\n\n{note}"
 
 
-def _parsed(line: str) -> tuple[str, tuple[str, str, str]]:
+def _parse(line: str) -> tuple[str, tuple[str, str, str]]:
     head, _, text = line.partition("): ")
     name, _, parameters = head.partition("(")
     sentence, _, differs = text.partition(" | ")

@@ -172,7 +172,7 @@ class Tensor:
         """
         if self.node is None:
             raise BackwardError("register_hook() needs a tensor that requires grad")
-        return add_hook(self.node, lambda g: _hooked(hook, g))
+        return add_hook(self.node, lambda g: _hook(hook, g))
 
     # --- without history ----------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ def _register_prehook(self: Node, hook: Callable) -> Handle:
 Node.register_prehook = _register_prehook  # type: ignore[attr-defined]
 
 
-def _hooked(hook: Callable, g: Any) -> Any:
+def _hook(hook: Callable, g: Any) -> Any:
     new = hook(wrap(g))
     return None if new is None else lowered(new)
 
@@ -376,15 +376,15 @@ def wrap(x: Any) -> Any:
     return x
 
 
-def _lowered_all(x: Any) -> Any:
+def _lower_all(x: Any) -> Any:
     if type(x) in (list, tuple):
-        return type(x)(map(_lowered_all, x))
+        return type(x)(map(_lower_all, x))
     return lowered(x)
 
 
 def through(func: Callable, args: tuple, kwargs: dict) -> Any:
     """Call a function of arrays on tensors: NumPy's, fad's, or any other that takes tracers."""
-    y = wrap(func(*map(_lowered_all, args), **{k: _lowered_all(v) for k, v in kwargs.items()}))
+    y = wrap(func(*map(_lower_all, args), **{k: _lower_all(v) for k, v in kwargs.items()}))
     return unshared(y, tensors_of(args, kwargs))
 
 

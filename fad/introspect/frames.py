@@ -156,13 +156,13 @@ def _call(text: str, frame: types.FrameType) -> Step:
         return Step("")
     if not isinstance(call, ast.Call):
         return Step("")
-    return Step("call", ast.unparse(call.func), called=_named(call.func, frame))
+    return Step("call", ast.unparse(call.func), called=_look_up(call.func, frame))
 
 
-def _named(node: ast.expr, frame: types.FrameType) -> Any:
+def _look_up(node: ast.expr, frame: types.FrameType) -> Any:
     """Return the function that ``name`` or ``module.name`` means in a frame; None for what would need a run."""
     if isinstance(node, ast.Attribute):
-        owner = _named(node.value, frame)
+        owner = _look_up(node.value, frame)
         known = isinstance(owner, (types.ModuleType, io.TextIOBase)) or type(owner).__module__ == "logging"
         return getattr(owner, node.attr, None) if known else None
     if not isinstance(node, ast.Name):
@@ -187,7 +187,7 @@ def library_function() -> str:
         if parts[0] in _LIBRARIES and len(parts) > 1:
             found = _public_name(frame, parts) or found or ".".join(parts[:2])
         elif parts[0] == "numpy":
-            found = _undispatched(frame, parts) or found
+            found = _undispatch(frame, parts) or found
         elif found:
             break
         frame = frame.f_back
@@ -216,7 +216,7 @@ def _name_in(module: str, thing: Any) -> str:
     return next((name for name, value in vars(sys.modules[module]).items() if value is thing), "")
 
 
-def _undispatched(frame: Any, parts: list[str]) -> str:
+def _undispatch(frame: Any, parts: list[str]) -> str:
     """Return the name of a NumPy function that asks no protocol, so that it cannot take traced arrays."""
     owner = type(frame.f_locals.get("self")).__name__
     if owner == "vectorize":

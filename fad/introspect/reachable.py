@@ -157,7 +157,7 @@ class Walk:
         items = tuple(itertools.islice(x, MANY))
         self._each(items)
         if not issubclass(kind, (tuple, frozenset)):
-            self.places.append(Place(sampled, x, sampled(x)))
+            self.places.append(Place(sample, x, sample(x)))
 
     def _object(self, x: Any) -> None:
         kind = type(x)
@@ -224,7 +224,7 @@ def sampled(x: Any) -> tuple:
     return tuple(x) if n <= MANY else (n, *itertools.islice(x, 0, n, n // 32))
 
 
-def reached(fun: Any) -> Iterator[Any]:
+def reach(fun: Any) -> Iterator[Any]:
     """Give what a function finds by name, and what that finds, without running anything; each once."""
     return iter(Walk([fun]))
 

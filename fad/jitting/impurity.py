@@ -19,7 +19,7 @@ from typing import Any
 from fad.core.graph import Graph
 from fad.errors import ImpureFunctionWarning
 from fad.introspect.frames import show_place
-from fad.introspect.reachable import MOST, PLAIN, codes_of, is_of_library, reached
+from fad.introspect.reachable import MOST, PLAIN, codes_of, is_of_library, reach
 
 _CONTAINERS = (dict, list, tuple)
 _CLOCKS = (time.time, time.perf_counter, time.monotonic)
@@ -62,7 +62,7 @@ def _may_draw(graph: Graph) -> bool:
 
 def _draws(source: Any, x: Any) -> bool:
     """Return whether a thing that code names is a source of random numbers, or a function that draws from it."""
-    if x is source or (type(x) in _CONTAINERS and any(held is source for held in _held(x).values())):
+    if x is source or (type(x) in _CONTAINERS and any(held is source for held in _list_held(x).values())):
         return True
     try:
         return x is not None and getattr(x, "__self__", None) is source
@@ -128,7 +128,7 @@ def _name(source: Any) -> str:
     return f"a {kind.__name__} of {kind.__module__.partition('.')[0]}"
 
 
-def _held(x: Any) -> dict[str, Any]:
+def _list_held(x: Any) -> dict[str, Any]:
     """Return the attributes of an object that is no module and no class; of a container what is in it."""
     if type(x) in _CONTAINERS:
         items = list(x.items())[:MOST] if type(x) is dict else enumerate(x[:MOST])
@@ -157,8 +157,8 @@ def _cells(fun: types.FunctionType) -> dict[str, Any]:
 
 def _place(fun: Any, reads: Callable[[Any], bool]) -> tuple[str, int] | None:
     """Return the first line, in the user's functions, that names something that `reads`."""
-    known = list(reached(fun))
-    held = {name for x in known for name, value in _held(x).items() if reads(value)}
+    known = list(reach(fun))
+    held = {name for x in known for name, value in _list_held(x).items() if reads(value)}
     for f in known:
         if type(f) is types.FunctionType and not is_of_library(f):
             for code in codes_of(f.__code__):

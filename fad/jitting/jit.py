@@ -47,7 +47,7 @@ from fad.jitting.programs import (
     forget_unused,
     is_of_values,
     note_operation,
-    refused,
+    raised_by_operation,
     strides_of,
     why_so_many,
 )
@@ -138,7 +138,7 @@ class Jitted(Wrapping):
         for x in leaves:
             if is_traceable(x):
                 traced.append(True)
-                key.append((*_described(x),))
+                key.append((*_describe(x),))
             elif type(x) is Tracer:
                 return self._under(fun, leaves, in_tree, static)
             elif hasattr(x, "dtype"):
@@ -165,7 +165,7 @@ class Jitted(Wrapping):
             return None
         key: list = []
         for x in leaves:
-            key += _described(x)
+            key += _describe(x)
         return tuple(key)
 
     def _under(self, fun: Callable, leaves: list, in_tree: Any, static: Any) -> Any:
@@ -184,7 +184,7 @@ class Jitted(Wrapping):
             args, kwargs = tree.unflatten(in_tree, xs)
             return as_run(fun)(*args, **kwargs)
 
-        def cached(kind, make):
+        def cache(kind, make):
             key = (kind, in_tree, tuple(mine), static)
             found = self._inner.get(key)
             if found is None:
@@ -193,7 +193,7 @@ class Jitted(Wrapping):
                 found = self._inner[key] = jit(make())
             return found
 
-        return rule(trace, flat, leaves, values, mine, cached, before)
+        return rule(trace, flat, leaves, values, mine, cache, before)
 
     def _give(self, args: tuple, leaves: list, xs: list) -> tuple[tuple, list]:
         """Take the donated arrays from the caller; return their numbers among the program's inputs, and themselves."""
@@ -240,7 +240,7 @@ class Jitted(Wrapping):
         return programs_as_html(repr(self), self.cache_info(), list(self._signatures.values()))
 
 
-def _described(x: Any) -> list:
+def _describe(x: Any) -> list:
     """Return what the key of a signature has of an array or number."""
     kind = type(x)
     if kind is np.ndarray:
@@ -304,7 +304,7 @@ class _Call:
                 continue
             except Exception as error:
                 note_operation(error)
-                self.written = self.written and not refused(error)
+                self.written = self.written and not raised_by_operation(error)
                 if self.written or not is_of_values(error):
                     raise
                 return again(error, self.eager)

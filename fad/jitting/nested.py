@@ -15,7 +15,7 @@ from fad import tree
 from fad.core.cotangent import densify
 from fad.core.tracer import Trace, Tracer, tracer, youngest
 from fad.transforms.check import as_primal, finished, kind_of, zeros_like
-from fad.transforms.jet import JetTrace, expanded
+from fad.transforms.jet import JetTrace, expand
 from fad.transforms.jvp import JVPTrace, jvp
 from fad.transforms.mutation import Earlier
 from fad.transforms.tape import is_inexact
@@ -23,7 +23,7 @@ from fad.transforms.vjp import VJPTrace, vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
 
-def _filled(flat: Callable, values: Any, mine: list) -> Callable:
+def _fill(flat: Callable, values: Any, mine: list) -> Callable:
     """Return a function of those arguments that are traced; the others are fixed."""
 
     def some(*xs):
@@ -33,7 +33,7 @@ def _filled(flat: Callable, values: Any, mine: list) -> Callable:
     return some
 
 
-def _chosen(values: Any, mine: list) -> tuple:
+def _choose(values: Any, mine: list) -> tuple:
     return tuple(v for v, m in zip(values, mine, strict=True) if m)
 
 
@@ -48,7 +48,7 @@ def _under_vjp(
     """Run the program forward, and leave a pullback on the tape that runs it again together with its derivative."""
 
     def pull(values, cts):
-        out, pullback = vjp(_filled(flat, values, mine), *_chosen(values, mine))
+        out, pullback = vjp(_fill(flat, values, mine), *_choose(values, mine))
         ys, structure = tree.flatten(out)
         return pullback(tree.unflatten(structure, [ct if is_inexact(y) else y for ct, y in zip(cts, ys, strict=True)]))
 
@@ -74,13 +74,13 @@ def _under_jvp(
     trace: JVPTrace, flat: Callable, leaves: list, values: list, mine: list, cached: Callable, before: Earlier
 ) -> Any:
     def push(values, tangents):
-        return jvp(_filled(flat, values, mine), _chosen(values, mine), tangents)
+        return jvp(_fill(flat, values, mine), _choose(values, mine), tangents)
 
     trace.check_alive()
     tangents = [densify(x.info) for x, m in zip(leaves, mine, strict=True) if m]
     if youngest(tangents) is not None:
         return flat(*leaves)
-    tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _chosen(values, mine), strict=True))
+    tangents = tuple(kind_of(t, v) for t, v in zip(tangents, _choose(values, mine), strict=True))
     out, pushed = cached("jvp", lambda: push)(values, tangents)
     if _depends_on(trace, (out, pushed)):
         before.undo()
@@ -110,12 +110,12 @@ def _under_jet(
     series = [x.info.known[1:] for x, m in zip(leaves, mine, strict=True) if m]
     if trace.tape is not None or youngest(tree.leaves(series)) is not None:  # the series of a rule is not there yet
         return flat(*leaves)
-    some = _chosen(values, mine)
+    some = _choose(values, mine)
     series = [[None if c is None else kind_of(c, v) for c in cs] for cs, v in zip(series, some, strict=True)]
 
     def push(values, series):
-        some = [as_primal(x) for x in _chosen(values, mine)]
-        ys, known, structure, _ = expanded(_filled(flat, values, mine), some, series, tree.structure(some))
+        some = [as_primal(x) for x in _choose(values, mine)]
+        ys, known, structure, _ = expand(_fill(flat, values, mine), some, series, tree.structure(some))
         return tree.unflatten(structure, ys), tree.unflatten(structure, known)
 
     out, known = cached(("jet", trace.order), lambda: push)(values, series)

@@ -218,8 +218,8 @@ def why_so_many(key: Any) -> str:
     return "its arguments' shapes or structures change on every call, or static ones' values. Pad or pass arrays"
 
 
-def refused(error: Exception) -> bool:
-    """Return whether an operation of a program refused its values: it did so before donated memory was written into."""
+def raised_by_operation(error: Exception) -> bool:
+    """Return whether an operation of a program raised for its values: it did so before donated memory was written."""
     eq = running(error.__traceback__)
     return eq is not None and may_refuse(eq.prim, eq.ins)
 

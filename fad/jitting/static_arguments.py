@@ -19,7 +19,7 @@ class StaticArguments:
 
     def __init__(self, fun: Callable, nums: Any, names: Any):
         self.fun = fun
-        self.nums, self.names = _completed(fun, nums, names)
+        self.nums, self.names = _complete(fun, nums, names)
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)
@@ -71,7 +71,7 @@ def as_tuple(x: Any) -> tuple:
     return () if x is None else (x,) if isinstance(x, (int, str)) else tuple(x)
 
 
-def _completed(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
+def _complete(fun: Callable, nums: Any, names: Any) -> tuple[tuple, frozenset]:
     """Complete numbers by names and names by numbers, so that an argument is static however it is passed."""
     if not callable(fun):
         raise TypeError(

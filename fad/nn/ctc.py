@@ -10,7 +10,7 @@ from fad.core.tracer import bind
 from fad.errors import ShapeMismatchError
 from fad.nn.fused import counting
 from fad.nn.labels import LabelError, checked_labels_p
-from fad.nn.losses import reduced
+from fad.nn.losses import reduce
 
 __all__ = ["ctc_loss"]
 
@@ -54,13 +54,13 @@ def ctc_loss(
     sizes, lengths = (np.atleast_1d(_whole(x)) for x in (input_lengths, target_lengths))
     labels = _rows(_whole(targets), lengths, n)
     _check(labels, sizes, lengths, log_probs.shape)
-    spaced, jumps = _spaced(labels, lengths, blank, classes)
+    spaced, jumps = _space(labels, lengths, blank, classes)
     total = _last_two(_forward(log_probs, spaced, jumps, sizes), lengths)
     possible = total > 0.5 * _NEVER
     losses = np.where(possible, -total, 0.0 if zero_infinity else np.inf)
     if reduction == "mean":
         return np.mean(losses / np.maximum(lengths, 1).astype(log_probs.dtype))
-    return reduced(losses[0] if single and reduction == "none" else losses, reduction)
+    return reduce(losses[0] if single and reduction == "none" else losses, reduction)
 
 
 def _whole(x: Any) -> Any:
@@ -102,7 +102,7 @@ def _check(labels: Any, sizes: Any, lengths: Any, shape: tuple) -> None:
         )
 
 
-def _spaced(labels: Any, lengths: Any, blank: int, classes: int) -> tuple[Any, Any]:
+def _space(labels: Any, lengths: Any, blank: int, classes: int) -> tuple[Any, Any]:
     """Return the labels with blanks around each, and where the blank before a label may be left out."""
     if not 0 <= blank < classes:
         raise LabelError(f"blank={blank} is none of {classes} classes")

@@ -17,7 +17,7 @@ from fad.nn.ctc import __all__ as _ctc
 from fad.nn.fused import affine, counting, log_softmax_p, relu, softmax_p
 from fad.nn.grids import *  # noqa: F403  (and images at other places)
 from fad.nn.grids import __all__ as _grids
-from fad.nn.labels import checked_rows, looked_up
+from fad.nn.labels import checked_rows, look_up
 from fad.nn.losses import *  # noqa: F403
 from fad.nn.losses import __all__ as _losses
 from fad.nn.norms import *  # noqa: F403  (and what brings to a common scale)
@@ -313,7 +313,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
-    rows = looked_up(weight, indices)
+    rows = look_up(weight, indices)
     if padding_idx is None:
         return rows
     return np.where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
@@ -347,7 +347,7 @@ def embedding_bag(
         raise ValueError("per_sample_weights are for mode='sum'")
     if (offsets is None) == (indices.ndim == 1):
         raise ValueError("bags are the rows of an array of two axes, or one axis is cut at offsets")
-    rows = looked_up(weight, indices)
+    rows = look_up(weight, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[..., None]
     if offsets is None:

@@ -158,7 +158,7 @@ def one_hot_rows(labels: Any, classes: int, dtype: Any) -> Any:
     return (labels[..., None] == counting(classes, labels)).astype(dtype)
 
 
-def _reduced(rows: Any, reduction: str, batch_rank: int) -> Any:
+def _reduce(rows: Any, reduction: str, batch_rank: int) -> Any:
     if reduction == "none":
         return rows
     axes = tuple(range(batch_rank, rows.ndim))
@@ -187,7 +187,7 @@ def _cross_entropy(z, labels, *, reduction, batch_rank):
     if batch_rank == 0 and reduction != "none":
         total = rows.sum()
         return total / z.dtype.type(len(rows)) if reduction == "mean" else total
-    return _reduced(rows.reshape(z.shape[:-1])[()], reduction, batch_rank)
+    return _reduce(rows.reshape(z.shape[:-1])[()], reduction, batch_rank)
 
 
 def _weights(ct, z, reduction, batch_rank):
@@ -219,7 +219,7 @@ def _cross_entropy_vjp(k, ct, y, z, labels, *, reduction, batch_rank):
 def _cross_entropy_jvp(tangents, y, xs, params):
     z, labels = xs
     p = bind(softmax_p, z, axis=z.ndim - 1) - one_hot_rows(labels, z.shape[-1], z.dtype)
-    return _reduced(np.sum(p * tangents[0], axis=-1), **params)
+    return _reduce(np.sum(p * tangents[0], axis=-1), **params)
 
 
 def _cross_entropy_batch(size, batched, xs, params):

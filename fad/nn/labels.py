@@ -56,13 +56,13 @@ def check_integer_labels(labels: Any) -> None:
         )
 
 
-def _checked_labels(labels, *, classes, ignore_index):
+def _check_labels(labels, *, classes, ignore_index):
     check_labels(labels, classes, ignore_index)
     return labels
 
 
-def _checked_rows(indices, *, n):
-    on_host = isinstance(indices, (np.ndarray, np.generic))  # a device is not kept waiting: see `looked_up`
+def _check_rows(indices, *, n):
+    on_host = isinstance(indices, (np.ndarray, np.generic))  # a device is not kept waiting: see `look_up`
     if on_host and indices.size and (indices.min() < 0 or indices.max() >= n):
         raise IndexError(f"indices must lie in 0 ... {n - 1}, but range from {indices.min()} to {indices.max()}")
     return indices
@@ -70,21 +70,21 @@ def _checked_rows(indices, *, n):
 
 checked_labels_p: Any = flat(
     "checked_labels",
-    _checked_labels,
+    _check_labels,
     batch=lambda size, batched, xs, params: bind(checked_labels_p, *xs, **params),
     samples=lambda s: [call(s.ints(0, 4, (3,)), classes=4, ignore_index=None)],
     doc="Class numbers, or an error if one is none.",
 )
 checked_rows_p: Any = flat(
     "checked_rows",
-    _checked_rows,
+    _check_rows,
     batch=lambda size, batched, xs, params: bind(checked_rows_p, *xs, **params),
     samples=lambda s: [call(s.ints(0, 4, (3,)), n=4), call(np.zeros((0,), int), n=4)],
     doc="Row numbers, or an error if one is none.",
 )
 
 
-def looked_up(weight: Any, indices: Any) -> Any:
+def look_up(weight: Any, indices: Any) -> Any:
     """Return the rows of a table at whole numbers; out of range they are an error, and on a device NaN."""
     indices = checked_rows(indices, len(weight))
     rows = take(weight, indices, axis=0) if type(indices) is Tracer else weight[indices]

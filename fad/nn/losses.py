@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reduced(rows: Any, reduction: str) -> Any:
+def reduce(rows: Any, reduction: str) -> Any:
     """Apply ``"mean"``, ``"sum"`` or ``"none"``."""
     if reduction == "mean":
         return np.mean(rows)
@@ -97,10 +97,10 @@ def cross_entropy(
     check_integer_labels(target)
     if weight is None and ignore_index is None and not label_smoothing:
         if reduction not in ("mean", "sum", "none"):
-            reduced(input, reduction)
+            reduce(input, reduction)
         return bind(cross_entropy_p, logits, target, reduction=reduction, batch_rank=0)
     logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
-    return _picked_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
+    return _pick_loss(logs, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _soft_cross_entropy(logits, target, weight, reduction, smoothing):
@@ -109,10 +109,10 @@ def _soft_cross_entropy(logits, target, weight, reduction, smoothing):
         target = target * (1.0 - smoothing) + smoothing / classes
     logs = bind(log_softmax_p, logits, axis=logits.ndim - 1)
     rows = -np.sum((logs if weight is None else logs * weight) * target, axis=-1)
-    return reduced(rows, reduction)
+    return reduce(rows, reduction)
 
 
-def _picked_loss(logs, target, weight, ignore_index, reduction, smoothing):
+def _pick_loss(logs, target, weight, ignore_index, reduction, smoothing):
     classes = logs.shape[-1]
     check_integer_labels(target)
     target = bind(checked_labels_p, target, classes=classes, ignore_index=ignore_index)
@@ -126,7 +126,7 @@ def _picked_loss(logs, target, weight, ignore_index, reduction, smoothing):
         rows = (1.0 - smoothing) * rows + smoothing / classes * spread
     if reduction == "mean":
         return np.sum(rows) / np.sum(mine)
-    return reduced(rows, reduction)
+    return reduce(rows, reduction)
 
 
 def nll_loss(
@@ -146,7 +146,7 @@ def nll_loss(
     axis = 1 if input.ndim > 1 else 0
     if target.shape != input.shape[:axis] + input.shape[axis + 1 :]:
         raise ShapeMismatchError(f"nll_loss with input {input.shape} does not fit labels of shape {target.shape}")
-    return _picked_loss(np.moveaxis(input, axis, -1), target, weight, ignore_index, reduction, 0.0)
+    return _pick_loss(np.moveaxis(input, axis, -1), target, weight, ignore_index, reduction, 0.0)
 
 
 def binary_cross_entropy_with_logits(
@@ -163,7 +163,7 @@ def binary_cross_entropy_with_logits(
         rows = (1.0 - target) * input + negative
     else:
         rows = (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * negative
-    return reduced(rows if weight is None else rows * weight, reduction)
+    return reduce(rows if weight is None else rows * weight, reduction)
 
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
@@ -174,7 +174,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
     """
     _same_shape("binary_cross_entropy", input, target)
     rows = -(target * np.maximum(np.log(input), -100.0) + (1.0 - target) * np.maximum(np.log1p(-input), -100.0))
-    return reduced(rows if weight is None else rows * weight, reduction)
+    return reduce(rows if weight is None else rows * weight, reduction)
 
 
 def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -184,7 +184,7 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any
     np.float64(0.693)
     """
     _same_shape("soft_margin_loss", input, target)
-    return reduced(np.logaddexp(-target * input, 0.0), reduction)
+    return reduce(np.logaddexp(-target * input, 0.0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
@@ -194,7 +194,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, 
     np.float64(0.693)
     """
     rows = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
-    return reduced(np.mean(rows, axis=-1), reduction)
+    return reduce(np.mean(rows, axis=-1), reduction)
 
 
 def multi_margin_loss(
@@ -213,7 +213,7 @@ def multi_margin_loss(
     rows = np.maximum(margin - right + input, 0.0) ** p
     rows = rows if weight is None else rows * weight[target][..., None]
     others = np.where(counting(classes, input) == target[..., None], 0.0, rows)
-    return reduced(np.sum(others, axis=-1) / float(classes), reduction)
+    return reduce(np.sum(others, axis=-1) / float(classes), reduction)
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     """
     _same_shape("mse_loss", input, target)
     difference = input - target
-    return reduced(difference * difference, reduction)
+    return reduce(difference * difference, reduction)
 
 
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
@@ -237,7 +237,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
     np.float64(1.0)
     """
     _same_shape("l1_loss", input, target)
-    return reduced(np.abs(input - target), reduction)
+    return reduce(np.abs(input - target), reduction)
 
 
 def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = "mean") -> Any:
@@ -248,7 +248,7 @@ def huber_loss(input: Any, target: Any, *, delta: float = 1.0, reduction: str = 
     """
     _same_shape("huber_loss", input, target)
     d = np.abs(input - target)
-    return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+    return reduce(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, *, beta: float = 1.0, reduction: str = "mean") -> Any:
@@ -274,7 +274,7 @@ def gaussian_nll_loss(
     var = np.maximum(var, eps)
     difference = input - target
     rows = 0.5 * (np.log(var) + difference * difference / var)
-    return reduced(rows + 0.5 * math.log(2.0 * math.pi) if full else rows, reduction)
+    return reduce(rows + 0.5 * math.log(2.0 * math.pi) if full else rows, reduction)
 
 
 def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str = "mean") -> Any:
@@ -289,7 +289,7 @@ def kl_div(input: Any, target: Any, *, log_target: bool = False, reduction: str 
     else:
         positive = target > 0.0
         rows = np.where(positive, target * (np.log(np.where(positive, target, 1.0)) - input), 0.0)
-    return np.sum(rows) / float(rows.shape[0]) if reduction == "batchmean" else reduced(rows, reduction)
+    return np.sum(rows) / float(rows.shape[0]) if reduction == "batchmean" else reduce(rows, reduction)
 
 
 def cosine_similarity(x: Any, y: Any, axis: int = 1, eps: float = 1e-8) -> Any:
@@ -320,7 +320,7 @@ def margin_ranking_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, red
     >>> fad.nn.functional.margin_ranking_loss(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([1.0, 1.0]))
     np.float64(0.5)
     """
-    return reduced(np.maximum(margin - target * (x - y), 0.0), reduction)
+    return reduce(np.maximum(margin - target * (x - y), 0.0), reduction)
 
 
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Any:
@@ -330,7 +330,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduct
     np.float64(0.625)
     """
     _same_shape("hinge_embedding_loss", input, target)
-    return reduced(np.where(target > 0, input, np.maximum(margin - input, 0.0)), reduction)
+    return reduce(np.where(target > 0, input, np.maximum(margin - input, 0.0)), reduction)
 
 
 def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Any:
@@ -340,7 +340,7 @@ def cosine_embedding_loss(x: Any, y: Any, target: Any, margin: float = 0.0, *, r
     np.float64(0.5)
     """
     cosine = cosine_similarity(x, y, axis=-1, eps=1e-12)
-    return reduced(np.where(target > 0, 1.0 - cosine, np.maximum(cosine - margin, 0.0)), reduction)
+    return reduce(np.where(target > 0, 1.0 - cosine, np.maximum(cosine - margin, 0.0)), reduction)
 
 
 def triplet_margin_loss(
@@ -356,7 +356,7 @@ def triplet_margin_loss(
     """
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     far = np.minimum(far, pairwise_distance(positive, negative, p, eps)) if swap else far
-    return reduced(np.maximum(near - far + margin, 0.0), reduction)
+    return reduce(np.maximum(near - far + margin, 0.0), reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -372,7 +372,7 @@ def triplet_margin_with_distance_loss(
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     far = np.minimum(far, distance(positive, negative)) if swap else far
-    return reduced(np.maximum(near - far + margin, 0.0), reduction)
+    return reduce(np.maximum(near - far + margin, 0.0), reduction)
 
 
 def poisson_nll_loss(
@@ -390,4 +390,4 @@ def poisson_nll_loss(
         large = target > 1
         t = np.where(large, target, 1.0)
         rows = rows + np.where(large, t * np.log(t) - t + 0.5 * np.log(2.0 * math.pi * t), 0.0)
-    return reduced(rows, reduction)
+    return reduce(rows, reduction)

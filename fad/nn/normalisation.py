@@ -62,8 +62,8 @@ class BatchNorm(Module):
             count = self.num_batches_tracked + 1
             share = 1.0 / float(count) if self.momentum is None else self.momentum
             self.num_batches_tracked = count
-            self.running_mean = _averaged(self.running_mean, mean, share)
-            self.running_var = _averaged(self.running_var, var * (n / (n - 1)), share)
+            self.running_mean = _average(self.running_mean, mean, share)
+            self.running_var = _average(self.running_var, var * (n / (n - 1)), share)
         return mean, var
 
     def _moments(self, x: Any, over: tuple) -> tuple:
@@ -79,7 +79,7 @@ class BatchNorm(Module):
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
 
 
-def _averaged(old: Any, new: Any, share: float) -> Any:
+def _average(old: Any, new: Any, share: float) -> Any:
     out = (1.0 - share) * old + share * new
     return out if out.dtype == old.dtype else out.astype(old.dtype)
 
@@ -175,8 +175,8 @@ class InstanceNorm(BatchNorm):
         over = tuple(range(2, x.ndim))
         mean, var = np.mean(np.mean(x, axis=over), axis=0), np.mean(np.var(x, axis=over, ddof=1), axis=0)
         share = 0.0 if self.momentum is None else self.momentum  # as in PyTorch: without it they stay as they are
-        self.running_mean = _averaged(self.running_mean, mean, share)
-        self.running_var = _averaged(self.running_var, var, share)
+        self.running_mean = _average(self.running_mean, mean, share)
+        self.running_var = _average(self.running_var, var, share)
 
 
 class InstanceNorm1d(InstanceNorm):

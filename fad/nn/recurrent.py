@@ -184,7 +184,7 @@ class RNN(Recurrent):
 
     def __init__(self, *settings: Any, nonlinearity: str = "tanh", **options: Any):
         super().__init__(*settings, **options)
-        self.nonlinearity = _known(nonlinearity)
+        self.nonlinearity = _check_nonlinearity(nonlinearity)
 
     def cell(self, inputs, state, weight, bias):
         h = inputs + F.linear(state, weight, bias)
@@ -198,7 +198,7 @@ class RNN(Recurrent):
         return self._leave(y, single), (h[:, 0] if single else h)
 
 
-def _known(nonlinearity: str) -> str:
+def _check_nonlinearity(nonlinearity: str) -> str:
     if nonlinearity not in ("tanh", "relu"):
         raise ValueError(f"nonlinearity must be 'tanh' or 'relu', not {nonlinearity!r}")
     return nonlinearity
@@ -285,7 +285,7 @@ class RNNCell(Cell):
         key: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(input_size, hidden_size, bias, key=key, dtype=dtype)
-        self.nonlinearity = _known(nonlinearity)
+        self.nonlinearity = _check_nonlinearity(nonlinearity)
 
 
 class GRUCell(Cell):

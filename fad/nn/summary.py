@@ -57,12 +57,12 @@ def output_shapes(model: Any, inputs: tuple) -> dict[str, str]:
     model = copy.deepcopy(model).eval()
     shapes: dict[str, str] = {}
     for name, module in model.named_modules():
-        module.__dict__["forward"] = _watched(module.forward, name, shapes)
+        module.__dict__["forward"] = _watch(module.forward, name, shapes)
     model(*inputs)
     return shapes
 
 
-def _watched(forward: Any, name: str, shapes: dict[str, str]) -> Any:
+def _watch(forward: Any, name: str, shapes: dict[str, str]) -> Any:
     def run(*args: Any, **kwargs: Any) -> Any:
         out = forward(*args, **kwargs)
         shapes[name] = ", ".join(_shape(x) for x in tree.leaves(out) if hasattr(x, "shape"))

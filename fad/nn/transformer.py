@@ -87,15 +87,15 @@ class TransformerEncoderLayer(Module):
     def forward(self, x: Any, mask: Any = None, *, is_causal: bool = False) -> Any:
         """Encode; `mask` and `is_causal` are those of :class:`MultiheadAttention`."""
         if self.norm_first:
-            x = x + self._attended(self.norm1(x), mask, is_causal)
-            return x + self._fed_forward(self.norm2(x))
-        x = self.norm1(x + self._attended(x, mask, is_causal))
-        return self.norm2(x + self._fed_forward(x))
+            x = x + self._attend(self.norm1(x), mask, is_causal)
+            return x + self._feed_forward(self.norm2(x))
+        x = self.norm1(x + self._attend(x, mask, is_causal))
+        return self.norm2(x + self._feed_forward(x))
 
-    def _attended(self, x: Any, mask: Any, is_causal: bool) -> Any:
+    def _attend(self, x: Any, mask: Any, is_causal: bool) -> Any:
         return self.dropout1(self.self_attn(x, mask=mask, is_causal=is_causal))
 
-    def _fed_forward(self, x: Any) -> Any:
+    def _feed_forward(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -159,14 +159,14 @@ class TransformerDecoderLayer(Module):
         first = self.norm_first
         parts: list = [
             (self.norm1, lambda x: self.dropout1(self.self_attn(x, mask=mask, is_causal=is_causal))),
-            (self.norm2, lambda x: self._remembered(x, memory, memory_mask, memory_is_causal)),
+            (self.norm2, lambda x: self._attend_to_memory(x, memory, memory_mask, memory_is_causal)),
             (self.norm3, lambda x: self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))),
         ]
         for norm, part in parts:
             x = x + part(norm(x)) if first else norm(x + part(x))
         return x
 
-    def _remembered(self, x: Any, memory: Any, mask: Any, is_causal: bool) -> Any:
+    def _attend_to_memory(self, x: Any, memory: Any, mask: Any, is_causal: bool) -> Any:
         return self.dropout2(self.multihead_attn(x, memory, memory, mask, is_causal=is_causal))
 
 

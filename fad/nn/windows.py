@@ -73,7 +73,7 @@ def _each(padding: Any, dims: int) -> tuple:
     return (padding,) * dims if hasattr(padding, "__index__") else tuple(padding)
 
 
-def _named(dims: int, kind: str) -> Callable:
+def _make_pool(dims: int, kind: str) -> Callable:
     pool: Any
     if kind == "max":
 
@@ -96,8 +96,8 @@ def _named(dims: int, kind: str) -> Callable:
     return pool
 
 
-max_pool1d, max_pool2d, max_pool3d = (_named(dims, "max") for dims in (1, 2, 3))
-avg_pool1d, avg_pool2d, avg_pool3d = (_named(dims, "avg") for dims in (1, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = (_make_pool(dims, "max") for dims in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = (_make_pool(dims, "avg") for dims in (1, 2, 3))
 
 
 def _bins(n: int, count: int) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ MAKERS = (
 )  # fmt: skip
 
 
-def placed(make: Callable) -> Callable:
+def place(make: Callable) -> Callable:
     """Return a function whose NumPy arrays go to the default backend; arrays of a device stay where they are."""
 
     @functools.wraps(make)
@@ -36,4 +36,4 @@ _CONVERTERS = ("array", "asarray", "asanyarray", "ascontiguousarray")
 
 def makers(namespace: dict) -> dict:
     """Return the makers of a namespace of NumPy's names, placed."""
-    return {name: placed(namespace[name]) for name in MAKERS if name in namespace}
+    return {name: place(namespace[name]) for name in MAKERS if name in namespace}

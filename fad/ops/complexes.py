@@ -62,11 +62,11 @@ def _complex(s):
     return s.real(3, 4) + 1j * s.real(3, 4)
 
 
-_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, y, np.imag(x)), False)
-_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _joined(x, np.real(x), y), False)
+_real.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, y, np.imag(x)), False)
+_imag.view = ViewRule(lambda x, y, params: is_array(x), lambda x, y: _join(x, np.real(x), y), False)
 
 
-def _joined(x, real, imaginary):
+def _join(x, real, imaginary):
     return (real + 1j * imaginary).astype(x.dtype, copy=False)
 
 

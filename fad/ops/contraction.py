@@ -123,7 +123,7 @@ def _pair(x: Any, y: Any) -> tuple:
     return strong(as_array(x)), strong(as_array(y))
 
 
-def _scaled(a: Any, b: Any) -> Any:
+def _scale(a: Any, b: Any) -> Any:
     """Return a product of which one factor is a number: BLAS adds it to zeros, so an array has no negative ones."""
     y = a * b
     return y + 0.0 if y.ndim and y.dtype.char in "fdFD" else y
@@ -151,7 +151,7 @@ def dot(a, b, out=None):
     refuse_out(out)
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return _scaled(a, b)
+        return _scale(a, b)
     if a.ndim <= 2 and b.ndim <= 2:
         return matmul(a, b)
     return np.tensordot(a, b, (-1, -2 if b.ndim > 1 else -1))
@@ -181,7 +181,7 @@ def inner(a, b, /):
     array([3., 4.])
     """
     a, b = _pair(a, b)
-    return _scaled(a, b) if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
+    return _scale(a, b) if a.ndim == 0 or b.ndim == 0 else as_scalar(np.tensordot(a, b, (-1, -1)))
 
 
 @public(np.outer, np.linalg.outer, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(), s.real(2))])
@@ -288,11 +288,11 @@ def kron(a, b):
     a, b = _pair(a, b)
     n = a.ndim if a.ndim > b.ndim else b.ndim
     left, right = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
-    wide = a.reshape(_joined((d, 1) for d in left)) * b.reshape(_joined((1, d) for d in right))
+    wide = a.reshape(_join((d, 1) for d in left)) * b.reshape(_join((1, d) for d in right))
     return wide.reshape(tuple(d * e for d, e in zip(left, right, strict=True)))
 
 
-def _joined(parts: Any) -> tuple:
+def _join(parts: Any) -> tuple:
     """Join tuples into one."""
     return tuple(d for part in parts for d in part)
 

@@ -234,7 +234,7 @@ conv_kernel_p: Any = register(
 # --- the public functions ---------------------------------------------------------------------------------------------
 
 
-def _checked(x: Any, w: Any, channels: int, groups: int, name: str, what: str) -> tuple[Any, Any, bool]:
+def _check(x: Any, w: Any, channels: int, groups: int, name: str, what: str) -> tuple[Any, Any, bool]:
     x, w = as_array(x), as_array(w)
     single = x.ndim == w.ndim - 1
     x = np.expand_dims(x, 0) if single else x
@@ -296,7 +296,7 @@ def conv(x, w, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     >>> conv(x, np.ones((1, 1, 3)), padding="same")
     array([[[1., 3., 6., 9., 7.]]])
     """
-    x, w, single = _checked(x, w, 1, groups, "conv", "(O, C / groups, *kernel)")
+    x, w, single = _check(x, w, 1, groups, "conv", "(O, C / groups, *kernel)")
     n, kernel = w.ndim - 2, w.shape[2:]
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = pads(padding, x.shape[2:], kernel, stride, dilation)
@@ -347,7 +347,7 @@ def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, dilat
     >>> conv_transpose(np.array([[[1.0, 2.0]]]), np.ones((1, 1, 2)), stride=2)
     array([[[1., 1., 2., 2.]]])
     """
-    x, w, single = _checked(x, w, 0, groups, "conv_transpose", "(C, O / groups, *kernel)")
+    x, w, single = _check(x, w, 0, groups, "conv_transpose", "(C, O / groups, *kernel)")
     n, kernel = w.ndim - 2, w.shape[2:]
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = pads(padding, x.shape[2:], kernel, stride, dilation)

@@ -16,7 +16,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.asking import result_type
 from fad.ops.indexing import At
-from fad.ops.memory_order import duplicate, laid_out
+from fad.ops.memory_order import duplicate, lay_out
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 # --- like another array ------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _arranged(_as(a, dtype), order, copy)
+    return _arrange(_as(a, dtype), order, copy)
 
 
 @public(np.asanyarray, samples=_array_samples)
@@ -158,14 +158,14 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     >>> fad.grad(lambda x: fad.numpy.asanyarray([x, 2 * x]).sum())(1.0)
     np.float64(3.0)
     """
-    return _arranged(_as(a, dtype), order, copy)
+    return _arrange(_as(a, dtype), order, copy)
 
 
-def _arranged(x: Any, order: str | None, copy: bool | None) -> Any:
+def _arrange(x: Any, order: str | None, copy: bool | None) -> Any:
     """Return an array, or a copy of it where one is requested or it lies in memory in another order."""
     if copy:
         return np.copy(x, order=order or "K")
-    return laid_out(x, order) if order in ("C", "F") else x
+    return lay_out(x, order) if order in ("C", "F") else x
 
 
 @public(np.ascontiguousarray, samples=_array_samples)
@@ -176,7 +176,7 @@ def ascontiguousarray(a, dtype=None, *, like=None):
     array([[1., 0.],
            [0., 1.]])
     """
-    return np.atleast_1d(laid_out(_as(a, dtype), "C"))
+    return np.atleast_1d(lay_out(_as(a, dtype), "C"))
 
 
 @public(np.asfortranarray, samples=_array_samples)
@@ -186,7 +186,7 @@ def asfortranarray(a, dtype=None, *, like=None):
     >>> fad.numpy.asfortranarray(np.eye(2)).flags.f_contiguous
     True
     """
-    return np.atleast_1d(laid_out(_as(a, dtype), "F"))
+    return np.atleast_1d(lay_out(_as(a, dtype), "F"))
 
 
 @public(np.require, samples=lambda s: [call(s.real(3)), call(s.real(2), dtype="float32", requirements="C")])
@@ -199,7 +199,7 @@ def require(a, dtype=None, requirements=None, *, like=None):
     required = {r.upper()[:1] for r in requirements or ()}
     x = _as(a, dtype)
     order = "C" if "C" in required else "F" if "F" in required else None
-    y = _arranged(x, order, None)
+    y = _arrange(x, order, None)
     return np.copy(y, order="K") if "O" in required and y.base is not None else y
 
 
@@ -229,7 +229,7 @@ def copy(a, order="K", subok=False):
     a = a if a.shape else strong(a)
     if type(a) is not Tracer:
         return a
-    return duplicate(a) if order in "KA" else snapshot(laid_out(a, order))
+    return duplicate(a) if order in "KA" else snapshot(lay_out(a, order))
 
 
 Tracer.copy = lambda self, order="C": copy(self, order)

@@ -70,15 +70,15 @@ def conv_kernel(x, c, *, kernel, stride, padding, dilation, groups):
     if groups == 1:
         for piece in _pieces(channels, windows.nbytes, x.nbytes + c.nbytes):
             found.append(np.matmul(c[0], windows[piece].reshape(-1, c.shape[2]).T))
-        return _joined(found, 1).reshape(outputs, channels, *kernel)
+        return _join(found, 1).reshape(outputs, channels, *kernel)
     for piece in _pieces(groups, windows.nbytes, x.nbytes + c.nbytes):
         part = c[piece].swapaxes(1, 2)  # a stack is copied to be transposed: the cotangent, not the windows
         lines = windows[piece.start * channels : piece.stop * channels]
         found.append(np.matmul(lines.reshape(len(part), -1, c.shape[2]), part))
-    return _joined(found, 0).swapaxes(1, 2).reshape(groups * outputs, channels, *kernel)
+    return _join(found, 0).swapaxes(1, 2).reshape(groups * outputs, channels, *kernel)
 
 
-def _joined(found: list, axis: int) -> Any:
+def _join(found: list, axis: int) -> Any:
     return found[0] if len(found) == 1 else np.concatenate(found, axis)
 
 

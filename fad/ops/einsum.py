@@ -135,7 +135,7 @@ def _letters(labels: Any) -> str:
     return out
 
 
-def _spelled(operands: tuple) -> tuple[str, list]:
+def _spell(operands: tuple) -> tuple[str, list]:
     """Return subscripts and operands for either form of einsum's arguments."""
     if isinstance(operands[0], str):
         return operands[0].replace(" ", ""), [strong(as_array(x)) for x in operands[1:]]
@@ -211,7 +211,7 @@ def _as_wide(arrays: list) -> list:
     return [x if x.dtype == dtype else x.astype(dtype) for x, dtype in zip(arrays, wanted, strict=True)]
 
 
-def _prepared(x: Any, term: str, sizes: dict, others: str) -> tuple[Any, str]:
+def _prepare(x: Any, term: str, sizes: dict, others: str) -> tuple[Any, str]:
     """Drop the axes of an operand that take no part in a product: broadcast unit axes, and letters of its own."""
     unit = tuple(i for i, c in enumerate(term) if x.shape[i] == 1 and sizes[c] != 1)
     if unit:
@@ -265,18 +265,18 @@ def _multiply(arrays: list, terms: list, result: str) -> Any:
             x, a = _product(x, a, xs[k], names[k], out), out
         arrays.append(x)
         terms.append(a)
-    return _transposed(arrays[0], terms[0], result)
+    return _transpose(arrays[0], terms[0], result)
 
 
 def _product(x: Any, a: str, y: Any, b: str, out: str) -> Any:
     """Multiply two operands; letters that became private to one of them are summed first."""
     sizes = {**dict(zip(a, x.shape, strict=True)), **dict(zip(b, y.shape, strict=True))}
-    x, a = _prepared(x, a, sizes, b + out)
-    y, b = _prepared(y, b, sizes, a + out)
+    x, a = _prepare(x, a, sizes, b + out)
+    y, b = _prepare(y, b, sizes, a + out)
     return bind(contract_p, x, y, a=a, b=b, result=out)
 
 
-def _transposed(x: Any, term: str, result: str) -> Any:
+def _transpose(x: Any, term: str, result: str) -> Any:
     return x if term == result else x.transpose(tuple(term.index(c) for c in result))
 
 
@@ -339,5 +339,5 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     sizes = _sizes(arrays, terms)
     for k in range(len(arrays)):
         others = result + "".join(terms[:k] + terms[k + 1 :])
-        arrays[k], terms[k] = _prepared(arrays[k], terms[k], sizes, others)
+        arrays[k], terms[k] = _prepare(arrays[k], terms[k], sizes, others)
     return as_scalar(_multiply(arrays, terms, result))

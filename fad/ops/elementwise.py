@@ -63,7 +63,7 @@ def _power_exponent(z, x, y):
     # x**y log x, where x == 0 gives 0 for y > 0 (the limit) instead of 0 * -inf.
     if type(x) is int or type(x) is float:
         return z * _log_of_number(x, z.dtype.kind) if x else np.where(y == 0, -np.inf, np.zeros_like(z))
-    x = _promoted(x, z)
+    x = _promote(x, z)
     safe = np.where(x == 0, np.ones_like(x), x)
     return np.where(x == 0, np.where(y == 0, -np.inf, np.zeros_like(z)), z * np.log(safe))
 
@@ -181,7 +181,7 @@ arccosh = elementwise(
 arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), domain=(-0.9, 0.9), complex=True)
 
 
-def _promoted(x, y):
+def _promote(x, y):
     # x in the dtype that it has beside y: squares of small integers overflow, and their logarithms are half floats.
     if not hasattr(x, "dtype") or not hasattr(y, "dtype") or x.dtype is y.dtype:
         return x
@@ -191,7 +191,7 @@ def _promoted(x, y):
 
 def _hypotenuse(x, y):
     # x**2 + y**2, with 1 at the origin so that the documented subgradient there is 0.
-    x, y = _promoted(x, y), _promoted(y, x)
+    x, y = _promote(x, y), _promote(y, x)
     s = x * x + y * y
     return np.where(s == 0, 1.0, s)
 
@@ -213,43 +213,43 @@ degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi)
 # --- choosing one of two: ties share the derivative equally ---------------------------------------------------
 
 
-def _chosen(z, x, y):
+def _choose(z, x, y):
     # 1 where x was chosen, 1/2 where both were; a NaN is chosen by maximum and counts as a tie with itself only.
     mine = x == z
     return shared(mine | (x != x), mine & (y == z), z.dtype.type(0.5))
 
 
-def _chosen_but_nan(z, x, y):
+def _choose_but_nan(z, x, y):
     mine = x == z
     return shared(mine | ((x != x) & (z != z)), mine & (y == z), z.dtype.type(0.5))
 
 
 # NumPy orders complex numbers by their real parts first.
 maximum = elementwise(
-    "maximum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="maximum({0}, {1})",
+    "maximum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="maximum({0}, {1})",
     complex=True,
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", lambda z, x, y: _chosen(z, x, y), lambda z, x, y: _chosen(z, y, x), lower="minimum({0}, {1})",
+    "minimum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="minimum({0}, {1})",
     complex=True,
 )  # fmt: skip
 maximum.choice = np.less
 minimum.choice = np.greater
 fmax = elementwise(
-    "fmax", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+    "fmax", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True
 )
 fmin = elementwise(
-    "fmin", lambda z, x, y: _chosen_but_nan(z, x, y), lambda z, x, y: _chosen_but_nan(z, y, x), complex=True
+    "fmin", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True
 )
 
 # --- sign, steps, and floating-point parts -------------------------------------------------------------------
 
 
-def _copied_sign(z, x):
+def _copy_sign(z, x):
     return np.where(np.signbit(z) == np.signbit(x), np.ones_like(x), -1.0)
 
 
-copysign = elementwise("copysign", lambda z, x, _y: _copied_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
+copysign = elementwise("copysign", lambda z, x, _y: _copy_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
 heaviside = elementwise(
     "heaviside", None, lambda _z, x, y: np.where(np.equal(x, np.zeros_like(y)), np.ones_like(y), 0.0),
     samples=lambda s: [

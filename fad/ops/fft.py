@@ -122,7 +122,7 @@ def _check_norm(norm: Any) -> None:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
 
 
-def _sized(x: Any, n: int, axis: int) -> Any:
+def _resize(x: Any, n: int, axis: int) -> Any:
     """Crop an axis, or fill it up with zeros, to length n."""
     m = x.shape[axis]
     if n < 1:
@@ -160,7 +160,7 @@ def _transform(a, lengths, axes, norm, inverse):
             a = _transform(a, [n], (axis,), norm, inverse)
         return a
     for n, axis in zip(lengths, axes, strict=True):
-        a = _sized(a, n, axis)
+        a = _resize(a, n, axis)
     return bind(fft_p, a, axes=axes, inverse=inverse, norm=norm)
 
 
@@ -230,7 +230,7 @@ def _real_only(a: Any, name: str) -> Any:
 def _half(a, n, axis, norm):
     """Return the spectrum of a real signal: the frequencies 0 to n/2."""
     _check_norm(norm)
-    return bind(rfft_p, _sized(a, n, axis), axis=axis, n=n, norm=norm)
+    return bind(rfft_p, _resize(a, n, axis), axis=axis, n=n, norm=norm)
 
 
 def _whole(a, n, axis, norm):
@@ -239,7 +239,7 @@ def _whole(a, n, axis, norm):
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
     a = a if a.dtype.kind == "c" else a.astype(np.result_type(a.dtype, np.complex64))
-    return bind(irfft_p, _sized(a, n // 2 + 1, axis), axis=axis, n=n, norm=norm)
+    return bind(irfft_p, _resize(a, n // 2 + 1, axis), axis=axis, n=n, norm=norm)
 
 
 _SWAPPED = {"backward": "forward", None: "forward", "ortho": "ortho", "forward": "backward"}
@@ -366,7 +366,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
 # --- the order of frequencies ---------------------------------------------------------------------------------------
 
 
-def _rolled(x: Any, axes: Any, inverse: bool) -> Any:
+def _roll(x: Any, axes: Any, inverse: bool) -> Any:
     x = as_array(x)
     axes = normalize_axes(axes, x.ndim)
     shifts = tuple(-(x.shape[a] // 2) if inverse else x.shape[a] // 2 for a in axes)
@@ -384,7 +384,7 @@ def fftshift(x, axes=None):
     >>> fad.numpy.fft.fftshift(np.array([0.0, 1.0, 2.0, 3.0]))
     array([2., 3., 0., 1.])
     """
-    return _rolled(x, axes, False)
+    return _roll(x, axes, False)
 
 
 @public(np.fft.ifftshift, name="fft.ifftshift", samples=_sample_shift)
@@ -394,4 +394,4 @@ def ifftshift(x, axes=None):
     >>> fad.numpy.fft.ifftshift(np.array([0.0, 1.0, 2.0, 3.0]))
     array([2., 3., 0., 1.])
     """
-    return _rolled(x, axes, True)
+    return _roll(x, axes, True)

@@ -99,7 +99,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     edges = histogram_bin_edges(a, bins, range, weights)
     weights = np.ones_like(stop_gradient(a), dtype=np.intp) if weights is None else np.ravel(as_array(weights))
     wide = weights if weights.dtype.kind == "i" else weights.astype(np.result_type(weights, np.float64))
-    hist = _added_up([_places(a, edges)], wide).astype(weights.dtype)
+    hist = _add_up([_places(a, edges)], wide).astype(weights.dtype)
     if density:
         hist = hist / (edges[1:] - edges[:-1]).astype(np.float64) / np.sum(hist)
     return hist, edges
@@ -113,7 +113,7 @@ def _places(a: Any, edges: Any) -> tuple:
     return places, (plain >= borders[0]) & (plain <= borders[-1]), n
 
 
-def _added_up(found: list[tuple], weights: Any) -> Any:
+def _add_up(found: list[tuple], weights: Any) -> Any:
     """Add weights into a table with one axis for each entry of `found`, the places along that axis."""
     inside = functools.reduce(np.logical_and, [inside for _, inside, _ in found])
     weights = np.where(inside, weights, made_like(np.zeros_like, weights, ()))
@@ -151,7 +151,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
         raise ValueError("range argument must have one entry per dimension")
     edges = [_axis_edges(i, sample[:, i], *given) for i, given in enumerate(zip(bins, range, strict=True))]
     wide = np.ones_like(stop_gradient(sample[:, 0])) if weights is None else np.ravel(as_array(weights))
-    hist = _added_up([_places(sample[:, i], edge) for i, edge in enumerate(edges)], wide.astype(np.float64))
+    hist = _add_up([_places(sample[:, i], edge) for i, edge in enumerate(edges)], wide.astype(np.float64))
     if density:
         total = np.sum(hist)
         for i, edge in enumerate(edges):

@@ -39,7 +39,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     assign(dst, src, casting, where if where is True else as_array(where), name="positive")
 
 
-def _repeated(v: Any, n: int) -> Any:
+def _repeat(v: Any, n: int) -> Any:
     """Return values as `put` and `place` take them: repeated until there are n, and no more of them."""
     v = np.ravel(as_array(v))
     if not v.shape[0] or v.shape[0] == n:
@@ -58,13 +58,13 @@ def put(a, ind, v, mode="raise"):
     elif mode == "clip":
         places = np.clip(places, 0, a.size - 1)
     else:
-        places = _counted_from_the_end(places, a.size)
-    v = _repeated(v, places.shape[0])
+        places = _count_from_the_end(places, a.size)
+    v = _repeat(v, places.shape[0])
     if v.shape[0]:
         _write_flat(a, places, v)
 
 
-def _counted_from_the_end(places: Any, size: int) -> Any:
+def _count_from_the_end(places: Any, size: int) -> Any:
     """Return indices of the elements of an array with the negative ones counted from its end."""
     if size and (np.any(places < -size) or np.any(places >= size)):
         wrong = next(p for p in places if not -size <= p < size)
@@ -84,7 +84,7 @@ def putmask(a, mask, values):
     """Set elements where a mask is true, to the values at the same places."""
     a = _target(a, "putmask")
     values = as_array(values)
-    values = np.reshape(_repeated(values, a.size), a.shape) if np.size(values) > 1 else values
+    values = np.reshape(_repeat(values, a.size), a.shape) if np.size(values) > 1 else values
     assign(a, as_array(values), "unsafe", np.reshape(mask, a.shape))
 
 
@@ -98,7 +98,7 @@ def place(arr, mask, vals):
     if np.size(vals) == 0 and len(places):
         raise ValueError("Cannot insert from an empty array!")
     if len(places):
-        _write_flat(arr, places, _repeated(vals, len(places)))
+        _write_flat(arr, places, _repeat(vals, len(places)))
 
 
 def put_along_axis(arr, indices, values, axis):
@@ -131,7 +131,7 @@ def fill_diagonal(a, val, wrap=False):
     else:
         flat = np.arange(0, a.size, 1 + int(np.cumprod(a.shape[:-1]).sum()))
     if len(flat):
-        _write_flat(a, flat, _repeated(val, len(flat)))
+        _write_flat(a, flat, _repeat(val, len(flat)))
 
 
 def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
@@ -210,7 +210,7 @@ class Flat:
         places = np.arange(self.base.size)[index]
         value = as_array(value)
         if np.size(places) and np.size(value) and is_array(self.base):
-            v = np.reshape(_repeated(value, np.size(places)), np.shape(places)) if value.ndim else value
+            v = np.reshape(_repeat(value, np.size(places)), np.shape(places)) if value.ndim else value
             _write_flat(self.base, places, v)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:

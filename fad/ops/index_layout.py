@@ -47,7 +47,7 @@ def last_of_each(shape, arrays, template):
     if n * n > min(_MOST_PAIRS, math.prod(shape)):
         return None
     rank, position, separated = index_layout(template, arrays, len(shape))
-    axes = _indexed_axes(template, len(shape))
+    axes = _find_indexed_axes(template, len(shape))
     place = 0
     for a, axis in zip(arrays, axes, strict=True):
         place = place * shape[axis] + np.broadcast_to(np.where(a < 0, a + shape[axis], a), lead).reshape(-1)
@@ -57,7 +57,7 @@ def last_of_each(shape, arrays, template):
     return kept.reshape(lead + (1,) * (whole - rank - (0 if separated else position)))
 
 
-def _indexed_axes(template, ndim):
+def _find_indexed_axes(template, ndim):
     """Return the axes that the index arrays of a template stand for."""
     used = sum(part is not None and part is not Ellipsis for part in template)
     axes, axis = [], 0

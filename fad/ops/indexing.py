@@ -33,7 +33,7 @@ def split_index(index: Any) -> tuple[tuple, list]:
         if part is None or part is Ellipsis or type(part) is int:
             template.append(part)
         elif type(part) is slice:
-            template.append(slice(_bound(part.start), _bound(part.stop), _bound(part.step)))
+            template.append(slice(_as_index(part.start), _as_index(part.stop), _as_index(part.step)))
         elif issubclass(type(part), np.integer):
             template.append(int(part))
         else:
@@ -76,7 +76,7 @@ def _index_array(part: Any) -> Any:
     return part
 
 
-def _bound(x: Any) -> Any:
+def _as_index(x: Any) -> Any:
     return x if x is None or type(x) is int else operator.index(x)
 
 
@@ -103,13 +103,13 @@ def _sum_entries(shape: tuple, dtype: Any, entries: list, onto: Any = None) -> A
         same = onto.shape == tuple(shape) and onto.dtype == dtype
         if not same or len(entries) > FEW or touched * _SMALL > math.prod(shape):
             return onto + _sum_entries(shape, dtype, entries)
-        return _added(onto, indices, values)
+        return _add(onto, indices, values)
     if not any(type(part) is Tracer for index in indices for part in index):
         return bind(scatter_p, *values, shape=shape, dtype=dtype, indices=tuple(indices))
-    return _added(made_like(np.zeros_like, values[0], shape, dtype), indices, values)
+    return _add(made_like(np.zeros_like, values[0], shape, dtype), indices, values)
 
 
-def _added(total: Any, indices: list, values: list) -> Any:
+def _add(total: Any, indices: list, values: list) -> Any:
     for index, v in zip(indices, values, strict=True):
         template, arrays = split_index(index)
         total = bind(index_add_p, total, v, *arrays, template=template)

@@ -30,7 +30,7 @@ order_p: Any = linear(
 )
 
 
-def laid_out(x, order):
+def lay_out(x, order):
     """Return an array as it lies in memory in C or Fortran's order: itself, if it does, else a copy."""
     if type(x) is not Tracer:
         return np.copy(x, order=order)

@@ -9,7 +9,7 @@ from fad.core.archetypes import cast, elementwise
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import bind, strong
-from fad.ops.reduction import as_scalar, dropped, kept, reduction
+from fad.ops.reduction import as_scalar, drop, keep, reduction
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
 
@@ -20,7 +20,7 @@ def inexact(x):
 
 def _unit(y, x, axis, keepdims):
     """Return conj(x) / norm(x), which is 0 for the zero vector, as its subgradient."""
-    y = kept(y, x.shape, axis, keepdims)
+    y = keep(y, x.shape, axis, keepdims)
     zero = y == 0
     inverse = np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, y))
     return (np.conjugate(x) if x.dtype.kind == "c" else x) * inverse
@@ -39,7 +39,7 @@ norm_p = reduction(
     "norm_over",
     _norm_forward,
     _norm_jvp,
-    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _unit(y, x, axis, keepdims),
+    lambda ct, y, x, axis, keepdims: keep(ct, x.shape, axis, keepdims) * _unit(y, x, axis, keepdims),
     lambda s: [call(s.real(3, 4), axis=(0, 1), keepdims=False), call(s.real(2, 3, 4), axis=(0, 2), keepdims=True)],
     doc="The Euclidean norm over axes; its derivative at 0 is 0.",
 )
@@ -112,7 +112,7 @@ def _matrix_norm(x, ord, axis, keepdims):
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     y = np.sum(np.abs(x), axis=inner, keepdims=True)
     y = np.max(y, outer, keepdims=True, **_largest_of_none(y)) if ord > 0 else np.min(y, outer, keepdims=True)
-    return as_scalar(dropped(y, axis, keepdims))
+    return as_scalar(drop(y, axis, keepdims))
 
 
 def _sample_norm(s):

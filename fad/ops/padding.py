@@ -174,7 +174,7 @@ def _statistic(x, axis, before, after, mode, *, stat_length):
     return np.concatenate(wide, axis)
 
 
-def _taken(x, axis, before, after, mode, *, reflect_type="even"):
+def _take(x, axis, before, after, mode, *, reflect_type="even"):
     n = x.shape[axis]
     if reflect_type == "odd" and n > 1:
         whole = x if x.dtype.kind != "b" else x.astype(np.int8)
@@ -213,5 +213,5 @@ _MODES = {
     "constant": _constant,
     "linear_ramp": _ramp,
     **dict.fromkeys(("maximum", "minimum", "mean", "median"), _statistic),
-    **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _taken),
+    **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _take),
 }

@@ -30,7 +30,7 @@ def _inside(x: Any, size: tuple, padding: tuple) -> Any:
     return x[(Ellipsis, *(slice(lo, lo + n) for n, (lo, _) in zip(size, padding, strict=True)))]
 
 
-def _merged(prim: Any) -> Any:
+def _merge(prim: Any) -> Any:
     """Return the batching rule: pooling looks at the last axes only, so batch elements in front change nothing."""
     return lambda size, batched, xs, params: bind(
         prim(), *[x if b else np.broadcast_to(x, (size, *x.shape)) for x, b in zip(xs, batched, strict=True)], **params
@@ -85,7 +85,7 @@ def _max_samples(s):
     ]
 
 
-def _transposed_samples(first):
+def _transpose_samples(first):
     def samples(s):
         made = []
         for c in _max_samples(s):
@@ -101,12 +101,12 @@ def _linear_in_first(name: str, forward: Any, other: Any, first: str) -> Primiti
     """Make an operation that is linear in its first operand and flat in the others."""
     # The contract varies the first operand alone: the others must stay each other's input and result.
     notes = {"constants": (1, 2)}
-    prim = Primitive(name, forward, archetype="linear", samples=_transposed_samples(first), extra=notes)
+    prim = Primitive(name, forward, archetype="linear", samples=_transpose_samples(first), extra=notes)
     prim.jvp = lambda tangents, y, xs, params: (
         None if tangents[0] is None else bind(prim, tangents[0], *xs[1:], **params)
     )
     prim.vjp = (lambda ct, y, t, x, best, **params: bind(other(), ct, x, best, **params), None, None)
-    prim.batch = _merged(lambda: prim)
+    prim.batch = _merge(lambda: prim)
     return register(prim)
 
 
@@ -118,7 +118,7 @@ max_pool_p: Any = register(
         _max_forward,
         jvp=lambda tangents, y, xs, params: bind(max_pick_p, tangents[0], xs[0], y, **params),
         vjp=(lambda ct, y, x, **params: bind(max_spread_p, ct, x, y, **params),),
-        batch=_merged(lambda: max_pool_p),
+        batch=_merge(lambda: max_pool_p),
         archetype="selection",
         samples=_max_samples,
         doc="The maximum of windows over the last axes; ties share the derivative.",
@@ -150,7 +150,7 @@ sum_pool_p: Any = linear(
     lambda ct, x, **params: bind(
         sum_spread_p, ct, size=tuple(x.shape[len(x.shape) - len(params["window"]) :]), **params
     ),
-    _merged(lambda: sum_pool_p),
+    _merge(lambda: sum_pool_p),
     samples=_max_samples,
     doc="The sum of windows over the last axes.",
 )
@@ -158,7 +158,7 @@ sum_spread_p: Any = linear(
     "sum_of_windows_spread",
     _sum_spread,
     lambda ct, x, *, size, **params: bind(sum_pool_p, ct, **params),
-    _merged(lambda: sum_spread_p),
+    _merge(lambda: sum_spread_p),
     samples=lambda s: [
         call(s.real(2, 3), size=(7,), window=(2,), stride=(3,), padding=((0, 1),), dilation=(1,)),
         call(s.real(3, 3), size=(4, 4), window=(2, 2), stride=(1, 1), padding=((0, 0),) * 2, dilation=(1, 1)),

@@ -21,7 +21,7 @@ from fad.core.tracer import outcome
 from fad.ops.asking import example
 from fad.ops.indexing import pick
 from fad.ops.reduction import as_scalar, is_true
-from fad.ops.sorting import sorted_with_order
+from fad.ops.sorting import sort_with_order
 from fad.ops.statistics import warn_if
 from fad.ops.structural import as_array, beside, normalize_axes
 
@@ -41,7 +41,7 @@ METHODS = (
 )  # fmt: skip
 
 
-def _rounded(index: Any, lower: Any) -> Any:
+def _round_to(index: Any, lower: Any) -> Any:
     """Return the integer at or above an index: its floor where `lower` says so, else the next; at least 0."""
     floor = np.floor(index)
     return np.maximum(np.where(lower(index - floor, floor), floor, floor + 1.0), 0.0)
@@ -63,9 +63,9 @@ def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
         place = 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q))
         return place, lambda fraction, place: np.where(place % 1 == 0, 0.0, 0.5)
     if method == "inverted_cdf":
-        place = _rounded(n * q - 1, lambda fraction, floor: fraction == 0)
+        place = _round_to(n * q - 1, lambda fraction, floor: fraction == 0)
     elif method == "closest_observation":
-        place = _rounded(n * q - 1.5, lambda fraction, floor: (fraction == 0) & (floor % 2 == 1))
+        place = _round_to(n * q - 1.5, lambda fraction, floor: (fraction == 0) & (floor % 2 == 1))
     else:
         place = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}[method]((n - 1) * q)
     return place, lambda fraction, place: 0.0
@@ -76,19 +76,19 @@ _ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest"
 # --- quantiles of a sorted array ------------------------------------------------------------------------------------
 
 
-def _taken(s: Any, places: Any) -> Any:
+def _take(s: Any, places: Any) -> Any:
     """Take from the last axis of a sorted array, at places given as a vector, or per row."""
     return pick(s, (Ellipsis, places)) if places.ndim == 1 else np.take_along_axis(s, places, -1)
 
 
-def _interpolated(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
+def _interpolate(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
     """Return quantiles of an array sorted along its last axis, of which the first n elements count; q a vector."""
     place, rule = _position(method, n, q)
     last = n - 1
     floor = np.floor(place)
     low = np.where(place < 0, 0, np.where(place >= last, last, floor)).astype(np.intp)
     high = np.where(place < 0, 0, np.where(place >= last, last, floor + 1)).astype(np.intp)
-    a = _taken(s, low)
+    a = _take(s, low)
     if rule is not None:
         weight = rule(place - floor, place)
         if type(weight) is float:
@@ -96,13 +96,13 @@ def _interpolated(s: Any, n: Any, q: Any, method: str, weak: bool) -> Any:
     else:
         weight = place - floor
     weight = weight.astype(s.dtype) if weak else weight
-    b = _taken(s, high)
+    b = _take(s, high)
     # From the nearer end, as NumPy does.
     far = weight >= 0.5
     return np.where(far, b, a) + (b - a) * np.where(far, weight - 1, weight)
 
 
-def _weighted(s: Any, w: Any, q: Any) -> Any:
+def _weigh(s: Any, w: Any, q: Any) -> Any:
     """Return quantiles of a sorted array by its weighted cumulative distribution; flat in the weights."""
     cdf = np.cumsum(w, axis=-1)
     cdf = cdf / cdf[..., -1:]
@@ -120,7 +120,7 @@ def _leaves_out_the_weightless() -> bool:
     return bool(np.quantile(np.array([0.0, 1.0]), 0.0, weights=np.array([0.0, 1.0]), method="inverted_cdf"))
 
 
-def _poisoned(y: Any, bad: Any) -> Any:
+def _put_nan(y: Any, bad: Any) -> Any:
     """Return NaN for the rows that hold one."""
     return y if is_numpy(bad) and not bad.any() else np.where(bad, np.nan, y).astype(y.dtype, copy=False)
 
@@ -182,24 +182,24 @@ def _of_rows(rows, q, method, weak, skip_nan, weights, spread):
         if not skip_nan:
             raise IndexError("cannot take a quantile of no elements")
         return np.full_like(rows, np.nan, shape=(*rows.shape[:-1], q.size))
-    s, order = sorted_with_order(rows, rows.ndim - 1)
+    s, order = sort_with_order(rows, rows.ndim - 1)
     missing = np.isnan(s)
     if not skip_nan:
         if weights is None:
-            y = _interpolated(s, s.shape[-1], q, method, weak)
+            y = _interpolate(s, s.shape[-1], q, method, weak)
         else:
-            y = _weighted(s, _sorted_weights(spread(weights), order), q)
-        return _poisoned(y, missing[..., -1:])
+            y = _weigh(s, _sort_weights(spread(weights), order), q)
+        return _put_nan(y, missing[..., -1:])
     count = np.sum(~missing, axis=-1, keepdims=True)
     none = count == 0
     warn_if(none, "All-NaN slice encountered")
     if weights is not None:
-        w = np.where(missing, 0.0, _sorted_weights(spread(weights), order))
-        return _weighted(s, np.where(none, 1.0, w), q)
-    return _interpolated(np.where(missing & ~none, 0.0, s), np.maximum(count, 1).astype(q.dtype), q, method, weak)
+        w = np.where(missing, 0.0, _sort_weights(spread(weights), order))
+        return _weigh(s, np.where(none, 1.0, w), q)
+    return _interpolate(np.where(missing & ~none, 0.0, s), np.maximum(count, 1).astype(q.dtype), q, method, weak)
 
 
-def _sorted_weights(w, order):
+def _sort_weights(w, order):
     return np.take_along_axis(w, order, -1).astype(float)
 
 
@@ -294,7 +294,7 @@ def _middle(a, axis, out, keepdims, skip_nan):
     n = rows.shape[-1]
     if n == 0:
         return np.mean(a, axis=axis, keepdims=keepdims)
-    s = sorted_with_order(rows, rows.ndim - 1)[0]
+    s = sort_with_order(rows, rows.ndim - 1)[0]
     missing = np.isnan(s)
     if skip_nan:
         count = np.sum(~missing, axis=-1, keepdims=True)
@@ -304,7 +304,7 @@ def _middle(a, axis, out, keepdims, skip_nan):
         y = 0.5 * (pair[..., 0] + pair[..., 1])
     else:
         y = s[..., n // 2] if n % 2 else 0.5 * (s[..., n // 2 - 1] + s[..., n // 2])
-        y = _poisoned(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
+        y = _put_nan(y, missing[..., -1]).astype(s.dtype.newbyteorder("="), copy=False)
     y = y + 0.0  # NumPy takes the mean, a sum, in which a zero is positive
     shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
     return y.reshape(shape) if keepdims else as_scalar(y)

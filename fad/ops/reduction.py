@@ -15,7 +15,7 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
-from fad.ops.structural import as_array, beside, normalize_axis, reduced_axes
+from fad.ops.structural import as_array, beside, find_reduced_axes, normalize_axis
 
 _HOST = (np.ndarray, np.generic)
 NOTHING = np._NoValue  # NumPy's own mark for "not given"
@@ -29,7 +29,7 @@ def keep_shape(shape: tuple, axis: tuple) -> tuple:
     return tuple(1 if i in axis else d for i, d in enumerate(shape))
 
 
-def kept(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
+def keep(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
     """Give a reduced array its axes back, as ones."""
     return x if keepdims else x.reshape(keep_shape(shape, axis))
 
@@ -60,7 +60,7 @@ def shift_axes(params: dict) -> dict:
     return {**params, "axis": tuple(a + 1 for a in axis) if type(axis) is tuple else axis + 1}
 
 
-def shifted(prim: Primitive) -> Any:
+def shift(prim: Primitive) -> Any:
     """Return the batching rule of an operation of one operand along axes: all axes move by one."""
     return lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
 
@@ -73,7 +73,7 @@ def is_true(keepdims: Any) -> bool:
     return keepdims is not NOTHING and bool(keepdims)
 
 
-def selected(a: Any, where: Any, neutral: Any) -> Any:
+def select(a: Any, where: Any, neutral: Any) -> Any:
     """Apply a reduction's `where`: what it excludes becomes neutral, and has no derivative."""
     return a if where is NOTHING or where is True else np.where(where, a, neutral)
 
@@ -82,10 +82,10 @@ def _first(y: Any, initial: Any) -> Any:
     """Return what a reduction begins with in the dtype that it is done in, as NumPy does."""
     if type(initial) in (int, float) and y.dtype.kind in "fc":
         return initial
-    return converted(beside(y, initial), y.dtype)[()]
+    return convert(beside(y, initial), y.dtype)[()]
 
 
-def converted(a: Any, dtype: Any) -> Any:
+def convert(a: Any, dtype: Any) -> Any:
     return a if dtype is None or a.dtype == dtype else a.astype(dtype)
 
 
@@ -111,7 +111,7 @@ def reduction(name: str, forward: Any, jvp: Any, vjp: Any, samples: Any = sample
     prim = Primitive(name, forward, archetype="reduction", samples=samples, **slots)
     prim.jvp = lambda tangents, y, xs, params: jvp(tangents[0], y, xs[0], **params)
     prim.vjp = (vjp,)
-    prim.batch = shifted(prim)
+    prim.batch = shift(prim)
     return register(prim)
 
 
@@ -199,7 +199,7 @@ prod_p: Any = reduction(
     "product_over",
     lambda x, *, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
     lambda t, y, x, axis, keepdims: np.sum(t * _others(x, axis), axis=axis, keepdims=keepdims),
-    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _others(x, axis),
+    lambda ct, y, x, axis, keepdims: keep(ct, x.shape, axis, keepdims) * _others(x, axis),
     lambda s: [*sample_primitive(s), call(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]), axis=(1,), keepdims=False)],
     doc="The product over axes.",
 )
@@ -215,8 +215,8 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, 
     array([6., 3., 2.])
     """
     refuse_out(out)
-    a = selected(converted(as_array(a), dtype), where, 1)
-    y = converted(bind(prod_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
+    a = select(convert(as_array(a), dtype), where, 1)
+    y = convert(bind(prod_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y * _first(y, initial)
 
 
@@ -227,7 +227,7 @@ reducer(np.multiply, prod, sample_reduce)
 
 def _winners(y, x, axis, keepdims):
     """Return where the extreme is attained, and how often: ties share the derivative. NaN is attained by NaN."""
-    y = kept(y, x.shape, axis, keepdims)
+    y = keep(y, x.shape, axis, keepdims)
     mine = x == y
     count = np.sum(mine, axis=axis, keepdims=True)
     if type(count) is np.ndarray and count.all():
@@ -243,7 +243,7 @@ def _extreme_jvp(t, y, x, axis, keepdims):
 
 def _extreme_vjp(ct, y, x, axis, keepdims):
     mine, count = _winners(y, x, axis, keepdims)
-    return Selection(mine) * np.broadcast_to(kept(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
+    return Selection(mine) * np.broadcast_to(keep(ct, x.shape, axis, keepdims) / count.astype(ct.dtype), x.shape)
 
 
 def _extreme_op(name, reduce, doc):
@@ -282,7 +282,7 @@ fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
     refuse_out(out)
     a = as_array(a)
-    axes = reduced_axes(axis, a.ndim)
+    axes = find_reduced_axes(axis, a.ndim)
     if where is not NOTHING and where is not True:
         if absent(initial):
             raise ValueError(
@@ -293,7 +293,7 @@ def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
     initial = initial if absent(initial) else _first(a, initial)
     if not absent(initial) and 0 in [a.shape[i] for i in axes]:
         shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
-        return as_scalar(dropped(np.full_like(a, initial, shape=shape), axes, is_true(keepdims)))
+        return as_scalar(drop(np.full_like(a, initial, shape=shape), axes, is_true(keepdims)))
     y = bind(prim, a, axis=axes, keepdims=is_true(keepdims))
     return y if absent(initial) else ufunc(y, initial)
 
@@ -354,7 +354,7 @@ def _logsumexp(x, *, axis, keepdims):
         m = np.where(np.isfinite(m), m, np.zeros_like(m))
     with np.errstate(divide="ignore"):
         y = np.log(np.add.reduce(np.exp(x - m), axis=axis, keepdims=True)) + m
-    return as_scalar(dropped(y, axis, keepdims))
+    return as_scalar(drop(y, axis, keepdims))
 
 
 def _logsumexp_elsewhere(x, axis, keepdims):
@@ -363,12 +363,12 @@ def _logsumexp_elsewhere(x, axis, keepdims):
     m = np.zeros_like(x.real, shape=keep_shape(x.shape, axis)) if nothing else np.max(x.real, axis=axis, keepdims=True)
     m = np.where(np.isfinite(m), m, 0.0)
     y = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
-    return dropped(y, axis, keepdims)
+    return drop(y, axis, keepdims)
 
 
 def _softmax(y, x, axis, keepdims):
     """Return the weights exp(x - y). Where y is infinite they are shared by the elements equal to it."""
-    y = kept(y, x.shape, axis, keepdims)
+    y = keep(y, x.shape, axis, keepdims)
     if type(y) is np.ndarray and np.isfinite(y).all():
         return np.exp(x - y)
     infinite = np.isinf(y)
@@ -382,7 +382,7 @@ logsumexp_p: Any = reduction(
     "logsumexp_over",
     _logsumexp,
     lambda t, y, x, axis, keepdims: np.sum(t * _softmax(y, x, axis, keepdims), axis=axis, keepdims=keepdims),
-    lambda ct, y, x, axis, keepdims: kept(ct, x.shape, axis, keepdims) * _softmax(y, x, axis, keepdims),
+    lambda ct, y, x, axis, keepdims: keep(ct, x.shape, axis, keepdims) * _softmax(y, x, axis, keepdims),
     lambda s: [*sample_primitive(s), call(np.array([[-np.inf, 1.0], [2.0, 0.5]]), axis=(1,), keepdims=False)],
     doc="log(sum(exp(x))) over axes, without overflow.",
 )
@@ -414,20 +414,20 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     """
     a = as_array(a)
     if b is None:
-        y = bind(logsumexp_p, a, axis=reduced_axes(axis, a.ndim), keepdims=bool(keepdims))
+        y = bind(logsumexp_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=bool(keepdims))
         return (y, np.ones_like(y)) if return_sign else y
     a, b = np.broadcast_arrays(a, as_array(b))
-    axes = reduced_axes(axis, a.ndim)
+    axes = find_reduced_axes(axis, a.ndim)
     live = b != 0
-    m = _stopped(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
+    m = _stop(np.max(np.where(live, a, -np.inf), axis=axes, keepdims=True))
     m = np.where(np.isfinite(m), m, 0.0)
     total = np.sum(np.where(live, b * np.exp(np.where(live, a - m, 0.0)), 0.0), axis=axes, keepdims=True)
     sign = np.sign(total)
-    y = dropped(np.log(np.abs(total) if return_sign else total) + m, axes, keepdims)
-    return (y, dropped(sign, axes, keepdims)) if return_sign else y
+    y = drop(np.log(np.abs(total) if return_sign else total) + m, axes, keepdims)
+    return (y, drop(sign, axes, keepdims)) if return_sign else y
 
 
-def _stopped(x):
+def _stop(x):
     return x.trace.stop(x) if type(x) is Tracer else x
 
 
@@ -437,7 +437,7 @@ def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
     if a.dtype.kind == "c":
         raise TypeError("ufunc 'logaddexp' is not defined for complex numbers: write np.log(np.sum(np.exp(x)))")
     a = a if a.dtype.kind == "f" else a.astype(np.result_type(a.dtype, np.float16))
-    y = logsumexp(selected(a, where, -np.inf), axis, keepdims=keepdims)
+    y = logsumexp(select(a, where, -np.inf), axis, keepdims=keepdims)
     return y if absent(initial) else np.logaddexp(y, initial)
 
 
@@ -518,7 +518,7 @@ def _truth(prim, a, axis, out, keepdims, where, neutral):
     a = as_array(a)
     if where is not NOTHING and where is not True:
         a = np.where(where, a != 0, neutral)
-    return bind(prim, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    return bind(prim, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
 
 
 @public(np.all, methods=("all",), flat=True, samples=sample_axes)
@@ -555,4 +555,4 @@ def count_nonzero(a, axis=None, *, keepdims=False):
     np.int64(2)
     """
     a = as_array(a)
-    return bind(count_p, a, axis=reduced_axes(axis, a.ndim), keepdims=bool(keepdims))
+    return bind(count_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=bool(keepdims))

@@ -80,7 +80,7 @@ def _refuse_ufunc_methods() -> None:
                 REFUSED[ufunc, method] = reason.replace("ufunc", ufunc.__name__)
 
 
-def _refused_method(name: str, reason: str) -> Callable:
+def _refuse_method(name: str, reason: str) -> Callable:
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         raise MissingRuleError(f"x.{name}() cannot be called on a traced array: {reason}")
 
@@ -88,7 +88,7 @@ def _refused_method(name: str, reason: str) -> Callable:
     return method
 
 
-def _refused_attribute(name: str, reason: str) -> property:
+def _refuse_attribute(name: str, reason: str) -> property:
     def attribute(self: Tracer) -> Any:
         raise RefusedAttributeError(f"a traced array has no attribute {name}: {reason}")
 
@@ -97,9 +97,9 @@ def _refused_attribute(name: str, reason: str) -> property:
 
 def _refuse_methods() -> None:
     for name, reason in METHOD_REASONS.items():
-        setattr(Tracer, name, _refused_method(name, reason))
+        setattr(Tracer, name, _refuse_method(name, reason))
     for name, reason in ATTRIBUTE_REASONS.items():
-        setattr(Tracer, name, _refused_attribute(name, reason))
+        setattr(Tracer, name, _refuse_attribute(name, reason))
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
@@ -138,7 +138,7 @@ _refuse_methods()
 # --- advice ------------------------------------------------------------------------------------------------------
 
 
-def known() -> dict[str, str]:
+def list_known() -> dict[str, str]:
     """Return the names of all NumPy functions that take traced values, and how each is called in full."""
     found = {}
     for f in (*UFUNCS, *FUNCTIONS):
@@ -154,7 +154,7 @@ def suggest(name: str) -> str:
     >>> suggest("moveaxes")
     'The nearest with a rule: numpy.moveaxis. '
     """
-    names = known()
+    names = list_known()
     near = difflib.get_close_matches(name.split(".")[-1], names, n=3, cutoff=0.75)
     return f"The nearest with a rule: {', '.join(names[n] for n in near)}. " if near else ""
 

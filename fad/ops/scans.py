@@ -21,10 +21,10 @@ from fad.core.samples import call
 from fad.core.tracer import bind, strong
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
-    converted,
+    convert,
     reducer,
+    shift,
     shift_axes,
-    shifted,
 )
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
 
@@ -34,7 +34,7 @@ def cut(x: Any, axis: int, start: Any = None, stop: Any = None, step: Any = None
     return x[(slice(None),) * axis + (slice(start, stop, step),)]
 
 
-def reversed_along(x: Any, axis: int) -> Any:
+def reverse_along(x: Any, axis: int) -> Any:
     return cut(x, axis, None, None, -1)
 
 
@@ -144,7 +144,7 @@ def _accumulate_jvp(tangents, y, xs, params):
     return bind(recur_p, a, np.concatenate([first, b], axis=axis), axis=axis, reverse=False)
 
 
-def _accumulated(ufunc, x, axis):
+def _accumulate(ufunc, x, axis):
     """Run a ufunc along an axis; arrays of a device answer no ``ufunc.accumulate``, so there it goes step by step."""
     if isinstance(x, np.ndarray):
         return ufunc.accumulate(x, axis=axis)
@@ -159,7 +159,7 @@ _LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
 accumulate_p: Any = register(
     Primitive(
         "accumulation",
-        lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
+        lambda x, *, ufunc, axis: _accumulate(ufunc, x, axis),
         jvp=_accumulate_jvp,
         archetype="scan",
         samples=lambda s: [
@@ -171,19 +171,19 @@ accumulate_p: Any = register(
         doc="The running result of a ufunc along an axis.",
     )
 )
-accumulate_p.batch = shifted(accumulate_p)
+accumulate_p.batch = shift(accumulate_p)
 
 accumulate_flat_p: Any = register(
     Primitive(
         "flat_accumulation",
-        lambda x, *, ufunc, axis: _accumulated(ufunc, x, axis),
+        lambda x, *, ufunc, axis: _accumulate(ufunc, x, axis),
         flat=True,
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), ufunc=np.logical_and, axis=1)],
         doc="The running result along an axis of a ufunc that has no derivative.",
     )
 )
-accumulate_flat_p.batch = shifted(accumulate_flat_p)
+accumulate_flat_p.batch = shift(accumulate_flat_p)
 
 reduce_flat_p: Any = register(
     Primitive(
@@ -191,7 +191,7 @@ reduce_flat_p: Any = register(
         lambda x, *, ufunc, axis: (
             ufunc.reduce(x, axis=axis)
             if isinstance(x, np.ndarray)
-            else cut(_accumulated(ufunc, x, axis), axis, -1).squeeze(axis)
+            else cut(_accumulate(ufunc, x, axis), axis, -1).squeeze(axis)
         ),
         flat=True,
         archetype="flat",
@@ -199,12 +199,12 @@ reduce_flat_p: Any = register(
         doc="The result along an axis of a ufunc that has no derivative.",
     )
 )
-reduce_flat_p.batch = shifted(reduce_flat_p)
+reduce_flat_p.batch = shift(reduce_flat_p)
 
 cumsum_p: Any = linear(
     "cumsum_along",
     lambda x, *, axis: np.cumsum(x, axis=axis),
-    lambda ct, x, *, axis: reversed_along(bind(cumsum_p, reversed_along(ct, axis), axis=axis), axis),
+    lambda ct, x, *, axis: reverse_along(bind(cumsum_p, reverse_along(ct, axis), axis=axis), axis),
     lambda size, batched, xs, params: bind(cumsum_p, *xs, **shift_axes(params)),
     samples=lambda s: [call(s.real(3, 4), axis=1), call(s.real(5), axis=0)],
     archetype="scan",
@@ -221,7 +221,7 @@ def scan_along(ufunc: Any, a: Any, axis: int) -> Any:
     return bind(prim, a, ufunc=ufunc, axis=axis)
 
 
-def flattened(a: Any, axis: Any) -> tuple[Any, int]:
+def flatten(a: Any, axis: Any) -> tuple[Any, int]:
     """Return an array and the axis to work along: the array flattened if `axis` is None."""
     a = as_array(a)
     if axis is None or (a.ndim == 0 and axis in (0, -1)):
@@ -246,8 +246,8 @@ def cumsum(a, axis=None, dtype=None, out=None):
     array([3., 2., 1.])
     """
     refuse_out(out)
-    a, axis = flattened(a, axis)
-    return scan_along(np.add, converted(_summable(a), dtype), axis)
+    a, axis = flatten(a, axis)
+    return scan_along(np.add, convert(_summable(a), dtype), axis)
 
 
 @public(np.cumprod, methods=("cumprod",), samples=lambda s: [*_along(s), call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]))])
@@ -258,8 +258,8 @@ def cumprod(a, axis=None, dtype=None, out=None):
     array([9., 4., 2.])
     """
     refuse_out(out)
-    a, axis = flattened(a, axis)
-    return scan_along(np.multiply, converted(_summable(a), dtype), axis)
+    a, axis = flatten(a, axis)
+    return scan_along(np.multiply, convert(_summable(a), dtype), axis)
 
 
 def _cumulative(ufunc, neutral):
@@ -272,7 +272,7 @@ def _cumulative(ufunc, neutral):
             axis = 0
         x = x.reshape((1,)) if x.ndim == 0 else x
         axis = normalize_axis(axis, x.ndim)
-        y = scan_along(ufunc, converted(_summable(x), dtype), axis)
+        y = scan_along(ufunc, convert(_summable(x), dtype), axis)
         if not include_initial:
             return y
         shape = tuple(1 if i == axis else d for i, d in enumerate(y.shape))
@@ -307,7 +307,7 @@ if hasattr(np, "cumulative_sum"):
 def _accumulate_method(ufunc):
     def accumulate(array, axis=0, dtype=None, out=None):
         refuse_out(out)
-        a = converted(as_array(array), dtype)
+        a = convert(as_array(array), dtype)
         if a.ndim == 0:
             raise TypeError("cannot accumulate on a scalar")
         axes = normalize_axes(axis, a.ndim)
@@ -362,7 +362,7 @@ def _reduce_by_scan(ufunc):
 def _reduceat_method(ufunc):
     def reduceat(array, indices, axis=0, dtype=None, out=None):
         refuse_out(out)
-        a = converted(as_array(array), dtype)
+        a = convert(as_array(array), dtype)
         axis = normalize_axis(axis, a.ndim)
         bounds = [int(i) for i in indices] + [a.shape[axis]]
         if [i for i in bounds[:-1] if not 0 <= i < bounds[-1]]:

@@ -16,7 +16,7 @@ from fad.core.tracer import outcome
 from fad.ops.structural import as_array
 
 
-def _widened(x: Any, leaves: Callable) -> Any:
+def _widen(x: Any, leaves: Callable) -> Any:
     """Return x, as complex numbers if one of them leaves the domain of real results."""
     x = as_array(x)
     if x.dtype.kind == "c" or not outcome(np.any(leaves(x))):
@@ -34,7 +34,7 @@ def _beyond_one(x: Any) -> Any:
 
 def _make(name: str, leaves: Callable) -> Callable:
     def function(x):
-        return getattr(np, name)(_widened(x, leaves))
+        return getattr(np, name)(_widen(x, leaves))
 
     at = 2.0 if leaves is _beyond_one else -4.0
     doc = f"""Return {name} of numbers, complex where the real function is not defined.
@@ -66,7 +66,7 @@ def logn(n, x):
     >>> fad.numpy.emath.logn(2.0, 8.0)
     np.float64(3.0)
     """
-    return np.log(_widened(x, _negative)) / np.log(_widened(n, _negative))
+    return np.log(_widen(x, _negative)) / np.log(_widen(n, _negative))
 
 
 @public(
@@ -82,4 +82,4 @@ def power(x, p):
     """
     p = as_array(p)
     p = p * 1.0 if p.dtype.kind == "i" and outcome(np.any(p < 0)) else p
-    return np.power(_widened(x, _negative), p)
+    return np.power(_widen(x, _negative), p)

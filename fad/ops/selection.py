@@ -186,7 +186,7 @@ round_number_p = Primitive(
 )
 
 
-def _rounded(x, ndigits=None):
+def _round_to(x, ndigits=None):
     if x.ndim or x.dtype.kind == "c":
         name = "ndarray" if x.ndim else x.dtype.name
         raise TypeError(f"type numpy.{name} doesn't define __round__ method")
@@ -198,7 +198,7 @@ def _rounded(x, ndigits=None):
 
 
 # What Python's round, math.floor and related functions call; whole numbers are piecewise constant.
-Tracer.__round__ = _rounded
+Tracer.__round__ = _round_to
 Tracer.__floor__ = lambda self: int(np.floor(self))
 Tracer.__ceil__ = lambda self: int(np.ceil(self))
 Tracer.__trunc__ = lambda self: int(np.trunc(self))

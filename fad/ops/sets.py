@@ -16,11 +16,11 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.ops.indexing import pick
-from fad.ops.sorting import permute_back_p, sorted_with_order
+from fad.ops.sorting import permute_back_p, sort_with_order
 from fad.ops.structural import as_array, normalize_axis
 
 
-def _ravelled(x: Any) -> Any:
+def _ravel(x: Any) -> Any:
     x = as_array(x)
     return x.reshape((x.size,))
 
@@ -43,8 +43,8 @@ class _Found(NamedTuple):
 
 def _unique(x: Any, equal_nan: bool) -> _Found:
     """Return the unique elements of an array, where each stands first, the inverse, and the counts."""
-    flat_x = _ravelled(x)
-    s, order = sorted_with_order(flat_x, 0, "stable")
+    flat_x = _ravel(x)
+    s, order = sort_with_order(flat_x, 0, "stable")
     mask = _starts(s, equal_nan)
     rank = np.broadcast_to(np.cumsum(mask) - 1, mask.shape)
     inverse = bind(permute_back_p, like(order, rank), order, axis=0).reshape(np.shape(x))
@@ -63,7 +63,7 @@ def _unique_slices(x: Any, axis: int, equal_nan: bool) -> tuple:
     return _Found(pick(x, (slice(None),) * normalize_axis(axis, x.ndim) + (rest[0],)), *rest)
 
 
-def _tied(s):
+def _sample_ties(s):
     return np.array([1.5, -0.5, 1.5, 2.0, -0.5, 0.25], dtype=s.dtype)
 
 
@@ -166,12 +166,12 @@ def union1d(ar1, ar2):
     >>> fad.numpy.union1d(np.array([1.0, 3.0]), np.array([2.0, 3.0]))
     array([1., 2., 3.])
     """
-    return np.unique(np.concatenate([_ravelled(ar1), _ravelled(ar2)]))
+    return np.unique(np.concatenate([_ravel(ar1), _ravel(ar2)]))
 
 
 @public(np.intersect1d, numerical=False, samples=lambda s: [
-    call(_tied(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype)),
-    call(_tied(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype), return_indices=True)])  # fmt: skip
+    call(_sample_ties(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype)),
+    call(_sample_ties(s), np.array([2.0, 1.5, 7.0], dtype=s.dtype), return_indices=True)])  # fmt: skip
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     """Return the sorted elements of both arrays, each once; the first array's carry the derivative.
 
@@ -187,24 +187,24 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     return values, pick(a.indices, (mask,)), pick(b.indices, (of_b,))
 
 
-@public(np.setdiff1d, numerical=False, samples=lambda s: [call(_tied(s), np.array([2.0, 7.0], dtype=s.dtype))])
+@public(np.setdiff1d, numerical=False, samples=lambda s: [call(_sample_ties(s), np.array([2.0, 7.0], dtype=s.dtype))])
 def setdiff1d(ar1, ar2, assume_unique=False):
     """Return the elements of the first array that are not in the second; sorted, each once, unless assumed unique.
 
     >>> fad.numpy.setdiff1d(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
     array([1., 3.])
     """
-    a = _ravelled(ar1) if assume_unique else np.unique(as_array(ar1))
+    a = _ravel(ar1) if assume_unique else np.unique(as_array(ar1))
     mask = np.flatnonzero(outcome(isin(a, as_array(ar2), invert=True)))
     return pick(a, (mask,))
 
 
-@public(np.setxor1d, numerical=False, samples=lambda s: [call(_tied(s), np.array([2.0, 7.0], dtype=s.dtype))])
+@public(np.setxor1d, numerical=False, samples=lambda s: [call(_sample_ties(s), np.array([2.0, 7.0], dtype=s.dtype))])
 def setxor1d(ar1, ar2, assume_unique=False):
     """Return the sorted elements of exactly one of the arrays.
 
     >>> fad.numpy.setxor1d(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0]))
     array([1., 3., 4.])
     """
-    a, b = (_ravelled(x) if assume_unique else np.unique(as_array(x)) for x in (ar1, ar2))
+    a, b = (_ravel(x) if assume_unique else np.unique(as_array(x)) for x in (ar1, ar2))
     return np.sort(np.concatenate([setdiff1d(a, b, True), setdiff1d(b, a, True)]))

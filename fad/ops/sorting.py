@@ -14,7 +14,7 @@ from fad.core.primitive import Primitive, public, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.ops.reduction import shift_axes
-from fad.ops.scans import cut, flattened
+from fad.ops.scans import cut, flatten
 from fad.ops.structural import as_array, normalize_axis
 
 # --- orders --------------------------------------------------------------------------------------------------------
@@ -92,14 +92,14 @@ def _kind(kind: Any, order: Any, stable: Any) -> Any:
     return "stable" if stable else kind
 
 
-def _ordered(a: Any, axis: Any) -> tuple[Any, int]:
+def _order(a: Any, axis: Any) -> tuple[Any, int]:
     a = as_array(a)
     if a.ndim == 0 and axis is not None:
         raise np.exceptions.AxisError(axis, 0)
-    return flattened(a, axis)
+    return flatten(a, axis)
 
 
-def sorted_with_order(a: Any, axis: int, kind: Any = None) -> tuple[Any, Any]:
+def sort_with_order(a: Any, axis: int, kind: Any = None) -> tuple[Any, Any]:
     """Return an array sorted along an axis, and the order that sorts it."""
     order = bind(argsort_p, a, axis=axis, kind=kind)
     return bind(permute_p, a, order, axis=axis), order
@@ -121,8 +121,8 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     >>> fad.grad(lambda x: fad.numpy.sort(x)[0])(np.array([3.0, 1.0, 2.0]))
     array([0., 1., 0.])
     """
-    a, axis = _ordered(a, axis)
-    return sorted_with_order(a, axis, _kind(kind, order, stable))[0]
+    a, axis = _order(a, axis)
+    return sort_with_order(a, axis, _kind(kind, order, stable))[0]
 
 
 @public(np.argsort, flat=True, methods=("argsort",), samples=_sample_sort)
@@ -132,7 +132,7 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     >>> fad.numpy.argsort(np.array([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
-    a, axis = flattened(a, axis)
+    a, axis = flatten(a, axis)
     return bind(argsort_p, a, axis=axis, kind=_kind(kind, order, stable))
 
 
@@ -156,7 +156,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     >>> fad.numpy.partition(np.array([3.0, 1.0, 2.0]), 0)[0]
     np.float64(1.0)
     """
-    a, axis = _ordered(a, axis)
+    a, axis = _order(a, axis)
     _kind(None, order, None)
     return bind(permute_p, a, bind(argpartition_p, a, axis=axis, kth=_kth(kth)), axis=axis)
 
@@ -168,7 +168,7 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     >>> fad.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 0)[0]
     np.int64(1)
     """
-    a, axis = flattened(a, axis)
+    a, axis = flatten(a, axis)
     _kind(None, order, None)
     return bind(argpartition_p, a, axis=axis, kth=_kth(kth))
 

@@ -23,11 +23,11 @@ from fad.ops.reduction import (
     argmax_p,
     argmin_p,
     as_scalar,
-    converted,
+    convert,
+    find_reduced_axes,
     is_true,
-    kept,
+    keep,
     position,
-    reduced_axes,
     reduction,
     sample_axes,
     sum_p,
@@ -46,11 +46,11 @@ def real_dtype(dtype: Any) -> Any:
 
 def warn_if(mask: Any, message: str) -> None:
     """Warn as NumPy does if any element of a flat condition holds, whatever traces it; a device is not kept waiting."""
-    if _seen(mask):
+    if _is_seen(mask):
         warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
-def _seen(mask: Any) -> bool:
+def _is_seen(mask: Any) -> bool:
     """Return whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
     return not on_device([innermost(mask)]) and bool(np.any(innermost(mask)))
 
@@ -110,7 +110,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING)
     total, count = _total(a, normalize_axes(axis, a.ndim), is_true(keepdims), where)
     if type(count) is int and count == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
-    return converted(_ratio(total, count), narrow)
+    return convert(_ratio(total, count), narrow)
 
 
 def _deviation(x, axis, ddof):
@@ -126,7 +126,7 @@ variance_p: Any = reduction(
     lambda t, y, x, axis, keepdims, ddof: cast(
         np.sum(t * _deviation(x, axis, ddof), axis=axis, keepdims=keepdims), y.dtype
     ),
-    lambda ct, y, x, axis, keepdims, ddof: kept(ct, x.shape, axis, keepdims) * _deviation(x, axis, ddof),
+    lambda ct, y, x, axis, keepdims, ddof: keep(ct, x.shape, axis, keepdims) * _deviation(x, axis, ddof),
     lambda s: [
         call(s.real(3, 4), axis=(0, 1), keepdims=False, ddof=0),
         call(s.real(2, 3, 4), axis=(0, 2), keepdims=True, ddof=1),
@@ -145,7 +145,7 @@ def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     axes = normalize_axes(axis, a.ndim)
     whole = where is NOTHING or where is True
     if whole and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
-        return converted(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
+        return convert(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
     if absent(mean):
         total, count = _total(a, axes, True, where)
         mean = _ratio(total, count)
@@ -159,7 +159,7 @@ def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
         y = total / count if count else total / np.zeros_like(total)
     else:
         y = total / np.maximum(count - ddof, 0).astype(total.dtype)
-    return converted(y, narrow)
+    return convert(y, narrow)
 
 
 def _sample_var(s):
@@ -385,7 +385,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING
     array([1., 0., 1.])
     """
     refuse_out(out)
-    return total(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+    return total(_without(a, 0.0), axis, dtype, keepdims=is_true(keepdims), **_list_given(initial, where))
 
 
 @public(np.nanprod, samples=_sample_nan_total)
@@ -396,10 +396,10 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHIN
     array([3., 0., 2.])
     """
     refuse_out(out)
-    return product(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_given(initial, where))
+    return product(_without(a, 1.0), axis, dtype, keepdims=is_true(keepdims), **_list_given(initial, where))
 
 
-def _given(initial, where):
+def _list_given(initial, where):
     return {k: v for k, v in (("initial", initial), ("where", where)) if v is not NOTHING}
 
 
@@ -427,11 +427,11 @@ def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     refuse_out(out)
     a = as_array(a)
     if a.dtype.kind not in "fc":
-        return reduce(a, axis, keepdims=is_true(keepdims), **_given(initial, where))
+        return reduce(a, axis, keepdims=is_true(keepdims), **_list_given(initial, where))
     missing = np.isnan(a)
-    if 0 in [a.shape[i] for i in reduced_axes(axis, a.ndim)] and absent(initial):
+    if 0 in [a.shape[i] for i in find_reduced_axes(axis, a.ndim)] and absent(initial):
         raise ValueError("zero-size array to reduction operation which has no identity")
-    y = reduce(np.where(missing, worst, a), axis, keepdims=is_true(keepdims), **_given(initial, where))
+    y = reduce(np.where(missing, worst, a), axis, keepdims=is_true(keepdims), **_list_given(initial, where))
     none = np.all(missing, axis, keepdims=is_true(keepdims))
     if absent(initial):
         warn_if(none, "All-NaN slice encountered")
@@ -487,7 +487,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHI
     if a.dtype.kind not in "fc":
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=where)
     mask = _present(a, where)
-    axis = reduced_axes(axis, a.ndim)
+    axis = find_reduced_axes(axis, a.ndim)
     warn_if(~np.any(mask, axis), "Mean of empty slice")
     with np.errstate(invalid="ignore"):
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
@@ -502,7 +502,7 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
     if a.dtype.kind not in "fc":
         return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, NOTHING)
     mask = _present(a, where)
-    axes = reduced_axes(axis, a.ndim)
+    axes = find_reduced_axes(axis, a.ndim)
     count = np.sum(mask, axis=axes, keepdims=is_true(keepdims))
     poor = count <= ddof
     warn_if(poor, "Degrees of freedom <= 0 for slice.")

@@ -210,7 +210,7 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def reduced_axes(axis: Any, ndim: int) -> tuple:
+def find_reduced_axes(axis: Any, ndim: int) -> tuple:
     """Return the axes to reduce; of a 0-d array NumPy lets axis 0 and -1 pass for none."""
     if ndim == 0 and type(axis) is int and axis in (0, -1):
         return ()
@@ -473,7 +473,7 @@ def squeeze(a, axis=None):
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if d == 1)
     else:
-        axes = reduced_axes(axis, a.ndim)
+        axes = find_reduced_axes(axis, a.ndim)
         if any(a.shape[i] != 1 for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return bind(reshape_p, a, shape=tuple(d for i, d in enumerate(a.shape) if i not in axes))
@@ -482,13 +482,13 @@ def squeeze(a, axis=None):
 # --- convert -----------------------------------------------------------------------------------------------------
 
 
-def _converted(x, *, dtype):
+def _convert(x, *, dtype):
     return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)  # a Python number, among jit's arguments
 
 
 astype_p: Any = linear(
     "convert",
-    _converted,
+    _convert,
     lambda ct, x, *, dtype: cast(ct, x.dtype),
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
@@ -529,7 +529,7 @@ Tracer.tolist = _tolist
 astype_flat_p: Any = register(
     Primitive(
         "convert_to_integer",
-        _converted,
+        _convert,
         flat=True,
         batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
         archetype="flat",

@@ -47,7 +47,7 @@ def at(x: Any) -> At:
     return At(as_array(x))
 
 
-def _bounded(indices: Any, n: int, mode: str) -> Any:
+def _bring_into_bounds(indices: Any, n: int, mode: str) -> Any:
     """Bring indices into an axis of length n as `mode` says; "raise" leaves that to the indexing."""
     indices = as_array(indices)
     if mode not in _MODES:
@@ -79,7 +79,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     """
     refuse_out(out)
     a, axis = along(a, axis)
-    return pick(a, (slice(None),) * axis + (_bounded(indices, a.shape[axis], mode),))
+    return pick(a, (slice(None),) * axis + (_bring_into_bounds(indices, a.shape[axis], mode),))
 
 
 def _grid(shape: tuple, indices: Any, axis: int) -> tuple:
@@ -215,7 +215,7 @@ def choose(a, choices, out=None, mode="raise"):
     dtype = np.result_type(*choices)
     choices = [as_array(x) for x in choices]
     a = beside(choices[0], a)
-    places = _bounded(a, len(choices), mode)
+    places = _bring_into_bounds(a, len(choices), mode)
     if mode == "raise" and outcome(np.any((places < 0) | (places >= len(choices)))):
         raise ValueError("invalid entry in choice array")
     places, *choices = np.broadcast_arrays(places, *choices)
@@ -247,7 +247,7 @@ searchsorted_p: Any = flat(
 )
 
 
-def _sorted(s):
+def _sort(s):
     return np.sort(s.real(5))
 
 
@@ -256,8 +256,8 @@ def _sorted(s):
     flat=True,
     methods=("searchsorted",),
     samples=lambda s: [
-        call(_sorted(s), s.real(2, 3)),
-        call(_sorted(s), s.real(4), side="right"),
+        call(_sort(s), s.real(2, 3)),
+        call(_sort(s), s.real(4), side="right"),
         call(np.array([3.0, 1.0, 2.0]), 1.5, sorter=[1, 2, 0]),
     ],
 )
@@ -275,7 +275,7 @@ def searchsorted(a, v, side="left", sorter=None):
 @public(
     np.digitize,
     flat=True,
-    samples=lambda s: [call(s.real(3, 4), _sorted(s)), call(s.real(4), _sorted(s)[::-1], right=True)],
+    samples=lambda s: [call(s.real(3, 4), _sort(s)), call(s.real(4), _sort(s)[::-1], right=True)],
     complex=False,
 )
 def digitize(x, bins, right=False):
@@ -363,7 +363,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     total, step = 0, 1
     parts = list(zip(multi_index, dims, modes, strict=True))
     for index, n, how in parts if order == "F" else reversed(parts):
-        index = _bounded(index, n, how)
+        index = _bring_into_bounds(index, n, how)
         if how == "raise" and outcome(np.any((index < 0) | (index >= n))):
             raise ValueError("invalid entry in coordinates array")
         total, step = total + index * step, step * n

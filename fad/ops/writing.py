@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import like
-from fad.core.conversions import written_outside
+from fad.core.conversions import error_of_written_outside
 from fad.core.memory import RUNS, is_array, is_outside, layout, path_of, refresh, rewritten, root_of, snapshot
 from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
@@ -55,17 +55,17 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     v = _as_written(v, x)
-    arrays = [_kept(a) for a in arrays]
+    arrays = [_freeze(a) for a in arrays]
     root, path = root_of(x), path_of(x)
     trace = youngest((root, v, *arrays))
     if trace is not root.trace and is_outside(root):
-        raise written_outside()
+        raise error_of_written_outside()
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, updated(root, path, template, v, arrays))
 
 
-def _kept(a: Any) -> Any:
+def _freeze(a: Any) -> Any:
     """Return an index array that stays what it is, whatever the user writes into it."""
     return a.copy() if type(a) is np.ndarray else up_to_date(a).trace.freeze(a) if type(a) is Tracer else a
 

@@ -102,7 +102,7 @@ class LBFGS(Optimizer):
     def aim(self, g: Any) -> tuple[Any, float, float]:
         """Return the direction for a gradient vector, the length of the step to take or to try first, and the slope."""
         d = self.direction(g)
-        length = float(self.rate(self.steps) * _shortened(self.steps, g))
+        length = float(self.rate(self.steps) * _shorten(self.steps, g))
         self._step = length * d
         self.steps += 1
         return d, length, float(d @ g)
@@ -152,7 +152,7 @@ class LBFGS(Optimizer):
             d = self.direction(g)
             if not d @ g < 0:
                 self._pairs, d = [], -g
-            length = 1.0 if self._pairs else float(_shortened(0, g))
+            length = 1.0 if self._pairs else float(_shorten(0, g))
             found = self.search(evaluate, Point(0.0, value, float(d @ g), g), length, d, tolerance=0.0)
             if not found.value < value:
                 break
@@ -187,24 +187,24 @@ class LBFGS(Optimizer):
         gs = tree.leaves(grads)
         check_gradients(ps, gs, params, grads, None)
         g = as_vector(gs)
-        s, y, rho = _remembered(state, g)
+        s, y, rho = _remember(state, g)
         square = y[-1] @ y[-1]
         known = rho[-1] > 0.0
         scale = np.where(known, 1.0 / np.where(known, rho[-1] * square, 1.0), 1.0)
         d = two_loop(g, [(s[i], y[i], rho[i]) for i in range(self.history_size)], scale)
-        step = self.rate(state["steps"]) * _shortened(state["steps"], g) * d
+        step = self.rate(state["steps"]) * _shorten(state["steps"], g) * d
         found = iter([p + part for p, part in zip(ps, as_leaves(step, ps), strict=True)])
         new = {"steps": state["steps"] + 1, "s": s, "y": y, "rho": rho, "gradient": g, "step": step}
         return tree.map(lambda _: next(found), params), new
 
 
-def _shortened(steps: Any, g: Any) -> Any:
+def _shorten(steps: Any, g: Any) -> Any:
     """Return the factor by which the first step, whose length nothing tells, is shortened."""
     first = np.minimum(1.0, 1.0 / np.maximum(np.sum(np.abs(g)), 1e-30))
     return np.where(steps == 0, first, 1.0)
 
 
-def _remembered(state: dict[str, Any], g: Any) -> tuple:
+def _remember(state: dict[str, Any], g: Any) -> tuple:
     """Return the pairs of a pure state with the last step taken in, if the gradient says something of it."""
     change = g - state["gradient"]
     product = change @ state["step"]

@@ -53,7 +53,7 @@ class Adam(Optimizer):
         self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
-        self.betas = _checked(betas)
+        self.betas = _check(betas)
         self.eps = eps
         self.amsgrad = amsgrad
         self.slots = 3 if amsgrad else 2
@@ -188,7 +188,7 @@ class Adamax(Optimizer):
         self, params: Any = None, lr: Schedule = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
-        self.betas = _checked(betas)
+        self.betas = _check(betas)
         self.eps = eps
         super().__init__(params, lr, weight_decay, maximize)
 
@@ -214,7 +214,7 @@ class NAdam(Optimizer):
         weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
         maximize: bool = False,
     ):  # fmt: skip
-        self.betas = _checked(betas)
+        self.betas = _check(betas)
         self.eps = eps
         self.momentum_decay = momentum_decay
         self.decoupled = self.decoupled_weight_decay = decoupled_weight_decay
@@ -244,7 +244,7 @@ class RAdam(Optimizer):
         self, params: Any = None, lr: Schedule = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
     ):  # fmt: skip
-        self.betas = _checked(betas)
+        self.betas = _check(betas)
         self.eps = eps
         self.decoupled = self.decoupled_weight_decay = decoupled_weight_decay
         super().__init__(params, lr, weight_decay, maximize)
@@ -339,7 +339,7 @@ class Lion(Optimizer):
         self, params: Any = None, lr: Schedule = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.0, *, maximize: bool = False,
     ):  # fmt: skip
-        self.betas = _checked(betas)
+        self.betas = _check(betas)
         super().__init__(params, lr, weight_decay, maximize)
 
     def rule(self, g, p, slots, t, lr):
@@ -348,7 +348,7 @@ class Lion(Optimizer):
         return lr * np.sign(a * m + (1.0 - a) * g), (b * m + (1.0 - b) * g,)
 
 
-def _checked(betas: tuple[float, float]) -> tuple[float, float]:
+def _check(betas: tuple[float, float]) -> tuple[float, float]:
     if not all(0 <= b < 1 for b in betas):
         raise ValueError(f"betas must lie in [0, 1), not {betas}")
     return betas

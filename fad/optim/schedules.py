@@ -27,7 +27,7 @@ class _Named:
         return f"<fad.optim.schedules.{self._text}>"
 
 
-def _named(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
+def _label(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
     """Return the same function, whose schedules say with which settings they were made."""
 
     @functools.wraps(make)
@@ -38,7 +38,7 @@ def _named(make: Callable[..., Schedule]) -> Callable[..., Schedule]:
     return made
 
 
-@_named
+@_label
 def constant(value: float) -> Schedule:
     """Return the schedule that is `value` always.
 
@@ -60,7 +60,7 @@ def constant(value: float) -> Schedule:
     return lambda step: value
 
 
-@_named
+@_label
 def linear(start: float, end: float, steps: int) -> Schedule:
     """Return the schedule that goes from `start` to `end` in a straight line over `steps` steps, and stays there.
 
@@ -84,7 +84,7 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     return lambda step: start + (end - start) * min(step / steps, 1.0)
 
 
-@_named
+@_label
 def cosine(start: float, steps: float, end: float = 0.0) -> Schedule:
     """Return the schedule that falls from `start` to `end` along half a cosine over `steps` steps, and stays there.
 
@@ -108,7 +108,7 @@ def cosine(start: float, steps: float, end: float = 0.0) -> Schedule:
     return lambda step: end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * min(step / steps, 1.0)))
 
 
-@_named
+@_label
 def exponential(start: float, factor: float, every: int = 1) -> Schedule:
     """Return the schedule ``start factor^(step / every)``.
 
@@ -134,7 +134,7 @@ def exponential(start: float, factor: float, every: int = 1) -> Schedule:
     return lambda step: start * factor ** (step / every)
 
 
-@_named
+@_label
 def step_decay(start: float, factor: float, every: int) -> Schedule:
     """Return the schedule that is multiplied by `factor` after each `every` steps.
 
@@ -160,7 +160,7 @@ def step_decay(start: float, factor: float, every: int) -> Schedule:
     return lambda step: start * factor ** (step // every)
 
 
-@_named
+@_label
 def warmup(steps: int, then: Schedule | float) -> Schedule:
     """Return a schedule that rises in a straight line to that of `then` over `steps` steps; `then` starts after them.
 
@@ -185,7 +185,7 @@ def warmup(steps: int, then: Schedule | float) -> Schedule:
     return lambda step: after(0) * (step + 1) / steps if step < steps else after(step - steps)
 
 
-@_named
+@_label
 def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
     """Return schedules one after another: each starts again at its boundary.
 
@@ -217,7 +217,7 @@ def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
     return at
 
 
-@_named
+@_label
 def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
     """Return a rise from ``peak/start`` to `peak` over the first part `warm` of the steps, then a fall to
     ``peak/start/end`` in the last one; both along half a cosine (L. Smith and N. Topin, 2018), as PyTorch has it.

@@ -42,13 +42,13 @@ def strong_wolfe(
     most : int, keyword only
         How many points are tried at most after the first.
     """
-    ends, tried, found = _bracketed(at, start, at(length), most)
+    ends, tried, found = _bracket(at, start, at(length), most)
     if not found and tried < most:
-        ends = _divided(at, start, ends, most - tried, size, tolerance)
+        ends = _divide(at, start, ends, most - tried, size, tolerance)
     return ends[_lower(ends)]
 
 
-def _bracketed(at: Callable, start: Point, new: Point, most: int) -> tuple[list[Point], int, bool]:
+def _bracket(at: Callable, start: Point, new: Point, most: int) -> tuple[list[Point], int, bool]:
     """Go out until two points have a good one between them; return them, how many were tried, and whether one is it."""
     before = start
     for tried in range(most):
@@ -59,11 +59,11 @@ def _bracketed(at: Callable, start: Point, new: Point, most: int) -> tuple[list[
         if new.slope >= 0:
             return [before, new], tried, False
         least = new.length + 0.01 * (new.length - before.length)
-        before, new = new, at(_interpolated(before, new, least, 10 * new.length))
+        before, new = new, at(_interpolate(before, new, least, 10 * new.length))
     return [start, new], most, False
 
 
-def _divided(at: Callable, start: Point, ends: list[Point], most: int, size: float, tolerance: float) -> list[Point]:
+def _divide(at: Callable, start: Point, ends: list[Point], most: int, size: float, tolerance: float) -> list[Point]:
     """Divide an interval until one of its ends is good, it is too short, or `most` points were tried."""
     low = _lower(ends)
     stuck = False
@@ -71,7 +71,7 @@ def _divided(at: Callable, start: Point, ends: list[Point], most: int, size: flo
         first, last = sorted(p.length for p in ends)
         if (last - first) * size <= tolerance:
             break
-        length, stuck = _safe(_interpolated(ends[0], ends[1], first, last), first, last, stuck)
+        length, stuck = _safe(_interpolate(ends[0], ends[1], first, last), first, last, stuck)
         new = at(length)
         high = 1 - low
         if not _falls(start, new) or not new.value < ends[low].value:
@@ -106,7 +106,7 @@ def _lower(ends: list[Point]) -> int:
     return len(ends) - 1 if ends[-1].value < ends[0].value else 0
 
 
-def _interpolated(a: Point, b: Point, first: float, last: float) -> float:
+def _interpolate(a: Point, b: Point, first: float, last: float) -> float:
     """Return where the cubic through two points has its minimum, within bounds; their middle if it has none."""
     if a.length > b.length:
         a, b = b, a

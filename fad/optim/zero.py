@@ -98,10 +98,10 @@ class Sharded:
         """Return the whole state, as `opt` alone has it, on every rank; all ranks call it."""
         slots = []
         for group, part in zip(self.inner._ready(), self.groups, strict=True):
-            slots.append([self._joined(slot, part) for slot in group.slots])
+            slots.append([self._join(slot, part) for slot in group.slots])
         return {"steps": np.asarray(self.steps), "slots": slots}
 
-    def _joined(self, slot: Any, part: _Part) -> Any:
+    def _join(self, slot: Any, part: _Part) -> Any:
         wide = len(slot) // len(part.values)
         return all_gather(slot, comm=self.comm).reshape(-1)[: wide * part.length]
 

@@ -27,7 +27,7 @@ def _rows(x: Any, offset: int) -> Any:
     return np.concatenate([x[offset:], gap]) if offset > 0 else np.concatenate([gap, x[:offset]])
 
 
-def _transposed(ab: Any, below: int, above: int) -> Any:
+def _transpose(ab: Any, below: int, above: int) -> Any:
     """Return the transposed matrix, stored by its diagonals as well."""
     return np.stack([_rows(ab[above - d], d) for d in range(-below, above + 1)])
 
@@ -68,7 +68,7 @@ def _jvp(tangents, y, xs, params):
 
 
 def _back(ct, ab, below, above, definite):
-    return bind(banded_p, _transposed(ab, below, above), ct, below=above, above=below, definite=definite)
+    return bind(banded_p, _transpose(ab, below, above), ct, below=above, above=below, definite=definite)
 
 
 def _vjp_matrix(ct, y, ab, b, *, below, above, definite):

@@ -49,7 +49,7 @@ class Tableau:
         return starts + np.einsum("pk,pi,kin->kn", np.stack(powers), self.polynomial, states - starts[:, None])
 
 
-def stored_solution(
+def store_solution(
     field: Callable, plain_field: Callable, times: Any, y0: Any, sol: Callable, stages: int
 ) -> tuple[Any, Any, Tableau]:
     """Return the states at nodes in time and at the stages between, differentiable in what `field`, `times`, `y0` use.

@@ -169,7 +169,7 @@ def _length(kind: str, type_: int, n: int) -> int:
     return 2 * (n + (-1 if kind == "dct" else 1) * (type_ == 1))
 
 
-def _scaled(x, kind, type_, axis, norm, inverse, orthogonalize):
+def _scale(x, kind, type_, axis, norm, inverse, orthogonalize):
     """Return one transform or inverse transform along an axis, in SciPy's norms."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(f'Invalid norm value {norm!r}, should be "backward", "ortho" or "forward"')
@@ -179,7 +179,7 @@ def _scaled(x, kind, type_, axis, norm, inverse, orthogonalize):
     n = x.shape[axis]
     if n == 0 or (kind, type_, n) == ("dct", 1, 1):
         raise RuntimeError(f"{kind} of type {type_} needs more than {n} data points")
-    ortho = norm == "ortho" if orthogonalize is None or (x.dtype.kind == "c" and not _heeded()) else orthogonalize
+    ortho = norm == "ortho" if orthogonalize is None or (x.dtype.kind == "c" and not _is_heeded()) else orthogonalize
     places = _ortho_places(kind, forward, n) if ortho else ()
     if ortho and forward in (1, 3):
         x = _weigh(x, axis, places, math.sqrt(2.0))
@@ -193,7 +193,7 @@ def _scaled(x, kind, type_, axis, norm, inverse, orthogonalize):
 
 
 @functools.cache
-def _heeded() -> bool:
+def _is_heeded() -> bool:
     """Return whether SciPy heeds `orthogonalize` for complex numbers: versions that do not (1.17) go by the norm."""
     x = np.array([1.0 + 0.0j, 2.0])
     return not np.array_equal(sf.dct(x, orthogonalize=True), sf.dct(x, orthogonalize=False))
@@ -205,7 +205,7 @@ def _ortho_places(kind: str, type_: int, n: int) -> tuple:
     return (n - 1,) if type_ in (2, 3) else ()
 
 
-def _sized(x: Any, n: Any, axis: int) -> Any:
+def _resize(x: Any, n: Any, axis: int) -> Any:
     """Crop an axis, or fill it up with zeros, to length n."""
     m = x.shape[axis]
     if n is None or n == m:
@@ -238,7 +238,7 @@ def _define_one(name: str) -> Callable:
     def one(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None):
         x = _ready(x)
         axis = normalize_axis(axis, x.ndim)
-        return _scaled(_sized(x, n, axis), kind, type, axis, norm, inverse, orthogonalize)
+        return _scale(_resize(x, n, axis), kind, type, axis, norm, inverse, orthogonalize)
 
     what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along an axis"
     return register_function(name, samples=_trig_samples, doc=_text(name, [1.0, 1.0], what))(one)
@@ -263,8 +263,8 @@ def _define_many(name: str) -> Callable:
         if s is not None and len(s) != len(axes):
             raise ValueError("when given, axes and shape arguments have to be of the same length")
         for i, axis in enumerate(axes):
-            x = _sized(x, None if s is None or s[i] == -1 else int(s[i]), axis)
-            x = _scaled(x, kind, type, axis, norm, inverse, orthogonalize)
+            x = _resize(x, None if s is None or s[i] == -1 else int(s[i]), axis)
+            x = _scale(x, kind, type, axis, norm, inverse, orthogonalize)
         return x
 
     what = f"The {'inverse ' * inverse}discrete {_WAVES[kind]} transform of type 1 to 4 along several axes"

@@ -44,7 +44,7 @@ def host_function(name: str, fun: Callable) -> HostCall:
     def moving(xs: Any, values: Any) -> list:
         return [v for x, v in zip(xs, values, strict=True) if is_inexact(x)]
 
-    def replaced(xs: Any, values: Any) -> list:
+    def replace(xs: Any, values: Any) -> list:
         new = iter(values)
         return [next(new) if is_inexact(x) else x for x in xs]
 
@@ -53,7 +53,7 @@ def host_function(name: str, fun: Callable) -> HostCall:
 
         def both(*operands: Any) -> list:
             xs, ts = operands[:n], operands[n:]
-            ys, tys = jvp(lambda *m: fun(*replaced(xs, m)), tuple(moving(xs, xs)), tuple(ts))
+            ys, tys = jvp(lambda *m: fun(*replace(xs, m)), tuple(moving(xs, xs)), tuple(ts))
             return [*ys, *tys]
 
         out = host_function(name, both)(*xs, *moving(xs, ts))
@@ -64,7 +64,7 @@ def host_function(name: str, fun: Callable) -> HostCall:
 
         def back(*operands: Any) -> list:
             xs, cts = operands[:n], operands[n:]
-            return list(vjp(lambda *m: fun(*replaced(xs, m)), *moving(xs, xs))[1](list(cts)))
+            return list(vjp(lambda *m: fun(*replace(xs, m)), *moving(xs, xs))[1](list(cts)))
 
         found = iter(host_function(name, back)(*xs, *cts))
         return [next(found) if is_inexact(x) else None for x in xs]

@@ -16,12 +16,12 @@ from fad import tree
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
-from fad.scipy.collocation import stored_solution
+from fad.scipy.collocation import store_solution
 from fad.scipy.host import host_function, needs_host_call, plain
 from fad.scipy.runge_kutta import EXPLICIT, Stepper, fractions_of
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.implicit import closed_over
+from fad.transforms.implicit import find_closed_over
 from fad.transforms.tape import is_inexact
 
 _METHODS = {method: name for name, method in EXPLICIT.items()} | {si.Radau: "Radau", si.BDF: "BDF", si.LSODA: "LSODA"}
@@ -204,7 +204,7 @@ def _field(fun: Callable, args: Any) -> tuple:
     def field(t, y):
         return _vector(fun(t, y, *args), y)
 
-    return field, closed_over(field)
+    return field, find_closed_over(field)
 
 
 def _vector(dy: Any, y: Any) -> Any:
@@ -279,7 +279,7 @@ class _Solver:
         if not self.traced and not any(type(x) is Tracer for x in (y0, t0, t1, times, *held)):
             return times, rows
         if not self.exact:
-            tight = self.run(*problem, self.options | _tightened(self.options))
+            tight = self.run(*problem, self.options | _tighten(self.options))
             found = tight if tight.success else found
         if y0.dtype.kind != "c":
             traced = self.along(field, plain_field, y0, t0, t1, times, found.fractions, found.sol)
@@ -312,20 +312,20 @@ class _Solver:
         length = t1 - t0
         if not number(length):
             nodes = np.concatenate([t0.reshape(1), times])
-            return stored_solution(field, plain_field, nodes, y0, sol, 3)[1][:, -1]
+            return store_solution(field, plain_field, nodes, y0, sol, 3)[1][:, -1]
         numbers = number((times - t0) / length)
         if self.exact:
             nodes = t0 + length * accepted
-            starts, states, method = stored_solution(field, plain_field, nodes, y0, sol, 3)
+            starts, states, method = store_solution(field, plain_field, nodes, y0, sol, 3)
             step = np.clip(np.searchsorted(accepted, numbers) - 1, 0, len(accepted) - 2)
             x = (times - nodes[step]) / (nodes[step + 1] - nodes[step])
             return method.interpolate(x, starts[step], states[step])
         nodes, places = _mesh(t0, length, accepted, times, numbers)
         stages = _STAGES.get(self.method, 3)
-        return stored_solution(field, plain_field, nodes, y0, sol, stages)[1][:, -1][places]
+        return store_solution(field, plain_field, nodes, y0, sol, stages)[1][:, -1][places]
 
 
-def _tightened(options: dict) -> dict:
+def _tighten(options: dict) -> dict:
     """Return the tolerances for the solution that is differentiated."""
     rtol = np.asarray(options["rtol"])
     return {"rtol": np.minimum(rtol, np.maximum(0.01 * rtol, 1e-12))[()], "atol": 0.01 * np.asarray(options["atol"])}

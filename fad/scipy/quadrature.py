@@ -13,7 +13,7 @@ from fad.errors import DerivativeError
 from fad.scipy.host import HostCall, needs_host_call
 from fad.scipy.special.build import number
 from fad.transforms.check import as_value
-from fad.transforms.implicit import closed_over
+from fad.transforms.implicit import find_closed_over
 from fad.transforms.jvp import jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp
@@ -58,7 +58,7 @@ def quad(
             "the points given to quad vary under vmap or jit, and SciPy takes them as numbers. Split the integral at "
             "them: quad(f, a, p)[0] + quad(f, p, b)[0]"
         )
-    held, rebuild = closed_over(lambda x: func(x, *args))
+    held, rebuild = find_closed_over(lambda x: func(x, *args))
     options = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
     integral = _Integral(lambda held: rebuild(held), options)
     a, b = (as_value(x, "a limit of quad") for x in (a, b))
@@ -98,7 +98,7 @@ class _Integral:
     def push(self, operands: list, tangents: list) -> tuple[list, list]:
         a, b, *held = operands
         ta, tb, *changes = tangents
-        total = self._changed(a, b, held, changes)
+        total = self._has_changed(a, b, held, changes)
         at_a, at_b = self.ends(a, b, held)
         if at_b is not None:
             total = total + at_b * tb
@@ -107,7 +107,7 @@ class _Integral:
         value, error = self.call(*operands)
         return [value, error], [total, np.zeros_like(error)]
 
-    def _changed(self, a, b, held, changes):
+    def _has_changed(self, a, b, held, changes):
         moving = [i for i, h in enumerate(held) if is_inexact(h)]
         if not moving:
             return a * 0.0
@@ -137,9 +137,9 @@ class _Integral:
         ct = cts[0]
         at_a, at_b = self.ends(a, b, held)
         back = [None if at_a is None else np.sum(-ct * at_a), None if at_b is None else np.sum(ct * at_b)]
-        return back + [self._pulled(a, b, held, i, ct) if is_inexact(h) else None for i, h in enumerate(held)]
+        return back + [self._pull(a, b, held, i, ct) if is_inexact(h) else None for i, h in enumerate(held)]
 
-    def _pulled(self, a, b, held, i, ct):
+    def _pull(self, a, b, held, i, ct):
         def build(both):
             *hs, weight = both
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fad.core.transformed import transformed
-from fad.sparse.colouring import planned, planned_symmetric
+from fad.sparse.colouring import plan_symmetric, planned
 from fad.sparse.derivatives import Point, Sparse
 from fad.transforms.check import check_function
 from fad.transforms.grad import grad
@@ -157,6 +157,6 @@ def hessian(
            [0., 4., 0.]])
     """
     check_function(fun, "sparse.hessian", argnums)
-    made = Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, planned_symmetric, check, chunk_size)
+    made = Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, plan_symmetric, check, chunk_size)
     made.__wrapped__ = fun
     return made

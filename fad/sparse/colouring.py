@@ -72,7 +72,7 @@ def _members(groups: Any, count: int) -> Any:
     return rows
 
 
-def coloured(rows: Any) -> Any:
+def colour(rows: Any) -> Any:
     """Return a colour for each row of a CSR matrix such that rows of one colour have no common column; -1 if empty."""
     counts = np.diff(rows.indptr)
     found = _greedy(rows, range(len(counts)))
@@ -104,9 +104,9 @@ def planned(pattern: Any, mode: str) -> Plan:
     """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
     forward, reverse = pattern.T.tocsr(), pattern
     if mode == "fwd":
-        return _compressed(pattern, coloured(forward), np.full(pattern.shape[0], -1))
+        return _compress(pattern, colour(forward), np.full(pattern.shape[0], -1))
     if mode == "rev":
-        return _compressed(pattern, np.full(pattern.shape[1], -1), coloured(reverse))
+        return _compress(pattern, np.full(pattern.shape[1], -1), colour(reverse))
     bound, rows = _heavy(pattern, REVERSE)
     other_bound, columns = _heavy(forward, 1 / REVERSE)
     plans = []
@@ -114,7 +114,7 @@ def planned(pattern: Any, mode: str) -> Plan:
         plans.append(_forward(pattern, rows))
     if not plans or cost(plans[0]) > REVERSE * other_bound:
         turned = _forward(forward, columns)
-        plans.append(_compressed(pattern, turned.pulled, turned.pushed))
+        plans.append(_compress(pattern, turned.pulled, turned.pushed))
     return min(plans, key=cost)
 
 
@@ -135,7 +135,7 @@ def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
 def _forward(pattern: Any, heavy: Any) -> Plan:
     pulled = np.full(pattern.shape[0], -1)
     pulled[heavy] = np.arange(len(heavy))
-    return _compressed(pattern, coloured(without(pattern, heavy).T.tocsr()), pulled)
+    return _compress(pattern, colour(without(pattern, heavy).T.tocsr()), pulled)
 
 
 def without(pattern: Any, heavy: Any) -> Any:
@@ -150,7 +150,7 @@ def without(pattern: Any, heavy: Any) -> Any:
     return type(pattern)((pattern.data[some], pattern.indices[some], indptr), shape=pattern.shape)
 
 
-def _compressed(pattern: Any, pushed: Any, pulled: Any) -> Plan:
+def _compress(pattern: Any, pushed: Any, pulled: Any) -> Plan:
     m, n = pattern.shape
     rows, columns = places(pattern)
     start = (int(pushed.max(initial=-1)) + 1) * m
@@ -163,7 +163,7 @@ def places(pattern: Any) -> tuple[Any, Any]:
     return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr)), pattern.indices
 
 
-def planned_symmetric(pattern: Any) -> Plan:
+def plan_symmetric(pattern: Any) -> Plan:
     """Return a plan for a symmetric matrix from products with vectors alone: a full column tells its row, too."""
     n = pattern.shape[0]
     if pattern.shape != (n, n):
@@ -172,7 +172,7 @@ def planned_symmetric(pattern: Any) -> Plan:
     pattern.sort_indices()
     _, heavy = _heavy(pattern, 1.0)
     rest = without(without(pattern, heavy).T.tocsr(), heavy)
-    pushed = coloured(rest)
+    pushed = colour(rest)
     first = int(pushed.max(initial=-1)) + 1
     pushed[heavy] = first + np.arange(len(heavy))
     rows, columns = places(pattern)

@@ -106,7 +106,7 @@ def _elementwise(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     ])  # fmt: skip
 
 
-def _reduced(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
+def _reduce(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     return of.over(sets[0], np.shape(xs[0]), params["axis"])
 
 
@@ -133,11 +133,11 @@ def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     for k, s in enumerate(sets):
         if s is None or k in fixed:
             continue
-        places = _moved(functools.partial(_alone, prim.forward, k, others, params), xs[k])
+        places = _move(functools.partial(_alone, prim.forward, k, others, params), xs[k])
         if places is not None:
-            parts.append(of.gathered(s, places))
+            parts.append(of.gather(s, places))
             continue
-        places = _moved(functools.partial(_pulled, prim.vjp, k, y, others, params), y)
+        places = _move(functools.partial(_pull, prim.vjp, k, y, others, params), y)
         if places is None:
             return UNKNOWN
         some = places.reshape(-1) >= 0
@@ -159,12 +159,12 @@ def _alone(forward: Callable, k: int, others: list, params: dict, x: Any) -> Any
     return forward(*others[:k], x, *others[k + 1 :], **params)
 
 
-def _pulled(vjp: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
+def _pull(vjp: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
     found = vjp(k, ct, y, *xs, **params) if callable(vjp) else vjp[k](ct, y, *xs, **params)
     return densify(found)
 
 
-def _moved(run: Callable, x: Any) -> Any:
+def _move(run: Callable, x: Any) -> Any:
     """Return the place in `x` of each number of ``run(x)``, -1 for zeros; None if it does more than move numbers."""
     shape, n = np.shape(x), math.prod(np.shape(x))
     found = np.asarray(host(run(like(x, np.arange(1.0, n + 1).reshape(shape)))))
@@ -209,7 +209,7 @@ def _factor(own: str, others: str, result: str, shape: tuple, own_shape: tuple, 
     at = of.numbers(tuple(d for d, c in zip(own_shape, own, strict=True) if c in result))
     at = at.transpose([kept.index(c) for c in result if c in kept])
     at = at[tuple(slice(None) if c in kept else None for c in result)]
-    return of.gathered(sets, np.broadcast_to(at, shape))
+    return of.gather(sets, np.broadcast_to(at, shape))
 
 
 def _entries(own: str, others: str, own_shape: tuple, other: Any) -> dict | None:
@@ -261,17 +261,17 @@ def _taps(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
             return UNKNOWN
         for j in seen:
             tap = like(other, (np.arange(other.size) == j).astype(float).reshape(other.shape))
-            places = _moved(functools.partial(_alone, prim.forward, k, [tap, tap], params), xs[k])
+            places = _move(functools.partial(_alone, prim.forward, k, [tap, tap], params), xs[k])
             if places is None:
                 return UNKNOWN
-            parts.append(of.gathered(s, places))
+            parts.append(of.gather(s, places))
     return of.union(parts)
 
 
 def _windows(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow a sum or maximum over windows, one place of the window after the other."""
     padded, parts = window_parts(of.numbers(xs[0].shape), **params, value=-1)
-    return of.union([of.gathered(sets[0], padded[part]) for part in parts])
+    return of.union([of.gather(sets[0], padded[part]) for part in parts])
 
 
 def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
@@ -288,7 +288,7 @@ def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> An
 
 
 _BY_ARCHETYPE: dict[str, Callable] = {
-    "elementwise": _elementwise, "special": _elementwise, "reduction": _reduced, "linear": _linear, "bilinear": _taps,
+    "elementwise": _elementwise, "special": _elementwise, "reduction": _reduce, "linear": _linear, "bilinear": _taps,
 }  # fmt: skip
 _BY_NAME: dict[str, Callable] = {
     "where_select": _elementwise, "convert": _elementwise, "conjugate_part": _elementwise, "matmul": _matmul,
@@ -316,7 +316,7 @@ def _custom_rule(trace: DependenceTrace, call: Call, xs: tuple) -> list:
 def _by_bwd(trace: DependenceTrace, call: Call, values: list, sets: list) -> list:
     """Follow cotangents through a VJP: what an input's cotangent depends on, depends on the input."""
     ys, res = call.fwd(*values)
-    back, cts = _numbered(ys, np.ones_like)
+    back, cts = _number(ys, np.ones_like)
     found = [_sets_of(c, back) for c in call.bwd(res, cts)]
     back.finish()
     parts = []
@@ -345,7 +345,7 @@ def dependences(fun: Callable, args: tuple) -> Any:
     `args` holds plain arrays; the elements of all are numbered in the order of the tree, as are those of the output.
     """
     xs, in_tree = tree.flatten(args)
-    trace, tracers = _numbered(xs, lambda x: x)
+    trace, tracers = _number(xs, lambda x: x)
     ys, _, _ = run(fun, trace, lambda: tree.unflatten(in_tree, list(map(snapshot, tracers))), False)
     parts = [_sets_of(y, trace) for y in ys]
     parts = [of.nothing(y.size, trace.inputs) if s is None else s for y, s in zip(ys, parts, strict=True)]
@@ -356,7 +356,7 @@ def dependences(fun: Callable, args: tuple) -> Any:
     return found
 
 
-def _numbered(xs: list, value: Callable) -> tuple[DependenceTrace, list]:
+def _number(xs: list, value: Callable) -> tuple[DependenceTrace, list]:
     """Return a new trace, and a tracer for each array whose elements are the next inputs."""
     trace = DependenceTrace(sum(x.size for x in xs))
     marked = [

@@ -118,10 +118,10 @@ def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any
         found[0], seen = found[0][:-1], found[0][-1]
     results = _long(found)
     data = np.take(results, like(results, plan.take))
-    return data, _unexplained(plan, data, seen) if check else ""
+    return data, _find_unexplained(plan, data, seen) if check else ""
 
 
-def _unexplained(plan: Plan, data: Any, seen: Any) -> str:
+def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     """Compare a product with what was seen, up to rounding."""
     rows, columns = plan.places if plan.forward else plan.places[::-1]
     terms = data * like(data, plan.seeds[2].astype(data.dtype)[columns])
@@ -169,7 +169,7 @@ class Sparse(Wrapping):
         plan = self._planned(point)
         data, lacking = entries(point, plan, self._check, self._chunk_size)
         if lacking:
-            plan, data = self._looked_again(point, plan, data, lacking)
+            plan, data = self._look_again(point, plan, data, lacking)
         return matrix(plan, data)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -192,7 +192,7 @@ class Sparse(Wrapping):
             plan = self._plans[point.key] = self._plan(point.pattern())
         return plan
 
-    def _looked_again(self, point: Point, plan: Plan, data: Any, lacking: str) -> tuple[Plan, Any]:
+    def _look_again(self, point: Point, plan: Plan, data: Any, lacking: str) -> tuple[Plan, Any]:
         """Look for places again, where those of another point do not explain what is seen at this one."""
         if self._given is not None:
             raise DerivativeError(

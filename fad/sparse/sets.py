@@ -32,7 +32,7 @@ def _matrix(columns: Any, indptr: Any, shape: tuple) -> Any:
     return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape)
 
 
-def gathered(sets: Any, places: Any) -> Any:
+def gather(sets: Any, places: Any) -> Any:
     """Return the sets of the elements at `places`, in its order; those of place -1 are empty."""
     places = places.reshape(-1)
     counts = np.diff(sets.indptr)
@@ -59,7 +59,7 @@ def spread(sets: Any, shape: tuple, to: tuple) -> Any:
     """Broadcast the sets of an array of one shape to another."""
     if shape == to:
         return sets
-    return gathered(sets, np.broadcast_to(numbers(shape), to))
+    return gather(sets, np.broadcast_to(numbers(shape), to))
 
 
 def numbers(shape: tuple) -> Any:
@@ -89,4 +89,4 @@ def over(sets: Any, shape: tuple, axes: tuple) -> Any:
 def everything(sets: Any, size: int) -> Any:
     """Let each of `size` elements depend on whatever any element depends on."""
     whole = over(sets, (sets.shape[0],), (0,)) if sets.shape[0] else nothing(1, sets.shape[1])
-    return gathered(whole, np.zeros(size, np.intp))
+    return gather(whole, np.zeros(size, np.intp))

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from fad import config
 from fad.core.memory import owner
-from fad.introspect.reachable import PLAIN, Place, Walk, sampled
+from fad.introspect.reachable import PLAIN, Place, Walk, sample
 from fad.transforms.mutation import FEW_BYTES, equal, fingerprint, is_writeable
 
 _EXACT = 1 << 15  # bytes up to which all of an array is compared in each call: as quick as to sample a larger one
@@ -71,8 +71,8 @@ class OuterState:
         watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and is_writeable(x)}
         mode = config.check_mutation.get()
         self.arrays = [Entered.of(x, "full" if x.nbytes <= _LOOKED_AT else mode) for x in watched.values()]
-        self.rows = [place for place in walk.places if place.read is sampled]
-        self.places = [place for place in walk.places if place.read is not sampled]
+        self.rows = [place for place in walk.places if place.read is sample]
+        self.places = [place for place in walk.places if place.read is not sample]
         self.small: list[tuple] = []  # how to read the bytes of arrays, and what they were
         self.large: list[Entered] = []
         self.changed = False  # whether the function wrote into one of the arrays, which a replay would not do
@@ -100,7 +100,7 @@ class OuterState:
         except (AttributeError, ValueError):  # a slot or a variable that is empty now
             return True
         for row in self.rows:
-            now = sampled(row.key)
+            now = sample(row.key)
             if len(now) != len(row.value) or not (all(map(is_, now, row.value)) or _same(now, row.value)):
                 return True
         return False

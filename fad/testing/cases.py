@@ -228,7 +228,7 @@ def _off(x: Any, number: Any) -> Any:
     return (x + moved).astype(x.dtype)
 
 
-def defined(case: Case) -> bool:
+def is_defined(case: Case) -> bool:
     """Return whether NumPy computes this call at all; operations on complex operands are tried, not declared."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

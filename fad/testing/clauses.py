@@ -19,7 +19,7 @@ from fad.testing.cases import Case, inexact, reference
 from fad.testing.gradcheck import against, along, difference, pairing, random_like
 from fad.testing.numerical import numerical_jvp
 from fad.transforms.jvp import jvp, transposed_vjp
-from fad.transforms.operand_cotangents import operand_cotangents, transposed_jvp
+from fad.transforms.operand_cotangents import operand_cotangents, transpose_jvp
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import vmap
 
@@ -99,7 +99,7 @@ def _under_jvp(case: Case) -> Any:
 
     def f(*xs):
         kept.append(case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs))
-        kept[0] = tree.map(_lowered, kept[0])
+        kept[0] = tree.map(_lower, kept[0])
         return ()
 
     jvp(f, case.points, case.tangents)
@@ -110,7 +110,7 @@ def _under_vjp(case: Case) -> Any:
     kept = []
 
     def f(*xs):
-        kept.append(tree.map(_lowered, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
+        kept.append(tree.map(_lower, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
         return ()
 
     vjp(f, *case.points)
@@ -121,14 +121,14 @@ def _under_both(case: Case) -> Any:
     kept = []
 
     def f(*xs):
-        kept.append(tree.map(_lowered, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
+        kept.append(tree.map(_lower, case.of(case.diff, lambda *ops: case.call(case.function, *ops))(*xs)))
         return ()
 
     vjp(lambda *xs: jvp(f, xs, case.tangents)[0], *case.points)
     return kept[0]
 
 
-def _lowered(x: Any) -> Any:
+def _lower(x: Any) -> Any:
     while type(x) is Tracer:
         x = x.trace.stop(x)  # which knows what its tracers stand for: those near repeated singular values, a limit
     return x
@@ -229,7 +229,7 @@ def written_rules_are_the_derived_ones(case: Case) -> None:
     ct = random_like(y, case.rng)
     tangents = [random_like(x, case.rng) if p == 0 else None for x, p in zip(xs, parents, strict=True)]
     written = operand_cotangents(prim, parents, ct, y, tuple(xs), params)
-    derived = transposed_jvp(prim, parents, ct, y, tuple(xs), params)
+    derived = transpose_jvp(prim, parents, ct, y, tuple(xs), params)
     for k, (w, d) in enumerate(zip(written, derived, strict=True)):
         if parents[k] == 0:
             zero = np.zeros_like(xs[k])

@@ -126,7 +126,7 @@ def _check(f, args, order, modes, tolerance, eps, rng, path) -> None:
     if "fwd" in modes:
         value, found = jvp(f, args, tangents)
         _compare_trees(tolerance, value, out, f"the value under jvp{where and ' of ' + where}")
-        wanted = [*map(_undecided, *map(tree.leaves, (numerical, found)))] if empty else numerical
+        wanted = [*map(_fill_undecided, *map(tree.leaves, (numerical, found)))] if empty else numerical
         _compare_trees(tolerance, found, wanted, f"jvp{where and ' of ' + where}")
     if "rev" in modes:
         value, pullback = vjp(f, *args)
@@ -145,7 +145,7 @@ def _check(f, args, order, modes, tolerance, eps, rng, path) -> None:
             _check(derivative, args, order - 1, modes, tolerance, eps, rng, (*path, name))
 
 
-def _undecided(numerical: Any, found: Any) -> Any:
+def _fill_undecided(numerical: Any, found: Any) -> Any:
     """Return a numerical derivative, and what was found where it is NaN.
 
     A function of no numbers is constant, but the difference of two NaNs (a mean of nothing) does not say so.

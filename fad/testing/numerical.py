@@ -55,7 +55,7 @@ def numerical_jvp(
     central = _richardson(f, in_tree, xs, ts, eps)
     if method == "central" or any(x.dtype.kind == "c" for x in (*xs, *ts)):
         return central
-    return _refined(f, in_tree, xs, ts, central)
+    return _refine(f, in_tree, xs, ts, central)
 
 
 def _double(x: Any) -> Any:
@@ -97,7 +97,7 @@ def _complex_step(f: Callable, in_tree: Any, xs: list, ts: list) -> Any:
     return tree.unflatten(out_tree, [np.imag(y) / _TINY for y in ys])
 
 
-def _refined(f: Callable, in_tree: Any, xs: list, ts: list, central: Any) -> Any:
+def _refine(f: Callable, in_tree: Any, xs: list, ts: list, central: Any) -> Any:
     """Return the complex step's derivative if it confirms the central difference, else the latter."""
     try:
         with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 from fad.core.primitive import REGISTRY, Composite, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import clauses as c
-from fad.testing.cases import Case, cases, defined
+from fad.testing.cases import Case, cases, is_defined
 
 DOUBLE, SINGLE = (np.float64,), (np.float32, np.complex64)
 BOTH = (np.float64, np.complex128)
@@ -90,7 +90,7 @@ def breaches(operation: Any, groups: Iterable[str], seed: int = 0) -> Iterator[s
     """Give what goes wrong, sample by sample and clause by clause, as it is found."""
     for dtype in (np.float64, np.complex128, np.float32, np.complex64):
         wanted = [clause for group in groups for clause, dtypes in CLAUSES[group] if dtype in dtypes]
-        if wanted and _tried_in(operation, dtype):
+        if wanted and _is_tried_in(operation, dtype):
             for case in cases(operation, dtype, seed=seed):
                 if _applies(case, dtype):
                     yield from (text for clause in wanted if (text := _failure(clause, case)))
@@ -109,7 +109,7 @@ def _operation(operation: Any, samples: Callable | None) -> Any:
     return Composite(getattr(operation, "__name__", repr(operation)), operation, samples)
 
 
-def _tried_in(operation: Any, dtype: Any) -> bool:
+def _is_tried_in(operation: Any, dtype: Any) -> bool:
     """Return whether the operation allows this dtype: ``complex=False`` says that complex operands are not defined."""
     if np.dtype(dtype).kind != "c":
         return True
@@ -120,7 +120,7 @@ def _applies(case: Case, dtype: Any) -> bool:
     """Leave out calls that NumPy does not know in this dtype, and those that the dtype does not change."""
     if dtype is np.float64:
         return True
-    return any(x.dtype == dtype for x in case.operands) and defined(case)
+    return any(x.dtype == dtype for x in case.operands) and is_defined(case)
 
 
 def _failure(clause: Callable, case: Case) -> str:

@@ -190,7 +190,7 @@ def run(
             out = running.again(lambda: as_run(fun)(*arguments()))
         if has_aux:
             out, aux = _pair(out)
-            aux = tree.map(lambda x: _handed_out(x, trace), aux)
+            aux = tree.map(lambda x: _hand_out(x, trace), aux)
         leaves, structure = tree.flatten(out)
         if type(out) is not Tracer or out.trace is not trace or out.memory is not None:
             leaves = [_result(x, trace) for x in leaves]

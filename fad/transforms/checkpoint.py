@@ -21,7 +21,7 @@ from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
 from fad.errors import ImpureFunctionError, ItemAssignmentError
-from fad.introspect.reachable import reached
+from fad.introspect.reachable import reach
 from fad.transforms.handles import Handles
 from fad.transforms.mutation import Earlier
 from fad.transforms.vjp import VJPTrace
@@ -66,7 +66,7 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
         return fun
 
     @transformed("checkpoint", fun)
-    def wrapped(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         leaves, in_tree = tree.flatten((args, kwargs))
 
         def flat(xs):
@@ -75,13 +75,13 @@ def checkpoint(fun: Callable | None = None, *, policy: str | None = None, static
             return ys
 
         seen: list = [None]
-        ys = _run(flat, leaves, fun, _captured(fun))
+        ys = _run(flat, leaves, fun, _find_captured(fun))
         return tree.unflatten(seen[0], ys)
 
-    return wrapped
+    return wrapper
 
 
-def _captured(fun: Callable) -> list:
+def _find_captured(fun: Callable) -> list:
     """Return the tracers in a function's closure: they say which trace to relieve, nothing more."""
     found = []
     for cell in getattr(fun, "__closure__", None) or ():
@@ -113,7 +113,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
         ys = flat(given)
     _refuse_writes(given)
     if handles.written():
-        raise _changed("an array from outside", "make the array an argument, and return a changed copy")
+        raise _has_changed("an array from outside", "make the array an argument, and return a changed copy")
     if len(tape) == start:
         return ys
     del tape[start:]
@@ -146,10 +146,10 @@ def _handle(x: Any) -> Any:
 
 def _refuse_writes(given: list) -> None:
     if any(type(x) is Tracer and x.memory is not None for x in given):
-        raise _changed("its argument", "write into a copy, x = x.copy(), and return it")
+        raise _has_changed("its argument", "write into a copy, x = x.copy(), and return it")
 
 
-def _changed(what: str, instead: str) -> ItemAssignmentError:
+def _has_changed(what: str, instead: str) -> ItemAssignmentError:
     return ItemAssignmentError(
         f"a function under checkpoint changed {what} in place, and it runs again in the backward pass: {instead}"
     )

@@ -66,7 +66,7 @@ def _check_closed(trace: Trace, ys: list, call: Call) -> list:
     Such a tracer is of the trace that runs the rule, or of a younger one, to which no argument belongs.
     """
     if any(type(y) is Tracer and y.trace.birth >= trace.birth for y in ys):
-        names = " and ".join(_traced_names(call.functions))
+        names = " and ".join(_find_traced_names(call.functions))
         raise CustomRuleError(
             f"{call.name} has a custom derivative rule and uses a traced value from outside its arguments"
             f"{names and f' ({names})'}, whose derivative the rule cannot give. Pass that value as an argument"
@@ -74,7 +74,7 @@ def _check_closed(trace: Trace, ys: list, call: Call) -> list:
     return ys
 
 
-def _traced_names(functions: tuple) -> list[str]:
+def _find_traced_names(functions: tuple) -> list[str]:
     """Return the names of the variables outside of functions that hold traced values."""
     found = {}
     for function in functions:
@@ -90,13 +90,13 @@ def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
     trace.check_alive()
     values = [trace.lower(x) for x in xs]
     tangents = [x.info if x is not v else zeros_like(v) for x, v in zip(xs, values, strict=True)]
-    ys, ts = _pushed(call, values, tangents)
+    ys, ts = _push(call, values, tangents)
     _check_closed(trace, ys + ts, call)
     return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
 
 
 @keep_perturbed()
-def _pushed(call: Call, values: list, tangents: list) -> tuple[list, list]:
+def _push(call: Call, values: list, tangents: list) -> tuple[list, list]:
     tangents = [densify(t) for t in tangents]
     if call.jvp is not None:
         return call.jvp(values, tangents)
@@ -117,10 +117,10 @@ def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
     if call.fwd is not None:
         ys, res = call.fwd(*values)
         res = tree.map(lambda x: trace.watch.take(x) if type(x) is np.ndarray else x, res)
-        pull = functools.partial(_pulled_by_bwd, call, res, ys)
+        pull = functools.partial(_pull_by_bwd, call, res, ys)
     else:
         ys = call(*values)
-        pull = functools.partial(_pulled_by_transpose, call, trace.keep(values, parents), parents, ys)
+        pull = functools.partial(_pull_by_transpose, call, trace.keep(values, parents), parents, ys)
     return trace.call(parents, _check_closed(trace, ys, call), pull)
 
 
@@ -129,12 +129,12 @@ def _fill(cts: list, ys: list) -> list:
 
 
 @keep_perturbed()
-def _pulled_by_bwd(call: Call, res: Any, ys: list, cts: list) -> list:
+def _pull_by_bwd(call: Call, res: Any, ys: list, cts: list) -> list:
     return call.bwd(res, _fill(cts, ys))
 
 
 @keep_perturbed()
-def _pulled_by_transpose(call: Call, values: list, parents: list, ys: list, cts: list) -> list:
+def _pull_by_transpose(call: Call, values: list, parents: list, ys: list, cts: list) -> list:
     wanted = [i for i, p in enumerate(parents) if p >= 0]
 
     def push(*ts):
@@ -157,7 +157,7 @@ def _linear_rule(trace: LinearTrace, call: Call, xs: tuple) -> list:
     values = [trace.keep(v) if p is None else v for v, p in zip(values, parents, strict=True)]
 
     def push(ts):
-        return _pushed(call, values, [zeros_like(v) if t is None else t for t, v in zip(ts, values, strict=True)])[1]
+        return _push(call, values, [zeros_like(v) if t is None else t for t, v in zip(ts, values, strict=True)])[1]
 
     return list(trace.attach(True, ys, parents, push))
 

@@ -9,7 +9,7 @@ from typing import Any
 from fad import tree
 from fad.core.memory import RUNS, contents_of, point, snapshot
 from fad.core.tracer import Tracer
-from fad.introspect.reachable import reached
+from fad.introspect.reachable import reach
 
 
 class Handles:
@@ -41,7 +41,7 @@ class Handles:
 
 def closes_over_tracer(fun: Callable) -> bool:
     """Return whether a function holds traced values, which a recording of it could not."""
-    if RUNS.buffers and any(type(x) is Tracer for x in reached(fun)):  # arrays that may be written between the calls
+    if RUNS.buffers and any(type(x) is Tracer for x in reach(fun)):  # arrays that may be written between the calls
         return True
     for cell in getattr(fun, "__closure__", None) or ():
         try:

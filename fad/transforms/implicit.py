@@ -77,7 +77,7 @@ def custom_root(
     (np.float64(0.353553391), np.float64(-0.088388348))
     """
     now = Trace().birth
-    held, rebuild = closed_over(f)
+    held, rebuild = find_closed_over(f)
     plain = rebuild(stop_gradient(held))
     # What is not found in the closure is stopped in the results; derivatives that the solver itself takes are kept.
     out = solve(lambda x: tree.map(lambda y: stop_older(y, now), plain(x)), stop_gradient(initial_guess))
@@ -163,7 +163,7 @@ class _Closure:
     """A function, or a tuple of them: the traced values that it holds, and how to make it with others."""
 
     def __init__(self, function: Any):
-        self.held, self.rebuild = closed_over(function)
+        self.held, self.rebuild = find_closed_over(function)
 
 
 class _System:
@@ -219,7 +219,7 @@ class _System:
         moving = [i for i, h in enumerate(held) if is_inexact(h)]
         if moving:
             _, moved = jvp(
-                lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)),
+                lambda *hs: self.apply(transposed, x, _replace(held, moving, hs)),
                 tuple(held[i] for i in moving),
                 tuple(tangents[self.n + i] for i in moving),
             )
@@ -238,14 +238,14 @@ class _System:
         out: list = [*w, *[None] * len(constants)]
         if moving:
             _, back = vjp(
-                lambda *hs: self.apply(transposed, x, _replaced(held, moving, hs)), *[held[i] for i in moving]
+                lambda *hs: self.apply(transposed, x, _replace(held, moving, hs)), *[held[i] for i in moving]
             )
             for i, c in zip(moving, back([-v for v in w]), strict=True):
                 out[self.n + i] = c
         return out
 
 
-def _replaced(held: Any, places: list, values: Any) -> list:
+def _replace(held: Any, places: list, values: Any) -> list:
     out = list(held)
     for i, v in zip(places, values, strict=True):
         out[i] = v
@@ -255,7 +255,7 @@ def _replaced(held: Any, places: list, values: Any) -> list:
 # --- closures -------------------------------------------------------------------------------------------------------
 
 
-def closed_over(function: Any) -> tuple[list, Callable]:
+def find_closed_over(function: Any) -> tuple[list, Callable]:
     """Return the traced values that a function holds, and a function that makes it again with others in their place.
 
     A tuple of functions is taken too.
@@ -264,11 +264,11 @@ def closed_over(function: Any) -> tuple[list, Callable]:
     that is a pytree, and in functions found there. Values are the leaves of pytrees.
     """
     held: list = []
-    build = _opened(function, held, {})
-    return held, lambda values: _built(build, function, list(values))
+    build = _open_value(function, held, {})
+    return held, lambda values: _build(build, function, list(values))
 
 
-def _opened(x: Any, held: list, seen: dict) -> Callable | None:
+def _open_value(x: Any, held: list, seen: dict) -> Callable | None:
     """Collect the traced values inside `x`; return what builds `x` from others in their place, or None."""
     if type(x) is Tracer:
         place = len(held)
@@ -277,41 +277,41 @@ def _opened(x: Any, held: list, seen: dict) -> Callable | None:
     if id(x) in seen:
         return seen[id(x)]
     if isinstance(x, types.FunctionType):
-        return _opened_function(x, held, seen)
+        return _open_function(x, held, seen)
     if isinstance(x, Transformed):
-        run = _opened(x.run, held, seen)
+        run = _open_value(x.run, held, seen)
         return run and (lambda values: x.replaced(run(values)))
     if isinstance(x, types.MethodType):
-        owner, plain = _opened(x.__self__, held, seen), x.__func__
+        owner, plain = _open_value(x.__self__, held, seen), x.__func__
         return owner and (lambda values: types.MethodType(plain, owner(values)))
     if isinstance(x, functools.partial):
-        parts = _opened((x.func, x.args, x.keywords), held, seen)
+        parts = _open_value((x.func, x.args, x.keywords), held, seen)
         made = lambda func, args, keywords: functools.partial(func, *args, **keywords)
         return parts and (lambda values: made(*parts(values)))
     leaves, structure = tree.flatten(x)
     if len(leaves) == 1 and leaves[0] is x:
         return None
-    builders = [_opened(leaf, held, seen) for leaf in leaves]
+    builders = [_open_value(leaf, held, seen) for leaf in leaves]
     if not any(builders):
         return None
     return lambda values: tree.unflatten(
-        structure, [_built(b, v, values) for b, v in zip(builders, leaves, strict=True)]
+        structure, [_build(b, v, values) for b, v in zip(builders, leaves, strict=True)]
     )
 
 
-def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
+def _open_function(f: types.FunctionType, held: list, seen: dict) -> Callable | None:
     seen[id(f)] = None  # a function that refers to itself keeps its own closure
     places = f.__closure__ or ()
-    cells = [_opened(_contents(c), held, seen) for c in places]
-    defaults = _opened(f.__defaults__, held, seen)
-    keywords = _opened(f.__kwdefaults__, held, seen)
+    cells = [_open_value(_contents(c), held, seen) for c in places]
+    defaults = _open_value(f.__defaults__, held, seen)
+    keywords = _open_value(f.__kwdefaults__, held, seen)
 
     def build(values):
         closure = tuple(types.CellType(b(values)) if b else c for b, c in zip(cells, places, strict=True))
         made = types.FunctionType(
-            f.__code__, f.__globals__, f.__name__, _built(defaults, f.__defaults__, values), closure or None
+            f.__code__, f.__globals__, f.__name__, _build(defaults, f.__defaults__, values), closure or None
         )
-        made.__kwdefaults__ = _built(keywords, f.__kwdefaults__, values)
+        made.__kwdefaults__ = _build(keywords, f.__kwdefaults__, values)
         return made
 
     if any(cells) or defaults or keywords:
@@ -319,7 +319,7 @@ def _opened_function(f: types.FunctionType, held: list, seen: dict) -> Callable 
     return seen[id(f)]
 
 
-def _built(builder: Callable | None, x: Any, values: list) -> Any:
+def _build(builder: Callable | None, x: Any, values: list) -> Any:
     return builder(values) if builder else x
 
 

@@ -335,7 +335,7 @@ def hvp(fun: Callable, primals: Any, tangents: Any) -> tuple:
     return value, (product[0] if len(primals) == 1 else product)
 
 
-def _doubled(y):
+def _double(y):
     return y, y
 
 

@@ -29,7 +29,7 @@ from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
 from fad.transforms.check import as_operand, as_primal, check_like, root, run, zeros_like
-from fad.transforms.custom import _RULES, Call, _check_closed, _pushed
+from fad.transforms.custom import _RULES, Call, _check_closed, _push
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
 
@@ -215,7 +215,7 @@ class Product(Step):
             return [self.times(x, b.get(k))]
         total = None
         for i in range(k + 1):
-            total = _plus(total, _scaled(self.times(a.get(i), b.get(k - i)), math.comb(k, i)))
+            total = _plus(total, _scale(self.times(a.get(i), b.get(k - i)), math.comb(k, i)))
         return [total]
 
     def times(self, a: Any, b: Any) -> Any:
@@ -234,7 +234,7 @@ class Quotient(Step):
         rest = None
         for i in range(1, k + 1):
             d, e = None if b is None else b.get(i), z.known[k - i]
-            rest = _plus(rest, None if d is None or e is None else _scaled(d * e, math.comb(k, i)))
+            rest = _plus(rest, None if d is None or e is None else _scale(d * e, math.comb(k, i)))
         if rest is not None:
             top = -rest if top is None else top - rest
         return [None if top is None else np.divide(top, below)]
@@ -273,7 +273,7 @@ class Differential(Step):
             return [None] * len(self.results) if all(t is None for t in ts) else list(self.first(ts))
         if self.found is None:
             self.found = self.run()
-            self.needed = _needed(self.steps, [t.info.step for t in self.found if self.mine(t)])
+            self.needed = _find_needed(self.steps, [t.info.step for t in self.found if self.mine(t)])
         for step in self.needed:  # in their order, so that no long chain of them is walked by recursion
             step.reach(k - 1)
         return [t.info.get(k - 1) if self.mine(t) else t if k == 1 else None for t in self.found]
@@ -305,7 +305,7 @@ def _rule(prim: Any) -> Callable:
     return prim.jvp if prim.multi else lambda ts, y, xs, params: [densify(prim.jvp(ts, y, xs, params))]
 
 
-def _needed(steps: list, wanted: Iterable) -> list:
+def _find_needed(steps: list, wanted: Iterable) -> list:
     """Return those steps, in their order, on which the wanted ones depend."""
     ids = {id(step) for step in wanted}
     found = []
@@ -332,7 +332,7 @@ def _plus(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
 
 
-def _scaled(x: Any, factor: int) -> Any:
+def _scale(x: Any, factor: int) -> Any:
     return x if x is None or factor == 1 else x * float(factor)
 
 
@@ -348,7 +348,7 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
     outs = trace.attach(step, _check_closed(trace, call(*values), call))
 
     def push(at: list, ts: list) -> list:
-        return _pushed(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
+        return _push(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
 
     def first(ts: list) -> list:
         return _check_closed(trace, push(values, ts), call)
@@ -419,10 +419,10 @@ def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True,
     """
     xs, terms, in_tree = _curve(primals, series)
     if not factorial_scaled:
-        terms = [[_scaled(c, math.factorial(k)) for k, c in enumerate(cs, 1)] for cs in terms]
+        terms = [[_scale(c, math.factorial(k)) for k, c in enumerate(cs, 1)] for cs in terms]
     terms = [[*map(_or_none, cs)] for cs in terms]
     taken = {id(root(c)) for cs in terms for c in cs}
-    values, known, out_tree, aux = expanded(fun, xs, terms, in_tree, has_aux)
+    values, known, out_tree, aux = expand(fun, xs, terms, in_tree, has_aux)
     found = []
     for y, cs in zip(values, known, strict=True):
         cs = [zeros_like(y) if c is None else _like(y, c) for c in cs]
@@ -433,7 +433,7 @@ def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True,
     return (out, series_out, aux) if has_aux else (out, series_out)
 
 
-def expanded(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = False) -> tuple[list, list, Any, Any]:
+def expand(fun: Callable, xs: Any, terms: Any, in_tree: Any, has_aux: bool = False) -> tuple[list, list, Any, Any]:
     """Run a function on series of its leaves; return values and derivatives flat, their structure, and what is beside.
 
     A derivative that is zero is None.

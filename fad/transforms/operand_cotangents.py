@@ -19,7 +19,7 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
     """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
     if type(ct) is Masked and prim.partials is None and "selects" not in prim.extra:
         if "moves" in prim.extra and "cotangent" not in prim.extra:  # what was gathered has a mask of its own
-            return _masked_cotangents(prim, parents, ct, y, xs, params)
+            return _mask_cotangents(prim, parents, ct, y, xs, params)
         ct = ct.dense()
     rules = prim.vjp
     if rules is None:
@@ -40,7 +40,7 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
     ]
 
 
-def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
+def _mask_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, params: dict) -> list:
     """Apply the VJP of an operation that moves elements to a cotangent's values, and to its mask if it is needed."""
 
     def live(k: int) -> Callable:
@@ -52,7 +52,7 @@ def _masked_cotangents(prim: Any, parents: list, ct: Masked, y: Any, xs: tuple, 
     ]
 
 
-def transposed_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
+def transpose_jvp(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Derive a VJP: the map from tangents of the traced operands to the result's tangent is linear; transpose it."""
     wanted = [k for k, p in enumerate(parents) if p >= 0 and xs[k].dtype.kind in "fc"]
 

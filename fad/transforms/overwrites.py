@@ -267,16 +267,16 @@ def detach(tape: list) -> None:
         if type(record) is list:
             exchange(record)
         elif record is not None:
-            tape[i] = _copied(record, written)
+            tape[i] = _copy_shared(record, written)
     redo(tape)
     for record in tape:
         if type(record) is list:
             record[_PLACE] = np.empty(record[_PLACE].shape, record[_PLACE].dtype)
 
 
-def _copied(item: Any, written: list) -> Any:
+def _copy_shared(item: Any, written: list) -> Any:
     """Return a record with copies of the arrays in it that share memory with one of `written`."""
     if type(item) is tuple:
-        parts = tuple([_copied(part, written) for part in item])
+        parts = tuple([_copy_shared(part, written) for part in item])
         return parts if any(a is not b for a, b in zip(parts, item, strict=True)) else item
     return item.copy() if type(item) is np.ndarray and any(shares(item, w) for w in written) else item

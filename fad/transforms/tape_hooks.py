@@ -76,7 +76,7 @@ class WatchedTrace(WritingVJPTrace):
         if watcher is not None:
             watcher.taped(self)
 
-    def _noted(self, name: str, run: Callable) -> Any:
+    def _note(self, name: str, run: Callable) -> Any:
         """Run a method that records, and note what it recorded; methods that call one another note once."""
         if self.busy:
             return run()
@@ -92,32 +92,32 @@ class WatchedTrace(WritingVJPTrace):
         return out
 
     def unary(self, prim, x):
-        return self._noted(prim.name, lambda: WritingVJPTrace.unary(self, prim, x))
+        return self._note(prim.name, lambda: WritingVJPTrace.unary(self, prim, x))
 
     def both(self, prim, x, y):
-        return self._noted(prim.name, lambda: WritingVJPTrace.both(self, prim, x, y))
+        return self._note(prim.name, lambda: WritingVJPTrace.both(self, prim, x, y))
 
     def left(self, prim, x, b):
-        return self._noted(prim.name, lambda: WritingVJPTrace.left(self, prim, x, b))
+        return self._note(prim.name, lambda: WritingVJPTrace.left(self, prim, x, b))
 
     def right(self, prim, a, y):
-        return self._noted(prim.name, lambda: WritingVJPTrace.right(self, prim, a, y))
+        return self._note(prim.name, lambda: WritingVJPTrace.right(self, prim, a, y))
 
     def index(self, prim, x, index):
-        return self._noted(prim.name, lambda: WritingVJPTrace.index(self, prim, x, index))
+        return self._note(prim.name, lambda: WritingVJPTrace.index(self, prim, x, index))
 
     def process(self, prim, args, params):
-        return self._noted(prim.name, lambda: WritingVJPTrace.process(self, prim, args, params))
+        return self._note(prim.name, lambda: WritingVJPTrace.process(self, prim, args, params))
 
     def call(self, parents, outs, pullback):
-        return self._noted("custom rule", lambda: WritingVJPTrace.call(self, parents, outs, pullback))
+        return self._note("custom rule", lambda: WritingVJPTrace.call(self, parents, outs, pullback))
 
     def rerun(self, run, values):
-        return self._noted("checkpoint", lambda: WritingVJPTrace.rerun(self, run, values))
+        return self._note("checkpoint", lambda: WritingVJPTrace.rerun(self, run, values))
 
     def note(self, i: int, record: tuple) -> Note:
         name, place, shape = self.notes.get(i, ("?", None, ()))
-        return Note(name, show_place(place), shape, saved_in(record))
+        return Note(name, show_place(place), shape, find_saved_in(record))
 
     def sweep(self, tape, cts, own, stop, keep):
         watcher = current.get() or Watcher()
@@ -180,7 +180,7 @@ def parents_of(record: tuple) -> list[int]:
     return [] if kind == RERUN else [p for p in record[1] if p >= 0]
 
 
-def saved_in(record: tuple) -> list:
+def find_saved_in(record: tuple) -> list:
     """Return the arrays that a record of the flat tape holds on to."""
     kind = record[0]
     if kind in (CALL, RERUN, INDEX, VIEW):

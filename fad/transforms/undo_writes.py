@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.overlay import spaces_of
-from fad.introspect.reachable import reached
+from fad.introspect.reachable import reach
 from fad.transforms.mutation import Earlier
 
 _NOTHING = Earlier(())

@@ -163,6 +163,6 @@ def page(title: str, summary: str, nodes: list[Node], head: Sequence[str], chart
     )
 
 
-def framed(page: str) -> str:
+def frame(page: str) -> str:
     """Return a page as a part of another one, such as a notebook, whose styles and names it must not touch."""
     return f'<iframe srcdoc="{escape(page)}" width="100%" height="640" style="border:none"></iframe>'

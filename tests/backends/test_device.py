@@ -474,7 +474,7 @@ fad.grad(f)(np.ones(3)), fad.random.normal(fad.random.key(0), (2,)), fad.device_
     assert done.returncode == 0, done.stderr
 
 
-def test_no_rule_and_no_room_mentions_cupy():
+def test_no_rule_and_no_module_mentions_cupy():
     """The library of the GPU is named where arrays live, where ranks talk through it, and in what users read."""
     root = Path(fad.__file__).parent
     said = [p for p in root.rglob("*.py") if "import cupy" in p.read_text(encoding="utf-8")]

@@ -95,7 +95,7 @@ def test_a_loop_runs_its_body_for_each_step_without_waiting(program, how):
 
 
 @pytest.mark.parametrize("program", [over, backwards, mapped])
-def test_a_loop_in_forward_mode_and_over_lanes_stays_on_the_device(program):
+def test_a_loop_in_forward_mode_and_under_vmap_stays_on_the_device(program):
     check(lambda w, x: fad.jvp(program, (w, x), (w, x))[1], W, X)
     check(lambda w, x: fad.vmap(program, in_axes=(None, 0))(w, np.stack([x, 2.0 * x])), W, X)
     check(lambda w, x: fad.vmap(fad.grad(program), in_axes=(None, 0))(w, np.stack([x, 2.0 * x])), W, X)
@@ -256,7 +256,7 @@ def test_numbers_of_python_are_weak_and_numpys_are_strong():
     check(lambda n: (n > 1.5) & (n < 2**31), np.arange(5, dtype=np.int32))
 
 
-def test_a_number_is_read_anew_in_each_call():
+def test_a_number_is_read_again_in_each_call():
     f = fad.jit(lambda x, c: np.sin(x) * c + c)
     for c in (0.5, 2.0, -1.0, np.inf):
         with np.errstate(all="ignore"):

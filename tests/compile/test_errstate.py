@@ -19,7 +19,7 @@ def logarithms(x):
     return np.log(x) * 2.0
 
 
-def test_a_compiled_program_raises_where_numpy_is_told_to():
+def test_a_compiled_program_raises_where_numpy_is_set_to():
     fast = compiled(logarithms, X + 1.0)
     with np.errstate(divide="raise"):
         for _ in range(2):

@@ -96,7 +96,7 @@ def test_arrays_that_blas_cannot_read_are_left_to_numpy():
     np.testing.assert_allclose(compiled(f, X, D, W)(X, D, W), f(X, D, W), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.skipif(blas.chosen() is None, reason="without a BLAS NumPy computes large products")
+@pytest.mark.skipif(blas.choose() is None, reason="without a BLAS NumPy computes large products")
 def test_a_donated_array_is_added_to_where_it_lies():
     f = lambda w, x, d: w - 0.01 * (x.T @ d)
     fast = fad.jit(f, donate_argnums=0)

@@ -279,9 +279,9 @@ def test_where_users_have_no_numbers_the_cache_works(folder, monkeypatch):
 
 @POSIX
 def test_the_report_says_why_kernels_are_not_kept(folder):
-    assert kernel_cache.described() == str(folder)
+    assert kernel_cache.describe() == str(folder)
     kernel_cache.write(KEY, b"code")
-    assert kernel_cache.described() == str(folder)
+    assert kernel_cache.describe() == str(folder)
     folder.chmod(0o777)
     assert "memory only (others may write to" in fad.doctor()
 

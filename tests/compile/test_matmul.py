@@ -115,7 +115,7 @@ def test_an_empty_product_is_zero():
 
 
 def test_routines_are_found_and_tried_before_they_are_used():
-    library = blas.chosen()
+    library = blas.choose()
     assert library is not None
     assert blas._is_right(library)
     assert all(blas.pointer(name) for name in ("dgemm", "sgemm", "dgemv", "sgemv"))
@@ -154,7 +154,7 @@ from fad.compile.machine import blas
 blas.cpu_flags = lambda: set(blas._WIDE_FLAGS)
 if blas._of_numpy().kernels().upper() == "HASWELL":
     del os.environ["OPENBLAS_CORETYPE"]  # as if NumPy had not known the CPU
-    one = blas.chosen()
+    one = blas.choose()
     print(one.title, one.kernels().upper(), "OPENBLAS_CORETYPE" in os.environ)
     import fad
     f = fad.jit(lambda a: a @ a)

@@ -14,7 +14,7 @@ from fad.compile.machine import blas
 from fad.compile.machine.thread_pool import set_threads
 
 pytest.importorskip("llvmlite")
-if blas.chosen() is None or blas.threads() is None:
+if blas.choose() is None or blas.threads() is None:
     pytest.skip("there is no BLAS here whose number of threads can be set", allow_module_level=True)
 
 rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_the_number_of_threads_does_not_change_a_bit():
 
 
 def test_blas_has_as_many_threads_after_a_program_as_before():
-    library = blas.chosen()
+    library = blas.choose()
     ask, say = library.own("get_num_threads"), library.own("set_num_threads")
     a = rng.normal(size=(400, 400))
     fast = compiled(lambda a: a @ a, a)
@@ -128,7 +128,7 @@ print(f.explain())
     assert "lowering: llvm" in done.stdout
 
 
-def test_a_blas_that_cannot_be_told_is_called_whole(monkeypatch):
+def test_a_blas_whose_threads_cannot_be_set_is_called_whole(monkeypatch):
     monkeypatch.setattr(blas, "threads", lambda: None)
     a, b = rng.normal(size=(700, 520)), rng.normal(size=(520, 600))
     fast = compiled(lambda a, b: a.T @ b[:, :520].T, a.T, b)

@@ -5,7 +5,7 @@ import pytest
 from natively import compiled, native
 
 import fad
-from fad.compile.legalize.decompose import composed
+from fad.compile.legalize.decompose import compose
 from fad.compile.legalize.pooling import expand_pools
 from fad.compile.legalize.push_slices_up import slice_sooner
 from fad.compile.pipeline import optimise
@@ -18,7 +18,7 @@ rng = np.random.default_rng(0)
 
 def _whole(f, *xs):
     """Return how many elementwise operations on the whole of the first array a program has, before and after."""
-    graph = expand_pools(composed(optimise(fad.make_graph(f)(*xs))))
+    graph = expand_pools(compose(optimise(fad.make_graph(f)(*xs))))
     counts = []
     for g in (graph, slice_sooner(graph)):
         big = [eq for eq in g.equations if g.types[eq.outs[0]].size == xs[0].size]

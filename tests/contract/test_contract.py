@@ -24,7 +24,7 @@ FAILED = all_of_fad.load()
 SEED = int(os.environ.get("CONTRACT_SEED", "0"))
 
 
-def test_every_room_can_be_imported():
+def test_every_module_can_be_imported():
     assert not FAILED
 
 
@@ -181,7 +181,7 @@ def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operat
             assert _has_no_rule(REGISTRY[name], k), f"the samples of {name} do not see a wrong rule of operand {k}"
 
 
-def test_digits_beyond_single_precision_may_differ_where_the_room_says_that_the_reference_rounds():
+def test_digits_beyond_single_precision_may_differ_where_the_module_says_that_the_reference_rounds():
     operation, _ = WRONG["a double result that was rounded to single precision on the way"]
     contract(dataclasses.replace(operation, extra={"rounding": "single"}))
 
@@ -209,7 +209,7 @@ def test_a_plain_function_can_be_held_to_the_contract():
         ("eig", 12), ("power.accumulate", 12), ("scipy.interpolate.CubicSpline.periodic", 6),
     ],
 )  # fmt: skip
-def test_samples_that_another_seed_puts_close_to_a_kink_are_drawn_anew(name, seed):
+def test_samples_that_another_seed_puts_close_to_a_kink_are_drawn_again(name, seed):
     if name not in REGISTRY:
         pytest.skip("SciPy is not installed")
     contract(name, groups=["first", "second"], seed=seed)

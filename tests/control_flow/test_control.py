@@ -52,7 +52,7 @@ def test_while_loop_is_differentiable_in_reverse_mode():
         np.testing.assert_allclose(fad.jvp(newton, (a,), (1.0,))[1], 0.5 / np.sqrt(a), rtol=1e-9)
 
 
-def test_while_loop_lets_lanes_stop_at_different_times():
+def test_while_loop_lets_batch_elements_stop_at_different_times():
     np.testing.assert_allclose(fad.vmap(newton)(A), np.sqrt(A))
     np.testing.assert_allclose(fad.vmap(fad.grad(newton))(A), 0.5 / np.sqrt(A), rtol=1e-9)
     np.testing.assert_allclose(fad.grad(lambda a: np.sum(fad.vmap(newton)(a)))(A), 0.5 / np.sqrt(A), rtol=1e-9)

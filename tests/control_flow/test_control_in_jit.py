@@ -522,7 +522,7 @@ def test_single_numbers_are_taken_from_the_state_without_returning_to_python(low
         assert "calls of NumPy" not in fast.explain()
 
 
-def test_a_long_loop_that_is_unrolled_is_told_of_with_the_line():
+def test_a_long_loop_that_is_unrolled_is_warned_of_with_the_line():
     def f(x):
         return control.fori_loop(0, 1000, lambda i, s: s * 0.5 if s > 1 else s + 0.1, x)
 
@@ -587,7 +587,7 @@ def test_what_loops_and_branches_give_may_be_written_into():
             y += 5.0
 
 
-def test_an_index_beyond_the_branches_is_clamped_in_lanes_too():
+def test_an_index_beyond_the_branches_is_clamped_under_vmap_too():
     branches = [lambda x: x, lambda x: 2.0 * x, lambda x: x * x]
     index, x = np.array([-3, 0, 1, 2, 7]), np.full(5, 3.0)
     pick = lambda i, x: control.switch(i, branches, x)

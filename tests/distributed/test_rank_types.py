@@ -236,7 +236,7 @@ def test_shapes_and_ranks_that_do_not_fit_are_errors():
     on_ranks(run)
 
 
-def test_ranks_that_call_different_things_are_told_both_lines():
+def test_ranks_that_call_different_things_are_shown_both_lines():
     def run(comm):
         return comm.all_reduce(np.ones(2)) if comm.rank else comm.all_reduce(np.ones(3))
 

@@ -245,7 +245,7 @@ def test_setup_context_may_stand_apart():
     assert x.grad.tolist() == [6.0]
 
 
-def test_a_rule_that_returns_the_wrong_thing_is_told_so():
+def test_a_rule_that_returns_the_wrong_thing_is_an_error():
     class Bad(torch.autograd.Function):
         returns = None
 

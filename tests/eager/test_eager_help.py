@@ -85,7 +85,7 @@ ELSEWHERE = {
 def _lines():
     from fad.eager import signatures
 
-    return [signatures._parsed(line)[0] for line in signatures._LINES.strip().splitlines()]
+    return [signatures._parse(line)[0] for line in signatures._LINES.strip().splitlines()]
 
 
 @pytest.mark.parametrize("name", sorted(set(_lines()) - ELSEWHERE))

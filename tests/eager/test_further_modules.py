@@ -206,7 +206,7 @@ def test_a_draw_of_a_class_repeats_by_its_seed_and_has_a_derivative():
 
 
 @pytest.mark.parametrize("kind", ["Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"])
-def test_dropout_of_channels_draws_anew_and_leaves_evaluation_alone(kind):
+def test_dropout_of_channels_draws_again_and_leaves_evaluation_alone(kind):
     layer = getattr(api.nn, kind)(0.5)
     x = api.ones(4, 6, *[3] * (int(kind[7]) if kind[7:8].isdigit() else 1))
     assert not api.equal(layer(x), layer(x))
@@ -244,7 +244,7 @@ def test_a_parameter_may_be_shared_replaced_or_taken_away():
     assert not layer(api.zeros(1, 2, 4)).detach().numpy().any()
 
 
-def test_weights_are_drawn_anew_and_dtypes_are_the_default():
+def test_weights_are_drawn_again_and_dtypes_are_the_default():
     nn = api.nn
     layer, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
     before = layer.weight.detach().clone()

@@ -160,7 +160,7 @@ def test_a_function_with_a_rule_of_its_own_keeps_it_inside_transforms():
     near(fad.jacobian(fad.grad(f))(V), 10 * np.eye(2))
 
 
-def test_a_layer_of_the_functional_face_takes_tensors_under_a_transform(t):
+def test_a_layer_of_the_functional_api_takes_tensors_under_a_transform(t):
     layer = fad.nn.Linear(2, 3, key=0)
     loss = lambda model: (model(t) ** 2).sum()
     g = fad.grad(loss)(layer)

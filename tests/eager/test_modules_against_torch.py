@@ -140,7 +140,7 @@ def test_attention_has_torchs_layout_result_and_mask(batch_first, masked):
     assert mine(*map(fad.eager.tensor, (q, k, k)), need_weights=False)[1] is None
 
 
-def test_an_encoder_of_torchs_dropout_draws_anew_in_each_call_and_not_when_evaluated():
+def test_an_encoder_of_torchs_dropout_draws_again_in_each_call_and_not_when_evaluated():
     nn = fad.eager.nn
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.5), 2)
     x = fad.eager.randn(5, 3, 8)
@@ -329,7 +329,7 @@ def complex_entry_points(api):
     return [*seen, y.grad.numpy(), z.grad.numpy(), *(x.detach().numpy() for x in (g, gg, product, w.grad, w))]
 
 
-def test_complex_gradients_agree_with_torch_at_every_door():
+def test_complex_gradients_agree_with_torch_at_every_entry_point():
     for mine, theirs in zip(complex_entry_points(fad.eager), complex_entry_points(torch), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
 

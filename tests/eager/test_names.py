@@ -70,7 +70,7 @@ def test_derivatives_of_both_orders_are_numerical_ones(name):
     assert torch.autograd.gradgradcheck(SMOOTH[name], (x,))
 
 
-def test_words_of_numpy_are_words_of_the_face():
+def test_words_of_numpy_are_words_of_the_api():
     x = torch.tensor(A)
     np.testing.assert_allclose(x.sum(axis=1, keepdims=True).numpy(), A.sum(1, keepdims=True))
     np.testing.assert_array_equal(torch.cat([x, x], axis=1).argmax(axis=0).numpy(), np.tile(A.argmax(0), 2))

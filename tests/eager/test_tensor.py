@@ -60,7 +60,7 @@ def test_a_parameter_says_what_it_is():
     assert repr(torch.nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
 
 
-def test_numbers_are_float32_unless_told_otherwise():
+def test_numbers_are_float32_by_default():
     assert torch.tensor([1.0]).dtype == torch.float32
     assert torch.rand(2).dtype == torch.randn(2).dtype == torch.linspace(0, 1, 3).dtype == torch.float32
     assert torch.tensor([1]).dtype == torch.int64

@@ -249,7 +249,7 @@ def test_numpys_kind_of_error_is_raised_for(what):
         (lambda xp, x: xp.cumsum(x, axis=3), "in cumsum of shape (2, 2), at "),
     ],
 )
-def test_an_error_of_numpys_is_told_with_the_operation_the_shapes_and_the_users_line(namespace, f, said):
+def test_an_error_of_numpys_is_shown_with_the_operation_the_shapes_and_the_users_line(namespace, f, said):
     with pytest.raises((ValueError, IndexError)) as caught:
         fad.grad(lambda x: np.sum(f(namespace, x)))(SINGULAR)
     [note] = caught.value.__notes__

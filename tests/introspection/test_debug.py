@@ -55,7 +55,7 @@ def test_nans_are_found_below_other_transforms(transform):
         fad.grad(lambda x: np.sum(transform(root_times_zero)(x)))(np.zeros((2, 3)))
 
 
-def test_nans_are_found_in_the_eager_face():
+def test_nans_are_found_in_the_eager_api():
     x = torch.zeros(2, requires_grad=True)
     with np.errstate(all="ignore"), fad.debug.nans():
         y = x.sqrt()

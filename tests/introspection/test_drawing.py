@@ -100,7 +100,7 @@ def test_text_in_a_page_is_escaped():
     assert "&lt;script&gt;alert" in page
 
 
-def test_a_graph_of_the_eager_face_shows_what_each_node_keeps():
+def test_a_graph_of_the_eager_api_shows_what_each_node_keeps():
     layer = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
     y = layer(torch.ones(2, 3)).sum()
     page = torch.autograd.graph.to_html(y)

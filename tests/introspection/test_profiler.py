@@ -52,7 +52,7 @@ def test_a_checkpoint_and_a_loop_of_slices_are_profiled_too():
     assert calls(prof)["checkpoint (backward)"] == 1
 
 
-def test_the_eager_face_is_profiled():
+def test_the_eager_api_is_profiled():
     x = torch.ones(3, requires_grad=True)
     with torch.autograd.profiler.profile() as prof:
         torch.exp(x * 2).sum().backward()
@@ -71,7 +71,7 @@ def test_self_time_leaves_out_what_ran_inside():
     assert everything == pytest.approx(rows["outer"].time_total)
 
 
-def test_rows_can_be_told_apart_by_shape():
+def test_rows_can_be_distinguished_by_shape():
     with profile(record_shapes=True) as prof:
         fad.grad(loss)(X)
         fad.grad(loss)(X[:1])

@@ -295,7 +295,7 @@ def test_past_the_limit_of_paths_calls_run_without_jit_after_one_warning():
     assert "test_jit.py" in str(seen[0].message)
 
 
-def test_a_function_that_depends_on_hidden_state_is_told_from_its_guards():
+def test_a_function_that_depends_on_hidden_state_is_distinguished_from_its_guards():
     state = [1.0]
 
     def f(x):

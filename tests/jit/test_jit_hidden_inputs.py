@@ -75,7 +75,7 @@ FROZEN = {
 
 
 @pytest.mark.parametrize("name", FROZEN)
-def test_numbers_that_a_program_would_repeat_are_told_at_recording_with_the_line(name):
+def test_numbers_that_a_program_would_repeat_are_warned_of_at_recording_with_the_line(name):
     function = FROZEN[name]
     with pytest.warns(ImpureFunctionWarning, match=r"test_jit_hidden_inputs\.py:\d+: .*argument") as seen:
         (function if name.endswith("under grad") else fad.jit(function))(X)
@@ -99,7 +99,7 @@ def test_the_line_named_is_the_one_that_draws():
         fad.jit(f)(X)
 
 
-def test_a_draw_in_a_library_is_told_without_its_line_where_no_other_thread_may_have_drawn(monkeypatch):
+def test_a_draw_in_a_library_is_warned_of_without_its_line_where_no_other_thread_may_have_drawn(monkeypatch):
     monkeypatch.setattr(threading, "active_count", lambda: 1)  # tests before this one may have left threads
     with pytest.warns(ImpureFunctionWarning, match=r"numpy\.random.*fad\.random"):
         fad.jit(lambda x: x + scipy.stats.norm.rvs(size=3))(X)
@@ -132,7 +132,7 @@ def test_a_draw_in_another_thread_is_not_taken_for_the_functions():
     thread.join()
 
 
-def test_a_program_is_told_once():
+def test_a_program_is_warned_of_once():
     fast = fad.jit(lambda x: x + np.random.rand())
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -130,7 +130,7 @@ def made_anew(n):
 
 
 @pytest.mark.parametrize("options", [{}, {"static_argnums": 1}], ids=["argument", "static"])
-def test_functions_made_anew_for_each_call_do_not_pile_up_and_are_told_of_once(options):
+def test_functions_made_again_for_each_call_do_not_pile_up_and_are_warned_of_once(options):
     kept = []
     fast = fad.jit(lambda x, f: f(x), **options)
     with warnings.catch_warnings(record=True, action="always") as seen:
@@ -164,7 +164,7 @@ def test_signatures_in_use_stay_when_others_are_forgotten():
     assert with_static.cache_info().misses == misses[1] + 3 * MAX_SIGNATURES
 
 
-def test_transforms_of_calls_with_functions_made_anew_do_not_pile_up():
+def test_transforms_of_calls_with_functions_made_again_do_not_pile_up():
     fast = fad.jit(lambda x, f: f(x), static_argnums=1)
     with warnings.catch_warnings(record=True):
         for n in range(2 * MAX_SIGNATURES):

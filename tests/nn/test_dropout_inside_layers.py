@@ -106,7 +106,7 @@ def test_steps_under_jit_drop_what_steps_without_it_drop(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_under_vmap_every_lane_drops_the_same(name):
+def test_under_vmap_every_batch_element_drops_the_same(name):
     make, x = MODELS[name]
     model = make()
     xs = np.stack([x, 2 * x])
@@ -196,7 +196,7 @@ def test_eager_dropout_under_checkpoint_drops_the_same_again():
     np.testing.assert_allclose(np.sum(slope * moved), (differences[0] - differences[1]) / 2e-6, rtol=1e-5)
 
 
-def test_random_numbers_of_the_eager_face_are_refused_under_jit():
+def test_random_numbers_of_the_eager_api_are_refused_under_jit():
     torch = fad.eager
     with pytest.raises(fad.errors.ImpureFunctionError, match=r"fad\.random"):
         fad.jit(lambda x: torch.nn.functional.dropout(torch.as_tensor(x)).value)(X)

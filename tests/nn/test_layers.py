@@ -443,6 +443,6 @@ def test_every_layer_prints_its_settings():
         (lambda: nn.TransformerEncoderLayer(4, 2, activation="no such way"), "'relu', 'gelu' or a function"),
     ],
 )
-def test_settings_and_shapes_that_do_not_fit_are_told_what_would(call, said):
+def test_settings_and_shapes_that_do_not_fit_are_answered_with_what_would(call, said):
     with pytest.raises(ValueError, match=said), nn.seed(0):
         call()

@@ -272,7 +272,7 @@ def test_every_spelling_of_an_index_selects_what_numpy_selects():
         np.testing.assert_array_equal(pullback(np.ones_like(value))[0], want)
 
 
-def test_a_mask_that_differs_between_lanes_splits_them():
+def test_a_mask_that_differs_between_batch_elements_splits_them():
     x = np.array([[1.0, -2.0, 3.0], [-1.0, 2.0, -3.0], [4.0, -5.0, 6.0]])
     np.testing.assert_array_equal(fad.vmap(lambda x: np.sum(x[x > 0]))(x), [4.0, 2.0, 10.0])
 

@@ -95,7 +95,7 @@ OF_NO_LANES = {
 
 
 @pytest.mark.parametrize("name", OF_NO_LANES)
-def test_derivatives_over_no_lanes_at_all_are_empty(name):
+def test_derivatives_over_an_empty_batch_are_empty(name):
     def pushed(a):
         return fad.jvp(OF_NO_LANES[name], (a,), (a,))[1]
 

@@ -60,7 +60,7 @@ def test_a_traced_array_gives_the_value_of_a_plain_one(f):
 
 
 @pytest.mark.parametrize("mode", ["linear_ramp", "mean", "median"])
-def test_padded_lanes_of_integers_are_rounded_as_numpy_rounds(mode):
+def test_padded_vectors_of_integers_are_rounded_as_numpy_rounds(mode):
     np.testing.assert_array_equal(fad.vmap(lambda x: np.pad(x, 2, mode))(N[None])[0], np.pad(N, 2, mode))
 
 

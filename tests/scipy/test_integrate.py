@@ -228,7 +228,7 @@ def test_rules_for_samples_are_scipys(name, n):
         np.testing.assert_allclose(by_column.T, found, rtol=1e-13)
 
 
-def test_under_jit_integrals_are_computed_anew_on_every_call():
+def test_under_jit_integrals_are_computed_again_on_every_call():
     def parabola(a):
         return ours.quad(lambda x: a * x, 0.0, 1.0)[0]
 

@@ -186,7 +186,7 @@ def test_errors_of_scipy_pass_through():
         fad.grad(lambda a: ours.newton(lambda x, a: x * x + a, 1.0, (a,), maxiter=5))(1.0)
 
 
-def test_under_jit_the_solver_runs_anew_on_every_call():
+def test_under_jit_the_solver_runs_again_on_every_call():
     def found(a):
         return ours.newton(lambda x, a: x**3 - a, 1.0, (a,))
 

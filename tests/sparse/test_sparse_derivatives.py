@@ -18,7 +18,7 @@ from fad.errors import (
     NonScalarOutputError,
     ShapeMismatchError,
 )
-from fad.sparse.colouring import planned, planned_symmetric
+from fad.sparse.colouring import plan_symmetric, planned
 from fad.testing.programs import SMOOTH
 from fad.testing.strategies import programs_and_points
 
@@ -137,7 +137,7 @@ def test_every_entry_of_any_matrix_is_read_off_the_products_of_its_plan(pattern,
 def test_every_entry_of_a_symmetric_matrix_is_read_off_products_from_the_right(pattern):
     n = len(pattern)
     entries = np.where(pattern, np.add.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1)) ** 2, 0.0)
-    plan = planned_symmetric(scipy.sparse.csr_array(pattern))
+    plan = plan_symmetric(scipy.sparse.csr_array(pattern))
     right, left, _ = plan.seeds
     np.testing.assert_array_equal((right @ entries).reshape(-1)[plan.take], entries[plan.places])
     assert len(left) == 0
@@ -175,7 +175,7 @@ def test_places_that_change_with_the_values_are_found_again():
         np.testing.assert_array_equal(derivative(np.array(x)).toarray(), dense(np.array(x)))
 
 
-def test_a_compiled_sparse_jacobian_is_recorded_anew_where_its_places_change():
+def test_a_compiled_sparse_jacobian_is_recorded_again_where_its_places_change():
     derivative, dense = fad.jit(fad.sparse.jacobian(_moving)), fad.jacobian(_moving)
     for x in ([1.0, 2.0, 3.0], [1.5, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]):
         np.testing.assert_array_equal(derivative(np.array(x)).toarray(), dense(np.array(x)))

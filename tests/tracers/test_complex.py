@@ -14,7 +14,7 @@ import fad.nn.functional
 from fad.core.numpy_dispatch import FUNCTIONS, REFUSED, UFUNCS
 from fad.core.primitive import REGISTRY
 from fad.errors import ComplexGradientError
-from fad.testing.cases import cases, defined
+from fad.testing.cases import cases, is_defined
 
 RNG = np.random.default_rng(5)
 
@@ -94,7 +94,7 @@ def test_what_is_declared_real_is_what_numpy_does_not_define_for_complex_numbers
             drawn = cases(op, np.complex128)
         except (TypeError, ValueError):
             continue  # not even the samples can be drawn
-        if any(defined(case) for case in drawn if any(x.dtype.kind == "c" for x in case.operands)):
+        if any(is_defined(case) for case in drawn if any(x.dtype.kind == "c" for x in case.operands)):
             computed.add(name)
     assert computed <= set(NO_MEANING), computed - set(NO_MEANING)
 

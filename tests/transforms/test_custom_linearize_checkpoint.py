@@ -148,7 +148,7 @@ def test_a_batching_rule_of_ones_own_is_used_for_values_and_keeps_the_derivative
         (lambda f: f.defvmap(lambda size, batched, x: (x[:2], True)), "but the batch has size 3"),
     ],
 )
-def test_a_custom_rule_that_returns_something_else_is_told_what_it_must_return(give, said):
+def test_a_custom_rule_that_returns_something_else_is_answered_with_what_it_must_return(give, said):
     f = fad.custom_jvp(lambda x: x)
     f.defjvp(lambda p, t: (p[0], t[0]))
     give(f)
@@ -277,7 +277,7 @@ def test_the_linear_map_of_a_constant_output_gives_zeros_like_it():
     assert found["constant"].dtype == y["constant"].dtype == np.float32
 
 
-def test_a_checkpoint_in_lanes_takes_what_is_not_mapped_as_it_is():
+def test_a_checkpoint_under_vmap_takes_what_is_not_mapped_as_it_is():
     f = fad.checkpoint(lambda x, w: np.sin(x * np.sum(w)))
     w = np.array([0.3, 0.9])
     for around in (lambda f: f, fad.jit):

@@ -116,7 +116,7 @@ def test_an_unknown_mode_of_jacobian_is_refused():
         (lambda x: fad.checkpoint(np.sin, policy="no such policy"), ValueError, "'nothing', 'everything'"),
     ],
 )
-def test_wrong_settings_are_told_what_they_may_be(call, error, said):
+def test_wrong_settings_are_answered_with_what_they_may_be(call, error, said):
     with pytest.raises(error, match=said):
         call(np.ones(2))
 

@@ -48,7 +48,7 @@ def test_axis_size_alone_is_enough_when_nothing_is_mapped():
     assert fad.vmap(lambda x: x * 2.0, in_axes=None, axis_size=3)(1.0).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_no_lanes_at_all():
+def test_an_empty_batch():
     assert fad.vmap(lambda x: np.sin(x).sum())(np.zeros((0, 4))).shape == (0,)
 
 

@@ -209,10 +209,10 @@ def defjvp(fun: primitive, *jvps: Any, argnums: Any = None) -> None:
             return fun(*args[:n], g, *args[n + 1 :], **kwargs)
         return rules[n](g, ans, *args, **kwargs)
 
-    fun.jvps = _summed(one)
+    fun.jvps = _sum_along(one)
 
 
-def _summed(one: Callable) -> Callable:
+def _sum_along(one: Callable) -> Callable:
     def jvps(nums, gs, ans, args, kwargs):
         terms = [one(n, g, ans, args, kwargs) for n, g in zip(nums, gs, strict=True)]
         terms = [t for t in terms if t is not None]
@@ -228,4 +228,4 @@ def defjvp_argnums(fun: primitive, jvpmaker: Callable) -> None:
 
 def defjvp_argnum(fun: primitive, jvpmaker: Callable) -> None:
     """Give one forward rule by number: ``jvpmaker(argnum, g, ans, args, kwargs) -> tangent``."""
-    fun.jvps = _summed(jvpmaker)
+    fun.jvps = _sum_along(jvpmaker)

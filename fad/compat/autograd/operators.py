@@ -210,11 +210,11 @@ def hessian_tensor_product(fun: Callable, argnum: int = 0) -> Callable:
     """
     gradient = grad(fun, argnum)
 
-    def dotted(*args, **kwargs):
+    def dot(*args, **kwargs):
         *args, tensor = args
         return np.tensordot(gradient(*args, **kwargs), tensor, np.ndim(tensor))
 
-    return grad(dotted, argnum)
+    return grad(dot, argnum)
 
 
 hessian_vector_product = hessian_tensor_product
@@ -227,11 +227,11 @@ def tensor_jacobian_product(fun: Callable, argnum: int = 0) -> Callable:
     array([2., 4.])
     """
 
-    def dotted(*args, **kwargs):
+    def dot(*args, **kwargs):
         *args, tensor = args
         return np.tensordot(tensor, fun(*args, **kwargs), axes=np.ndim(tensor))
 
-    return jacobian(dotted, argnum)
+    return jacobian(dot, argnum)
 
 
 vector_jacobian_product = tensor_jacobian_product

@@ -122,7 +122,7 @@ def template(graph: Graph, eq: Equation, constants: dict) -> str | None:
         return text
     if out == BOOL or (out in INTEGERS and not _integer_safe(text)):
         return None
-    return text if _known(text) else None
+    return text if _is_known(text) else None
 
 
 def templates(graph: Graph) -> Callable[[Equation], str | None]:
@@ -156,7 +156,7 @@ def _nonzero(constant: Any) -> bool:
 
 
 @functools.cache
-def _known(text: str) -> bool:
+def _is_known(text: str) -> bool:
     tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
     calls = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)]
     return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in calls)

@@ -51,7 +51,7 @@ def _plain(x: Any, inner: str) -> Any:
     return np.moveaxis(x, -1, 0) if inner == "examples" else x
 
 
-def _laid(x: Any, inner: str) -> Any:
+def _lay_out(x: Any, inner: str) -> Any:
     return np.moveaxis(x, 0, -1) if inner == "examples" else x
 
 
@@ -61,7 +61,7 @@ def _valid(params: dict, spatial: int, **more: Any) -> dict:
 
 def _forward(x, w, *, inner, **params):
     y = conv_p.forward(_plain(x, inner), w, **_valid(params, w.ndim - 2))
-    return _laid(y, inner)
+    return _lay_out(y, inner)
 
 
 def _input(c, w, *, inner, size, low, shift, **params):
@@ -75,7 +75,7 @@ def _input(c, w, *, inner, size, low, shift, **params):
     sizes = zip(params["stride"], c.shape[2:], params["dilation"], w.shape[2:], start, size, strict=True)
     whole = tuple([max(s * (m - 1) + d * (k - 1) + 1, a + n) for s, m, d, k, a, n in sizes])
     x = conv_input_p.forward(c, w, **_valid(params, w.ndim - 2, size=whole))
-    return _laid(x[(..., *[slice(a, a + n) for a, n in zip(start, size, strict=True)])], inner)
+    return _lay_out(x[(..., *[slice(a, a + n) for a, n in zip(start, size, strict=True)])], inner)
 
 
 def _kernel(x, c, *, inner, kernel, **params):

@@ -12,7 +12,7 @@ from fad.core.graph import Equation, Graph
 _MOST_PIECES, _MOST_COUNTED = 100, 1 << 20  # of pieces that are looked at all together, and the places of each
 
 
-def placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
+def find_placed_pieces(graph: Graph, eq: Equation) -> list[tuple[int, tuple]]:
     """Return the operands that are copied, not added, with the index at which each of them stands in the result."""
     if eq.prim.name == "join":
         found, start, axis = [], 0, eq.params["axis"]

@@ -150,16 +150,16 @@ def _convolution(work: _Layer, eq: Equation) -> bool:
     axes = last if inner == "examples" else tuple(range(rank))
     options = {"inner": inner, **{k: p[k] for k in ("stride", "dilation", "groups")}}
     if name == "convolution_kernel":
-        ins = (_padded(work, eq.ins[0], axes, p["padding"]), _padded(work, eq.ins[1], axes))
+        ins = (_pad(work, eq.ins[0], axes, p["padding"]), _pad(work, eq.ins[1], axes))
         work.equations.append(Equation(KERNEL, ins, {**options, "kernel": p["kernel"]}, eq.outs, eq.place))
         return True
     work.plain(eq.ins[1])
     if name == "convolution":
-        ins = (_padded(work, eq.ins[0], axes, p["padding"]), eq.ins[1])
+        ins = (_pad(work, eq.ins[0], axes, p["padding"]), eq.ins[1])
         return work.result(eq, FORWARD, ins, options, axes)
     wide = margins(p["size"], x.shape[2:], types[eq.ins[1]].shape[2:], p)
     options |= {"size": p["size"], "low": tuple([lo for lo, _ in p["padding"]]), "shift": tuple([lo for lo, _ in wide])}
-    ins = (_padded(work, eq.ins[0], axes, wide), _by_channel(work, eq.ins[1], p["groups"]))
+    ins = (_pad(work, eq.ins[0], axes, wide), _by_channel(work, eq.ins[1], p["groups"]))
     return work.result(eq, INPUT, ins, options, axes)
 
 
@@ -188,13 +188,13 @@ def _pointwise(work: _Layer, eq: Equation, last: tuple) -> bool:
     axes = last if together else tuple(range(len(last)))
     if name == "convolution_kernel":
         x, c = (_matrix(work, work.like(i, axes), together) for i in eq.ins)
-        z = _product(work, c, _transposed(work, x))
+        z = _product(work, c, _transpose(work, x))
         if not together:
             shape = types[z].shape[1:]
             z = work.new(REGISTRY["sum_over"], (z,), {"axis": (0,), "keepdims": False}, shape, types[z].dtype)
         return work.result(eq, REGISTRY["reshape_to"], (z,), {"shape": types[o].shape}, tuple(range(len(last))))
     w = _matrix(work, work.plain(eq.ins[1]), True)
-    w = _transposed(work, w) if name == "convolution_input" else w
+    w = _transpose(work, w) if name == "convolution_input" else w
     z = _product(work, w, _matrix(work, work.like(eq.ins[0], axes), together))
     return work.result(eq, REGISTRY["reshape_to"], (z,), {"shape": _turn(types[o].shape, axes)}, axes)
 
@@ -207,7 +207,7 @@ def _matrix(work: _Layer, i: int, together: bool) -> int:
     return work.new(REGISTRY["reshape_to"], (i,), {"shape": shape}, shape, dtype)
 
 
-def _transposed(work: _Layer, i: int) -> int:
+def _transpose(work: _Layer, i: int) -> int:
     t = work.types[i]
     rank = len(t.shape)
     axes = (*range(rank - 2), rank - 1, rank - 2)
@@ -219,7 +219,7 @@ def _product(work: _Layer, x: int, y: int) -> int:
     return work.new(REGISTRY["matmul"], (x, y), {}, (*b.shape[:-2], a.shape[-2], b.shape[-1]), a.dtype)
 
 
-def _padded(work: _Layer, i: int, axes: tuple, padding: Any = ()) -> int:
+def _pad(work: _Layer, i: int, axes: tuple, padding: Any = ()) -> int:
     """Return a value turned and with zeros around its spatial axes, in memory of its own unless it is there already."""
     key = (i, axes, tuple(map(tuple, padding)), "padded")
     if key not in work.known:

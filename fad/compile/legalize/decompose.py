@@ -27,7 +27,7 @@ _INTEGERS = (np.dtype(np.int64), np.dtype(np.int32))
 _TRUTH, _NUMBER = np.dtype(bool), np.dtype(np.int64)
 
 
-def composed(graph: Graph) -> Graph:
+def compose(graph: Graph) -> Graph:
     """Write what has no kernel as operations that have one, in the bodies of loops and branches as well."""
     if not any(eq.prim.name in _RULES or eq.prim.archetype in ("loop", "branch") for eq in graph.equations):
         return graph
@@ -41,9 +41,9 @@ def composed(graph: Graph) -> Graph:
 
 def _with_bodies(eq: Equation) -> Equation:
     if eq.prim.archetype == "loop":
-        params = {**eq.params, "body": composed(eq.params["body"])}
+        params = {**eq.params, "body": compose(eq.params["body"])}
     elif eq.prim.archetype == "branch":
-        params = {"branches": tuple(map(composed, eq.params["branches"]))}
+        params = {"branches": tuple(map(compose, eq.params["branches"]))}
     else:
         return eq
     return Equation(eq.prim, eq.ins, params, eq.outs, eq.place)
@@ -239,12 +239,12 @@ def _contract(work: _Writer, eq: Equation) -> bool:
     x, y = [i if work.type(i).dtype == out.dtype else work.do("convert", i, dtype=out.dtype) for i in (x, y)]
     p = eq.params
     perm_x, perm_y, n_batch, n_left, n_sum, n_right, perm_out = pair_plan(p["a"], p["b"], p["result"])
-    x, y = _permuted(work, x, perm_x), _permuted(work, y, perm_y)
+    x, y = _permute(work, x, perm_x), _permute(work, y, perm_y)
     batch, left = work.type(x).shape[:n_batch], work.type(x).shape[n_batch : n_batch + n_left]
     summed, right = work.type(x).shape[n_batch + n_left :], work.type(y).shape[n_batch + n_sum :]
     if n_sum == 0 or (n_batch and not (n_left or n_right)):
-        x = _reshaped(work, x, (*batch, *left, *(1,) * n_right, *summed))
-        y = _moved_last(work, y, n_batch, n_sum, n_left)
+        x = _reshape(work, x, (*batch, *left, *(1,) * n_right, *summed))
+        y = _move_last(work, y, n_batch, n_sum, n_left)
         z = work.do("multiply", x, y)
         rank = n_batch + n_left + n_right
         z = work.reduce("sum_over", z, tuple(range(rank, rank + n_sum)), False)
@@ -252,31 +252,31 @@ def _contract(work: _Writer, eq: Equation) -> bool:
         z = work.do("matmul", x, y, shape=(*left, *right))
     else:
         k, n_x, n_y = math.prod(summed), math.prod(left), math.prod(right)
-        x, y = _reshaped(work, x, (*batch, n_x, k)), _reshaped(work, y, (*batch, k, n_y))
+        x, y = _reshape(work, x, (*batch, n_x, k)), _reshape(work, y, (*batch, k, n_y))
         z = work.do("matmul", x, y, shape=(*batch, n_x, n_y))
-        z = _reshaped(work, z, (*batch, *left, *right))
+        z = _reshape(work, z, (*batch, *left, *right))
     if perm_out is not None:
         return work.give(eq, "permute", z, axes=perm_out)
     return work.give(eq, "reshape_to", z, shape=out.shape)
 
 
-def _permuted(work: _Writer, x: int, axes: tuple | None) -> int:
+def _permute(work: _Writer, x: int, axes: tuple | None) -> int:
     if axes is None:
         return x
     return work.do("permute", x, shape=tuple([work.type(x).shape[a] for a in axes]), axes=axes)
 
 
-def _reshaped(work: _Writer, x: int, shape: tuple) -> int:
+def _reshape(work: _Writer, x: int, shape: tuple) -> int:
     return x if work.type(x).shape == shape else work.do("reshape_to", x, shape=shape)
 
 
-def _moved_last(work: _Writer, y: int, n_batch: int, n_sum: int, n_left: int) -> int:
+def _move_last(work: _Writer, y: int, n_batch: int, n_sum: int, n_left: int) -> int:
     """Bring (batch, sum, right) to (batch, 1 for each left, right, sum)."""
     rank = len(work.type(y).shape)
     order = (*range(n_batch), *range(n_batch + n_sum, rank), *range(n_batch, n_batch + n_sum))
-    y = _permuted(work, y, None if order == tuple(range(rank)) else order)
+    y = _permute(work, y, None if order == tuple(range(rank)) else order)
     shape = work.type(y).shape
-    return _reshaped(work, y, (*shape[:n_batch], *(1,) * n_left, *shape[n_batch:]))
+    return _reshape(work, y, (*shape[:n_batch], *(1,) * n_left, *shape[n_batch:]))
 
 
 def _pad(work: _Writer, eq: Equation) -> bool:

@@ -32,7 +32,7 @@ def add_products(graph: Graph) -> Graph:
     equations = []
     for eq in graph.equations:
         if eq.prim.name in ("add", "subtract") and eq.outs[0] in outputs and counts[eq.outs[0]] == 1:
-            eq = _joined(graph, eq, large, counts, made) or eq
+            eq = _join(graph, eq, large, counts, made) or eq
         equations.append(eq)
     return drop_dead(graph.replace(equations=equations))
 
@@ -42,14 +42,14 @@ def _is_large(graph: Graph, eq: Equation) -> bool:
     return len(x) == len(y) == 2 and graph.types[eq.outs[0]].dtype in _REAL and not is_small(x[0], *y)
 
 
-def _joined(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> Equation | None:
+def _join(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) -> Equation | None:
     t = graph.types[eq.outs[0]]
     for place in (1, 0)[: 1 + (eq.prim.name == "add")]:
         base = eq.ins[1 - place]
         before = made.get(base)
         if graph.types[base] != t or t.kind != ARRAY or (before and template(graph, before, graph.constants)):
             continue
-        found = _scaled(graph, eq, eq.ins[place], large, counts, made)
+        found = _scale(graph, eq, eq.ins[place], large, counts, made)
         if found is not None:
             product, factor = found
             factor = factor if eq.prim.name == "add" else -factor
@@ -57,7 +57,7 @@ def _joined(graph: Graph, eq: Equation, large: dict, counts: Any, made: dict) ->
     return None
 
 
-def _scaled(graph: Graph, total: Equation, i: int, large: dict, counts: Any, made: dict) -> tuple | None:
+def _scale(graph: Graph, total: Equation, i: int, large: dict, counts: Any, made: dict) -> tuple | None:
     """Return the product and the number that a summand is made of, read by nobody else; None if it is another value."""
     factor, dtype = 1.0, graph.types[total.outs[0]].dtype
     while i not in large:

@@ -30,7 +30,7 @@ class Beyond(Exception):
     """A native program came upon something that it has no answer for: NumPy and Python have one, or an error."""
 
 
-def _checked(*xs: Any, how: str, of: int) -> Any:
+def _check(*xs: Any, how: str, of: int) -> Any:
     if how == "nonzero":
         if not xs[0]:
             raise Beyond
@@ -47,7 +47,7 @@ _EXACT: dict[str, Callable] = {
     "absolute": operator.abs,
 }  # fmt: skip
 # Zero, if the operation `how` on these operands has a result in 64 bits; otherwise a native program stops at `of`.
-CHECK = Primitive("check_number", _checked, archetype="check")
+CHECK = Primitive("check_number", _check, archetype="check")
 
 
 def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool = False) -> Graph:
@@ -62,10 +62,10 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         if eq.prim.archetype == "loop":
             eq = _loop(eq, size)
         elif eq.prim.archetype == "branch":
-            branches = tuple(with_checks(g, _given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
+            branches = tuple(with_checks(g, _list_given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
             eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
         elif eq.prim.name.startswith("python_"):
-            eq, how = _treated(graph, eq, size, body)
+            eq, how = _treat(graph, eq, size, body)
             if how:
                 types.append(Type((), types[eq.ins[0]].dtype, "scalar"))
                 params = {"how": how, "of": eq.outs[0]}
@@ -84,7 +84,7 @@ def _operands(eq: Equation, how: str) -> tuple:
     return eq.ins[1:] if how == "nonzero" else eq.ins
 
 
-def _treated(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
+def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
     """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
     name, out = eq.prim.name.removeprefix("python_"), graph.types[eq.outs[0]]
     if out.kind != NUMBER:
@@ -92,7 +92,7 @@ def _treated(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equati
     if name == "divide" and out.dtype.kind == "f" and not body:
         return eq, "" if graph.constants.get(eq.ins[1]) else "nonzero"
     if out.dtype == _INTEGER:
-        bound = size[eq.outs[0]] = _bound(name, eq, graph.constants, size)
+        bound = size[eq.outs[0]] = _find_bound(name, eq, graph.constants, size)
         if bound <= MOST:
             return eq, ""
         size[eq.outs[0]] = MOST
@@ -117,7 +117,7 @@ def _exactly(eq: Equation, kind: type) -> Equation:
     return Equation(Primitive(name, forward), eq.ins, {}, eq.outs, eq.place)
 
 
-def _bound(name: str, eq: Equation, constants: dict, size: dict) -> int:
+def _find_bound(name: str, eq: Equation, constants: dict, size: dict) -> int:
     """Return what the result of an operation on integers does not exceed, or more than `MOST` if that is not known."""
     a, *rest = [size.get(i, MOST + 1) for i in eq.ins]
     second = constants.get(eq.ins[-1])
@@ -138,7 +138,7 @@ def _bound(name: str, eq: Equation, constants: dict, size: dict) -> int:
     return MOST + 1
 
 
-def _given(graph: Graph, operands: tuple, size: dict) -> dict[int, int]:
+def _list_given(graph: Graph, operands: tuple, size: dict) -> dict[int, int]:
     return {i: size.get(o, MOST) for i, o in zip(graph.inputs, operands, strict=True)}
 
 

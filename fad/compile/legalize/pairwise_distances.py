@@ -41,7 +41,7 @@ def sum_over_pairs(work: Any, eq: Equation) -> bool:
     terms, shares = grid.terms()
     total = work.reduce("sum_over", terms, (len(work.type(terms).shape) - _SUMMED[over],), False)
     if over == "left":
-        total = _flipped(work, total)
+        total = _flip(work, total)
     if shares is not None and over == "coordinates":
         total = work.do("multiply", total, shares)
     return work.give(eq, "multiply", total, grid.number(_factor(eq.params["kernel"], eq.params["p"], order)))
@@ -56,7 +56,7 @@ def _factor(kernel: str, p: float, order: tuple) -> float:
     return -size if order[1] % 2 else size  # a function of a - b changes its sign with each derivative in b
 
 
-def _flipped(work: Any, x: int) -> int:
+def _flip(work: Any, x: int) -> int:
     """Exchange the last two axes."""
     shape = work.type(x).shape
     axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -85,7 +85,7 @@ class _Grid:
 
     def columns(self, x: int) -> int:
         """Return points with each coordinate's numbers side by side, in memory as well."""
-        return self.work.do("positive", _flipped(self.work, x))
+        return self.work.do("positive", _flip(self.work, x))
 
     def spread(self, x: int, axis: int) -> int:
         """Lay an array of two of the grid's axes out on the grid; `axis` is the third."""

@@ -165,7 +165,7 @@ class _Rewriter(Rewriting):
             self.known[key] = [self.new("getitem", (x,), {"template": index}, shape, dtype) for index in indices]
         return indices, self.known[key] if x >= 0 else []
 
-    def folded(self, eq: Equation, prim: str, parts: list) -> None:
+    def fold(self, eq: Equation, prim: str, parts: list) -> None:
         found, *rest = parts
         for part in rest[:-1]:
             found = self.like(prim, (found, part), part)
@@ -205,7 +205,7 @@ def _inner(size: tuple, padding: tuple) -> tuple:
 
 def _maximum(work: _Rewriter, eq: Equation) -> None:
     x = work.padded(eq.ins[0], eq.params["padding"], -math.inf)
-    work.folded(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
+    work.fold(eq, "maximum", work.places(eq, x, eq.outs[0])[1])
 
 
 def _spread(work: _Rewriter, eq: Equation) -> None:
@@ -234,7 +234,7 @@ def _sum(work: _Rewriter, eq: Equation) -> None:
         work.end(eq, "sum_over", eq.ins, {"axis": axis, "keepdims": True})
         return
     x = work.padded(eq.ins[0], eq.params["padding"], 0.0)
-    work.folded(eq, "add", work.places(eq, x, eq.outs[0])[1])
+    work.fold(eq, "add", work.places(eq, x, eq.outs[0])[1])
 
 
 def _sum_spread(work: _Rewriter, eq: Equation) -> None:

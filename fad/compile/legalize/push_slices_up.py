@@ -26,7 +26,7 @@ _TRIES = 4
 
 def slice_sooner(graph: Graph) -> Graph:
     """Compute slices from slices, where no whole array is needed then, and scale pieces before they are scattered."""
-    read = _sliced_values(graph)
+    read = _find_sliced_values(graph)
     if not read and not any(_is_apart(graph, eq) for eq in graph.equations):
         return graph
     for _ in range(_TRIES):
@@ -45,7 +45,7 @@ def _apart(indices: list, shape: tuple) -> bool:
     return len(indices) > 1 and strided and left_out(tuple(indices), shape) is not None
 
 
-def _sliced_values(graph: Graph) -> dict[int, set]:
+def _find_sliced_values(graph: Graph) -> dict[int, set]:
     """Return the large results of cheap elementwise operations that are read in slices that do not overlap."""
     cheap = {
         eq.outs[0] for eq in graph.equations
@@ -116,7 +116,7 @@ class _Rewriter(Rewriting):
         for eq in self.graph.equations:
             if not self.alias.keys().isdisjoint(eq.ins):
                 ins = tuple([self.alias.get(i, i) for i in eq.ins])
-                eq = Equation(eq.prim, ins, eq.params, eq.outs, eq.place) if eq.outs else _renamed(eq, ins)
+                eq = Equation(eq.prim, ins, eq.params, eq.outs, eq.place) if eq.outs else _rename(eq, ins)
             self.made.update(dict.fromkeys(eq.outs, eq))
             if not (self.slice_of(eq) or self.scaled(eq) or self.total(eq)):
                 self.equations.append(eq)
@@ -222,6 +222,6 @@ class _Rewriter(Rewriting):
         return self.end(eq, "sum_over", (found,), eq.params)
 
 
-def _renamed(guard: Equation, ins: tuple) -> Equation:
+def _rename(guard: Equation, ins: tuple) -> Equation:
     guard.ins = ins  # the position of a guard is known by the equation itself
     return guard

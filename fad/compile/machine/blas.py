@@ -180,7 +180,7 @@ def _private(kernels: str) -> Library | None:
 
 
 @functools.cache
-def chosen() -> Library | None:
+def choose() -> Library | None:
     """Return the BLAS that native programs call; None leaves large products to NumPy."""
     if sys.byteorder != "little":  # integers of 64 bits are read as such of 32 bits
         return None
@@ -211,12 +211,12 @@ def _is_right(one: Library) -> bool:
 @functools.cache
 def threads() -> tuple[int, int] | None:
     """Return where the chosen BLAS reads and sets its number of threads; None if products cannot be cut."""
-    found = chosen()
+    found = choose()
     return found.threads() if found else None
 
 
 @functools.cache
 def pointer(routine: str) -> int | None:
     """Return the address of a routine, by its name in Fortran."""
-    found = chosen()
+    found = choose()
     return found.address(routine) if found else None

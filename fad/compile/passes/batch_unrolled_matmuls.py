@@ -47,7 +47,7 @@ class _Rewriting:
     def shaped(self, into: list, x: int, shape: tuple) -> int:
         return x if self.types[x].shape == shape else self.apply(into, "reshape_to", (x,), shape, shape=shape)
 
-    def flipped(self, into: list, x: int) -> int:
+    def flip(self, into: list, x: int) -> int:
         rows, columns = self.types[x].shape
         return self.apply(into, "permute", (x,), (columns, rows), axes=(1, 0))
 
@@ -112,7 +112,7 @@ class _Slices(_Rewriting):
         whole, w, left = key
         x = self.run_of(into, whole, ks)
         shape = self.types[x].shape
-        w = w if left else self.flipped(into, w)
+        w = w if left else self.flip(into, w)
         rows = self.shaped(into, x, (int(np.prod(shape[:-1])), shape[-1]))
         y = self.apply(into, "matmul", (rows, w), (self.types[rows].shape[0], self.types[w].shape[1]))
         y = self.shaped(into, y, (*shape[:-1], self.types[w].shape[1]))
@@ -231,7 +231,7 @@ class _Totals(_Rewriting):
         if kind == "rows":
             return self.apply(into, "sum_over", (first,), shape, axis=(0,), keepdims=False)
         second = self.stack(into, [f[1] for f in some], matrix)
-        return self.apply(into, "matmul", (self.flipped(into, first), second), shape)
+        return self.apply(into, "matmul", (self.flip(into, first), second), shape)
 
     def stack(self, into: list, values: list[int], matrix: bool) -> int:
         """Return matrices one below the other, or vectors as the rows of a matrix."""
@@ -274,7 +274,7 @@ def share_stacks(graph: Graph) -> Graph:
             if len(long.ins) == len(short.ins):
                 break
             if n not in gone and long.ins[start : start + len(short.ins)] == short.ins:
-                equations = _sliced(graph, short, long, start)
+                equations = _slice_along(graph, short, long, start)
                 if equations is not None:
                     graph = graph.replace(equations=equations)
                     gone.add(k)
@@ -282,7 +282,7 @@ def share_stacks(graph: Graph) -> Graph:
     return graph
 
 
-def _sliced(graph: Graph, short: Equation, long: Equation, start: int) -> list[Equation] | None:
+def _slice_along(graph: Graph, short: Equation, long: Equation, start: int) -> list[Equation] | None:
     """Return the equations with one stack as a slice of another; None if the other one depends on it."""
     rows = [graph.types[i].shape[0] for i in long.ins]
     first = sum(rows[:start])

@@ -24,7 +24,7 @@ def fold_constants(graph: Graph) -> Graph:
             return eq
         if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
             return eq
-        value = _known_value(eq, graph.types[eq.outs[0]], constants)
+        value = _find_known_value(eq, graph.types[eq.outs[0]], constants)
         if value is None:
             return eq
         if graph.types[eq.outs[0]].kind != ARRAY and type(value) is np.ndarray:
@@ -35,7 +35,7 @@ def fold_constants(graph: Graph) -> Graph:
     return rewrite_equations(graph, rewrite, constants)
 
 
-def _known_value(eq: Equation, out: Type, constants: dict) -> Any:
+def _find_known_value(eq: Equation, out: Type, constants: dict) -> Any:
     """Return what an equation computes, if that is known beforehand and takes little memory; None otherwise."""
     prim = eq.prim
     if prim.name in _SHAPE_ONLY:

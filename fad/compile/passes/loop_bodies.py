@@ -85,7 +85,7 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
         kept.append(eq)
     kept = kept[::-1]
     if alias:
-        kept = [_renamed(eq, alias) for eq in kept]
+        kept = [_rename(eq, alias) for eq in kept]
     outputs = [_end(i, alias) for i in graph.outputs]
     constants = {i: c for i, c in graph.constants.items() if i in alive or i in outputs}
     return graph.replace(equations=kept, constants=constants, outputs=outputs)
@@ -97,7 +97,7 @@ def _end(i: int, alias: dict[int, int]) -> int:
     return i
 
 
-def _renamed(eq: Equation, alias: dict) -> Equation:
+def _rename(eq: Equation, alias: dict) -> Equation:
     ins = tuple([_end(i, alias) for i in eq.ins])
     return eq if ins == eq.ins else Equation(eq.prim, ins, eq.params, eq.outs, eq.place)
 
@@ -125,7 +125,7 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     body = body.replace(equations=equations, outputs=outputs)
     constants = dict(body.constants)
     ins = list(eq.ins)
-    consts = [k for k in range(c) if body.inputs[k] in used and not _moved(graph, body, k, ins[k], constants)]
+    consts = [k for k in range(c) if body.inputs[k] in used and not _move(graph, body, k, ins[k], constants)]
     first = c + counted + m
     xs = [
         k
@@ -181,7 +181,7 @@ def _distinct(body: Graph, carries: int, stacked: list[int], alias: dict) -> tup
     return body.replace(outputs=outputs), outs
 
 
-def _moved(graph: Graph, body: Graph, k: int, operand: int, constants: dict) -> bool:
+def _move(graph: Graph, body: Graph, k: int, operand: int, constants: dict) -> bool:
     """Make a small constant operand a constant of the body."""
     c = graph.constants.get(operand)
     i = body.inputs[k]
@@ -213,7 +213,7 @@ def _trim_branches(graph: Graph, eq: Equation, alive: set, optimise: Callable) -
     for k, operand in enumerate(operands):
         if not any(g.inputs[k] in u for g, u in zip(graphs, used, strict=True)):
             continue
-        if not all(_moved(graph, g, k, operand, c) for g, c in zip(graphs, constants, strict=True)):
+        if not all(_move(graph, g, k, operand, c) for g, c in zip(graphs, constants, strict=True)):
             for g, c in zip(graphs, constants, strict=True):
                 c.pop(g.inputs[k], None)
             wanted.append(k)

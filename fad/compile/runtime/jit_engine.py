@@ -73,7 +73,7 @@ def _compile(text: str, options: Options) -> bytes:
     return machine.emit_object(module)
 
 
-def _joined(texts: list[str]) -> str:
+def _join(texts: list[str]) -> str:
     """Make one module of several: half of the time that a small one takes is spent on being a module."""
     shared: dict[str, None] = {}  # declarations, metadata and functions on one line, which several have alike
     lines = []
@@ -145,7 +145,7 @@ def _find_compiled(keys: dict[str, str]) -> None:
 def _add(texts: dict[str, str], options: Options, keys: dict[str, str]) -> None:
     """Compile functions, all into one object, and keep it."""
     names = list(texts)
-    code = _compile(_joined(list(texts.values())), options)
+    code = _compile(_join(list(texts.values())), options)
     statistics["compiled"] += len(names)
     _enter(_load(code), names)
     held = " ".join(keys[name] for name in names)

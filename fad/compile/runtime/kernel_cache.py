@@ -52,7 +52,7 @@ def read(key: str) -> bytes | None:
     """Return an entry, or None if there is none or it is broken."""
     if not _KEY.fullmatch(key):
         return None  # it stood in a broken entry
-    with _used() as where:
+    with _use_folder() as where:
         if where is not None:
             data = _contents(where, key)
             head, digest, code = data[:4], data[4:36], data[36:]
@@ -62,7 +62,7 @@ def read(key: str) -> bytes | None:
 
 def write(key: str, code: bytes) -> bool:
     """Keep an entry; false if that was not possible."""
-    with _used() as where:
+    with _use_folder() as where:
         if where is not None and len(code) <= config.kernel_cache_bytes.get():
             _make(where / key[:2])
             _check_folders(where, key)
@@ -81,7 +81,7 @@ def trim() -> None:
     To measure a folder takes long, so that is done when a process has written a sixteenth of the limit, the first time
     after a random part of it: of many processes that write little, one in a sixteenth of the limit measures.
     """
-    with _used() as where:
+    with _use_folder() as where:
         limit = config.kernel_cache_bytes.get()
         if where is None or where not in _written or _written[where] < _share():
             return
@@ -106,7 +106,7 @@ def _draw() -> float:
     return int.from_bytes(os.urandom(4), "little") / 2**32
 
 
-def described() -> str:
+def describe() -> str:
     """Say in a few words where compiled kernels are kept."""
     where = folder()
     if where is None:
@@ -124,7 +124,7 @@ def described() -> str:
 
 
 @contextlib.contextmanager
-def _used() -> Iterator[Path | None]:
+def _use_folder() -> Iterator[Path | None]:
     """Give the folder, or None where none is used; do without what fails, and warn once of what is not safe."""
     where = folder()
     try:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fad.compile.ir.slice_writes import data_address, placed_pieces, view_of, with_ellipsis
+from fad.compile.ir.slice_writes import data_address, find_placed_pieces, view_of, with_ellipsis
 from fad.compile.ir.uses import use_counts
 from fad.compile.schedule.fusion import Step
 from fad.compile.schedule.inplace_updates import Updates
@@ -191,7 +191,7 @@ class Memory:
                 outer = whole
                 while outer in found:
                     outer = found[outer][0]
-                pieces = placed_pieces(self.graph, eq)
+                pieces = find_placed_pieces(self.graph, eq)
                 shared = len(pieces) == len(eq.ins)  # nothing is added to them
                 for i, index in pieces:
                     # what else reads it must find it there: not where a result is, which is elsewhere in each call

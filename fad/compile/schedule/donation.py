@@ -14,7 +14,7 @@ from fad.staging.may_raise import may_refuse
 _MOST_AXES = 4  # of a loop that is surely one kernel
 
 
-def reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
+def find_reused(program: Any, donated: Iterable[int]) -> dict[int, int]:
     """Return for results of a program the number of the argument whose memory each of them takes over.
 
     A result takes over an argument of its shape and dtype that nothing reads any more, or that is read last by the

@@ -40,7 +40,7 @@ def compute_where_used(
     for step in reversed(loops):
         for eq in reversed(step.equations[:]):
             later = _later(step, eq, users) if eq.outs[0] not in stays else None
-            moving = later and _made_of(step, eq, users, stays)
+            moving = later and _find_made_of(step, eq, users, stays)
             if moving and _pays(graph, step, later, moving, most_operands, most_weight):
                 for one in moving:
                     _move(step, one, later, users, group)
@@ -79,7 +79,7 @@ def _is_wide(t: Any, size: int) -> bool:
     return t.size == size and t.dtype.itemsize > 1
 
 
-def _made_of(step: Any, last: Any, users: dict, stays: set) -> list:
+def _find_made_of(step: Any, last: Any, users: dict, stays: set) -> list:
     """Return an operation and what of its loop is computed for it alone, the last first, without what stays.
 
     None of them, if that needs a value that the loop computes, and would have to store for it.

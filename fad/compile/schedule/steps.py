@@ -87,7 +87,7 @@ def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[
             continue
         (eq,) = step.equations
         loop = group.get(eq.ins[0])
-        if loop is None or (loop.kind == "sum" and _reduced(loop.equations[-1]) != _reduced(eq)):
+        if loop is None or (loop.kind == "sum" and _reduce(loop.equations[-1]) != _reduce(eq)):
             continue
         gone.add(id(step))
         loop.kind = "sum"
@@ -96,7 +96,7 @@ def _fuse_sums(graph: Graph, steps: list[Step], group: dict[int, Step]) -> list[
     return [s for s in steps if id(s) not in gone]
 
 
-def _reduced(eq: Equation) -> tuple:
+def _reduce(eq: Equation) -> tuple:
     return eq.prim.name, eq.params["axis"]
 
 
@@ -110,7 +110,7 @@ def _reading(text: str, arity: int) -> tuple[tuple[int, ...], bool]:
     return tuple([k for k in range(arity) if f"{{{k}}}" in text]), "select(" in text
 
 
-def shown(steps: list[Step]) -> dict[str, Any]:
+def count_kinds(steps: list[Step]) -> dict[str, Any]:
     """Count the steps of each kind."""
     found: dict[str, Any] = {}
     for s in steps:

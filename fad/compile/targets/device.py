@@ -127,7 +127,7 @@ def plan_steps(graph: Graph, fuse: bool = True) -> list[Step]:
             level[o] = step.level
     steps = sorted((s for s in steps if s.equations), key=lambda s: (s.level, s.number))
     steps = compute_where_used(graph, steps, group, MOST_ARGUMENTS, MOST_WEIGHT, smallest=0, keep_truth=True)
-    return _in_order(_sized(graph, _side_by_side(graph, steps)))
+    return _in_order(_resize(graph, _side_by_side(graph, steps)))
 
 
 def _homes(graph: Graph) -> set[int]:
@@ -196,7 +196,7 @@ def _outside(equations: list[Equation], uses: dict[int, int]) -> tuple[set[int],
     return set(inside).difference(made), {o for o in made if uses[o] > inside[o]}
 
 
-def _sized(graph: Graph, steps: list[Step]) -> list[Step]:
+def _resize(graph: Graph, steps: list[Step]) -> list[Step]:
     """Find what each group stores; cut what has too many arguments, and call what is an operation alone."""
     uses = use_counts(graph)
     number = {id(eq): k for k, eq in enumerate(graph.equations)}

@@ -20,7 +20,7 @@ from fad.compile.pipeline import compile_native
 from fad.compile.runtime.entry_point import Shut, builtin, gate, in_turn
 from fad.compile.runtime.errstate import calm, is_strict, state
 from fad.compile.runtime.failures import EQUATIONS, FILE
-from fad.compile.schedule.donation import reused
+from fad.compile.schedule.donation import find_reused
 from fad.compile.targets.numpy_program import NumPyProgram
 from fad.core.graph import ARRAY, GUARD, NUMBER, Graph, GuardFailed, ask, has_effects
 from fad.core.journal import from_the_start, journaled
@@ -57,7 +57,7 @@ class NativeProgram:
         self.arena = program.memory.arena
         self.kernels = len(program.table.kernels)
         self.keep = program
-        self.reused = reused(program, donated) if donated else {}
+        self.reused = find_reused(program, donated) if donated else {}
         self.run = _entry_point(program, graph, self.reused)
         if any(map(has_effects, graph.equations)):
             self.run = journaled(self.run)
@@ -103,7 +103,7 @@ def _entry_point(program: Program, graph: Graph, taken: dict[int, int]) -> Calla
         space["in_turn"] = in_turn
     space.update(gate=gate(), Shut=Shut, let_go=outside.let_go)
     space.update(state=state, calm=calm, strict=is_strict, in_numpy=in_numpy, Beyond=Beyond)
-    lines = [*_taken_in(program, outside, space), *_given_memory(program, outside, space, taken)]
+    lines = [*_take_in(program, outside, space), *_give_memory(program, outside, space, taken)]
     lines += _running(program, space, len(lines) + _FIRST)
     lines.append(f"return [{', '.join(_output(program, space, i) for i in program.graph.outputs)}]")
     head, foot = (_HEAD.format("try"), _LET_GO + _FOOT) if outside.read else (_HEAD.format("if True"), _FOOT)
@@ -112,7 +112,7 @@ def _entry_point(program: Program, graph: Graph, taken: dict[int, int]) -> Calla
     return space["run"]
 
 
-def _taken_in(program: Program, outside: _Outside, space: dict) -> list[str]:
+def _take_in(program: Program, outside: _Outside, space: dict) -> list[str]:
     """Return the lines that write the arguments into the program's memory, or point to them."""
     graph, lines = program.graph, []
     if graph.inputs:
@@ -130,7 +130,7 @@ def _taken_in(program: Program, outside: _Outside, space: dict) -> list[str]:
     return lines
 
 
-def _given_memory(program: Program, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
+def _give_memory(program: Program, outside: _Outside, space: dict, taken: dict[int, int]) -> list[str]:
     """Return the lines that give large results their memory."""
     lines = []
     for i, place in program.memory.places.items():

@@ -81,7 +81,7 @@ class Writer:
 
     def results(self, graph: Graph, names: dict[int, str]) -> list[str]:
         """Return what is handed out."""
-        copied = _copied(graph)
+        copied = _copy_shared(graph)
         return [names[i] + (".copy()" if i in copied else "") for i in graph.outputs]
 
     def equations(self, text: str) -> dict[int, Equation]:
@@ -203,7 +203,7 @@ class Writer:
         return found
 
 
-def _copied(graph: Graph) -> set[int]:
+def _copy_shared(graph: Graph) -> set[int]:
     """Return the outputs that are handed out as copies, so that each may be written into and none is another's memory.
 
     They are constants, results of loops and branches, whose bodies may have constants, and views: of arguments, of all

@@ -134,7 +134,7 @@ class Function:
             ctx._unpacked = tuple(None if v is None else Tensor(v) for v in saved)
             found = cls.backward(ctx, *(Tensor(turned(ct)) for ct in cts))
             likes = [(x.value.shape, x.value.dtype) if isinstance(x, Tensor) else None for x in args]
-            checked = cls._checked(found, likes, [True] * len(args), lambda t: t.value)
+            checked = cls._check(found, likes, [True] * len(args), lambda t: t.value)
             return tuple(checked[i] for i in places)
 
         function = custom_vjp(lambda *values: forward(*values)[0])
@@ -164,7 +164,7 @@ class Function:
                     found = cls.backward(ctx, *grads)
             finally:
                 ctx._unpacked = None
-            return cls._checked(found, args_like, nodes, as_value)
+            return cls._check(found, args_like, nodes, as_value)
 
         args_like = [(x.value.shape, x.value.dtype) if isinstance(x, Tensor) else None for x in args]
         outs_like = [
@@ -178,7 +178,7 @@ class Function:
         return call_record(f"{cls.__name__}Backward", nodes, Pullback(plain, traced, values, len(outs)), True)
 
     @classmethod
-    def _checked(cls, found: Any, args: list, nodes: list, as_value: Any) -> list:
+    def _check(cls, found: Any, args: list, nodes: list, as_value: Any) -> list:
         found = found if type(found) is tuple else (found,)
         if len(found) != len(args):
             if len(found) > len(args) and all(g is None for g in found[len(args) :]):
@@ -212,11 +212,11 @@ def _gradient(g: Any, like: Any, fill: bool) -> Any:
 def once_differentiable(backward: Any) -> Any:
     """Mark a backward that is not recorded under ``create_graph``."""
 
-    def wrapped(ctx, *grads):
+    def wrapper(ctx, *grads):
         with unrecorded():
             return backward(ctx, *(Tensor(lowered(g)) if g is not None else None for g in grads))
 
-    return wrapped
+    return wrapper
 
 
 __all__ = ["Context", "Function", "lift", "once_differentiable"]

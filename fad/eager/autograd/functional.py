@@ -43,7 +43,7 @@ def _call(func: Callable, xs: tuple, what: str) -> tuple[tuple, bool]:
     return ys, single
 
 
-def _pulled(y: Tensor, xs: tuple, v: Any, create_graph: bool, strict: bool) -> list:
+def _pull(y: Tensor, xs: tuple, v: Any, create_graph: bool, strict: bool) -> list:
     if y.node is None:
         if strict:
             raise BackwardError("with strict=True, an output of the function does not depend on any input")
@@ -58,7 +58,7 @@ def _pulled(y: Tensor, xs: tuple, v: Any, create_graph: bool, strict: bool) -> l
     return found
 
 
-def _unpacked(xs: list, single: bool) -> Any:
+def _unpack(xs: list, single: bool) -> Any:
     return xs[0] if single else tuple(xs)
 
 
@@ -77,8 +77,8 @@ def jacobian(
     with enable_grad():
         xs, one_input = _inputs(inputs, create_graph)
         ys, one_output = _call(func, xs, "jacobian")
-        blocks = [_unpacked(_rows(y, xs, create_graph, strict), one_input) for y in ys]
-    return _unpacked(blocks, one_output)
+        blocks = [_unpack(_rows(y, xs, create_graph, strict), one_input) for y in ys]
+    return _unpack(blocks, one_output)
 
 
 def _rows(y: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list:
@@ -86,7 +86,7 @@ def _rows(y: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list:
     for i in range(y.value.size):
         unit = np.zeros(y.value.size, y.dtype)
         unit[i] = 1
-        rows.append(_pulled(y, xs, Tensor(unit.reshape(y.shape)), create_graph, strict))
+        rows.append(_pull(y, xs, Tensor(unit.reshape(y.shape)), create_graph, strict))
     return [
         reshape(stack([row[k] for row in rows]), (*y.shape, *x.shape)) if rows
         else Tensor(np.zeros((*y.shape, *x.shape), x.dtype))
@@ -95,7 +95,7 @@ def _rows(y: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list:
 
 
 def _scalar(func: Callable, what: str) -> Callable:
-    def checked(*xs):
+    def check(*xs):
         y = func(*xs)
         if not isinstance(y, Tensor) or y.value.size != 1:
             raise NonScalarOutputError(
@@ -103,7 +103,7 @@ def _scalar(func: Callable, what: str) -> Callable:
             )
         return y if y.ndim == 0 else reshape(y, ())
 
-    return checked
+    return check
 
 
 def hessian(
@@ -121,7 +121,7 @@ def hessian(
 
     def gradient(*xs):
         y = f(*xs)
-        return _unpacked(_pulled(y, xs, None, True, strict), single)
+        return _unpack(_pull(y, xs, None, True, strict), single)
 
     return jacobian(gradient, inputs, create_graph=create_graph, strict=strict)
 
@@ -141,8 +141,8 @@ def _vectors(v: Any, like: tuple, what: str) -> tuple:
     return vs
 
 
-def _finished(ys: tuple, single: bool, create_graph: bool) -> Any:
-    return _unpacked([y if create_graph else y.detach() for y in ys], single)
+def _finish(ys: tuple, single: bool, create_graph: bool) -> Any:
+    return _unpack([y if create_graph else y.detach() for y in ys], single)
 
 
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -153,9 +153,9 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         vs = _vectors(v, ys, "vjp")
         total: list = [None] * len(xs)
         for y, w in zip(ys, vs, strict=True):
-            found = _pulled(y, xs, w, create_graph, strict)
+            found = _pull(y, xs, w, create_graph, strict)
             total = [g if t is None else t + g for t, g in zip(total, found, strict=True)]
-    return _finished(ys, one_output, create_graph), _unpacked(total, one_input)
+    return _finish(ys, one_output, create_graph), _unpack(total, one_input)
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -171,10 +171,10 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         tangents = []
         for y in ys:
             w = Tensor(np.zeros_like(y.value)).requires_grad_()
-            pulled = _pulled(y, xs, w, True, strict)  # linear in w
-            along = _pulled(_inner(pulled, vs), (w,), None, create_graph, False)
+            pulled = _pull(y, xs, w, True, strict)  # linear in w
+            along = _pull(_inner(pulled, vs), (w,), None, create_graph, False)
             tangents.append(along[0])
-    return _finished(ys, one_output, create_graph), _unpacked(tangents, one_output)
+    return _finish(ys, one_output, create_graph), _unpack(tangents, one_output)
 
 
 def _inner(xs: Any, ys: Any) -> Tensor:
@@ -190,9 +190,9 @@ def _second(func: Callable, inputs: Any, v: Any, create_graph: bool, strict: boo
         xs, single = _inputs(inputs, create_graph)
         vs = _vectors(v, xs, what)
         y = _scalar(func, what)(*xs)
-        first = _pulled(y, xs, None, True, strict)
-        second = _pulled(_inner(first, vs), xs, None, create_graph, strict)
-    return _finished((y,), True, create_graph), _unpacked(second, single)
+        first = _pull(y, xs, None, True, strict)
+        second = _pull(_inner(first, vs), xs, None, create_graph, strict)
+    return _finish((y,), True, create_graph), _unpack(second, single)
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:

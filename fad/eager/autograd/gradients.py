@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.tracer import Tracer
-from fad.eager.core.backward import owned, run_backward
+from fad.eager.core.backward import as_owned, run_backward
 from fad.eager.core.mode import OUTSIDE, WITH_HISTORY, NeedsHistory, inside, no_grad
 from fad.eager.errors import BackwardError
 from fad.eager.tensor import Tensor, wrap
@@ -98,7 +98,7 @@ def _results(inputs: list, found: list, allow_unused: bool | None, materialize_g
     result = []
     for i, (x, ct) in enumerate(zip(inputs, found, strict=True)):
         if ct is not None:
-            result.append(wrap(ct if type(ct) is Tracer else owned(ct, taken)))
+            result.append(wrap(ct if type(ct) is Tracer else as_owned(ct, taken)))
         elif materialize_grads:
             result.append(Tensor(np.zeros_like(x.value)))
         elif allow_unused:

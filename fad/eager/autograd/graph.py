@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.eager.core.node import Node, node_of
-from fad.eager.core.records import BIRTH, saved_in
+from fad.eager.core.records import BIRTH, find_saved_in
 from fad.viz import drawing
 
 
@@ -25,13 +25,13 @@ def nodes(tensor: Any) -> list[Node]:
     return [found[birth] for birth in sorted(found, reverse=True)]
 
 
-def _drawn(tensor: Any) -> list[drawing.Node]:
+def _draw(tensor: Any) -> list[drawing.Node]:
     """Return the boxes of a drawing, leaves first."""
     found = nodes(tensor)[::-1]
     place = {node._record[BIRTH]: i for i, node in enumerate(found)}
     boxes = []
     for i, node in enumerate(found):
-        kind, what = _described(node)
+        kind, what = _describe(node)
         parents = [place[n._record[BIRTH]] for n, _ in node.next_functions if n is not None]
         name, _, text = node.line.partition(": ")
         cells = (str(i), node.name(), what, ", ".join(map(str, parents)), node.line)
@@ -41,14 +41,14 @@ def _drawn(tensor: Any) -> list[drawing.Node]:
     return boxes
 
 
-def _described(node: Node) -> tuple[str, str]:
+def _describe(node: Node) -> tuple[str, str]:
     """Return the kind of a node's box, and of a leaf the shape, dtype and bytes, of another what it keeps."""
     if node.name() == "AccumulateGrad":
         leaf = node.variable
         if leaf is None:
             return "input", "(a leaf that no longer exists)"
         return "input", f"leaf {tuple(leaf.shape)} {leaf.dtype} ({drawing.amount(leaf.value.nbytes)})"
-    kept = [x for x in saved_in(node._record) if type(x) is np.ndarray]
+    kept = [x for x in find_saved_in(node._record) if type(x) is np.ndarray]
     shapes = ", ".join(str(x.shape) for x in kept)
     return "operation", f"keeps {shapes} ({drawing.amount(sum(x.nbytes for x in kept))})" if kept else "keeps nothing"
 
@@ -61,12 +61,12 @@ def to_dot(tensor: Any) -> str:
     >>> "n0 -> n1;" in to_dot(2 * x)
     True
     """
-    return drawing.to_dot(_drawn(tensor))
+    return drawing.to_dot(_draw(tensor))
 
 
 def to_html(tensor: Any) -> str:
     """Return a page that draws the graph behind a tensor, with what each node keeps and the user's lines."""
-    boxes = _drawn(tensor)
+    boxes = _draw(tensor)
     leaves = sum(n.kind == "input" for n in boxes)
     summary = (
         f"operations: {len(boxes) - leaves}; leaves: {leaves}; backward goes through them from the last to the first"

@@ -54,7 +54,7 @@ def run_backward(
 ) -> list:
     """Run one backward pass; return the cotangents of `inputs` if `capture`, else add into the leaves."""
     keep = create_graph if retain_graph is None else retain_graph
-    wanted = None if inputs is None else {_wanted(x)[BIRTH] for x in inputs}
+    wanted = None if inputs is None else {_find_wanted(x)[BIRTH] for x in inputs}
     sweep = Sweep(keep, wanted)
     foreign = any(type(y.value) is Tracer for y in outputs)
     trace = (EagerTrace() if foreign else EAGER) if create_graph else None
@@ -78,7 +78,7 @@ def run_backward(
     return []
 
 
-def _wanted(x: Tensor) -> list:
+def _find_wanted(x: Tensor) -> list:
     if x.node is None:
         raise BackwardError(
             "a gradient was asked with respect to a tensor that does not require grad: x.requires_grad_()"
@@ -120,7 +120,7 @@ def base(x: Any) -> Any:
     return x
 
 
-def owned(ct: Any, taken: set) -> Any:
+def as_owned(ct: Any, taken: set) -> Any:
     """Return a cotangent as an array that shares memory with nothing."""
     if type(ct) is np.ndarray and (ct.base is not None or not ct.flags.writeable or id(ct) in taken):
         ct = ct.copy()
@@ -136,7 +136,7 @@ def _add_to_leaf(rec: list, ct: Any, taken: set) -> None:
         return
     old = getattr(leaf, "_grad", None)
     if old is None:
-        leaf._grad = wrap(owned(ct, taken))
+        leaf._grad = wrap(as_owned(ct, taken))
     elif type(ct) is Tracer or old.node is not None or type(old.value) is not np.ndarray:
         leaf._grad = wrap(lowered(old) + ct)
     else:

@@ -42,11 +42,11 @@ def composite(name: str, fun: Callable, *operands: Any, linear: bool = False) ->
     several = type(y) is tuple
 
     def plain(g, rec):
-        return _spread(pull(_filled(g, y)), tracked, len(values))
+        return _spread(pull(_fill(g, y)), tracked, len(values))
 
     def traced(g, rec, lifted):
         _, again = vjp(of_tracked, *[lifted(values[i], nodes[i]) for i in tracked])
-        return _spread(again(_filled(g, y)), tracked, len(values))
+        return _spread(again(_fill(g, y)), tracked, len(values))
 
     saved = () if linear else tuple(values)
     rec = call_record(name, nodes, Pullback(plain, traced, saved, len(y) if several else 1), several)
@@ -93,7 +93,7 @@ def _own(y: Any, operands: list) -> Any:
     return y.copy() if type(y) is np.ndarray and (y.base is not None or any(y is x for x in operands)) else y
 
 
-def _filled(g: Any, y: Any) -> Any:
+def _fill(g: Any, y: Any) -> Any:
     if type(y) is not tuple:
         return cast(densify(g), y.dtype)
     return tuple(np.zeros_like(v) if c is None else c for c, v in zip(g, y, strict=True))

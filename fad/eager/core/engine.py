@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.archetypes import fit, one, scaled
+from fad.core.archetypes import fit, one, scale
 from fad.core.cotangent import Indexed, Masked, densify
 from fad.core.spec import ShapeDtypeStruct, spec_of
 from fad.core.tracer import Trace, Tracer, bind, tracer
@@ -35,11 +35,11 @@ from fad.eager.core.records import (
     _changed,
     births,
     check_unchanged,
+    find_saved_in,
     label,
     line,
     name,
     parents,
-    saved_in,
     user_frame,
 )  # fmt: skip
 from fad.eager.errors import BackwardError
@@ -320,7 +320,7 @@ class Sweep:
                 continue
             if _changed and rec[KIND] > 0:
                 check_unchanged(rec)
-            pairs = self._watched(watcher, rec, g, lifted) if watcher is not None else self.pull(rec, g, lifted)
+            pairs = self._watch(watcher, rec, g, lifted) if watcher is not None else self.pull(rec, g, lifted)
             for p, c in pairs:
                 j = p[BIRTH]
                 c = c.gathered() if type(c) is Indexed else c
@@ -342,7 +342,7 @@ class Sweep:
                 waiting += [p for p in parents(rec) if p is not None]
         return False
 
-    def _watched(self, watcher: tape_hooks.Watcher, rec: list, g: Any, lifted: Callable | None) -> list:
+    def _watch(self, watcher: tape_hooks.Watcher, rec: list, g: Any, lifted: Callable | None) -> list:
         """Run one rule under the eyes of a watcher."""
         found: list = []
 
@@ -354,7 +354,7 @@ class Sweep:
             run()
         else:
             cts = [c for c in (g if type(g) is list else [g]) if c is not None]
-            saved = [x for x in saved_in(rec) if hasattr(x, "dtype")]
+            saved = [x for x in find_saved_in(rec) if hasattr(x, "dtype")]
             shape = getattr(tape_hooks.plain(cts[0]), "shape", ()) if cts else ()
             watcher.backward(tape_hooks.Note(label(rec), line(rec), shape, saved), cts, run)
         return found
@@ -438,18 +438,18 @@ def _elementwise(rec: list, g: Any, lifted: Callable | None) -> list:
     kind = rec[KIND]
     lifted = lifted or (lambda v, r: v)
     if kind == UNARY:
-        return [_scaled(g, rec[7], (lifted(rec[8], rec), lifted(rec[9], rec[6])), None)]
+        return [_scale(g, rec[7], (lifted(rec[8], rec), lifted(rec[9], rec[6])), None)]
     if kind == ONE:
         p, partial, z, x, y, to, k = rec[6:]
         saved = (lifted(z, rec), x, lifted(y, p)) if k else (lifted(z, rec), lifted(x, p), y)
-        return [_scaled(g, partial, saved, to), None]
+        return [_scale(g, partial, saved, to), None]
     p, q, px, py, z, x, y, to_x, to_y = rec[6:]
     saved = (lifted(z, rec), lifted(x, p), lifted(y, q))
-    return [_scaled(g, px, saved, to_x), _scaled(g, py, saved, to_y)]
+    return [_scale(g, px, saved, to_x), _scale(g, py, saved, to_y)]
 
 
-def _scaled(g: Any, partial: Callable, saved: tuple, to: Any) -> Any:
-    c = scaled(g, partial, saved)
+def _scale(g: Any, partial: Callable, saved: tuple, to: Any) -> Any:
+    c = scale(g, partial, saved)
     return c if to is None else fit(c, *to)
 
 

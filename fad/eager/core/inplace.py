@@ -16,10 +16,11 @@ from fad.core.tracer import Tracer
 from fad.eager.core.composite import composite
 from fad.eager.core.engine import GENERAL
 from fad.eager.core.mode import is_recording
-from fad.eager.core.records import LEAF, births, is_leaf, note_change, placed, saved_in, user_frame
-from fad.eager.core.views import above, chain, renew, seen_elsewhere, set_node
+from fad.eager.core.records import LEAF, births, find_saved_in, is_leaf, note_change, placed, user_frame
+from fad.eager.core.views import above, chain, is_seen_elsewhere, renew, set_node
 from fad.eager.errors import InPlaceError
 from fad.eager.ops import functions as f
+from fad.eager.ops.operators import run
 from fad.eager.ops.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor, memory
 from fad.errors import ShapeMismatchError
@@ -42,7 +43,7 @@ def _refuse_view(x: Tensor) -> None:
     for t in line_up:
         _refuse_leaf(t)
     base = top.value.base if type(top.value) is np.ndarray else None
-    if type(base) is np.ndarray and seen_elsewhere(top, sys.getrefcount(base) - 1):
+    if type(base) is np.ndarray and is_seen_elsewhere(top, sys.getrefcount(base) - 1):
         raise InPlaceError(
             "memory that something else shows as well was to be changed in place by a tracked operation, "
             "of which the other's history would not know. Work on a copy: y.clone()"
@@ -60,7 +61,7 @@ def _set_history(x: Tensor, node: Any) -> None:
         index = detail(base) if callable(detail) else detail
         _set_history(base, _assignment(base, index, x.value, node))
     else:
-        _set_history(base, f.run(how, Tensor(x.value, node), **detail).node)
+        _set_history(base, run(how, Tensor(x.value, node), **detail).node)
 
 
 def _writable(x: Tensor) -> Any:
@@ -87,7 +88,7 @@ def replace(x: Tensor, new: Tensor) -> Tensor:
         )
     if new.node is not None:
         _refuse_view(x)
-        new = new if new.dtype == x.dtype else f.run(astype_p, new, dtype=x.dtype)
+        new = new if new.dtype == x.dtype else run(astype_p, new, dtype=x.dtype)
     if not np.can_cast(new.value.dtype, target.dtype, "same_kind"):
         raise TypeError(f"a result of dtype {new.dtype} cannot be written into a tensor of dtype {x.dtype}")
     np.copyto(target, new.value, casting="same_kind")
@@ -104,7 +105,7 @@ def in_place(out_of_place: Any) -> Any:
         new = placed(out_of_place(self, *args, **kwargs))
         if new is NotImplemented:
             return new
-        if new.node is not None and any(v is self.value for v in saved_in(new.node)):  # about to be overwritten
+        if new.node is not None and any(v is self.value for v in find_saved_in(new.node)):  # about to be overwritten
             new = placed(out_of_place(Tensor(np.array(self.value), self.node), *args, **kwargs))
         return replace(self, new)
 

@@ -54,7 +54,7 @@ def without_recording(fun: Callable) -> Any:
         _recording.set(before)
 
 
-def transformed(fun: Callable) -> Callable:
+def transform(fun: Callable) -> Callable:
     """Return a function for a reverse-mode transform: a `no_grad` around the transform does not concern it."""
     if not callable(fun):
         return fun
@@ -131,18 +131,18 @@ class _Switch:
             return _generator(fun, mode)
 
         @functools.wraps(fun)
-        def wrapped(*args, **kwargs):
+        def wrapper(*args, **kwargs):
             with _Switch(mode):
                 return fun(*args, **kwargs)
 
-        return wrapped
+        return wrapper
 
 
 def _generator(fun: Callable, mode: bool) -> Callable:
     """Set the flag while a generator runs, and not while its caller does."""
 
     @functools.wraps(fun)
-    def wrapped(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         it = fun(*args, **kwargs)
         sent = None
         while True:
@@ -153,7 +153,7 @@ def _generator(fun: Callable, mode: bool) -> Callable:
                     return end.value
             sent = yield value
 
-    return wrapped
+    return wrapper
 
 
 def no_grad(fun: Callable | None = None) -> Any:

@@ -129,7 +129,7 @@ def note_change(x: Any) -> None:
         _changed[key] = (known, next(births), frame.f_code, frame.f_lasti)
 
 
-def saved_in(rec: list) -> Any:
+def find_saved_in(rec: list) -> Any:
     """Return what a record holds on to for its rule."""
     kind = rec[KIND]
     if kind == UNARY:
@@ -146,7 +146,7 @@ def saved_in(rec: list) -> Any:
 
 def check_unchanged(rec: list) -> None:
     """Raise MutationError if a value that a record saved has been overwritten since."""
-    for x in saved_in(rec):
+    for x in find_saved_in(rec):
         if type(x) is not np.ndarray:
             continue
         change = _changed.get(id(root(x)))

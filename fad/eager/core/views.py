@@ -93,7 +93,7 @@ def move_views(x: Tensor, old: Tensor) -> None:
         del x._views
 
 
-def seen_elsewhere(x: Tensor, count: int) -> bool:
+def is_seen_elsewhere(x: Tensor, count: int) -> bool:
     """Return whether `count` references to a tensor's memory are more than it and its known views account for."""
     base = x.value.base
     return count > 2 + sum(type(y.value) is np.ndarray and y.value.base is base for y in views(x))

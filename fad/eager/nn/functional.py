@@ -55,7 +55,7 @@ _TITLES = {
 }  # fmt: skip
 
 
-def _adapted(name: str) -> Callable:
+def _adapt(name: str) -> Callable:
     """Return a function of `fad.nn.functional` that takes tensors anywhere among its arguments."""
     fun = getattr(F, name)
     title = _TITLES.get(name) or "".join(part.capitalize() for part in name.split("_")).replace("2d", "2D")
@@ -71,57 +71,57 @@ def _adapted(name: str) -> Callable:
     return call
 
 
-adaptive_avg_pool1d = _adapted("adaptive_avg_pool1d")
-adaptive_avg_pool2d = _adapted("adaptive_avg_pool2d")
-adaptive_avg_pool3d = _adapted("adaptive_avg_pool3d")
-adaptive_max_pool1d = _adapted("adaptive_max_pool1d")
-adaptive_max_pool2d = _adapted("adaptive_max_pool2d")
-adaptive_max_pool3d = _adapted("adaptive_max_pool3d")
-affine_grid = _adapted("affine_grid")
-avg_pool1d = _adapted("avg_pool1d")
-avg_pool2d = _adapted("avg_pool2d")
-avg_pool3d = _adapted("avg_pool3d")
-bilinear = _adapted("bilinear")
-celu = _adapted("celu")
-channel_shuffle = _adapted("channel_shuffle")
-conv1d = _adapted("conv1d")
-conv2d = _adapted("conv2d")
-conv3d = _adapted("conv3d")
-cosine_embedding_loss = _adapted("cosine_embedding_loss")
-cosine_similarity = _adapted("cosine_similarity")
-ctc_loss = _adapted("ctc_loss")
-fold = _adapted("fold")
-gaussian_nll_loss = _adapted("gaussian_nll_loss")
-glu = _adapted("glu")
-grid_sample = _adapted("grid_sample")
-group_norm = _adapted("group_norm")
-hardshrink = _adapted("hardshrink")
-hardsigmoid = _adapted("hardsigmoid")
-hardswish = _adapted("hardswish")
-hinge_embedding_loss = _adapted("hinge_embedding_loss")
-interpolate = _adapted("interpolate")
-local_response_norm = _adapted("local_response_norm")
-margin_ranking_loss = _adapted("margin_ranking_loss")
-max_pool1d = _adapted("max_pool1d")
-_max_pool2d = _adapted("max_pool2d")
-max_pool3d = _adapted("max_pool3d")
-multi_margin_loss = _adapted("multi_margin_loss")
-multilabel_soft_margin_loss = _adapted("multilabel_soft_margin_loss")
-pad = _adapted("pad")
-pixel_shuffle = _adapted("pixel_shuffle")
-pixel_unshuffle = _adapted("pixel_unshuffle")
-poisson_nll_loss = _adapted("poisson_nll_loss")
-prelu = _adapted("prelu")
-soft_margin_loss = _adapted("soft_margin_loss")
-softshrink = _adapted("softshrink")
-tanhshrink = _adapted("tanhshrink")
-threshold = _adapted("threshold")
-triplet_margin_loss = _adapted("triplet_margin_loss")
-unfold = _adapted("unfold")
+adaptive_avg_pool1d = _adapt("adaptive_avg_pool1d")
+adaptive_avg_pool2d = _adapt("adaptive_avg_pool2d")
+adaptive_avg_pool3d = _adapt("adaptive_avg_pool3d")
+adaptive_max_pool1d = _adapt("adaptive_max_pool1d")
+adaptive_max_pool2d = _adapt("adaptive_max_pool2d")
+adaptive_max_pool3d = _adapt("adaptive_max_pool3d")
+affine_grid = _adapt("affine_grid")
+avg_pool1d = _adapt("avg_pool1d")
+avg_pool2d = _adapt("avg_pool2d")
+avg_pool3d = _adapt("avg_pool3d")
+bilinear = _adapt("bilinear")
+celu = _adapt("celu")
+channel_shuffle = _adapt("channel_shuffle")
+conv1d = _adapt("conv1d")
+conv2d = _adapt("conv2d")
+conv3d = _adapt("conv3d")
+cosine_embedding_loss = _adapt("cosine_embedding_loss")
+cosine_similarity = _adapt("cosine_similarity")
+ctc_loss = _adapt("ctc_loss")
+fold = _adapt("fold")
+gaussian_nll_loss = _adapt("gaussian_nll_loss")
+glu = _adapt("glu")
+grid_sample = _adapt("grid_sample")
+group_norm = _adapt("group_norm")
+hardshrink = _adapt("hardshrink")
+hardsigmoid = _adapt("hardsigmoid")
+hardswish = _adapt("hardswish")
+hinge_embedding_loss = _adapt("hinge_embedding_loss")
+interpolate = _adapt("interpolate")
+local_response_norm = _adapt("local_response_norm")
+margin_ranking_loss = _adapt("margin_ranking_loss")
+max_pool1d = _adapt("max_pool1d")
+_max_pool2d = _adapt("max_pool2d")
+max_pool3d = _adapt("max_pool3d")
+multi_margin_loss = _adapt("multi_margin_loss")
+multilabel_soft_margin_loss = _adapt("multilabel_soft_margin_loss")
+pad = _adapt("pad")
+pixel_shuffle = _adapt("pixel_shuffle")
+pixel_unshuffle = _adapt("pixel_unshuffle")
+poisson_nll_loss = _adapt("poisson_nll_loss")
+prelu = _adapt("prelu")
+soft_margin_loss = _adapt("soft_margin_loss")
+softshrink = _adapt("softshrink")
+tanhshrink = _adapt("tanhshrink")
+threshold = _adapt("threshold")
+triplet_margin_loss = _adapt("triplet_margin_loss")
+unfold = _adapt("unfold")
 
 
-def _transposed(dims: int) -> Callable:
-    fun = _adapted(f"conv_transpose{dims}d")
+def _transpose(dims: int) -> Callable:
+    fun = _adapt(f"conv_transpose{dims}d")
 
     def call(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
         return fun(input, weight, bias, stride, padding, output_padding, dilation, groups)
@@ -131,7 +131,7 @@ def _transposed(dims: int) -> Callable:
     return call
 
 
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transpose, (1, 2, 3))
 
 
 def max_pool2d(
@@ -278,7 +278,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return composite("DropoutBackward0", lambda x: F.dropout(x, p, key=key), input)
 
 
-def _dropped(fun: Callable) -> Callable:
+def _drop(fun: Callable) -> Callable:
     def call(input, p=0.5, training=True, inplace=False):
         if not training or p == 0.0:
             return input
@@ -291,7 +291,7 @@ def _dropped(fun: Callable) -> Callable:
 
 
 dropout1d, dropout2d, dropout3d, alpha_dropout = map(
-    _dropped, (F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout)
+    _drop, (F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout)
 )
 
 

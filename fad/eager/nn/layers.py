@@ -136,7 +136,7 @@ class Layer(Module):
         return self.core.extra_repr()
 
 
-def _adapted(title: str) -> type:
+def _adapt(title: str) -> type:
     core = getattr(fad.nn, title)
     return type(title, (Layer,), {"core_class": core, "__doc__": core.__doc__ and core.__doc__.split("\n\n")[0]})
 
@@ -147,7 +147,7 @@ _MADE = [name for name in fad.nn.__all__ if isinstance(getattr(fad.nn, name), ty
 _MADE = [name for name in _MADE if issubclass(getattr(fad.nn, name), fad.nn.Module)]
 __all__ = [name for name in _MADE if name not in _NOT_HERE and not name.startswith("Transformer")]
 for _title in __all__:
-    globals()[_title] = _adapted(_title)
+    globals()[_title] = _adapt(_title)
 
 # Layers that are one call of a function need no copy of their core.
 Linear, LayerNorm, Embedding = (globals()[_title] for _title in ("Linear", "LayerNorm", "Embedding"))

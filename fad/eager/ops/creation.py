@@ -88,7 +88,7 @@ def _shape(size: tuple) -> tuple:
     return tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
 
 
-def _filled(make: Callable) -> Callable:
+def _fill(make: Callable) -> Callable:
     def create(*size, dtype=None, requires_grad=False, device=None):
         return _finish(make(_shape(size), dtype=_default[0] if dtype is None else dtype), None, requires_grad)
 
@@ -96,7 +96,7 @@ def _filled(make: Callable) -> Callable:
     return create
 
 
-ones, zeros = _filled(np.ones), _filled(np.zeros)
+ones, zeros = _fill(np.ones), _fill(np.zeros)
 empty = zeros
 
 
@@ -173,7 +173,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool 
 # --- random numbers -----------------------------------------------------------------------------------------------
 
 
-def _drawn(draw: Callable, doc: str) -> Callable:
+def _draw(draw: Callable, doc: str) -> Callable:
     def create(*size, dtype=None, requires_grad=False, device=None):
         return _finish(draw(generator(), _shape(size)), _default[0] if dtype is None else dtype, requires_grad)
 
@@ -181,8 +181,8 @@ def _drawn(draw: Callable, doc: str) -> Callable:
     return create
 
 
-rand = _drawn(lambda g, shape: np.asarray(g.random(shape)), "Return numbers uniform in [0, 1).")
-randn = _drawn(
+rand = _draw(lambda g, shape: np.asarray(g.random(shape)), "Return numbers uniform in [0, 1).")
+randn = _draw(
     lambda g, shape: np.asarray(g.standard_normal(shape)), "Return numbers of the standard normal distribution."
 )
 

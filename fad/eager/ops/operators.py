@@ -79,7 +79,7 @@ def _operand(x: Any) -> Any:
     return NotImplemented
 
 
-def mixed(prim: Primitive, x: Any, y: Any) -> Any:
+def mix(prim: Primitive, x: Any, y: Any) -> Any:
     """Run an operation of two operands of different kinds or dtypes, by PyTorch's promotion."""
     x, y = _operand(x), _operand(y)
     if x is NotImplemented or y is NotImplemented:
@@ -92,11 +92,11 @@ def mixed(prim: Primitive, x: Any, y: Any) -> Any:
     if any(isinstance(t, Tensor) and type(t.value) is Tracer for t in (x, y)):
         return run(prim, x, y)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return run(prim, x, y) if prim.partials is None else placed(_paired(prim, x, y))
+        return run(prim, x, y) if prim.partials is None else placed(_pair(prim, x, y))
     return placed(_with_number(prim, x, y))
 
 
-def _paired(prim: Primitive, x: Tensor, y: Tensor) -> Any:
+def _pair(prim: Primitive, x: Tensor, y: Tensor) -> Any:
     # Equal dtypes that are not one object (after unpickling) would send the short path back here.
     short = x.value.dtype is y.value.dtype and not prim.flat and (x.node is not None or y.node is not None)
     return BY_PRIMITIVE[prim](x, y) if short else run(prim, x, y)
@@ -133,7 +133,7 @@ def unary(prim: Primitive) -> Callable:
         except AttributeError:
             return prim(x)
         if p is None or partial is None or not is_recording():
-            return _untracked(prim, v)
+            return _untrack(prim, v)
         y = forward(v)
         frame = _getframe(1)
         return Tensor(y, [
@@ -150,7 +150,7 @@ def unary(prim: Primitive) -> Callable:
 _KEEPS_INTEGERS = {"negative", "absolute", "positive", "square", "sign", "conjugate", "invert", "logical_not"}
 
 
-def _untracked(prim: Primitive, v: Any) -> Tensor:
+def _untrack(prim: Primitive, v: Any) -> Tensor:
     if v.dtype.kind in "biu" and prim.partials[0] is not None and prim.name not in _KEEPS_INTEGERS:
         v = v.astype(float32)
     return Tensor(bind(prim, v))
@@ -178,11 +178,11 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
         if kind is Tensor or kind is Parameter:
             b, q = y.value, y.node
             if a.dtype is not b.dtype:
-                return mixed(prim, x, y)
+                return mix(prim, x, y)
             z = forward(a, b)
             if (p is None and q is None) or px is None or py is None or not is_recording():
                 if z.dtype.kind == "f" and a.dtype.kind in "biu":
-                    return mixed(prim, x, y)
+                    return mix(prim, x, y)
                 return run(prim, x, y) if p is not None or q is not None or z.dtype.kind == "i" else Tensor(z)
             if type(z) is Tracer:
                 return run(prim, x, y)
@@ -209,7 +209,7 @@ def binary(prim: Primitive) -> tuple[Callable, Callable]:
             return _plain(prim, x, y)
         z = forward(a, y)
         if z.dtype is not a.dtype:
-            return mixed(prim, x, y)
+            return mix(prim, x, y)
         frame = _getframe(1)
         return Tensor(z, [
             ONE, _next(), None, prim, frame.f_code, frame.f_lasti, p, px,
@@ -242,8 +242,8 @@ def _plain(prim: Primitive, x: Any, y: Any) -> Any:
         return NotImplemented
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         same = x.value.dtype == y.value.dtype
-        return run(prim, x, y) if same and prim.name != "divide" else mixed(prim, x, y)
-    return mixed(prim, x, y)
+        return run(prim, x, y) if same and prim.name != "divide" else mix(prim, x, y)
+    return mix(prim, x, y)
 
 
 # --- methods and operators of Tensor --------------------------------------------------------------------------------

@@ -16,16 +16,16 @@ from fad.errors import ShapeMismatchError
 from fad.ops.indexing import getitem_p, is_basic, split_index
 from fad.ops.structural import (
     broadcast_p,
+    find_reduced_axes,
     inverse,
     normalize_axes,
     normalize_axis,
-    reduced_axes,
     reshape_p,
     transpose_p,
 )
 
 
-def _viewed(y: Tensor, x: Tensor, how: Any) -> Tensor:
+def _mark_view(y: Tensor, x: Tensor, how: Any) -> Tensor:
     """Note that a result may share memory with an operand, in case that one of them is changed in place.
 
     `how` leads back: ``("index", i)``, or the operation that undoes the view, with its parameters.
@@ -52,7 +52,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
         )
     memory(input)
     y = run(reshape_p, input, shape=tuple(size // n if d == -1 else int(d) for d in shape))
-    return _viewed(y, input, (reshape_p, {"shape": tuple(input.shape)}))
+    return _mark_view(y, input, (reshape_p, {"shape": tuple(input.shape)}))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -72,7 +72,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the axes."""
     axes = normalize_axes(_sizes(dims), input.ndim)
     memory(input)
-    return _viewed(run(transpose_p, input, axes=axes), input, (transpose_p, {"axes": inverse(axes)}))
+    return _mark_view(run(transpose_p, input, axes=axes), input, (transpose_p, {"axes": inverse(axes)}))
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -117,7 +117,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a diagonal of the matrices along two axes, as the last axis; a view."""
-    return _strided(input, lambda x: np.diagonal(x, offset, dim1, dim2), True)
+    return _take_strided(input, lambda x: np.diagonal(x, offset, dim1, dim2), True)
 
 
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
@@ -130,7 +130,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
             f"windows of {size} elements, {step} apart, were to be cut from an axis of length {self.shape[axis]}"
         )
     every = (*(slice(None),) * axis, slice(None, None, step))
-    return _strided(self, lambda x: sliding_window_view(x, size, axis, writeable=True)[every], step >= size)
+    return _take_strided(self, lambda x: sliding_window_view(x, size, axis, writeable=True)[every], step >= size)
 
 
 def atleast_3d(input: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def atleast_1d(input: Tensor) -> Tensor:
     return input if input.ndim else reshape(input, 1)
 
 
-def _strided(x: Tensor, view: Callable, writable: bool) -> Tensor:
+def _take_strided(x: Tensor, view: Callable, writable: bool) -> Tensor:
     """Return what a function of arrays that makes a view shows of a tensor."""
 
     def places(x):
@@ -162,12 +162,12 @@ def _strided(x: Tensor, view: Callable, writable: bool) -> Tensor:
     if type(value) is np.ndarray:
         y.value = view(value)
         y.value.flags.writeable = writable and value.flags.writeable
-    return _viewed(y, x, ("index", places))
+    return _mark_view(y, x, ("index", places))
 
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Remove axes of length one: all, or those named that have it."""
-    dims = range(input.ndim) if dim is None else reduced_axes(dim, input.ndim)
+    dims = range(input.ndim) if dim is None else find_reduced_axes(dim, input.ndim)
     return reshape(input, tuple(d for i, d in enumerate(input.shape) if i not in dims or d != 1))
 
 
@@ -187,7 +187,7 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     if all(d == 1 for d in shape[:lead]) and shape[lead:] == tuple(input.shape):
         return reshape(input, *shape)
     memory(input)
-    return _viewed(run(broadcast_p, input, shape=shape), input, (broadcast_p, {"shape": shape}))
+    return _mark_view(run(broadcast_p, input, shape=shape), input, (broadcast_p, {"shape": shape}))
 
 
 def broadcast_to(input: Tensor, shape: Any) -> Tensor:
@@ -260,7 +260,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         if type(self.value) is np.ndarray and len(parts) == self.value.ndim and not any(_is_wide(p) for p in parts):
             parts = (*parts, Ellipsis)  # a single element is a view too, not a number apart
         y = run(getitem_p, self, template=parts)
-        return _viewed(y, self, ("index", index))
+        return _mark_view(y, self, ("index", index))
     template, arrays = split_index(index)
     return run(getitem_p, self, *arrays, template=template)
 

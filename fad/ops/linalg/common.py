@@ -87,7 +87,7 @@ def stacked(prim: Any) -> Any:
     return batch
 
 
-def known(name: str, forward: Any, batch: Any) -> Primitive:
+def make_known(name: str, forward: Any, batch: Any) -> Primitive:
     """Make the operation that finds a decomposition, to be handed to one that knows how it is differentiated.
 
     It is constant for every derivative; on a line of matrices (`fad.core.limits`) it decomposes the one in the middle.
@@ -154,7 +154,7 @@ def scale_of(w: Any) -> Any:
     return np.where(size == 0, 1.0, size)
 
 
-def _crowded(w, zero, wide=False):
+def _is_crowded(w, zero, wide=False):
     """Whether any values are repeated; `wide`: or so near each other that second derivatives lose their digits."""
     gaps = _distances(w, zero)
     if not (gaps < _tolerance(w, _WIDEST if wide else 0.5)).any():
@@ -196,7 +196,7 @@ def _distances(w, zero):
 
 
 _KINDS = [(zero, wide) for zero in (False, True) for wide in (False, True)]
-_crowded_p = {kind: flag("has_repeated_values", lambda w, kind=kind: _crowded(w, *kind)) for kind in _KINDS}
+_crowded_p = {kind: flag("has_repeated_values", lambda w, kind=kind: _is_crowded(w, *kind)) for kind in _KINDS}
 
 
 def _clusters(w, wide=False):
@@ -204,15 +204,15 @@ def _clusters(w, wide=False):
 
     With `wide`, further ones that are near each other beside the steps that would part them.
     """
-    together = _linked(w, _LEVELS[0])
+    together = _find_linked(w, _LEVELS[0])
     for power in _LEVELS[1:] if wide else ():
-        wider = _linked(w, power)
+        wider = _find_linked(w, power)
         width = np.where(wider, np.abs(column(w) - row(w)), 0.0).max(-1)
         together = together | (wider & column(width <= _least_step(w, wider, _spacing(w, wider))))
     return together
 
 
-def _linked(w, power):
+def _find_linked(w, power):
     tolerance = _tolerance(w, power)
     return _closure(np.abs(column(w) - row(w)) <= np.maximum(column(tolerance), row(tolerance)))
 
@@ -300,7 +300,7 @@ _turn_p = _flat_of_values("other_basis", _turn)
 _mirror_p = _flat_of_values("other_signs", _mirror)
 
 
-def parted(w: Any, v: Any, a: Any) -> tuple:
+def part(w: Any, v: Any, a: Any) -> tuple:
     """Return values and vectors of `a` known without their derivative, repeated ones followed along a line.
 
     On the other line, the vectors of repeated values are mixed. See `fad.core.limits`.
@@ -313,7 +313,7 @@ def parted(w: Any, v: Any, a: Any) -> tuple:
     return moved, v + other_choice(w) * (other - v)
 
 
-def parted_pairs(u: Any, s: Any, vh: Any, a: Any) -> tuple:
+def part_pairs(u: Any, s: Any, vh: Any, a: Any) -> tuple:
     """Do the same with singular values and pairs of vectors; values at 0, their own images, count as repeated."""
     kind = (True, depth(a) > 1)
     if not bool(bind(_crowded_p[kind], s)):

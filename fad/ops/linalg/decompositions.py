@@ -19,7 +19,7 @@ from fad.ops.linalg.common import (
     flag,
     h,
     hermitian_part,
-    known,
+    make_known,
     matrices,
     rule_batch,
     stacked,
@@ -177,7 +177,7 @@ def _complete(a):
     return (np.linalg.qr(a, "complete")[0][..., min(a.shape[-2:]) :],)
 
 
-_qr_rest_p = known("qr_rest", _complete, stacked(lambda: _qr_rest_p))
+_qr_rest_p = make_known("qr_rest", _complete, stacked(lambda: _qr_rest_p))
 
 
 def _qr_differentiated(a, *, mode):

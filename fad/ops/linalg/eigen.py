@@ -26,9 +26,9 @@ from fad.ops.linalg.common import (
     flag,
     h,
     hermitian_part,
-    known,
+    make_known,
     matrices,
-    parted,
+    part,
     reciprocal_gaps,
     rule_batch,
     stacked,
@@ -67,12 +67,14 @@ eigh_rule_p = Primitive(
     multi=True,
     extra={"mixes": 2},
 )
-_eigh_known_p = known("eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p))
+_eigh_known_p = make_known(
+    "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p)
+)
 
 
 def _eigh_differentiated(a, *, uplo):
     w, v = bind(_eigh_known_p, a, uplo=uplo)
-    return bind(eigh_rule_p, hermitian_part(a, uplo), *parted(w, v, a))
+    return bind(eigh_rule_p, hermitian_part(a, uplo), *part(w, v, a))
 
 
 def _eigh_direct_jvp(tangents, y, xs, params):
@@ -193,7 +195,7 @@ def _vectors_followed(a, w, v):
             "differentiable: they move with the square root of a change. Use the trace, the determinant or powers "
             "of the matrix instead, or a Hermitian matrix and np.linalg.eigh"
         )
-    w, v = parted(w, v, a)
+    w, v = part(w, v, a)
     return bind(_eig_rule_p, a, w, v / np.sqrt(np.sum((v * conj(v)).real, -2, keepdims=True)))
 
 
@@ -204,7 +206,7 @@ def _eig_direct_jvp(tangents, y, xs, params):
 
 def general(name: str, decompose: Callable) -> Primitive:
     """Make the operation that finds eigenvalues and vectors of length 1, with their largest component real."""
-    known_p = known(f"{name}_known", decompose, stacked(lambda: known_p))
+    known_p = make_known(f"{name}_known", decompose, stacked(lambda: known_p))
     prim = Primitive(
         f"{name}_of",
         decompose,

@@ -21,9 +21,9 @@ from fad.ops.linalg.common import (
     h,
     hermitian_part,
     inexact,
-    known,
+    make_known,
     matrices,
-    parted_pairs,
+    part_pairs,
     reciprocal_gaps,
     row,
     rule_batch,
@@ -89,7 +89,7 @@ _svd_rule_p = Primitive(
     multi=True,
     extra={"mixes": 2},
 )
-_svd_known_p = known(
+_svd_known_p = make_known(
     "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), stacked(lambda: _svd_known_p)
 )
 
@@ -97,7 +97,7 @@ _svd_known_p = known(
 def _svd_differentiated(a, *, full):
     u, s, vh = bind(_svd_known_p, a, full=full)
     k = s.shape[-1]
-    u1, s1, vh1 = bind(_svd_rule_p, a, *parted_pairs(u[..., :k], s, vh[..., :k, :], a))
+    u1, s1, vh1 = bind(_svd_rule_p, a, *part_pairs(u[..., :k], s, vh[..., :k, :], a))
     if u.shape[-1] > k:
         u1 = with_rest(u1, u[..., k:])
     if vh.shape[-2] > k:

@@ -54,12 +54,12 @@ def piece(knots: Any, x: Any, low: int, high: int) -> Any:
     return np.clip(searchsorted(knots, stop_gradient(x), "right") - 1, low, high)
 
 
-def wrapped(x: Any, start: Any, end: Any) -> Any:
+def wrap(x: Any, start: Any, end: Any) -> Any:
     """Bring numbers into one period."""
     return start + (x - start) % (end - start)
 
 
-def placed(y: Any, x_ndim: int, axis: int) -> Any:
+def place(y: Any, x_ndim: int, axis: int) -> Any:
     """Move the axes of the points, which stand in front, to where the interpolated axis was."""
     if axis == 0:
         return y
@@ -67,6 +67,6 @@ def placed(y: Any, x_ndim: int, axis: int) -> Any:
     return np.transpose(y, order)
 
 
-def contracted(name: str, theirs: Callable, samples: Callable, **notes: Any) -> Callable:
+def contract_with(name: str, theirs: Callable, samples: Callable, **notes: Any) -> Callable:
     """Hold a function that uses a class to the contract, with the same use of SciPy's class as its reference."""
     return public(theirs, name=f"scipy.interpolate.{name}", samples=samples, **notes)

@@ -14,7 +14,7 @@ from fad.core.values import stop_gradient
 from fad.ops.indexing import pick
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.taking import searchsorted
-from fad.scipy.interpolate.common import Curve, contracted, double, placed
+from fad.scipy.interpolate.common import Curve, contract_with, double, place
 from fad.scipy.interpolate.splines import make_interp_spline
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
@@ -89,18 +89,18 @@ class interp1d(Curve):
         low, high = plain < self.x[0], plain > self.x[-1]
         if self.bounds_error and (np.any(low) or np.any(high)):
             raise ValueError("a value in x_new lies outside the interpolation range.")
-        y = self._evaluated(points, plain)
+        y = self._evaluate(points, plain)
         if not self.extrapolate:
-            y = self._filled(y, low, high)
+            y = self._fill(y, low, high)
         y = y.reshape(shape + y.shape[1:])
-        return placed(y, len(shape), self.axis)
+        return place(y, len(shape), self.axis)
 
-    def _filled(self, y: Any, low: Any, high: Any) -> Any:
+    def _fill(self, y: Any, low: Any, high: Any) -> Any:
         below, above = self.fill_value if isinstance(self.fill_value, tuple) else (self.fill_value,) * 2
         trail = (-1, *[1] * (y.ndim - 1))
         return np.where(low.reshape(trail), below, np.where(high.reshape(trail), above, y))
 
-    def _evaluated(self, points: Any, plain: Any) -> Any:
+    def _evaluate(self, points: Any, plain: Any) -> Any:
         kind, x, y = self.kind, self.x, self.y
         trail = (-1, *[1] * (y.ndim - 1))
         n = x.shape[0]
@@ -322,7 +322,7 @@ def _of_grid(kind: Any) -> Any:
     return evaluate
 
 
-contracted("interp1d", _of_line(theirs.interp1d), _line_samples)(_of_line(interp1d))
-contracted("RegularGridInterpolator", _of_grid(theirs.RegularGridInterpolator), _grid_samples)(
+contract_with("interp1d", _of_line(theirs.interp1d), _line_samples)(_of_line(interp1d))
+contract_with("RegularGridInterpolator", _of_grid(theirs.RegularGridInterpolator), _grid_samples)(
     _of_grid(RegularGridInterpolator)
 )

@@ -13,7 +13,7 @@ from fad.core.samples import call
 from fad.ops.indexing import pick
 from fad.ops.structural import normalize_axis
 from fad.scipy.bands import solve_banded
-from fad.scipy.interpolate.common import Curve, contracted, double, piece, placed, together, wrapped
+from fad.scipy.interpolate.common import Curve, contract_with, double, piece, place, together, wrap
 
 
 class PPoly(Curve):
@@ -80,10 +80,10 @@ class PPoly(Curve):
             raise TypeError("piecewise polynomials take real points")
         shape, points = x.shape, x.reshape(-1)
         if extrapolate == "periodic":
-            points = wrapped(points, self.x[0], self.x[-1])
+            points = wrap(points, self.x[0], self.x[-1])
             extrapolate = False
         i = piece(self.x, points, 0, self.x.shape[0] - 2)
-        c = self._differentiated(nu) if nu >= 0 else self.antiderivative(-nu).c
+        c = self._differentiate(nu) if nu >= 0 else self.antiderivative(-nu).c
         c = pick(c, (slice(None), i))
         trail = (-1, *[1] * (c.ndim - 2))
         s = (points - pick(self.x, i)).reshape(trail)
@@ -93,9 +93,9 @@ class PPoly(Curve):
         if not extrapolate:
             outside = (points < self.x[0]) | (points > self.x[-1])
             y = np.where(outside.reshape(trail), np.nan, y)
-        return placed(y.reshape(shape + y.shape[1:]), len(shape), self.axis)
+        return place(y.reshape(shape + y.shape[1:]), len(shape), self.axis)
 
-    def _differentiated(self, nu: int) -> Any:
+    def _differentiate(self, nu: int) -> Any:
         k = self.c.shape[0]
         if nu >= k:
             return 0.0 * self.c[:1]
@@ -104,7 +104,7 @@ class PPoly(Curve):
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return the derivative of order `nu`, as a piecewise polynomial."""
-        return self.antiderivative(-nu) if nu < 0 else self._with(self._differentiated(nu))
+        return self.antiderivative(-nu) if nu < 0 else self._with(self._differentiate(nu))
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """Return the antiderivative that is continuous and zero at the first breakpoint, `nu` times over."""
@@ -144,7 +144,7 @@ class PPoly(Curve):
 # --- curves through points, with slopes -----------------------------------------------------------------------------
 
 
-def _prepared(x: Any, y: Any, axis: int, dydx: Any = None) -> tuple:
+def _prepare(x: Any, y: Any, axis: int, dydx: Any = None) -> tuple:
     """Return double-precision knots and values, the interpolated axis in front, checked as SciPy does."""
     x, y = together(x, y)
     if x.dtype.kind == "c":
@@ -201,7 +201,7 @@ class CubicHermiteSpline(PPoly):
     _arrays = ("c", "x")
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None):
-        x, y, axis, dydx = _prepared(x, y, axis, dydx)
+        x, y, axis, dydx = _prepare(x, y, axis, dydx)
         self._through(x, y, dydx, axis, True if extrapolate is None else extrapolate)
 
     def _through(self, x: Any, y: Any, slopes: Any, axis: int, extrapolate: Any) -> None:
@@ -239,7 +239,7 @@ class PchipInterpolator(CubicHermiteSpline):
     _arrays = ("c", "x")
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None):
-        x, y, axis = _prepared(x, y, axis)
+        x, y, axis = _prepare(x, y, axis)
         _real("PchipInterpolator", y)
         self._through(x, y, _monotone(x, y), axis, True if extrapolate is None else extrapolate)
 
@@ -299,7 +299,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None):
         if method not in ("akima", "makima"):
             raise NotImplementedError(f"`method`={method} is unsupported.")
-        x, y, axis = _prepared(x, y, axis)
+        x, y, axis = _prepare(x, y, axis)
         _real("Akima1DInterpolator", y)
         self._through(x, y, _akima(x, y, method), axis, False if extrapolate is None else extrapolate)
 
@@ -355,7 +355,7 @@ class CubicSpline(CubicHermiteSpline):
     _arrays = ("c", "x")
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None):
-        x, y, axis = _prepared(x, y, axis)
+        x, y, axis = _prepare(x, y, axis)
         ends = _ends(bc_type, y)
         periodic = isinstance(ends[0], str) and ends[0] == "periodic"
         extrapolate = ("periodic" if periodic else True) if extrapolate is None else extrapolate
@@ -469,7 +469,7 @@ def _curve_samples(s):
     ]
 
 
-def _evaluated(kind: Any) -> Any:
+def _evaluate(kind: Any) -> Any:
     def evaluate(x, y, t, nu=0, **options):
         return kind(x, y, **options)(t, nu)
 
@@ -485,7 +485,7 @@ def _spline_samples(s):
     ]
 
 
-def _closed(kind: Any) -> Any:
+def _close(kind: Any) -> Any:
     def evaluate(x, y, t):
         return kind(x, np.concatenate([y, y[:1]]), bc_type="periodic")(t)
 
@@ -501,18 +501,18 @@ def _at_breaks(x: Any, t: Any) -> tuple:
 
 _kinks = {"kinks": lambda x, y, t, *_, **__: _at_breaks(x, t)}
 _real_samples = {"complex": False, **_kinks}
-contracted("CubicSpline", _evaluated(theirs.CubicSpline), _spline_samples, **_kinks)(_evaluated(CubicSpline))
-contracted("CubicSpline.periodic", _closed(theirs.CubicSpline), lambda s: [
+contract_with("CubicSpline", _evaluate(theirs.CubicSpline), _spline_samples, **_kinks)(_evaluate(CubicSpline))
+contract_with("CubicSpline.periodic", _close(theirs.CubicSpline), lambda s: [
     call(_points(s, n), s.real(n - 1), s.real(3, low=-9.0, high=9.0).real) for n in (3, 4, 6)], **_kinks)(
-    _closed(CubicSpline))  # fmt: skip
-contracted("PchipInterpolator", _evaluated(theirs.PchipInterpolator), _curve_samples, **_real_samples)(
-    _evaluated(PchipInterpolator)
+    _close(CubicSpline))  # fmt: skip
+contract_with("PchipInterpolator", _evaluate(theirs.PchipInterpolator), _curve_samples, **_real_samples)(
+    _evaluate(PchipInterpolator)
 )
-contracted(
-    "Akima1DInterpolator", _evaluated(theirs.Akima1DInterpolator),
+contract_with(
+    "Akima1DInterpolator", _evaluate(theirs.Akima1DInterpolator),
     lambda s: [*_curve_samples(s), call(_points(s, 6), s.real(6), s.real(3, low=1.0, high=6.0), method="makima")],
     **_real_samples,
-)(_evaluated(Akima1DInterpolator))  # fmt: skip
+)(_evaluate(Akima1DInterpolator))  # fmt: skip
 
 
 def _power_samples(s):
@@ -540,13 +540,13 @@ def _integral(kind: Any) -> Any:
 
 
 _BREAKS = np.array([0.0, 1.0, 2.5, 3.0])
-contracted("PPoly", _power(theirs.PPoly), _power_samples, kinks=lambda c, x, t, *_, **__: _at_breaks(x, t))(
+contract_with("PPoly", _power(theirs.PPoly), _power_samples, kinks=lambda c, x, t, *_, **__: _at_breaks(x, t))(
     _power(PPoly)
 )
-contracted("PPoly.integrate", _integral(theirs.PPoly), lambda s: [
+contract_with("PPoly.integrate", _integral(theirs.PPoly), lambda s: [
     call(s.real(3, 3), _BREAKS, 0.3, 2.7), call(s.real(2, 1, 2), np.array([0.0, 2.0]), -1.0, 3.0),
     call(s.real(3, 3), _BREAKS, -4.3, 7.7, extrapolate="periodic")])(_integral(PPoly))  # fmt: skip
-contracted(
+contract_with(
     "CubicHermiteSpline", lambda x, y, d, t: theirs.CubicHermiteSpline(x, y, d)(t),
     lambda s: [call(_points(s, 4), s.real(4), s.real(4), s.real(3).real)],
     kinks=lambda x, y, d, t: _at_breaks(x, t),

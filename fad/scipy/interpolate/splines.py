@@ -15,7 +15,7 @@ from fad.ops.indexing import pick
 from fad.ops.structural import normalize_axis
 from fad.ops.taking import at
 from fad.scipy.bands import solve_banded
-from fad.scipy.interpolate.common import Curve, contracted, double, piece, placed, together, wrapped
+from fad.scipy.interpolate.common import Curve, contract_with, double, piece, place, together, wrap
 
 
 def _over(a: Any, b: Any) -> Any:
@@ -92,19 +92,19 @@ class BSpline(Curve):
         shape, points = x.shape, x.reshape(-1)
         start, end = self.t[k], self.t[n]
         if extrapolate == "periodic":
-            points = wrapped(points, start, end)
+            points = wrap(points, start, end)
             extrapolate = False
         places = piece(self.t, points, k, _last(self.t, k, n))
-        y = _evaluated(*self._sloped(nu), k - nu, places - nu, points) if nu <= k else self._nothing(points)
+        y = _evaluate(*self._derive(nu), k - nu, places - nu, points) if nu <= k else self._nothing(points)
         if not extrapolate:
             outside = (points < start) | (points > end)
             y = np.where(outside.reshape(-1, *[1] * (y.ndim - 1)), np.nan, y)
-        return placed(y.reshape(shape + y.shape[1:]), len(shape), self.axis)
+        return place(y.reshape(shape + y.shape[1:]), len(shape), self.axis)
 
     def _nothing(self, points: Any) -> Any:
         return 0.0 * (points.reshape(-1, *[1] * (self.c.ndim - 1)) + self.c[:1])
 
-    def _sloped(self, nu: int) -> tuple:
+    def _derive(self, nu: int) -> tuple:
         """Return knots and coefficients of the derivative of an order."""
         t, c, k = self.t, self.c[: self.t.shape[0] - self.k - 1], self.k
         for degree in range(k, k - nu, -1):
@@ -119,7 +119,7 @@ class BSpline(Curve):
         if not 0 <= nu <= self.k:
             raise ValueError(f"the derivatives of a spline of degree {self.k} have the orders 0 to {self.k}, not {nu}")
         new = object.__new__(BSpline)
-        t, c = self._sloped(nu)
+        t, c = self._derive(nu)
         new._set(t, c, self.k - nu, self.axis, self.extrapolate)
         return new
 
@@ -147,7 +147,7 @@ def _last(t: Any, k: int, n: int) -> int:
     return k + int(np.sum(inside)) - 1
 
 
-def _evaluated(t: Any, c: Any, k: int, places: Any, x: Any) -> Any:
+def _evaluate(t: Any, c: Any, k: int, places: Any, x: Any) -> Any:
     """Return a spline's values by de Boor's recursion; each point lies between the knots ``places`` and the next."""
     trail = (-1, *[1] * (c.ndim - 1))
     d = [pick(c, (places - k + j,)) for j in range(k + 1)]
@@ -351,11 +351,11 @@ def _of_points(make: Any) -> Any:
     return evaluate
 
 
-contracted("BSpline", _of_basis(theirs.BSpline), _bspline_samples)(_of_basis(BSpline))
-contracted("BSpline.integrate", lambda t, c, k, a, b: theirs.BSpline(t, c, k).integrate(a, b) + 0.0, lambda s: [
+contract_with("BSpline", _of_basis(theirs.BSpline), _bspline_samples)(_of_basis(BSpline))
+contract_with("BSpline.integrate", lambda t, c, k, a, b: theirs.BSpline(t, c, k).integrate(a, b) + 0.0, lambda s: [
     call(_knots(s, 8), s.real(5), 2, 0.3 + s.real(), 4.0)], complex=False)(
     lambda t, c, k, a, b: BSpline(t, c, k).integrate(a, b) + 0.0)  # fmt: skip
-contracted("make_interp_spline", _of_points(theirs.make_interp_spline), lambda s: [
+contract_with("make_interp_spline", _of_points(theirs.make_interp_spline), lambda s: [
     call(_knots(s, 6), s.real(6), s.real(4, low=-1.0, high=7.0).real),
     call(_knots(s, 6), s.real(6, 2), s.real(3).real, k=2),
     call(_knots(s, 5), s.real(2, 5), s.real(3).real, k=1, axis=1),

@@ -20,9 +20,9 @@ from fad.ops.linalg.common import (
     h,
     hermitian_part,
     inexact,
-    known,
+    make_known,
     matrices,
-    parted,
+    part,
     reciprocal_gaps,
     row,
     rule_batch,
@@ -73,14 +73,14 @@ def _values_and_vectors(a, *b, lower):
     return sl.eigh(a, *b, lower=lower)
 
 
-_eigh_known_p = known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), stacked(lambda: _eigh_known_p))
+_eigh_known_p = make_known("scipy_eigh_known", over_stacks(_values_and_vectors, 2), stacked(lambda: _eigh_known_p))
 
 
 def _eigh_differentiated(a, *b, lower):
     w, v = bind(_eigh_known_p, a, *b, lower=lower)
     uplo = "L" if lower else "U"
     operands = [hermitian_part(inexact(as_array(x)), uplo) for x in (a, *b)]
-    return bind(_pencil_p if b else eigh_rule_p, *operands, *parted(w, v, max((a, *b), key=depth)))
+    return bind(_pencil_p if b else eigh_rule_p, *operands, *part(w, v, max((a, *b), key=depth)))
 
 
 _eigh_p = Primitive(
@@ -336,7 +336,7 @@ def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     array([[-0.25, -0.  ],
            [-0.  , -0.  ]])
     """
-    return np.linalg.inv(_assumed(a, assume_a, lower))
+    return np.linalg.inv(_assume(a, assume_a, lower))
 
 
 @scipy_function("det", samples=lambda s: [call(double(s.real(3, 3)))])
@@ -373,7 +373,7 @@ def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
     return (y, int(np.linalg.matrix_rank(a, rtol=rtol))) if return_rank else y
 
 
-def _assumed(a: Any, assume_a: str | None, lower: bool) -> Any:
+def _assume(a: Any, assume_a: str | None, lower: bool) -> Any:
     """Return the matrix that SciPy reads from `a` under an assumption."""
     a = inexact(as_array(a))
     if assume_a is not None and not _knows_structure(assume_a):
@@ -403,14 +403,14 @@ def _knows_structure(name: str) -> bool:
     return True
 
 
-def _structured(s):
+def _apply_structure(s):
     return [
         call(regular(s, 3), s.real(3), assume_a=name) for name in ("upper triangular", "lower triangular", "general")
     ]
 
 
 @scipy_function("solve", samples=lambda s: [
-    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_structured(s)],
+    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_apply_structure(s)],
     constants=("assume_a",))  # fmt: skip
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any.
@@ -420,7 +420,7 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=
     >>> fad.grad(lambda b: fad.scipy.linalg.solve(2 * np.eye(2), b).sum())(np.array([2.0, 4.0]))
     array([0.5, 0.5])
     """
-    a = _assumed(a, assume_a, lower)
+    a = _assume(a, assume_a, lower)
     return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, inexact(as_array(b)))
 
 

@@ -11,7 +11,7 @@ from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import MissingRuleError
-from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, known, rule_batch, t
+from fad.ops.linalg.common import eye_like, h, hermitian_part, inexact, make_known, rule_batch, t
 from fad.ops.structural import as_array
 from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
 
@@ -124,7 +124,7 @@ def _discrete_jvp(tangents, y, xs, params):
 def _riccati(name: str, solver: Any, jvp: Any) -> Any:
     """Return the function of a, b, q, r that solves a Riccati equation, differentiable."""
     solve = over_stacks(solver)
-    found = known(name + "_known", lambda *xs: (solve(*xs),), stacked(lambda: found))
+    found = make_known(name + "_known", lambda *xs: (solve(*xs),), stacked(lambda: found))
     rule = Primitive(name + "_rule", lambda *xs: xs[4], jvp=jvp, batch=rule_batch(lambda: rule))
 
     def solution(a, b, q, r):

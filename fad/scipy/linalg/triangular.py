@@ -14,7 +14,7 @@ from fad.core.archetypes import cast, fit
 from fad.core.primitive import Primitive
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.linalg.common import h, inexact, known, matrices, rule_batch, t
+from fad.ops.linalg.common import h, inexact, make_known, matrices, rule_batch, t
 from fad.ops.linalg.decompositions import cholesky as _cholesky
 from fad.ops.structural import as_array
 from fad.scipy.bands import from_triangle
@@ -65,7 +65,7 @@ def _solve(a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
     return bind(triangular_p, matrices(a), matrices(b), lower=lower, unit=unit)
 
 
-def _transposed(a: Any, trans: Any, lower: bool) -> tuple:
+def _transpose(a: Any, trans: Any, lower: bool) -> tuple:
     """Return a matrix transposed (1, "T") or conjugated too (2, "C"), and which of its triangles counts then."""
     if trans in (0, "N"):
         return a, lower
@@ -91,7 +91,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     array([[-0.5, -1. ],
            [-0. , -1. ]])
     """
-    a, lower = _transposed(matrices(a), trans, bool(lower))
+    a, lower = _transpose(matrices(a), trans, bool(lower))
     return _solve(a, inexact(as_array(b)), lower, bool(unit_diagonal))
 
 
@@ -197,7 +197,7 @@ def _rows_and_factors(a):
     return np.argsort(rows), rows, low, up
 
 
-_lu_known_p = known("lu_known", over_stacks(_rows_and_factors, 4), stacked(lambda: _lu_known_p))
+_lu_known_p = make_known("lu_known", over_stacks(_rows_and_factors, 4), stacked(lambda: _lu_known_p))
 
 
 def _lu(a: Any) -> tuple:
@@ -284,8 +284,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     order = _order(pivots)
     if trans == 0:
         return _solve(factors, _solve(factors, b[order], True, True), False)
-    outer, lower = _transposed(factors, trans, False)
-    y = _solve(_transposed(factors, trans, True)[0], _solve(outer, b, lower), False, True)
+    outer, lower = _transpose(factors, trans, False)
+    y = _solve(_transpose(factors, trans, True)[0], _solve(outer, b, lower), False, True)
     return y[np.argsort(order)]
 
 
@@ -301,7 +301,7 @@ def _order(pivots):
 # --- bands -----------------------------------------------------------------------------------------------------------
 
 
-def _banded(ab: Any, b: Any, solve: Callable) -> Any:
+def _solve_banded(ab: Any, b: Any, solve: Callable) -> Any:
     """Solve a system stored by its diagonals, or each of a stack of them: a vector belongs to all of the stack."""
     if ab.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise ValueError("shapes of ab and b are not compatible.")
@@ -335,7 +335,7 @@ def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_fi
             "invalid values for the number of lower and upper diagonals: "
             f"l+u+1 ({below + above + 1}) does not equal ab.shape[0] ({ab.shape[-2]})"
         )
-    return _banded(ab, b, lambda ab, b: solve_bands(ab, b, below, above))
+    return _solve_banded(ab, b, lambda ab, b: solve_bands(ab, b, below, above))
 
 
 @scipy_function("solveh_banded", samples=lambda s: [
@@ -352,4 +352,4 @@ def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, che
     """
     ab, b = inexact(as_array(ab)), inexact(as_array(b))
     n = ab.shape[-2] - 1
-    return _banded(ab, b, lambda ab, b: solve_bands(from_triangle(ab, bool(lower)), b, n, n, definite=True))
+    return _solve_banded(ab, b, lambda ab, b: solve_bands(from_triangle(ab, bool(lower)), b, n, n, definite=True))

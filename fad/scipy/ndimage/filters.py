@@ -46,7 +46,7 @@ def per_axis(value: Any, n: int) -> list:
     return [value[i] for i in range(n)]
 
 
-def chosen_axes(axes: Any, ndim: int) -> tuple:
+def choose_axes(axes: Any, ndim: int) -> tuple:
     if axes is None:
         return tuple(range(ndim))
     found = tuple(normalize_axis(a, ndim) for a in (axes if np.ndim(axes) else [axes]))
@@ -67,7 +67,7 @@ def in_dtype(y: Any, x: Any, output: Any) -> Any:
     return y.astype(output)
 
 
-def _filtered(x: Any, weights: Any, axes: tuple, mode: str, cval: Any, origins: list, output: Any) -> Any:
+def _filter_axis(x: Any, weights: Any, axes: tuple, mode: str, cval: Any, origins: list, output: Any) -> Any:
     """Correlate some axes of an image with weights, placed by their middle and `origins`."""
     sizes = weights.shape
     if any(not n for n in sizes):
@@ -86,7 +86,7 @@ def _filtered(x: Any, weights: Any, axes: tuple, mode: str, cval: Any, origins: 
     return in_dtype(np.moveaxis(y, last, axes), x, output)
 
 
-def _mirrored(m: int, origin: int) -> int:
+def _mirror(m: int, origin: int) -> int:
     """Return the origin of a convolution's weights once they are turned round."""
     return -int(origin) - (m % 2 == 0)
 
@@ -119,7 +119,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     """
     x, weights = as_array(input), _vector(weights)
     axis = normalize_axis(axis, x.ndim)
-    return _filtered(x, np.conj(weights), (axis,), mode, cval, [origin], output)
+    return _filter_axis(x, np.conj(weights), (axis,), mode, cval, [origin], output)
 
 
 @register_function("convolve1d", samples=_line_samples)
@@ -133,7 +133,7 @@ def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, o
     """
     x, weights = as_array(input), _vector(weights)
     axis = normalize_axis(axis, x.ndim)
-    return _filtered(x, weights[::-1], (axis,), mode, cval, [_mirrored(weights.shape[0], origin)], output)
+    return _filter_axis(x, weights[::-1], (axis,), mode, cval, [_mirror(weights.shape[0], origin)], output)
 
 
 def _plane_samples(s):
@@ -143,7 +143,7 @@ def _plane_samples(s):
 
 def _both(input: Any, weights: Any, axes: Any) -> tuple:
     x, weights = as_array(input), as_array(weights)
-    axes = chosen_axes(axes, x.ndim)
+    axes = choose_axes(axes, x.ndim)
     if weights.ndim != len(axes):
         raise RuntimeError(f"weights.ndim ({weights.ndim}) must match len(axes) ({len(axes)})")
     return x, weights if weights.dtype.kind in "fc" else weights.astype(float), axes
@@ -159,7 +159,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
            [0., 1., 2.]])
     """
     x, weights, axes = _both(input, weights, axes)
-    return _filtered(x, np.conj(weights), axes, mode, cval, per_axis(origin, len(axes)), output)
+    return _filter_axis(x, np.conj(weights), axes, mode, cval, per_axis(origin, len(axes)), output)
 
 
 @register_function("convolve", samples=_plane_samples)
@@ -173,8 +173,8 @@ def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *,
            [1., 1.]])
     """
     x, weights, axes = _both(input, weights, axes)
-    origins = [_mirrored(m, o) for m, o in zip(weights.shape, per_axis(origin, len(axes)), strict=True)]
-    return _filtered(x, backwards(weights, weights.ndim), axes, mode, cval, origins, output)
+    origins = [_mirror(m, o) for m, o in zip(weights.shape, per_axis(origin, len(axes)), strict=True)]
+    return _filter_axis(x, backwards(weights, weights.ndim), axes, mode, cval, origins, output)
 
 
 # --- Gaussians ------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def gaussian_filter(
     np.float64(-0.328)
     """
     x = as_array(input)
-    axes = chosen_axes(axes, x.ndim)
+    axes = choose_axes(axes, x.ndim)
     settings = [per_axis(v, len(axes)) for v in (sigma, order, mode, radius)]
     y = x
     for axis, width, n, how, reach in zip(axes, *settings, strict=True):
@@ -290,7 +290,7 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     array([1., 3., 5.])
     """
     x = as_array(input)
-    axes = chosen_axes(axes, x.ndim)
+    axes = choose_axes(axes, x.ndim)
     y = x + 0.0
     for axis, n, how, at in zip(axes, *[per_axis(v, len(axes)) for v in (size, mode, origin)], strict=True):
         if n > 1:
@@ -361,7 +361,7 @@ def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     """
     x = as_array(input)
     weights = like(x, np.array([1.0, -2.0, 1.0]))
-    y = _sum_over_axes(x, chosen_axes(axes, x.ndim), mode, lambda a, m: correlate1d(x, weights, a, None, m, cval))
+    y = _sum_over_axes(x, choose_axes(axes, x.ndim), mode, lambda a, m: correlate1d(x, weights, a, None, m, cval))
     return in_dtype(y, x, output)
 
 
@@ -375,7 +375,7 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
     array([ 0.197,  0.002, -0.399,  0.002,  0.197])
     """
     x = as_array(input)
-    axes = chosen_axes(axes, x.ndim)
+    axes = choose_axes(axes, x.ndim)
 
     def part(axis, how):
         order = [2 * (a == axis) for a in axes]
@@ -398,7 +398,7 @@ def gaussian_gradient_magnitude(input, sigma, output=None, mode="reflect", cval=
             "gaussian_gradient_magnitude takes a real image here: of a complex one SciPy takes the root of a sum of "
             "complex squares, which is no length. Write it out with gaussian_filter(x, sigma, order=...)"
         )
-    axes = chosen_axes(axes, x.ndim)
+    axes = choose_axes(axes, x.ndim)
     parts = []
     for axis, how in zip(axes, per_axis(mode, len(axes)), strict=True):
         order = [int(a == axis) for a in axes]

@@ -154,7 +154,7 @@ def spline_filter(input, order=3, output=np.float64, mode="mirror"):
     return _of_dtype(y, x, output)
 
 
-def _prepared(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tuple[Any, int]:
+def _prepare(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tuple[Any, int]:
     """Return the coefficients of an image, and by how many pixels it was widened."""
     _check_order(order)
     _check_mode(mode)
@@ -169,7 +169,7 @@ def _prepared(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tupl
 # --- coordinates ----------------------------------------------------------------------------------------------------
 
 
-def _folded(c: Any, n: int, mode: str) -> tuple:
+def _fold(c: Any, n: int, mode: str) -> tuple:
     """Return a coordinate brought between the edges, and where it was outside for good."""
     here = stop_gradient(c)
     low, high = here < 0, here > n - 1
@@ -209,7 +209,7 @@ def _weights(u: Any, order: int) -> list:
 
 def _near(c: Any, n: int, order: int, mode: str) -> tuple:
     """Return (indices, weights, where an index is outside) of the coefficients near a coordinate, and its outside."""
-    c, outside = _folded(c, n, mode)
+    c, outside = _fold(c, n, mode)
     shifted = c if order % 2 else c + 0.5
     whole = np.floor(stop_gradient(shifted))
     weights = _weights(shifted - whole, order)
@@ -224,7 +224,7 @@ def _near(c: Any, n: int, order: int, mode: str) -> tuple:
     return places, outside
 
 
-def _gathered(x: Any, coordinates: list, order: int, mode: str, cval: Any) -> Any:
+def _gather(x: Any, coordinates: list, order: int, mode: str, cval: Any) -> Any:
     """Interpolate at points, given by one array of coordinates for each axis."""
     near = [_near(c, n, order, mode) for c, n in zip(coordinates, x.shape, strict=True)]
     total: Any = None
@@ -305,8 +305,8 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
         raise RuntimeError("input and output rank must be > 0")
     if c.shape[0] != x.ndim:
         raise RuntimeError("invalid shape for coordinate array")
-    filtered, widened = _prepared(x, order, mode, cval, prefilter)
-    return in_dtype(_gathered(filtered, [c[k] + widened for k in range(x.ndim)], order, mode, cval), x, output)
+    filtered, widened = _prepare(x, order, mode, cval, prefilter)
+    return in_dtype(_gather(filtered, [c[k] + widened for k in range(x.ndim)], order, mode, cval), x, output)
 
 
 @register_function("shift", samples=lambda s: [
@@ -324,7 +324,7 @@ def shift(input, shift, output=None, order=3, mode="constant", cval=0.0, prefilt
     x = as_array(input)
     if x.ndim < 1:
         raise RuntimeError("input and output rank must be > 0")
-    filtered, widened = _prepared(x, order, mode, cval, prefilter)
+    filtered, widened = _prepare(x, order, mode, cval, prefilter)
     steps = [like(x, np.arange(float(n))) for n in x.shape]
     wanted = [p - s + widened for p, s in zip(steps, per_axis(shift, x.ndim), strict=True)]
     return in_dtype(_on_grid(filtered, wanted, order, mode, cval), x, output)
@@ -346,7 +346,7 @@ def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter
     shape = [round(n * float(z)) for n, z in zip(x.shape, factors, strict=True)]
     if all(z == 1 for z in factors) and prefilter:
         return in_dtype(x + 0.0, x, output)
-    filtered, widened = _prepared(x, order, mode, cval, prefilter)
+    filtered, widened = _prepare(x, order, mode, cval, prefilter)
     wanted = []
     for n, m in zip(x.shape, shape, strict=True):
         above, below = (n, m) if grid_mode else (n - 1, m - 1)
@@ -389,14 +389,14 @@ def affine_transform(
         raise RuntimeError("affine matrix has wrong number of rows")
     if matrix.ndim == 2 and matrix.shape[1] != len(shape):
         raise RuntimeError("affine matrix has wrong number of columns")
-    filtered, widened = _prepared(x, order, mode, cval, prefilter)
+    filtered, widened = _prepare(x, order, mode, cval, prefilter)
     offsets = [o + widened for o in per_axis(offset, n)]
     if matrix.ndim == 1:
         wanted = [like(x, np.arange(float(m))) * matrix[k] + offsets[k] for k, m in enumerate(shape)]
         return in_dtype(_on_grid(filtered, wanted, order, mode, cval), x, output)
     places = [like(x, p.astype(float)) for p in np.indices(shape)]
     wanted = [sum((matrix[k, j] * p for j, p in enumerate(places)), start=offsets[k]) for k in range(n)]
-    return in_dtype(_gathered(filtered, wanted, order, mode, cval), x, output)
+    return in_dtype(_gather(filtered, wanted, order, mode, cval), x, output)
 
 
 @register_function("rotate", samples=lambda s: [
@@ -418,7 +418,7 @@ def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="
     radians = angle * (math.pi / 180.0)
     c, s = np.cos(radians), np.sin(radians)
     size = (x.shape[first], x.shape[second])
-    wanted = _turned(stop_gradient(c), stop_gradient(s), size) if reshape else size
+    wanted = _turn(stop_gradient(c), stop_gradient(s), size) if reshape else size
     middle = [(m - 1) / 2 for m in wanted]
     turn = [[c, s], [-s, c]]
     offset = [(size[k] - 1) / 2 - (turn[k][0] * middle[0] + turn[k][1] * middle[1]) for k in (0, 1)]
@@ -432,7 +432,7 @@ def rotate(input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="
     return in_dtype(np.moveaxis(y, (-2, -1), (first, second)), x, output)
 
 
-def _turned(c: Any, s: Any, size: tuple) -> tuple:
+def _turn(c: Any, s: Any, size: tuple) -> tuple:
     """Return the shape that holds a rectangle after it was turned."""
     c, s = float(c), float(s)
     corners = np.array([[c, s], [-s, c]]) @ np.array([[0, 0, size[0], size[0]], [0, size[1], 0, size[1]]])

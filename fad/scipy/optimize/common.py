@@ -15,7 +15,7 @@ from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.scipy.host import HostCall
 from fad.scipy.special.build import number
-from fad.transforms.implicit import closed_over, depth, implicit_root
+from fad.transforms.implicit import depth, find_closed_over, implicit_root
 from fad.transforms.jacobian import jacobian
 
 OptimizeResult = so.OptimizeResult
@@ -32,7 +32,7 @@ class Problem:
     def __init__(self, function: Callable, args: tuple, unravel: Callable = lambda x: x):
         self.args = tuple(args)
         self.unravel = unravel
-        self.held, self.rebuild = closed_over((function, self.args))
+        self.held, self.rebuild = find_closed_over((function, self.args))
 
     def at(self, held: Any = None) -> Callable:
         """Return the function of the unknowns alone; `held` are values for its traced parts."""
@@ -62,7 +62,7 @@ def ravel(y: Any) -> Any:
     return tree.ravel(y)[0] if not hasattr(y, "ndim") or y.ndim != 1 else y
 
 
-def converged(success: Any, solution: Any, order: int, message: str, what: str) -> None:
+def check_convergence(success: Any, solution: Any, order: int, message: str, what: str) -> None:
     """Warn of a solver that did not converge, or refuse if derivatives of what it returned were to be taken."""
     if np.all(number(success)):
         return
@@ -127,10 +127,10 @@ def run(solver: Callable, *operands: Any) -> tuple[Any, Any, Any]:
     return x, success, report
 
 
-def finished(x, success, report, equation, problem, what):
+def finish(x, success, report, equation, problem, what):
     """Make a result differentiable by its equation, and put it in the caller's structure."""
     order = derivatives_of(equation(x))
-    converged(success, x, order, str(report.get("message", "")).strip(), what)
+    check_convergence(success, x, order, str(report.get("message", "")).strip(), what)
     x = implicit_root(equation, x, solve_dense)
     result = OptimizeResult(report)
     result.x = problem.unravel(x)

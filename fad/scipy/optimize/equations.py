@@ -16,9 +16,9 @@ from fad.scipy.optimize.common import (
     OptimizeResult,
     Problem,
     as_float,
-    converged,
+    check_convergence,
     derivatives_of,
-    finished,
+    finish,
     flattened,
     run,
     solve_dense,
@@ -77,7 +77,7 @@ def root(
         return found.x, found
 
     x, success, report = run(solver, flat, problem.held)
-    return finished(x, success, report, problem.vector(), problem, "scipy.optimize.root")
+    return finish(x, success, report, problem.vector(), problem, "scipy.optimize.root")
 
 
 def fixed_point(
@@ -297,7 +297,7 @@ def root_scalar(
     points = [as_float(p) for p in (bracket if bracket is not None else (x0,))]
     root, success, counts = _scalar(f, args, solver, *points)
     report = reports[-1]
-    converged(success, root, derivatives_of(root), str(report.flag), "scipy.optimize.root_scalar")
+    check_convergence(success, root, derivatives_of(root), str(report.flag), "scipy.optimize.root_scalar")
     report.root = root
     if type(success) is Tracer:
         report.converged, report.function_calls, report.iterations = success, counts["nfev"], counts["nit"]

@@ -20,7 +20,7 @@ from fad.scipy.optimize.common import (
     as_float,
     constant_bounds,
     derivatives_of,
-    finished,
+    finish,
     flattened,
     ravel,
     run,
@@ -85,13 +85,13 @@ def minimize(
 
     x, success, report = run(solver, flat, problem.held)
     slope = grad(_number(problem.at()))
-    equation = _held(slope, x, *_box(bounds, x.shape))
+    equation = _make_equation(slope, x, *_box(bounds, x.shape))
     if constraints and derivatives_of(slope(x)):
         raise DerivativeError(
             "the minimum is held by constraints, and fad has its derivative for bounds only. Put the constraints into "
             "the objective, or solve the conditions of Karush, Kuhn and Tucker with fad.scipy.optimize.root"
         )
-    result = finished(x, success, report, equation, problem, "scipy.optimize.minimize")
+    result = finish(x, success, report, equation, problem, "scipy.optimize.minimize")
     result.jac = unravel(stop_gradient(slope(x)))
     return result
 
@@ -126,7 +126,7 @@ def _box(bounds: Any, shape: tuple) -> tuple:
     return np.broadcast_to(np.asarray(low, dtype=float), shape), np.broadcast_to(np.asarray(high, dtype=float), shape)
 
 
-def _held(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
+def _make_equation(slope: Callable, x: Any, low: Any, high: Any) -> Callable:
     """Return the equation of a minimum: the slope is 0, and unknowns on a bound stay there.
 
     Some methods approach a bound from inside and stop short of it. So an unknown is on it, too, if the step of Newton's
@@ -212,8 +212,8 @@ def least_squares(
         )
 
     low, high = (np.broadcast_to(np.asarray(b, dtype=float), flat.shape) for b in _ends(bounds))
-    equation = _held(slope, x, low, high)
-    result = finished(x, success, report, equation, problem, "scipy.optimize.least_squares")
+    equation = _make_equation(slope, x, low, high)
+    result = finish(x, success, report, equation, problem, "scipy.optimize.least_squares")
     result.cost = 0.5 * np.sum(ravel(result.fun) ** 2)
     return result
 

@@ -52,7 +52,7 @@ def _run(a: Any, v: Any, rank: int, mode: str, method: str) -> Any:
     return _centre(convolved(a, v, rank, "full", method), first, rank)
 
 
-def _chosen(a: Any, v: Any, mode: str, method: str) -> str:
+def _choose(a: Any, v: Any, mode: str, method: str) -> str:
     if method not in ("auto", "direct", "fft"):
         raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
     if method != "auto":
@@ -81,7 +81,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     a, v = _pair(in1, in2, "volume and kernel")
     if a.ndim == 0:
         return a * v
-    method = _chosen(a, v, mode, method)
+    method = _choose(a, v, mode, method)
     return _run(a, v, a.ndim, mode, method)
 
 
@@ -97,7 +97,7 @@ def correlate(in1, in2, mode="full", method="auto"):
     a, v = _pair(in1, in2)
     if a.ndim == 0:
         return a * np.conj(v)
-    method = _chosen(a, v, mode, method)
+    method = _choose(a, v, mode, method)
     v = np.conj(backwards(v, a.ndim))
     return _run(a, v, a.ndim, mode, method)
 
@@ -180,9 +180,9 @@ def _plane(in1, in2, mode, boundary, fillvalue, correlating):
     if mode != "valid" and (how != "constant" or fillvalue != 0):
         options = {"constant_values": fillvalue} if how == "constant" else {}
         a = np.pad(a, [(m - 1, m - 1) for m in v.shape], how, **options)
-        y = convolved(a, v, 2, "valid", _chosen(a, v, mode, "auto"))
+        y = convolved(a, v, 2, "valid", _choose(a, v, mode, "auto"))
     else:
-        y = convolved(a, v, 2, "valid" if mode == "valid" else "full", _chosen(a, v, mode, "auto"))
+        y = convolved(a, v, 2, "valid" if mode == "valid" else "full", _choose(a, v, mode, "auto"))
     if mode == "same":
         starts = [m // 2 if correlating else (m - 1) // 2 for m in v.shape]
         y = y[tuple(slice(i, i + n) for i, n in zip(starts, shape, strict=True))]

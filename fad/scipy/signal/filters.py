@@ -104,7 +104,7 @@ filter_p: Any = register(
 )
 
 
-def _moved(x: Any, source: int, destination: int) -> Any:
+def _move(x: Any, source: int, destination: int) -> Any:
     """Move an axis, unless it stays where it is."""
     return x if (source - destination) % x.ndim == 0 else np.moveaxis(x, source, destination)
 
@@ -123,7 +123,7 @@ def _normal(b: Any, a: Any) -> tuple:
     return b / a[..., :1], a[..., 1:] / a[..., :1]
 
 
-def _filtered(b: Any, a: Any, x: Any, zi: Any = None) -> Any:
+def _filter_axis(b: Any, a: Any, x: Any, zi: Any = None) -> Any:
     """Run a filter along the last axis, from an initial state or from rest."""
     b, a = _normal(b, a)
     if zi is None:
@@ -198,11 +198,11 @@ def lfilter(b, a, x, axis=-1, zi=None):
     b, a, x, *state = _operands(b, a, x, *([] if zi is None else [zi]))
     if state:
         state = [_state(state[0], x, axis, max(b.shape[0], a.shape[0]) - 1)]
-    x, *state = (_moved(v, axis, -1) for v in (x, *state))
-    y = _filtered(b, a, x, *state)
+    x, *state = (_move(v, axis, -1) for v in (x, *state))
+    y = _filter_axis(b, a, x, *state)
     if not state:
-        return _moved(y, -1, axis)
-    return _moved(y, -1, axis), _moved(_final(b, a, x, *state, y), -1, axis)
+        return _move(y, -1, axis)
+    return _move(y, -1, axis), _move(_final(b, a, x, *state, y), -1, axis)
 
 
 def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
@@ -271,13 +271,13 @@ def sosfilt(sos, x, axis=-1, zi=None):
     wanted = (sos.shape[0], *[2 if i == axis else n for i, n in enumerate(x.shape)])
     if state and state[0].shape != wanted:
         raise ValueError(f"Invalid zi shape: zi must have the shape {wanted}, not {state[0].shape}")
-    y, finals = _moved(x, axis, -1), []
+    y, finals = _move(x, axis, -1), []
     for k in range(sos.shape[0]):
         x, b, a = y, sos[k, :3], sos[k, 3:]
-        zk = [_moved(state[0][k], axis, -1)] if state else []
-        y = _filtered(b, a, x, *zk)
-        finals += [_moved(_final(b, a, x, *zk, y), -1, axis)] if state else []
-    y = _moved(y, -1, axis)
+        zk = [_move(state[0][k], axis, -1)] if state else []
+        y = _filter_axis(b, a, x, *zk)
+        finals += [_move(_final(b, a, x, *zk, y), -1, axis)] if state else []
+    y = _move(y, -1, axis)
     return (y, np.stack(finals)) if state else y
 
 
@@ -301,7 +301,7 @@ def sosfilt_zi(sos):
 # --- forwards and backwards -----------------------------------------------------------------------------------------
 
 
-def extended(x: Any, n: int, how: str | None) -> Any:
+def extend(x: Any, n: int, how: str | None) -> Any:
     """Extend the last axis by n samples on each side: "odd", "even", "constant" or "zeros"."""
     if n < 1 or how is None:
         return x
@@ -326,7 +326,7 @@ def _padding(padtype: Any, padlen: Any, x: Any, taps: int) -> int:
 
 def _both_ways(x: Any, edge: int, padtype: Any, run: Any) -> Any:
     """Filter the extended last axis forwards and backwards, each from the steady state of its first sample."""
-    y = extended(x, edge, padtype)
+    y = extend(x, edge, padtype)
     for _ in range(2):
         y = run(y, y[..., :1])[..., ::-1]
     return y[..., edge : y.shape[-1] - edge] if edge else y
@@ -352,11 +352,11 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
     b, a = (np.atleast_1d(as_array(v)) for v in (b, a))
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
-    b, a, x = _operands(b, a, _moved(x, axis, -1))
+    b, a, x = _operands(b, a, _move(x, axis, -1))
     edge = _padding(padtype, padlen, x, max(b.shape[0], a.shape[0]))
     zi = lfilter_zi(b, a)
-    y = _both_ways(x, edge, padtype, lambda y, first: _filtered(b, a, y, zi * first))
-    return _moved(y, -1, axis)
+    y = _both_ways(x, edge, padtype, lambda y, first: _filter_axis(b, a, y, zi * first))
+    return _move(y, -1, axis)
 
 
 @register_function(
@@ -375,7 +375,7 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     """
     x = as_array(x)
     axis = normalize_axis(axis, x.ndim)
-    sos, x = _operands(sos, _moved(x, axis, -1))
+    sos, x = _operands(sos, _move(x, axis, -1))
     _check_sections(sos)
     taps = 2 * sos.shape[0] + 1
     idle = np.minimum(np.sum(sos[:, 2] == 0), np.sum(sos[:, 5] == 0))
@@ -386,4 +386,4 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
         state = zi.reshape(zi.shape[0], *[1] * (y.ndim - 1), 2) * first
         return sosfilt(sos, y, -1, state)[0]
 
-    return _moved(_both_ways(x, edge, padtype, run), -1, axis)
+    return _move(_both_ways(x, edge, padtype, run), -1, axis)

@@ -14,7 +14,7 @@ from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.ops.structural import as_array, normalize_axis
 from fad.scipy.signal.convolution import register_function
-from fad.scipy.signal.filters import extended
+from fad.scipy.signal.filters import extend
 from fad.scipy.signal.smoothing import detrend as _detrend
 
 
@@ -74,7 +74,7 @@ def _scale(window: Any, fs: Any, scaling: str) -> Any:
     raise ValueError(f"Unknown scaling: {scaling!r}")
 
 
-def _doubled(power: Any, nfft: int) -> Any:
+def _double(power: Any, nfft: int) -> Any:
     """Count the frequencies twice that stand for two."""
     places = np.arange(power.shape[-1])
     weights = np.where((places == 0) | (2 * places == nfft), 1.0, 2.0)
@@ -85,7 +85,7 @@ def _frequencies(x: Any, nfft: int, fs: Any, onesided: bool) -> Any:
     return like(x, np.fft.rfftfreq(nfft, 1.0) if onesided else np.fft.fftfreq(nfft, 1.0)) * fs
 
 
-def _rooted(scale: Any) -> Any:
+def _take_root(scale: Any) -> Any:
     return np.sqrt(scale) if hasattr(scale, "dtype") else math.sqrt(scale)
 
 
@@ -102,7 +102,7 @@ def _short_time(x, fs, window, nperseg, noverlap, nfft, detrend, onesided, bound
     x = np.moveaxis(x, axis, -1)
     window, *plan = _plan(window, nperseg, noverlap, nfft, x.shape[-1])
     length, overlap, nfft = plan
-    x = extended(x, length // 2, boundary)
+    x = extend(x, length // 2, boundary)
     if padded:
         more = (-(x.shape[-1] - length) % (length - overlap)) % length
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, more)])
@@ -110,7 +110,7 @@ def _short_time(x, fs, window, nperseg, noverlap, nfft, detrend, onesided, bound
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
         onesided = False
     window = _in_dtype(window, x, dtype)
-    y = _spectra(x, window, plan, detrend, onesided) * _rooted(_scale(window, fs, scaling))
+    y = _spectra(x, window, plan, detrend, onesided) * _take_root(_scale(window, fs, scaling))
     times = like(x, np.arange(length / 2, x.shape[-1] - length / 2 + 1, length - overlap)) / fs
     if boundary is not None:
         times = times - (length / 2) / fs
@@ -164,7 +164,7 @@ def spectrogram(
     if mode == "psd":
         power = (np.conjugate(y) * y).real
         if return_onesided and x.dtype.kind != "c":
-            power = np.moveaxis(_doubled(np.moveaxis(power, along, -1), nfft or nperseg), -1, along)
+            power = np.moveaxis(_double(np.moveaxis(power, along, -1), nfft or nperseg), -1, along)
         return freqs, times, power
     if mode == "complex":
         return freqs, times, y
@@ -194,14 +194,14 @@ def _power(x, y, fs, window, nperseg, noverlap, nfft, detrend, onesided, scaling
     first = _spectra(x, window, plan, detrend, onesided)
     second = first if same else _spectra(y, window, plan, detrend, onesided)
     power = np.conjugate(first) * second * _scale(window, fs, scaling)
-    power = _doubled(power, plan[2]) if onesided else power
+    power = _double(power, plan[2]) if onesided else power
     power = power.real if same else power
-    power = _averaged(power, average)
+    power = _average(power, average)
     power = power.astype(np.finfo(dtype).dtype if same else dtype)
     return _frequencies(x, plan[2], fs, onesided), np.moveaxis(power, -1, axis)
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _average(power: Any, average: str) -> Any:
     """Return the mean over segments, or the median without its bias."""
     if average == "mean":
         return np.mean(power, axis=-2)
@@ -347,8 +347,8 @@ def istft(
         rows = rows * np.sqrt(fs * np.sum(window**2)).astype(window.dtype)
     else:
         raise ValueError(f"Parameter scaling={scaling!r} not in ['spectrum', 'psd']!")
-    x = _overlapped(rows * window, nperseg - noverlap)
-    weight = _overlapped(np.broadcast_to(window * window, rows.shape[-2:]), nperseg - noverlap)
+    x = _overlap_add(rows * window, nperseg - noverlap)
+    weight = _overlap_add(np.broadcast_to(window * window, rows.shape[-2:]), nperseg - noverlap)
     if boundary:
         cut = slice(nperseg // 2, -(nperseg // 2))
         x, weight = x[..., cut], weight[..., cut]
@@ -360,7 +360,7 @@ def istft(
     return like(x, np.arange(x.shape[0])) / float(fs), x
 
 
-def _overlapped(rows: Any, step: int) -> Any:
+def _overlap_add(rows: Any, step: int) -> Any:
     """Add up rows, each shifted by `step` against the one before: a scatter of all of them at once."""
     count, length = rows.shape[-2:]
     total, pieces = length + (count - 1) * step, -(-length // step)

@@ -292,7 +292,7 @@ def _shape(shape: Any, rows: Any, columns: Any) -> tuple:
     return (int(rows.max()) + 1, int(columns.max()) + 1) if rows.size else (0, 0)
 
 
-def _checked(data: Any, rows: Any, columns: Any, shape: tuple, indptr: Any = None) -> SparseArray:
+def _check(data: Any, rows: Any, columns: Any, shape: tuple, indptr: Any = None) -> SparseArray:
     if data.ndim != 1 or data.shape[0] != rows.size or rows.size != columns.size:
         raise ValueError("row, column, and data arrays must be vectors of the same length")
     for name, places, n in (("row", rows, shape[0]), ("column", columns, shape[1])):
@@ -301,7 +301,7 @@ def _checked(data: Any, rows: Any, columns: Any, shape: tuple, indptr: Any = Non
     return SparseArray(data, Pattern(rows, columns, shape, indptr))
 
 
-def _compressed(given: Any, shape: Any, by_rows: bool) -> SparseArray:
+def _compress(given: Any, shape: Any, by_rows: bool) -> SparseArray:
     data, indices, indptr = given
     data, indices, indptr = _floating(data), np.asarray(indices), np.asarray(indptr)
     if indptr.ndim != 1 or indptr[0] != 0 or indptr[-1] != indices.size or np.any(np.diff(indptr) < 0):
@@ -311,22 +311,22 @@ def _compressed(given: Any, shape: Any, by_rows: bool) -> SparseArray:
         shape = (indptr.size - 1, _shape(shape, outer, indices)[1]) if shape is None else tuple(shape)
         if shape[0] != indptr.size - 1:
             raise ValueError(f"index pointer size {indptr.size} should be {shape[0] + 1}")
-        return _checked(data, outer, indices, shape, indptr)
+        return _check(data, outer, indices, shape, indptr)
     shape = (_shape(shape, indices, outer)[0], indptr.size - 1) if shape is None else tuple(shape)
     if shape[1] != indptr.size - 1:
         raise ValueError(f"index pointer size {indptr.size} should be {shape[1] + 1}")
-    return _checked(data, indices, outer, shape)
+    return _check(data, indices, outer, shape)
 
 
-def _made(given: Any, shape: Any, by_rows: bool | None) -> SparseArray:
+def _make(given: Any, shape: Any, by_rows: bool | None) -> SparseArray:
     if isinstance(given, SparseArray) or scipy.sparse.issparse(given):
         return from_scipy(given)
     if type(given) is tuple and len(given) == 3 and by_rows is not None:
-        return _compressed(given, shape, by_rows)
+        return _compress(given, shape, by_rows)
     if type(given) is tuple and len(given) == 2 and isinstance(given[1], (tuple, list)):
         data, (rows, columns) = given
         rows, columns = np.asarray(rows), np.asarray(columns)
-        return _checked(_floating(data), rows, columns, _shape(shape, rows, columns))
+        return _check(_floating(data), rows, columns, _shape(shape, rows, columns))
     if type(given) is Tracer:
         raise TypeError(
             "the places of a sparse array's entries are constant, and cannot be read off a traced dense array: "
@@ -359,7 +359,7 @@ def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
     array([[0., 1.],
            [2., 0.]])
     """
-    return _made(arg1, shape, True)
+    return _make(arg1, shape, True)
 
 
 def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
@@ -382,7 +382,7 @@ def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
     array([[2., 0.],
            [0., 3.]])
     """
-    return _made(arg1, shape, False)
+    return _make(arg1, shape, False)
 
 
 def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
@@ -405,7 +405,7 @@ def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
     array([[0., 2.],
            [3., 0.]])
     """
-    return _made(arg1, shape, None)
+    return _make(arg1, shape, None)
 
 
 def matmul(a: Any, b: Any) -> Any:

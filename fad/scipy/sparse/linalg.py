@@ -146,7 +146,7 @@ def _system(a: Any, b: Any) -> tuple[SparseArray, Any]:
     return a, b if b.dtype.kind in "fc" else b.astype(float)
 
 
-def _solved(a: SparseArray, b: Any, method: Any) -> Any:
+def _solve(a: SparseArray, b: Any, method: Any) -> Any:
     columns = b if b.ndim == 2 else b[:, None]
     x = bind(sparse_solve_p, a.data, columns, pattern=a.pattern, transposed=False, method=method)
     return x if b.ndim == 2 else x[:, 0]
@@ -184,10 +184,10 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     """
     if _plain(a := A, b):
         return sla.spsolve(a, b, permc_spec, use_umfpack)
-    return _solved(*_system(A, b), Direct())
+    return _solve(*_system(A, b), Direct())
 
 
-def _iterated(name: str, A: Any, b: Any, x0: Any, M: Any, settings: dict) -> tuple:
+def _iterate(name: str, A: Any, b: Any, x0: Any, M: Any, settings: dict) -> tuple:
     if _plain(A, b):
         return getattr(sla, name)(A, b, x0, M=M, **settings)
     if has_tracer((x0,)):
@@ -197,7 +197,7 @@ def _iterated(name: str, A: Any, b: Any, x0: Any, M: Any, settings: dict) -> tup
         raise ValueError(f"b must be a vector, not of shape {b.shape}")
     # A guess belongs to this right-hand side; systems for derivatives have others.
     method = Iterative(name, {k: v for k, v in settings.items() if k != "callback"}, M)
-    return _solved(a, b, method), method.info
+    return _solve(a, b, method), method.info
 
 
 def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None, M: Any = None,
@@ -241,7 +241,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0,
     >>> fad.grad(lambda b: np.sum(fad.scipy.sparse.linalg.cg(a, b)[0]))(np.ones(2)).round(6)
     array([0.5 , 0.25])
     """
-    return _iterated("cg", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
+    return _iterate("cg", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
 
 
 def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: Any = None,
@@ -274,7 +274,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float 
     >>> fad.scipy.sparse.linalg.bicgstab(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
     array([1., 2.])
     """
-    return _iterated("bicgstab", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
+    return _iterate("bicgstab", A, b, x0, M, {"rtol": rtol, "atol": atol, "maxiter": maxiter, "callback": callback})
 
 
 def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, restart: Any = None,
@@ -314,7 +314,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     settings = {"rtol": rtol, "atol": atol, "restart": restart, "maxiter": maxiter, "callback": callback}
     if callback is not None:
         settings["callback_type"] = callback_type
-    return _iterated("gmres", A, b, x0, M, settings)
+    return _iterate("gmres", A, b, x0, M, settings)
 
 
 __all__ = ["bicgstab", "cg", "gmres", "spsolve"]

@@ -27,7 +27,7 @@ from fad.core.samples import call
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.registration import missing, registrar
-from fad.scipy.spatial.pairs import kinks, root, summed
+from fad.scipy.spatial.pairs import kinks, root, sum_along
 
 register_function = registrar("spatial.distance")
 
@@ -40,7 +40,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     return y if y.ndim else y[()]
 
 
-def _weighed(x: Any, w: Any) -> Any:
+def _weigh(x: Any, w: Any) -> Any:
     return x if w is None else x * w
 
 
@@ -52,7 +52,7 @@ def _over(a: Any, b: Any) -> Any:
 
 def _squares(u: Any, v: Any, w: Any) -> Any:
     d = u - v
-    return np.sum(_weighed(d * d, w), axis=-1)
+    return np.sum(_weigh(d * d, w), axis=-1)
 
 
 def _powers(u: Any, v: Any, w: Any, p: Any) -> Any:
@@ -60,12 +60,12 @@ def _powers(u: Any, v: Any, w: Any, p: Any) -> Any:
     if p == math.inf:
         return np.max(d if w is None else np.where(w > 0, d, 0.0 * d), axis=-1)
     if p == 1:
-        return np.sum(_weighed(d, w), axis=-1)
+        return np.sum(_weigh(d, w), axis=-1)
     if p == 2:
-        return root(np.sum(_weighed(d * d, w), axis=-1))
+        return root(np.sum(_weigh(d * d, w), axis=-1))
     zero = d == 0
     terms = np.where(zero, 0.0 * d, np.where(zero, 1.0 + 0.0 * d, d) ** p)
-    return _positive_power(np.sum(_weighed(terms, w), axis=-1), 1.0 / p)
+    return _positive_power(np.sum(_weigh(terms, w), axis=-1), 1.0 / p)
 
 
 def _positive_power(x: Any, exponent: Any) -> Any:
@@ -81,17 +81,17 @@ def _mean(x: Any, w: Any) -> Any:
 def _correlation(u: Any, v: Any, w: Any, centered: bool = True) -> Any:
     if centered:
         u, v = u - _mean(u, w), v - _mean(v, w)
-    inner = np.sum(_weighed(u * v, w), axis=-1)
-    lengths = np.sqrt(np.sum(_weighed(u * u, w), axis=-1) * np.sum(_weighed(v * v, w), axis=-1))
+    inner = np.sum(_weigh(u * v, w), axis=-1)
+    lengths = np.sqrt(np.sum(_weigh(u * u, w), axis=-1) * np.sum(_weigh(v * v, w), axis=-1))
     return 1.0 - inner / lengths
 
 
 def _canberra(u: Any, v: Any, w: Any) -> Any:
-    return np.sum(_weighed(_over(np.abs(u - v), np.abs(u) + np.abs(v)), w), axis=-1)
+    return np.sum(_weigh(_over(np.abs(u - v), np.abs(u) + np.abs(v)), w), axis=-1)
 
 
 def _braycurtis(u: Any, v: Any, w: Any) -> Any:
-    return np.sum(_weighed(np.abs(u - v), w), axis=-1) / np.sum(_weighed(np.abs(u + v), w), axis=-1)
+    return np.sum(_weigh(np.abs(u - v), w), axis=-1) / np.sum(_weigh(np.abs(u + v), w), axis=-1)
 
 
 def _jensenshannon(u: Any, v: Any) -> Any:
@@ -217,7 +217,7 @@ def cosine(u, v, w=None):
     >>> fad.scipy.spatial.distance.cosine(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     np.float64(1.0)
     """
-    return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
+    return _clip(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
 @register_function("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
@@ -227,10 +227,10 @@ def correlation(u, v, w=None, centered=True):
     >>> fad.scipy.spatial.distance.correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])).round(6)
     np.float64(2.0)
     """
-    return _clipped(_correlation(_vector(u), _vector(v), _weights(w), centered))
+    return _clip(_correlation(_vector(u), _vector(v), _weights(w), centered))
 
 
-def _clipped(d: Any) -> Any:
+def _clip(d: Any) -> Any:
     """Return a distance between 0 and 2, which rounding may have brought outside."""
     return _where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
 
@@ -293,31 +293,31 @@ _SHORT = {
 def _all_powers(a: Any, b: Any, w: Any, p: Any) -> Any:
     if p == math.inf:
         inside = 1.0 if w is None else (w > 0) * 1.0
-        return summed("largest", a * inside, b * inside)
+        return sum_along("largest", a * inside, b * inside)
     if p == 1:
-        return summed("absolute", a, b, w)
+        return sum_along("absolute", a, b, w)
     if p == 2:
-        return root(summed("square", a, b, w))
-    return _positive_power(summed("power", a, b, w, p), 1.0 / p)
+        return root(sum_along("square", a, b, w))
+    return _positive_power(sum_along("power", a, b, w, p), 1.0 / p)
 
 
 def _all_braycurtis(a: Any, b: Any, w: Any) -> Any:
-    return summed("absolute", a, b, w) / summed("absolute", a, -b, w)
+    return sum_along("absolute", a, b, w) / sum_along("absolute", a, -b, w)
 
 
 def _all_cosines(a: Any, b: Any, w: Any, centered: bool = False) -> Any:
     if centered:
         a, b = a - _mean(a, w), b - _mean(b, w)
-    squares = [np.sum(_weighed(x * x, w), axis=-1) for x in (a, b)]
-    return 1.0 - _weighed(a, w) @ b.T / np.sqrt(squares[0][:, None] * squares[1][None, :])
+    squares = [np.sum(_weigh(x * x, w), axis=-1) for x in (a, b)]
+    return 1.0 - _weigh(a, w) @ b.T / np.sqrt(squares[0][:, None] * squares[1][None, :])
 
 
 # The distances between all points of two sets, (a, b, weights) -> one for each pair.
 _BETWEEN: dict[str, Callable] = {
     "euclidean": lambda a, b, w: _all_powers(a, b, w, 2),
-    "sqeuclidean": lambda a, b, w: summed("square", a, b, w),
+    "sqeuclidean": lambda a, b, w: sum_along("square", a, b, w),
     "cityblock": lambda a, b, w: _all_powers(a, b, w, 1),
-    "canberra": lambda a, b, w: summed("canberra", a, b, w),
+    "canberra": lambda a, b, w: sum_along("canberra", a, b, w),
     "braycurtis": _all_braycurtis,
     "chebyshev": lambda a, b, w: _all_powers(a, b, w, math.inf),
     "cosine": _all_cosines,

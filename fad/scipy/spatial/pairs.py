@@ -48,11 +48,11 @@ def _power(x, y, p, order):
     d, n = x - y, sum(order)
     size = np.abs(d)
     zero = size == 0
-    value = np.where(zero, 0.0, _raised(np.where(zero, 1.0, size), p - n))
+    value = np.where(zero, 0.0, _raise_power(np.where(zero, 1.0, size), p - n))
     return value * np.sign(d) if n % 2 else value
 
 
-def _raised(x, exponent):
+def _raise_power(x, exponent):
     if exponent in (1.0, 2.0, 3.0, 4.0):
         return math.prod([x] * int(exponent - 1), start=x)
     return x**exponent
@@ -65,9 +65,9 @@ def _canberra(x, y, p, order):
     safe = np.where(alike, total, 1.0)
     if order == (0, 0):
         return np.where(alike, np.abs(x - y) / np.abs(safe), ((x != 0) | (y != 0)) * 1.0)
-    slope = math.factorial(n + k) * y / _raised(safe, n + k + 1.0)
+    slope = math.factorial(n + k) * y / _raise_power(safe, n + k + 1.0)
     if k:
-        slope = slope - k * math.factorial(n + k - 1) / _raised(safe, float(n + k))
+        slope = slope - k * math.factorial(n + k - 1) / _raise_power(safe, float(n + k))
     return np.where(alike, np.sign(x - y) * np.sign(total) * slope, 0.0)
 
 
@@ -171,7 +171,7 @@ def _products(x: Any, y: Any) -> Any:
     return np.vecdot(x, y) if _at_home(x, y) else np.einsum("...ij,...ij->...i", x, y)
 
 
-def _turned(x: Any) -> Any:
+def _turn(x: Any) -> Any:
     return np.swapaxes(x, -1, -2).copy()
 
 
@@ -198,7 +198,7 @@ def _forward(u, v, a, b, *, over, kernel, p, order):
         y = _over_coordinates(u, v, a, b, kernel, p, order)
     else:
         if over == "left":  # the same: no kernel changes when a and b are exchanged
-            u, a, b, order = _turned(u), b, a, order[::-1]
+            u, a, b, order = _turn(u), b, a, order[::-1]
         y = _slopes(u, v, a, b, kernel) if order == (1, 0) else None
         if y is None:
             y = _over_right(u, v, a, b, kernel, p, order)
@@ -348,7 +348,7 @@ pairs_p: Any = register(
 )
 
 
-def summed(kernel: str, a: Any, b: Any, w: Any = None, p: float = 0.0) -> Any:
+def sum_along(kernel: str, a: Any, b: Any, w: Any = None, p: float = 0.0) -> Any:
     """Return ``sum_k w[k] g(a[i,k], b[j,k])`` for all pairs of points, for a kernel g by its name.
 
     These are "square", "absolute", "power" (of the absolute difference), "canberra", and "largest": the largest

@@ -126,14 +126,14 @@ def _of_arrays(partial: Callable | None, arity: int, integers: tuple) -> Callabl
     seen = [not p.startswith("_") for p in parameters(partial)]
     rule = _weak_operands(partial, integers)
 
-    def converted(z, *xs):
+    def convert(z, *xs):
         d = rule(z, *xs)
         return _narrow(d, z.dtype)
 
     names = [f"x{i}" if seen[i + 1] else f"_x{i}" for i in range(arity)]
-    converted.written = partial
-    converted.parameters = ("z", *names)
-    return converted
+    convert.written = partial
+    convert.parameters = ("z", *names)
+    return convert
 
 
 def _narrow(d: Any, dtype: np.dtype) -> Any:

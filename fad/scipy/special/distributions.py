@@ -135,7 +135,7 @@ stdtridf = special("stdtridf", *inverse(_student, 0, 0), domain=((0.84, 0.87), (
 _FREEDOM = "degrees of freedom of a non-central distribution"
 
 
-def _shifted_chi_density(x, df, shift):
+def _compute_shifted_chi_density(x, df, shift):
     root = np.sqrt(shift * x)
     half = 0.5 * df - 1.0
     log_power = 0.5 * half * (np.log(x) - np.log(shift))
@@ -143,9 +143,9 @@ def _shifted_chi_density(x, df, shift):
 
 
 _noncentral = (
-    lambda _z, x, df, shift: _shifted_chi_density(x, df, shift),
+    lambda _z, x, df, shift: _compute_shifted_chi_density(x, df, shift),
     _FREEDOM,
-    lambda _z, x, df, shift: -_shifted_chi_density(x, df + 2.0, shift),
+    lambda _z, x, df, shift: -_compute_shifted_chi_density(x, df + 2.0, shift),
 )
 chndtr = special("chndtr", *_noncentral, samples=_counts((0.5, 8.0), 3.5, (0.4, 3.0)))
 chndtrix = special("chndtrix", *inverse(_noncentral, 0, 0), samples=_counts(_P, 3.5, (0.4, 3.0)))
@@ -222,17 +222,17 @@ if _smirnov_density is not None:
 _NONCENTRAL = "non-central F and t have no derivative in closed form"
 
 
-def _refused(name, *point):
+def _refuse(name, *point):
     return special(name, *[_NONCENTRAL] * len(point), samples=lambda s: [call(*point)])
 
 
-chndtridf = _refused("chndtridf", 4.0, 0.4, 1.5)
-ncfdtr = _refused("ncfdtr", 2.0, 3.0, 1.5, 0.8)
-ncfdtri = _refused("ncfdtri", 2.0, 3.0, 1.5, 0.4)
-ncfdtridfd = _refused("ncfdtridfd", 2.0, 0.4, 1.5, 0.8)
-ncfdtridfn = _refused("ncfdtridfn", 0.4, 3.0, 1.5, 0.8)
-ncfdtrinc = _refused("ncfdtrinc", 2.0, 3.0, 0.4, 0.8)
-nctdtr = _refused("nctdtr", 3.0, 0.5, 0.8)
-nctdtridf = _refused("nctdtridf", 0.6, 0.5, 0.8)
-nctdtrinc = _refused("nctdtrinc", 3.0, 0.6, 0.8)
-nctdtrit = _refused("nctdtrit", 3.0, 0.5, 0.6)
+chndtridf = _refuse("chndtridf", 4.0, 0.4, 1.5)
+ncfdtr = _refuse("ncfdtr", 2.0, 3.0, 1.5, 0.8)
+ncfdtri = _refuse("ncfdtri", 2.0, 3.0, 1.5, 0.4)
+ncfdtridfd = _refuse("ncfdtridfd", 2.0, 0.4, 1.5, 0.8)
+ncfdtridfn = _refuse("ncfdtridfn", 0.4, 3.0, 1.5, 0.8)
+ncfdtrinc = _refuse("ncfdtrinc", 2.0, 3.0, 0.4, 0.8)
+nctdtr = _refuse("nctdtr", 3.0, 0.5, 0.8)
+nctdtridf = _refuse("nctdtridf", 0.6, 0.5, 0.8)
+nctdtrinc = _refuse("nctdtrinc", 3.0, 0.6, 0.8)
+nctdtrit = _refuse("nctdtrit", 3.0, 0.5, 0.6)

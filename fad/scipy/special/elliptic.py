@@ -38,7 +38,7 @@ ellipe = special("ellipe", lambda _z, m: _e_slope(m), domain=(-1.0, 0.8), elsewh
 # --- incomplete: F(phi + n pi) = F(phi) + 2 n K ---------------------------------------------------------------------
 
 
-def _reduced(phi):
+def _reduce(phi):
     turns = np.rint(phi / math.pi)
     r = phi - math.pi * turns
     return turns, np.sin(r), np.cos(r)
@@ -46,13 +46,13 @@ def _reduced(phi):
 
 def first_kind_slope(phi, m):
     """Return the derivative of ellipkinc(phi, m) in m."""
-    turns, s, c = _reduced(phi)
+    turns, s, c = _reduce(phi)
     whole = np.where(turns == 0, 0.0, 2.0 * turns * _k_slope(np.where(turns == 0, 0.0, m)))
     return s * s * s / 6.0 * _rd(c * c, 1.0, 1.0 - m * s * s) + whole
 
 
 def _second_kind_slope(phi, m):
-    turns, s, c = _reduced(phi)
+    turns, s, c = _reduce(phi)
     whole = np.where(turns == 0, 0.0, 2.0 * turns * _e_slope(np.where(turns == 0, 0.0, m)))
     return s * s * s / -6.0 * _rd(c * c, 1.0 - m * s * s, 1.0) + whole
 

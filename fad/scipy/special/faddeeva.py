@@ -118,7 +118,7 @@ def fresnel(x):
     return tuple(np.where(near, a, b).astype(dtype) for a, b in zip(both, far, strict=True))
 
 
-def _modified(x: Any, conjugate: bool) -> tuple:
+def _compute_modified(x: Any, conjugate: bool) -> tuple:
     dtype = np.complex64 if x.dtype.itemsize <= 4 else np.complex128
     x = x.astype(np.float64)
     k = 0.5 * _w(_EIGHTH * x)
@@ -128,9 +128,9 @@ def _modified(x: Any, conjugate: bool) -> tuple:
 
 def modfresnelp(x):
     """Return the modified Fresnel integrals F+ and K+, which is half of w on the diagonal."""
-    return _modified(x, False)
+    return _compute_modified(x, False)
 
 
 def modfresnelm(x):
     """Return the modified Fresnel integrals F- and K-, the conjugates of F+ and K+."""
-    return _modified(x, True)
+    return _compute_modified(x, True)

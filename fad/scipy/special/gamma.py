@@ -395,11 +395,11 @@ beta_partials = (
 )
 
 
-def _negated(partial):
+def _negate(partial):
     return lambda z, a, b, x: -partial(z, a, b, x)
 
 
-beta_upper_partials = tuple(_negated(p) for p in beta_partials)
+beta_upper_partials = tuple(_negate(p) for p in beta_partials)
 _BETA_DOMAIN = ((0.5, 4.0), (0.5, 4.0), (0.1, 0.9))
 betainc = special("betainc", *beta_partials, domain=_BETA_DOMAIN)
 betaincc = special(

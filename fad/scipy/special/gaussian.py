@@ -188,7 +188,7 @@ def _fresnel(_zs, x):
     return np.sin(t), np.cos(t)
 
 
-def _modified_fresnel(sign):
+def _compute_modified_fresnel(sign):
     def partial(zs, x):
         phase = np.exp((1j * sign) * x * x)
         return -phase, (-2j * sign) * x * zs[1] - (_QUARTER.conjugate() if sign > 0 else _QUARTER) / math.sqrt(math.pi)
@@ -205,7 +205,7 @@ def _hyperbolic_sinc(x):
 fresnel = special_multi("fresnel", _fresnel, results=2, samples=_one_real(), complex=True, elsewhere=faddeeva.fresnel)
 modfresnelp, modfresnelm = (
     special_multi(
-        name, _modified_fresnel(sign), results=2, samples=_one_real(0.2, 2.0), elsewhere=getattr(faddeeva, name)
+        name, _compute_modified_fresnel(sign), results=2, samples=_one_real(0.2, 2.0), elsewhere=getattr(faddeeva, name)
     )
     for name, sign in (("modfresnelp", 1.0), ("modfresnelm", -1.0))
 )

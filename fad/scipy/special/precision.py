@@ -19,10 +19,10 @@ def in_double(function: Callable) -> Callable:
         near = next(x for x in xs if hasattr(x, "dtype") and x.dtype.kind in "fc")
         dtype = np.result_type(*[x.dtype if hasattr(x, "dtype") else x for x in xs])
         double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-        return function(*[_placed(x, near, double) for x in xs], **params).astype(dtype)
+        return function(*[_place(x, near, double) for x in xs], **params).astype(dtype)
 
     return run
 
 
-def _placed(x: Any, near: Any, dtype: np.dtype) -> Any:
+def _place(x: Any, near: Any, dtype: np.dtype) -> Any:
     return x.astype(dtype) if hasattr(x, "astype") else like(near, np.asarray(x, dtype))

@@ -140,9 +140,9 @@ class Continuous(Distribution):
         if density:
             value = value - np.log(_usable(scale))
         value = np.where(inside, value, np.where(y <= low, below, above)) if np.isfinite([low, high]).any() else value
-        return self._masked(value, y, shapes, scale)
+        return self._mask(value, y, shapes, scale)
 
-    def _masked(self, value, y, shapes, scale):
+    def _mask(self, value, y, shapes, scale):
         # Each by itself: the numbers of a batch under traced values of several ranks do not broadcast.
         bad = np.any(number(scale <= 0)) or (shapes and not np.all(number(self._valid(*shapes))))
         # NaN times what it depends on, and not NaN alone, whose derivative would be 0
@@ -187,7 +187,7 @@ class Continuous(Distribution):
         if not np.all(number(inside)):
             low, high = self._support if function is self._ppf else self._support[::-1]
             value = np.where(inside, value, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
-        return self._masked(value * scale + loc, q, shapes, scale)
+        return self._mask(value * scale + loc, q, shapes, scale)
 
 
 def all_positive(shapes):

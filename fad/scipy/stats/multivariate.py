@@ -17,7 +17,7 @@ from fad.scipy.stats.base import Draws, _exp, operands
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def _registered(distribution: Draws, samples: dict) -> Any:
+def _register_methods(distribution: Draws, samples: dict) -> Any:
     """Enter the methods of a distribution into the registry, each with its samples."""
     for method, drawn in samples.items():
         register_method = public(name=f"scipy.stats.{distribution.name}.{method}", samples=drawn, complex=False)
@@ -136,7 +136,7 @@ def _dirichlet_samples(s):
     return [call(s.real(3, low=0.2, high=0.4), s.positive(3)), call(s.real(2, 4, low=0.1, high=0.4), s.positive(3))]
 
 
-multivariate_normal = _registered(
+multivariate_normal = _register_methods(
     _MultivariateNormal(),
     {
         "logpdf": _normal_samples,
@@ -144,4 +144,4 @@ multivariate_normal = _registered(
         "entropy": lambda s: [call(s.real(3), s.positive(3)), call(None, s.positive())],
     },
 )
-dirichlet = _registered(_Dirichlet(), {"logpdf": _dirichlet_samples, "pdf": _dirichlet_samples})
+dirichlet = _register_methods(_Dirichlet(), {"logpdf": _dirichlet_samples, "pdf": _dirichlet_samples})

@@ -57,7 +57,7 @@ def _windows_times(A, B, a_axes, b_axes, a_dot, b_dot, swapped):
         b = B[tuple(offset[b_axes.index(j)] if j in b_axes else slice(None) for j in range(np.ndim(B)))]
         left = [b_dot[k] - sum(j < b_dot[k] for j in b_axes) for k in range(len(b_dot))]
         total = total + np.tensordot(a, b, axes=(a_dot, left))
-    return _ordered(total, a_rest, a_axes, a_dot, b_rest, swapped)
+    return _order(total, a_rest, a_axes, a_dot, b_rest, swapped)
 
 
 def _window(i, axes, offset, sizes):
@@ -67,7 +67,7 @@ def _window(i, axes, offset, sizes):
     return slice(offset[k], offset[k] + sizes[k])
 
 
-def _ordered(total, a_rest, a_axes, a_dot, b_rest, swapped):
+def _order(total, a_rest, a_axes, a_dot, b_rest, swapped):
     """Put the axes in autograd's order: the rest of A, the rest of B, the convolved ones."""
     kept = [i for i in sorted((*a_rest, *a_axes)) if i not in a_dot]
     first = [kept.index(i) for i in a_rest]

@@ -58,8 +58,8 @@ class _SpectralNorm(Module):
     def _iterate(self, matrix: Tensor, times: int) -> None:
         w, u, v = (x.detach().numpy() for x in (matrix, self._u, self._v))
         for _ in range(times):
-            u = _normalised(w @ v, self.eps)
-            v = _normalised(u @ w, self.eps)
+            u = _normalise(w @ v, self.eps)
+            v = _normalise(u @ w, self.eps)
         self._u.copy_(Tensor(u))
         self._v.copy_(Tensor(v))
 
@@ -76,10 +76,10 @@ class _SpectralNorm(Module):
 
 
 def _unit(n: int, dtype: Any, eps: float) -> Tensor:
-    return Tensor(_normalised(generator().standard_normal(n).astype(dtype), eps))
+    return Tensor(_normalise(generator().standard_normal(n).astype(dtype), eps))
 
 
-def _normalised(x: np.ndarray, eps: float) -> np.ndarray:
+def _normalise(x: np.ndarray, eps: float) -> np.ndarray:
     return x / max(float(np.linalg.norm(x)), eps)
 
 
@@ -115,7 +115,7 @@ class _Normed:
 
 def weight_norm_by_name(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Learn the length and the direction of a weight apart, as ``weight_g`` and ``weight_v``."""
-    weight = _taken(module, name)
+    weight = _take(module, name)
     module.register_parameter(f"{name}_g", Parameter(_length(weight.detach(), dim)))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
     compute(module, name, _Normed(name, dim))
@@ -155,8 +155,8 @@ class _Spectral:
             _, matrix, u, v = self._parts(module)
             w = matrix.detach().numpy()
             for _ in range(self.n):
-                v.copy_(Tensor(_normalised(u.numpy() @ w, self.eps)))
-                u.copy_(Tensor(_normalised(w @ v.numpy(), self.eps)))
+                v.copy_(Tensor(_normalise(u.numpy() @ w, self.eps)))
+                u.copy_(Tensor(_normalise(w @ v.numpy(), self.eps)))
 
     def assign(self, module: Module, value: Tensor) -> None:
         raise AttributeError(f"{self.name} is computed: change what it is computed from, or remove its norm first")
@@ -166,7 +166,7 @@ def spectral_norm_by_name(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
     """Divide a weight, kept as ``weight_orig``, by its largest singular value."""
-    weight = _taken(module, name)
+    weight = _take(module, name)
     recipe = _Spectral(name, _first(module) if dim is None else dim, n_power_iterations, eps)
     module.register_parameter(f"{name}_orig", weight)
     width = weight.numel() // weight.shape[recipe.dim]
@@ -190,7 +190,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     return module
 
 
-def _taken(module: Module, name: str) -> Parameter:
+def _take(module: Module, name: str) -> Parameter:
     found = module._tables()["_parameters"].pop(name, None)
     if found is None:
         raise ValueError(f"{type(module).__name__} has no parameter {name!r}")

@@ -1,0 +1,56 @@
+"""Copies of tensors, and their dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fad.core.tracer import Tracer
+from fad.eager.core.records import placed
+from fad.eager.ops.operators import convert, run
+from fad.eager.tensor import Tensor
+from fad.ops import elementwise as e
+
+
+def clone(input: Tensor) -> Tensor:
+    """Return a copy, through which gradients flow."""
+    return (
+        Tensor(np.array(input.value))
+        if type(input.value) is not Tracer and input.node is None
+        else run(e.positive, input)
+    )
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """Return the tensor if its elements lie in order in memory, else a copy in which they do."""
+    value = self.value
+    if type(value) is not np.ndarray or value.flags.c_contiguous:
+        return self
+    y = clone(self)
+    y.value = np.ascontiguousarray(y.value)
+    return placed(y)
+
+
+def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+    """Return the tensor in another dtype; devices other than the host's memory are refused."""
+    for x in args:
+        if isinstance(x, Tensor):
+            dtype = x.dtype
+        elif isinstance(x, (np.dtype, type)):
+            dtype = x
+        else:
+            device = x
+    if device is not None and str(device).partition(":")[0] != "cpu":
+        raise ValueError(f"the eager API keeps tensors in host memory; there is no device {device!r}")
+    return self if dtype is None else convert(self, np.dtype(dtype))
+
+
+def conversion_to(dtype: str) -> Callable:
+    return lambda self: convert(self, np.dtype(dtype))
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool"}
+    return f"torch.{names.get(dtype.name, dtype.name.title())}Tensor"
