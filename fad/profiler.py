@@ -151,7 +151,7 @@ class Averages(list):
         rows = rows if row_limit < 0 else rows[:row_limit]
         total = self.self_time_total
         head, cells = self._cells(rows, total or 1.0)
-        text = _aligned(head, cells, _TEXT)
+        text = _align(head, cells, _TEXT)
         return f"{text}\nSelf time total: {_time(total)}"
 
     def _cells(self, rows: list, total: float) -> tuple[list, list]:

@@ -143,7 +143,7 @@ def parameters(function: Any) -> tuple[str, ...]:
 
 def elementwise_jvp(partials: tuple, tangents: Any, y: Any, xs: Any) -> Any:
     if len(partials) == 1 and type(tangents[0]) is not Masked:
-        return spread(scaled(tangents[0], partials[0], (y, xs[0])), y)
+        return spread(scale(tangents[0], partials[0], (y, xs[0])), y)
     if Masked in map(type, tangents):
         with np.errstate(all="ignore"):  # once for all terms: it takes as long as two small operations
             return _join(partials, tangents, y, xs)

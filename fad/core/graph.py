@@ -248,7 +248,7 @@ class Graph:
             f"inputs: {len(self.inputs)}; outputs: {len(self.outputs)}"
         )
         head = ("value", "operation", "type", "bytes", "line")
-        return drawing.page("fad graph", summary, drawn(self), head, self._memory_chart())
+        return drawing.page("fad graph", summary, draw(self), head, self._memory_chart())
 
     def live_bytes(self) -> list[int]:
         """Return the bytes held while each operation runs, in their order, if what is not read any more is freed.

@@ -176,7 +176,7 @@ class Walk:
                 self._add(slot.__get__(x))
             return
         self._owners.append((held, None, frozenset(), set(), held.get))
-        hiding = [held]  # what an attribute of a class may be hidden by
+        hiding: list = [held]  # what an attribute of a class may be hidden by
         for cls in kind.__mro__:
             hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
@@ -218,7 +218,7 @@ def _look_up(dictionaries: tuple, name: str) -> Any:
     return _ABSENT
 
 
-def sampled(x: Any) -> tuple:
+def sample(x: Any) -> tuple:
     """Return what is in a container, or of a long one how long it is and some of it."""
     n = len(x)
     return tuple(x) if n <= MANY else (n, *itertools.islice(x, 0, n, n // 32))

@@ -330,7 +330,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
             if names is not None:
                 return bind(contract_p, x, y, a=names[0], b=names[1], result=names[2])
     refuse_out(out)
-    subscripts, arrays = _spelled(operands)
+    subscripts, arrays = _spell(operands)
     inputs, result = _explicit(subscripts, tuple([x.ndim for x in arrays]))
     if len(arrays) > 1 or not set(inputs[0]) <= set(result):  # else it is a view, of any dtype and byte order
         arrays = [x.astype(dtype) for x in arrays] if dtype is not None else _as_wide(arrays)

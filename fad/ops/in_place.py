@@ -271,7 +271,7 @@ Tracer.shape = Tracer.shape.setter(_set_shape)
 Tracer.fill, Tracer.sort, Tracer.partition, Tracer.put = _fill, _sort, _partition, put
 for _name in ("dot", "partition", "argpartition"):
     setattr(Tracer, _name, _of_arrays(_name))
-Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeated(v, self.size), self.shape)))
+Tracer.flat = property(Flat, lambda self, v: write(self, Ellipsis, np.reshape(_repeat(v, self.size), self.shape)))
 Tracer.__delitem__ = _delete
 Tracer.shape = Tracer.shape.setter(_set_shape)  # type: ignore[method-assign]
 Tracer.real = Tracer.real.setter(_set_part("real"))

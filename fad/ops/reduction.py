@@ -41,11 +41,11 @@ def stretched(x: Any, shape: tuple, axis: tuple, keepdims: bool) -> Any:
     """
     if type(x) is np.float64:
         return np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))  # type: ignore[arg-type]
-    return np.broadcast_to(kept(x, shape, axis, keepdims), shape)
+    return np.broadcast_to(keep(x, shape, axis, keepdims), shape)
 
 
-def dropped(x: Any, axis: tuple, keepdims: bool) -> Any:
-    """Take the unit axes of a reduced array away, unless they are to be kept: the inverse of `kept`."""
+def drop(x: Any, axis: tuple, keepdims: bool) -> Any:
+    """Take the unit axes of a reduced array away, unless they are to be kept: the inverse of `keep`."""
     return x if keepdims else x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axis))
 
 
@@ -170,9 +170,9 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, w
     if out is not None:
         refuse_out(out)
     if dtype is None and type(a) is Tracer and initial is NOTHING and where is NOTHING:  # as most calls are
-        return bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
-    a = selected(converted(as_array(a), dtype), where, 0)
-    y = converted(bind(sum_p, a, axis=reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
+        return bind(sum_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    a = select(convert(as_array(a), dtype), where, 0)
+    y = convert(bind(sum_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y + _first(y, initial)
 
 
@@ -433,7 +433,7 @@ def _stop(x):
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
     a = as_array(a)
-    reduced_axes(axis, a.ndim)  # NumPy looks at the axes before the dtype
+    find_reduced_axes(axis, a.ndim)  # NumPy looks at the axes before the dtype
     if a.dtype.kind == "c":
         raise TypeError("ufunc 'logaddexp' is not defined for complex numbers: write np.log(np.sum(np.exp(x)))")
     a = a if a.dtype.kind == "f" else a.astype(np.result_type(a.dtype, np.float16))

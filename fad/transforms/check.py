@@ -214,7 +214,7 @@ def plain_values(outputs: list, trace: Trace) -> list:
     return values
 
 
-def _handed_out(x: Any, trace: Trace) -> Any:
+def _hand_out(x: Any, trace: Trace) -> Any:
     """Return a leaf of auxiliary output as a plain value."""
     x = up_to_date(x) if type(x) is Tracer else x
     return trace.hand_out(plain(take_limit(trace.lower(x), derivative=False)))

@@ -105,7 +105,7 @@ def _relieve(trace: VJPTrace, flat: Callable, xs: list, fun: Callable) -> list:
     tape = trace.tape
     start, mark = len(tape), trace.watch.mark()
     xs = list(map(_handle, trace.keep(xs, [-1] * len(xs))))
-    found = list(reached(fun))
+    found = list(reach(fun))
     earlier = Earlier(x for x in found if type(x) is np.ndarray)
     handles = Handles(found)
     given = list(map(_handle, xs))

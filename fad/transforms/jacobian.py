@@ -330,7 +330,7 @@ def hvp(fun: Callable, primals: Any, tangents: Any) -> tuple:
     (np.float64(9.0), array([6., 0.]))
     """
     primals, tangents = _as_tuple(primals, "primals of hvp"), _as_tuple(tangents, "tangents of hvp")
-    gradient = grad(lambda *xs: _doubled(as_run(fun)(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
+    gradient = grad(lambda *xs: _double(as_run(fun)(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
     _, product, value = jvp(gradient, primals, tangents, has_aux=True)
     return value, (product[0] if len(primals) == 1 else product)
 
@@ -363,7 +363,7 @@ def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
     (np.float64(9.0), array([6., 0.]))
     """
     primals, cotangents = _as_tuple(primals, "primals of vhp"), _as_tuple(cotangents, "cotangents of vhp")
-    gradient = grad(lambda *xs: _doubled(as_run(fun)(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
+    gradient = grad(lambda *xs: _double(as_run(fun)(*xs)), argnums=tuple(range(len(primals))), has_aux=True)
     _, pullback, value = vjp(gradient, *primals, has_aux=True)
     product = pullback(cotangents)
     return value, (product[0] if len(primals) == 1 else product)

@@ -23,7 +23,7 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
         ct = ct.dense()
     rules = prim.vjp
     if rules is None:
-        return transposed_jvp(prim, parents, ct, y, xs, params)
+        return transpose_jvp(prim, parents, ct, y, xs, params)
     if len(parents) == 1 and type(rules) is tuple and parents[0] >= 0:  # an operation of one operand, as most are
         c = rules[0](ct, y, xs[0], **params) if rules[0] is not None else None
         whole = c is None or type(c) is Indexed or type(c) is Masked or c.dtype is xs[0].dtype

@@ -23,4 +23,4 @@ def outside(fun: Callable, found: Iterable[Any] | None = None) -> Earlier:
     """Return the arrays that a function reaches by name as they are now: none if its code writes nowhere."""
     if not spaces_of(fun)[0]:
         return _NOTHING
-    return Earlier(x for x in (reached(fun) if found is None else found) if type(x) is np.ndarray)
+    return Earlier(x for x in (reach(fun) if found is None else found) if type(x) is np.ndarray)
