@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-import rooms
+import all_of_fad
 
 import fad
 from fad import tree
@@ -12,7 +12,7 @@ from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.primitive import REGISTRY
 from fad.core.samples import Sampler
 
-rooms.load()
+all_of_fad.load()
 OPERATIONS = {f: REGISTRY[op.__name__] for f, op in FUNCTIONS.items() if getattr(op, "__name__", "") in REGISTRY}
 SAMPLED = {f"{f.__module__}.{f.__name__}": f for f, operation in OPERATIONS.items() if operation.samples}
 # NumPy asks fad about these only where a function imports or names them itself, and not where they are handed to it.
