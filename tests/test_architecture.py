@@ -54,7 +54,7 @@ LAYERS = [
     ],
     [
         "capture", "capture.names", "capture.sites", "capture.expressions", "capture.rewrite", "capture.convert",
-        "capture.context", "capture.trial", "capture.outcomes", "capture.intervals", "capture.state", "capture.values",
+        "capture.context", "capture.trial", "capture.outcomes", "capture.state", "capture.values",
         "capture.branches", "capture.calls", "capture.sequences", "capture.step", "capture.capture", "capture.loops",
         "capture.runtime",
     ],
