@@ -15,8 +15,8 @@ from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_s
 from fad.capture.step import NeedsFirstStep, Step, type_example
 from fad.capture.trial import TrialTrace
 from fad.control_flow import record_loop
-from fad.control_flow.intervals import assume
 from fad.control_flow.interpreter import Parts
+from fad.control_flow.intervals import assume
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
 from fad.core.memory import finding_writes
