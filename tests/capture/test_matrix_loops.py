@@ -141,6 +141,25 @@ def test_a_plain_array_is_read_at_places_and_bounds_that_are_counters():
     np.testing.assert_array_equal(table, np.arange(1.0, 37.0).reshape(6, 6))
 
 
+def test_the_length_of_a_slice_up_to_a_counter_is_a_number_of_the_loop():
+    def f(x):
+        y = np.zeros_like(x)
+        for i in range(1, 6):
+            part = x[: i - 1]
+            y[i] = len(part) * x[i] + len(x)
+            for j in range(len(part)):
+                y[i] += part[j] * x[i]
+        return np.sum(y**2)
+
+    x = np.linspace(-1.0, 0.5, 6)
+    what, text = report_of(f, x)
+    assert what == ["captured", "captured"], text
+    with fad.config.use(loops="capture"):
+        compiled = fad.jit(fad.value_and_grad(f))
+        for _ in range(3):
+            close(compiled(x), fad.value_and_grad(f)(x), "lengths")
+
+
 def test_a_write_into_a_part_of_a_plain_array_from_outside_is_no_captured_loop():
     table = np.zeros((6, 6))
 
