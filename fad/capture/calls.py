@@ -19,6 +19,7 @@ import numpy as np
 
 from fad.capture.context import current, is_staged, refuse
 from fad.capture.convert import converted, is_users, wants_conversion
+from fad.control_flow.padded import PaddedArray
 from fad.core.tracer import Tracer
 from fad.core.transformed import Transformed
 
@@ -221,10 +222,18 @@ def _int(x: Any = 0, *args: Any) -> Any:
     return refuse("it makes an int of a value that differs from step to step")
 
 
+def _len(x: Any) -> Any:
+    if type(x) is not PaddedArray:
+        return len(x)
+    n = x.shape[0]
+    return _int(n) if type(n) is Tracer else n
+
+
 def _print(*_: Any, **__: Any) -> None:
     refuse("it prints")
 
 
 STANDS_IN: dict[Any, Callable] = {
-    min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, print: _print,
+    min: _extreme(min, np.minimum), max: _extreme(max, np.maximum), int: _int, len: _len,
+    print: _print,
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, recording_body, refuse, report
-from fad.capture.intervals import counting, integers_fit, state_interval
+from fad.capture.integer_range import integers_fit, state_interval
 from fad.capture.outcomes import END, NOTHING, Outcome, kind_of, value_of
 from fad.capture.sites import Loop
 from fad.capture.state import UNBOUND, bind_name, check_replaceable, fresh, is_state, is_written, replace
@@ -17,6 +17,7 @@ from fad.capture.step import NeedsFirstStep, Step, type_example
 from fad.capture.trial import TrialTrace
 from fad.control_flow import record_loop
 from fad.control_flow.interpreter import Parts
+from fad.control_flow.intervals import assume
 from fad.control_flow.subgraph import BodyTrace, Unrecordable, example
 from fad.core import effects
 from fad.core.memory import finding_writes
@@ -46,16 +47,14 @@ class Capture:
 
     def over(self, n: Any, item: Callable, limit: int) -> Outcome | None:
         """Capture a loop of n steps; return how it ended. Raises NotCaptured where it is short, or cannot be."""
-        self.prepare(item)
+        self.prepare(n, item)
         if type(n) is int and (not self.traced or n * self.work <= limit):
             self.leave_to_python("unrolled", f"{n} steps")
         if self.site.leaves:
             return self._stopping(n, item, limit)
-        last = None if self.most is None else self.most - 1
 
         def step(state: tuple, k: Any) -> tuple:
-            with counting(k, 0, last):
-                return self.step.run(state, (item, k))[0], None
+            return self.step.run(state, (item, k))[0], None
 
         first = self.step.first()
         found = record_loop.scan(
@@ -76,7 +75,7 @@ class Capture:
 
     def until(self, limit: int) -> Outcome | None:
         """Capture a loop that stops by itself."""
-        self.prepare(None)
+        self.prepare(None, None)
         if not self.traced:
             self.leave_to_python("unrolled", "nothing in it is traced")
         return self._stopping(None, None, limit)
@@ -92,8 +91,9 @@ class Capture:
 
         def step(state: tuple) -> tuple:
             k, kind, value, inner = state
-            with counting(k, 0, None if self.most is None else self.most - 1):
-                inner, outcome = self.step.run(inner, None if item is None else (item, k))
+            if n is not None:
+                assume(k, 0, n)
+            inner, outcome = self.step.run(inner, None if item is None else (item, k))
             new = value_of(outcome)
             kind = np.int64(0) + kind_of(outcome) if leaves else kind
             return (k + 1 if n is not None else k), kind, new or value, inner
@@ -172,12 +172,12 @@ class Capture:
 
     # --- a first look ---------------------------------------------------------------------------------------------
 
-    def prepare(self, item: Callable | None) -> None:
+    def prepare(self, n: Any, item: Callable | None) -> None:
         """Find out what a step changes, by running it until what is carried is what it changes."""
         mark = Trace().birth
         try:
             for _ in range(_TRIALS):
-                if not self._try(item):
+                if not self._try(n, item):
                     return
             self.why = "what it changes is not the same in every step"
         except Unrecordable as why:
@@ -192,7 +192,7 @@ class Capture:
             self.why = error
         self.give_up()
 
-    def _try(self, item: Callable | None) -> bool:
+    def _try(self, n: Any, item: Callable | None) -> bool:
         """Run a step; return whether it showed that more is carried, or less, than was thought."""
         step, trace = self.step, TrialTrace()
         self.entry = step.before = {name: step.content(name) for name in step.bound}
@@ -200,7 +200,7 @@ class Capture:
         with np.errstate(all="ignore"), recording_by(trace), effects.recording() as log:
             try:
                 with written, recording_body(trace, True):
-                    changed = self._look(trace, item)
+                    changed = self._look(trace, n, item)
                     if log.restore():
                         refuse("its steps change state outside of it")
                     for root in step.roots:
@@ -215,7 +215,7 @@ class Capture:
         self.traced = any(type(x) is Tracer and not x.trace.physical for x in state)
         return changed
 
-    def _look(self, trace: Any, item: Callable | None) -> bool:
+    def _look(self, trace: Any, n: Any, item: Callable | None) -> bool:
         step = self.step
         values, arrays, _ = tree.map(lambda x: trace.new(example(x)), step.first())
         given = {name: fresh(x) for name, x in zip(step.names, values, strict=True)}
@@ -223,8 +223,9 @@ class Capture:
             if step.test is not None:
                 step.test()
             number = trace.new(0)
-            with counting(number, 0, None if self.most is None else self.most - 1):
-                outcome = step.body(*([] if item is None else [item(number)]))
+            if n is not None:
+                assume(number, 0, n)
+            outcome = step.body(*([] if item is None else [item(number)]))
             roots = [x for x in step.roots if is_written(x)]
             changed = self._compare(given)
             step.value = NOTHING if outcome is None else type_example(value_of(outcome))

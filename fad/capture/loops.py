@@ -10,11 +10,11 @@ import numpy as np
 from fad import config
 from fad.capture.capture import Capture, NotCaptured
 from fad.capture.context import current, report
-from fad.capture.intervals import counting, interval_of
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.sequences import Sequence, items, sequence_of
 from fad.capture.sites import Loop
 from fad.capture.step import NeedsFirstStep
+from fad.control_flow.intervals import assume, interval
 from fad.core.tracer import Tracer
 from fad.staging.record import is_recording
 
@@ -73,7 +73,7 @@ def _capture_for(site: Loop, sequence: Sequence, started: int, body: Callable) -
     if fixed and _is_short(site, n):
         report(site.file, site.line, "unrolled", f"{n} steps")
         raise NotCaptured
-    most = n if fixed else interval_of(n)[1]
+    most = n if fixed else interval(n)[1]
     if started > _PEELED or not fixed:
         peel = False
     else:
@@ -101,8 +101,8 @@ def _try_for(sequence: Sequence, body: Callable, inside: Any) -> Outcome | None:
     fixed = type(sequence.length) is int
     if fixed and sequence.length == 0:
         return None
-    most = sequence.length - 1 if fixed else None
-    with inside.trace.repeated(sequence.length if fixed else 16) as number, counting(number, 0, most):
+    with inside.trace.repeated(sequence.length if fixed else 16) as number:
+        assume(number, 0, sequence.length)
         outcome = body(sequence.element(number))
     return _tried(outcome, inside)
 

@@ -275,8 +275,9 @@ class _Accumulation:
             return None
         ins, outs = list(eq.ins), list(eq.outs)
         ins[first], outs[k] = total, self.new(total)
-        self.equations[self.equations.index(eq)] = Equation(eq.prim, tuple(ins), eq.params, tuple(outs), eq.place)
-        self.made.update(dict.fromkeys(outs, self.equations[-1]))
+        longer = Equation(eq.prim, tuple(ins), eq.params, tuple(outs), eq.place)
+        self.equations[self.equations.index(eq)] = longer
+        self.made.update(dict.fromkeys(outs, longer))
         self.moved = True
         return outs[k]
 

@@ -281,7 +281,7 @@ def hashable(x: Any) -> Any:
     if kind is slice:
         return ("slice", x.start, x.stop, x.step)
     if isinstance(x, np.ndarray):
-        return (x.shape, x.dtype.str, x.tobytes())
+        return (x.shape, x.dtype.str, _contents(x))
     if isinstance(x, np.generic) or kind in (float, complex):
         return (kind.__name__, np.asarray(x).tobytes())  # tells 0.0 from -0.0, and NaN equals NaN
     try:
@@ -289,6 +289,13 @@ def hashable(x: Any) -> Any:
     except TypeError:
         return ("object", id(x))
     return x
+
+
+def _contents(x: np.ndarray) -> Any:
+    """Return the bytes of an array; one element for a number that is broadcast, whose bytes are nowhere in memory."""
+    if x.size > 1 and not any(stride for stride, n in zip(x.strides, x.shape, strict=True) if n > 1):
+        return ("everywhere", x[(0,) * x.ndim].tobytes())
+    return x.tobytes()
 
 
 def is_large(c: Any) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 import fad
 from fad.compile.targets.select import has_llvm, using
+from fad.core.graph import hashable
 from fad.errors import (
     DonatedArrayError,
     ImpureFunctionError,
@@ -425,6 +426,16 @@ def test_graphs_of_one_structure_are_equal_and_hash_alike():
     assert hash(make(X)) == hash(make(X + 1))
     assert make(X) != make(X[0])
     assert make(X) != fad.make_graph(lambda x: np.sin(x) * 3.0)(X)
+
+
+def test_the_key_of_a_program_takes_no_bytes_of_a_number_that_is_broadcast():
+    everywhere = np.broadcast_to(1.5, (10**6, 10**6))  # 8 TB, if it were copied
+    assert hashable(everywhere) == hashable(np.broadcast_to(1.5, (10**6, 10**6)))
+    assert hashable(everywhere) != hashable(np.broadcast_to(2.5, (10**6, 10**6)))
+    assert hashable(everywhere) != hashable(np.broadcast_to(1.5, (10**6, 10**5)))
+    rows = [np.broadcast_to(np.array([1.0, x]), (3, 2)) for x in (2.0, 3.0)]
+    assert hashable(rows[0]) != hashable(rows[1])
+    assert hashable(rows[0]) == hashable(rows[0].copy())
 
 
 def test_a_graph_is_drawn_without_the_network():

@@ -2,9 +2,9 @@
 
 import warnings
 
+import all_of_fad
 import numpy as np
 import pytest
-import all_of_fad
 
 import fad
 from fad import tree

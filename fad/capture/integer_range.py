@@ -1,82 +1,29 @@
-"""Between which bounds integers of a body lie: the counters of loops, and what is computed from them.
+"""Whether Python's integers in a captured loop stay within 64 bits: they have no end, and those of a program do.
 
-Reverse mode of an inner loop needs room for all its steps, whose number may depend on the counter of an outer one. And
-Python's integers grow without end, where a program has 64 bits: a loop in which they may leave those is not captured.
+The bounds of the state are followed through one step, and from that through all of them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from fad.control_flow.subgraph import BodyTrace, example
+from fad.control_flow.intervals import interval
+from fad.control_flow.subgraph import example
 from fad.core.graph import NUMBER, Graph
-from fad.core.tracer import Tracer
 
 Interval = tuple  # (least, most), None where there is no bound
 UNKNOWN = (None, None)
 _COPIES = frozenset({"to_number", "to_scalar", "convert", "copy", "positive"})
-_known: ContextVar[tuple] = ContextVar("counters", default=())
+_END = 1 << 62
+_MANY = 1 << 40  # more steps than any loop takes
+_FAR = 1 << 50
 
 
-@contextlib.contextmanager
-def counting(x: Any, least: int | None, most: int | None) -> Iterator[None]:
-    """Say for the length of a block between which bounds a counter lies."""
-    token = _known.set((*_known.get(), (x, (least, most))))
-    try:
-        yield
-    finally:
-        _known.reset(token)
-
-
-def interval_of(x: Any) -> Interval:
-    """Return the least and the most that an integer can be."""
-    if type(x) is not Tracer:
-        return (int(x), int(x)) if np.ndim(x) == 0 else UNKNOWN
-    for counter, bounds in _known.get():
-        if counter is x or (counter.trace is x.trace and counter.info == x.info):
-            return bounds
-    return _Reading(x.trace).of(x.info) if isinstance(x.trace, BodyTrace) else UNKNOWN
-
-
-class _Reading:
-    """A look through the equations of a body that is being recorded."""
-
-    def __init__(self, trace: Any):
-        self.trace = trace
-        self.made = {o: eq for eq in trace.equations for o in eq.outs}
-        self.outer = {number: x for x, number in trace.captured}
-        self.counters = {c.info: bounds for c, bounds in _known.get() if c.trace is trace}
-        self.seen: dict[int, Interval] = {}
-
-    def of(self, number: int) -> Interval:
-        if number not in self.seen:
-            self.seen[number] = UNKNOWN
-            self.seen[number] = self._look(number)
-        return self.seen[number]
-
-    def _look(self, number: int) -> Interval:
-        if number in self.counters:
-            return self.counters[number]
-        if number in self.trace.constants:
-            c = self.trace.constants[number]
-            return interval_of(c) if np.ndim(c) == 0 and np.asarray(c).dtype.kind in "biu" else UNKNOWN
-        if number in self.outer:
-            x = self.outer[number]
-            return interval_of(x) if np.ndim(x) == 0 else UNKNOWN
-        eq = self.made.get(number)
-        if eq is None:
-            return UNKNOWN
-        return computed(eq.prim.name.removeprefix("python_"), [self.of(i) for i in eq.ins])
-
-
-def computed(name: str, xs: list[Interval]) -> Interval:
+def bound_result(name: str, xs: list[Interval]) -> Interval:
     """Return the bounds of what an operation on integers gives, from those of its operands."""
     if name in _COPIES:
         return xs[0]
@@ -113,12 +60,6 @@ def computed(name: str, xs: list[Interval]) -> Interval:
     return UNKNOWN
 
 
-# --- Python's integers have no end, and those of a program do -----------------------------------------------
-
-_END = 1 << 62
-_MANY = 1 << 40  # more steps than any loop takes
-_FAR = 1 << 50
-
 
 def integers_fit(params: dict, first: list[Interval], most: int | None) -> bool:
     """Return whether Python's integers in a loop stay within 64 bits, given those that its state begins with."""
@@ -127,7 +68,7 @@ def integers_fit(params: dict, first: list[Interval], most: int | None) -> bool:
 
 def state_interval(x: Any) -> Interval:
     """Return the bounds of what a state begins with."""
-    return interval_of(x) if np.ndim(x) == 0 and np.asarray(example(x)).dtype.kind in "iu" else UNKNOWN
+    return interval(x) if np.ndim(x) == 0 and np.asarray(example(x)).dtype.kind in "iu" else UNKNOWN
 
 
 def _after(params: dict, first: list[Interval], consts: list[Interval], most: int | None) -> list[Interval] | None:
@@ -202,10 +143,10 @@ def bounds_through(graph: Graph, ins: list[Interval]) -> list[Interval] | None:
         found = _through(eq, given)
         if found is None:
             return None
-        for o, interval in zip(eq.outs, found, strict=True):
-            if _is_whole(graph, o) and any(x is not None and abs(x) >= _END for x in interval):
+        for o, bounds in zip(eq.outs, found, strict=True):
+            if _is_whole(graph, o) and any(x is not None and abs(x) >= _END for x in bounds):
                 return None
-            known[o] = interval
+            known[o] = bounds
     return [known.get(o, UNKNOWN) for o in graph.outputs]
 
 
@@ -221,4 +162,4 @@ def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
         state = _after(params, given[start : start + params["carries"]], given[: params["consts"]], params["length"])
         return None if state is None else [*state, *[UNKNOWN] * (len(eq.outs) - len(state))]
     name = eq.prim.name.removeprefix("python_")
-    return [computed(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)
+    return [bound_result(name, given)] if len(eq.outs) == 1 and given else [UNKNOWN] * len(eq.outs)
