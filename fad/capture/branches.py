@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import body_trace, current, is_staged, recording_body, refuse
 from fad.capture.outcomes import END, Outcome, kind_of, value_of
 from fad.capture.sites import Branch
@@ -26,11 +27,9 @@ from fad.capture.state import (
     content,
     fresh,
     is_exclusive,
-    is_handle,
     is_state,
     is_written,
     lifted_into,
-    may_be_one,
     reached_roots,
     replace,
     standing_for,
@@ -191,6 +190,7 @@ class _Choice:
         self.before = {name: content(cell) for name, cell in self.cells.items()}
         self.lifts = [(x, snapshot(x)) for x in reached_roots(functions) if not x.trace.physical]
         self.written: list[Tracer] = []
+        self.links: list[dict] = []  # of each way: what the arrays that it leaves names bound to may be
 
     def record(self, test: Any) -> Outcome | None:
         """Write the choice down, and let names and arrays be what it makes of them."""
@@ -212,13 +212,12 @@ class _Choice:
             bind_name(self.cells[name], UNBOUND)
         for name, x in zip(names, values, strict=True):
             bind_name(self.cells[name], fresh(x))
-            _note_aliases(
-                [root for found in looks for root in self._known(found[0][name], name)], content(self.cells[name])
-            )
         for root, new in zip(self.written, arrays, strict=True):
             replace(root, new)
         value = fresh(value)
-        _note_aliases([root for found in looks for root in found[1][2]], value)
+        alone = {id(root_of(x)) for name in self.exclusive for x in arrays_in(self.before[name])}
+        left = {**{name: content(self.cells[name]) for name in names}, RETURNED: value}
+        note_links(self.links, left, lambda x: id(x) in alone)
         if one_kind and kinds[0] == END and not value:
             return None
         return Outcome(kinds[0] if one_kind else kind, value)
@@ -261,14 +260,13 @@ class _Choice:
         try:
             with standing_for(roots, values):
                 outcome = way()
-                ends = {name: self._shown(name, roots) for name in self.cells}
+                ends = {name: self._shown(name) for name in self.cells}
                 value = tree.map(example, tree.map(as_leaf, value_of(outcome)))
-                known = _among(roots, value_of(outcome))
                 touched = [x for x in roots if is_written(x)]
             for root in touched:
                 if all(root is not x for x in self.written):
                     self.written.append(root)
-            return ends, (kind_of(outcome), value, known), list(self.written)
+            return ends, (kind_of(outcome), value), list(self.written)
         finally:
             self._restore()
 
@@ -276,14 +274,14 @@ class _Choice:
         lifts = [*self.lifts, *[(x, x) for x in self.written if all(x is not y for y, _ in self.lifts)]]
         return [x for x, _ in lifts], [lifted_into(trace, y) for _, y in lifts]
 
-    def _shown(self, name: str, roots: list) -> Any:
-        """Return what a way leaves a name bound to: the same object, or an example and whose array it is."""
+    def _shown(self, name: str) -> Any:
+        """Return what a way leaves a name bound to: the same object, or an example of it."""
         x = content(self.cells[name])
         if x is self.before[name] or x is UNBOUND:
             return x
         if not is_state(x):
             refuse(f"an if binds {name} to something that is no array")
-        return _Shown(tree.map(example, tree.map(as_leaf, x)), _among(roots, x))
+        return _Shown(tree.map(example, tree.map(as_leaf, x)))
 
     def _restore(self) -> None:
         for name, cell in self.cells.items():
@@ -306,12 +304,6 @@ class _Choice:
             refuse(f"an if binds {name}, which is no array, in one way only")
         return tree.map(example, end)
 
-    def _known(self, end: Any, name: str) -> list[Tracer]:
-        """Return the arrays that a way leaves a name bound to and that may have another name."""
-        if type(end) is _Shown:
-            return end.known
-        return [] if name in self.exclusive else [root_of(x) for x in tree.leaves(end) if is_handle(x) and x.shape]
-
     def _check_kept(self, names: list[str]) -> None:
         """Refuse a way that binds a name of which the first look did not show it."""
         for name in self.before.keys() & self.site.behind - {*names}:
@@ -320,7 +312,7 @@ class _Choice:
 
     def _run(self, way: Callable, names: list[str], one_kind: bool, targets: Any) -> tuple:
         """Run a way for its results, in the types that both have."""
-        trace, around = recorder.get(), current()
+        trace = recorder.get()
         roots, values = self._lifted(trace)
         try:
             with recording_body(trace, False), standing_for(roots, values):
@@ -331,32 +323,22 @@ class _Choice:
                 self._check_kept(names)
                 found = [content(self.cells[name]) for name in names]
                 left = [tree.map(_converted, x, t) for x, t in zip(found, targets[1], strict=True)]
-                around.aliased += check_aliased()  # type: ignore[union-attr]
+                check_aliased()
+                outer = {id(x) for x in roots}
+                ends = {**dict(zip(names, found, strict=True)), RETURNED: value_of(outcome)}
+                self.links.append(links_of(ends, lambda x: [x] if id(x) in outer else None, len(self.links)))
                 return kind, value, left, [snapshot(x) for x in self.written]
         finally:
             self._restore()
 
 
 class _Shown:
-    """What a way binds a name to: an example, and the arrays from outside of it that the value is, if any."""
+    """An example of what a way binds a name to."""
 
-    __slots__ = ("value", "known")
+    __slots__ = ("value",)
 
-    def __init__(self, value: Any, known: list):
+    def __init__(self, value: Any):
         self.value = value
-        self.known = known
-
-
-def _note_aliases(roots: list[Tracer], result: Any) -> None:
-    """Remember arrays of which one may have another name from now on: that of a choice's result."""
-    if roots:
-        may_be_one([*roots, *[x for x in tree.leaves(result) if is_handle(x) and x.shape]])
-
-
-def _among(roots: list[Tracer], x: Any) -> list[Tracer]:
-    """Return the arrays from outside of a way that a value is, or is a view of."""
-    found = [root_of(leaf) for leaf in tree.leaves(x) if is_handle(leaf)]
-    return [root for root in found if root.shape and any(root is y for y in roots)]
 
 
 def _common(a: Any, b: Any) -> Any:

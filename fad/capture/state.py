@@ -18,7 +18,7 @@ import numpy as np
 from fad import tree
 from fad.capture.context import current, refuse
 from fad.core.buffers import PLAIN
-from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, note_alias, rewritten, root_of, snapshot
+from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, rewritten, root_of, snapshot
 from fad.core.tracer import Tracer, tracer, up_to_date
 from fad.introspect.reachable import Walk
 from fad.staging.record import is_traceable
@@ -155,15 +155,6 @@ def check_aliased() -> list[list[Tracer]]:
     if any(is_written(x) for group in groups for x in group):
         refuse("it writes into an array that may have another name, as an if or an inner loop decides")
     return groups
-
-
-def may_be_one(group: list[Tracer]) -> None:
-    """Note arrays of which some may be one and the same from now on: if one is written, its loops are not captured."""
-    body = current()
-    if body is not None:
-        body.aliased.append([root_of(x) for x in group])
-    else:
-        note_alias(group)
 
 
 def reached_roots(functions: Iterable[Any]) -> list[Tracer]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.capture.aliases import RETURNED, arrays_in, links_of, note_links
 from fad.capture.context import current, recording_body, refuse
 from fad.capture.outcomes import Outcome, kind_of, value_of
 from fad.capture.sites import Loop
@@ -24,16 +25,12 @@ from fad.capture.state import (
     is_handle,
     is_state,
     is_written,
-    may_be_one,
-    require_body,
     standing_for,
 )
 from fad.control_flow.subgraph import BodyTrace
 from fad.core.memory import root_of, snapshot
 from fad.core.tracer import Tracer
 from fad.staging.record import recorder
-
-_RETURNED = "what it returns"
 
 
 class NeedsFirstStep(Exception):
@@ -59,6 +56,7 @@ class Step:
         cells = [(name, self.cells[name]) for name in self.bound if content(self.cells[name]) is not UNBOUND]
         self.exclusive = {name for name, cell in cells if is_exclusive(cell)}
         self.links: dict[str, list] = {}  # what the arrays that a step leaves names bound to may be, besides new ones
+        self.passed: set[str] = set()  # names whose arrays a step may leave to itself or to another name
         self._guess()
 
     def _guess(self) -> None:
@@ -155,7 +153,8 @@ class Step:
         given = {id(x): x for value in handles.values() for x in tree.leaves(value) if is_handle(x)}
         writes = [x for x in given.values() if is_written(x)]
         seen: set[int] = set()
-        for name, x in self._arrays_left(returned):
+        left = [(name, x) for name, value in self._left_by(returned).items() for x in arrays_in(value)]
+        for name, x in left:
             root = root_of(x)
             if id(root) in mine:
                 refuse(f"it binds {name} to an array that it writes into by another name, too")
@@ -166,67 +165,42 @@ class Step:
             refuse("it writes into an array that may have another name, as an if decides")
         self._link(handles, returned)
 
-    def _arrays_left(self, returned: Any) -> list[tuple[str, Tracer]]:
-        """Return the arrays that a step leaves names bound to, and those that it returns, with their names."""
-        named = [(name, self.content(name)) for name in [*self.names, *self.late]]
-        found = [(name, x) for name, value in [*named, (_RETURNED, returned)] for x in tree.leaves(value)]
-        return [(name, x) for name, x in found if is_handle(x) and x.shape]
+    def _left_by(self, returned: Any) -> dict[str, Any]:
+        """Return what a step leaves names bound to, and what it returns."""
+        return {**{name: self.content(name) for name in [*self.names, *self.late]}, RETURNED: returned}
 
     def _link(self, handles: dict[str, Any], returned: Any) -> None:
-        """Note for each name which arrays it may know besides new ones, if any name or array outside knows them, too.
-
-        A link is an array from outside of the loop, or what stands for one that was made in the step.
-        """
+        """Note for each name which arrays it may know besides new ones."""
         given = {id(x): name for name, value in handles.items() for x in tree.leaves(value) if is_handle(x)}
-        groups = require_body().aliased
-        self.links = {}
-        for name, x in self._arrays_left(returned):
-            links = self.links.setdefault(name, [])
-            root = root_of(x)
-            members = [y for k, group in enumerate(groups) if any(y is root for y in group) for y in [k, *group]]
-            for y in [root, *members]:
-                if type(y) is int:
-                    links.append(y)
-                elif id(y) in given:
-                    links += self._entries(given[id(y)])
-                elif y.trace is recorder.get():
-                    links.append(id(y))
-                else:
-                    links.append(y)
+        self.passed = set()
 
-    def _entries(self, name: str) -> list:
-        """Return the arrays that a name knows before the loop, and what stands for them."""
-        roots = [root_of(x) for x in self._known_before(name)]
-        return [("before", name), *([] if name in self.exclusive else roots)]
+        def known(x: Tracer) -> list | None:
+            name = given.get(id(x))
+            if name is None:
+                return None
+            self.passed.add(name)
+            return [("before", name), *[root_of(y) for y in self._known_before(name) if y.shape]]
+
+        self.links = links_of(self._left_by(returned), known)
+
+    def note_links(self, runs: bool, returned: Any = ()) -> None:
+        """Note behind the loop which names may know one array."""
+        before = {name: [root_of(y) for y in self._known_before(name) if y.shape] for name in self.names}
+        tables = [self.links, {} if runs else before]
+        alone = {id(x) for name in self.exclusive for x in before.get(name, ())}
+        note_links(tables, self._left_by(returned), lambda x: id(x) in alone)
 
     def _known_before(self, name: str) -> list[Tracer]:
         """Return the arrays that a name is bound to before the loop."""
         return [x for x in tree.leaves(self.before.get(name, ())) if is_handle(x)]
 
-    def note_links(self, runs: bool, returned: Any = ()) -> None:
-        """Note behind the loop which names may know one array."""
-        known: dict[Any, list[Tracer]] = {}
-        for name, links in self.links.items():
-            value = returned if name == _RETURNED else self.content(name)
-            arrays = [x for x in tree.leaves(value) if is_handle(x) and x.shape]
-            if not runs and name in self.names:
-                links = [*links, *self._entries(name)]
-            for link in links:
-                known.setdefault(id(link) if type(link) is Tracer else link, []).extend(
-                    [*arrays, link] if type(link) is Tracer else arrays
-                )
-        for group in known.values():
-            if len({id(root_of(x)) for x in group}) > 1:
-                may_be_one(group)
-
     def check_shared(self, handles: dict[str, Any], may_peel: bool) -> None:
         """Refuse names whose arrays a step writes into while somebody else may know them before the first step."""
         arrays = {name: [x for x in tree.leaves(handles[name]) if is_handle(x)] for name in self.names}
         written = {name for name in self.names if any(map(is_written, arrays[name]))}
-        passed = {link[1] for links in self.links.values() for link in links if type(link) is tuple}
         mine = [id(x) for x in self.roots]
         seen = {name for name in self.names if any(id(root_of(x)) in mine for x in self._known_before(name))}
-        for name in written | seen | (passed if written else set()):  # what is passed on may be written next
+        for name in written | seen | (self.passed if written else set()):  # what is passed on may be written next
             x = self.content(name)
             alone = type(x) is Tracer and type(x.memory) is not tuple and name in self.exclusive
             if alone and all(root_of(x) is not y for y in self.roots):

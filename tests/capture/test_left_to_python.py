@@ -706,3 +706,17 @@ def a_swap_in_one_way(x):
 )
 def test_what_random_programs_found(f):
     agree(f, X)
+
+
+def one_array_for_two_names_of_a_branch(x):
+    u, v = x * 1.0, x * 0.5
+    for i in range(5):
+        if x[i] > 0.5:
+            u[i] += 0.2 * x[0]
+            u = 0.5 * u + 0.2 * v
+            v = u
+    return np.sum(np.sin(u) * v)
+
+
+def test_a_branch_that_leaves_two_names_with_one_array():
+    agree(one_array_for_two_names_of_a_branch, X)
