@@ -24,7 +24,7 @@ def only_the_else_reads(x):
     for i in range(5):
         t = x[i] * s
         s = s + x[i]
-    else:  # noqa: PLW0120
+    else:
         s = s * t
     return s
 
@@ -35,7 +35,7 @@ def only_the_else_of_a_while_reads(x):
         t = x[k] * s
         s = s + x[k]
         k += 1
-    else:  # noqa: PLW0120
+    else:
         s = s * t
     return s
 
