@@ -99,9 +99,10 @@ def bound_by(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 class Liveness:
-    """For each loop and branch of a function: the names that are live behind it.
+    """For each loop and branch of a function: the names that are live behind it, in a loop's ``else`` included.
 
-    And for each loop those that are live where a step begins, before it binds its target, and where a step ends.
+    And for each loop those that are live where a step begins, before it asks its test or binds its target, and where a
+    step ends.
     """
 
     def __init__(self, body: list[ast.stmt]):
@@ -138,10 +139,11 @@ class Liveness:
         return self._any_order(s, live, leaving, going_on)
 
     def _loop(self, s: ast.For | ast.While, live: set, leaving: set, going_on: set) -> set:
-        self._note(self.behind, s, live)
         end = self._block(s.orelse, live, leaving, going_on)
+        self._note(self.behind, s, live | end)
         target = Names(s.target) if isinstance(s, ast.For) else Names()
-        head = end | (Names(s.test).loads if isinstance(s, ast.While) else set())
+        asked = Names(s.test).loads if isinstance(s, ast.While) else set()
+        head = end | asked
         entering: set = set()
         while True:
             entering = self._block(s.body, head, live, head)
@@ -149,7 +151,7 @@ class Liveness:
             if wider == head:
                 break
             head = wider
-        self._note(self.entering, s, (entering - target.stores) | target.loads)
+        self._note(self.entering, s, (entering - target.stores) | target.loads | asked)
         self._note(self.ends, s, head | live)
         return head | (Names(s.iter).loads if isinstance(s, ast.For) else set())
 

@@ -54,12 +54,16 @@ def using(lowering: str) -> Iterator[None]:
 
 
 _FEW = 20_000  # operations of a loop that NumPy has done sooner than native code is there
+_LIKE_ONE = 1000  # elements that NumPy computes, or copies, in the time of one call
 _KEPT = 32
 _loops: OrderedDict[Any, tuple] = OrderedDict()
 
 
 def _operations(graph: Graph) -> float:
-    """Return how many operations a program runs, those of all steps of its loops; infinity if it is not known."""
+    """Return how many operations a program runs, those of all steps of its loops; infinity if it is not known.
+
+    One of a large array counts as many: an update in a loop copies the array in every step unless it is native.
+    """
     total = 0.0
     for eq in graph.equations:
         if eq.prim.archetype == "loop":
@@ -68,7 +72,7 @@ def _operations(graph: Graph) -> float:
         elif eq.prim.archetype == "branch":
             total += max(map(_operations, eq.params["branches"]))
         else:
-            total += 1.0
+            total += 1.0 + sum([graph.types[o].size for o in eq.outs]) / _LIKE_ONE
     return total
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.nests.added_pieces import add_into
 from fad.compile.codegen.nests.arrays import put
 from fad.compile.codegen.nests.values import (
     Buffer,
@@ -30,9 +31,7 @@ from fad.compile.ir.lowered_ops import VIEWS
 from fad.compile.ir.types import BYTES, I64, LLVM_TYPE
 from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.inplace_updates import schedule_updates
-from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
-from fad.core.primitive import REGISTRY
 
 ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 MOST_MEMORY = 1 << 26  # bytes of all arrays of a nest that are neither given nor results
@@ -100,7 +99,7 @@ class Order:
     """A body in an order that lets updates be in place, with all that is known of its values beforehand."""
 
     def __init__(self, graph: Graph, carried: list[tuple[int, int]]):
-        self.graph, updates = schedule_updates(_add_into(graph), lambda graph, eq: "pieces", carried)
+        self.graph, updates = schedule_updates(add_into(graph), lambda graph, eq: "pieces", carried)
         self.over = updates.over
         self.last: dict[int, int] = {}
         self.uses: Counter = Counter()
@@ -120,36 +119,6 @@ class Order:
         while i in self.over:
             i = self.over[i]
         return i
-
-
-def _add_into(graph: Graph) -> Graph:
-    """Let pieces that are added to an array be added where they belong, not to zeros first."""
-    made = {o: eq for eq in graph.equations for o in eq.outs}
-    uses = Counter([*(i for eq in graph.equations for i in eq.ins), *graph.outputs])
-    types, equations = list(graph.types), []
-    for eq in graph.equations:
-        if eq.prim.name == "add":
-            (o,) = eq.outs
-            for x, v in (eq.ins, eq.ins[::-1]):
-                pieces = made.get(v)
-                if pieces is None or pieces.prim.name != "scatter" or uses[v] != 1 or x == v:
-                    continue
-                if not types[x] == types[v] == types[o] or not all(map(is_basic, pieces.params["indices"])):
-                    continue
-                for n, (piece, index) in enumerate(zip(pieces.ins, pieces.params["indices"], strict=True)):
-                    index = index if type(index) is tuple else (index,)
-                    types.append(types[o])
-                    end = o if n == len(pieces.ins) - 1 else len(types) - 1
-                    equations.append(Equation(REGISTRY["index_add"], (x, piece), {"template": index}, (end,)))
-                    x = end
-                break
-            else:
-                equations.append(eq)
-            continue
-        equations.append(eq)
-    used = {*graph.outputs, *(i for eq in equations for i in eq.ins)}
-    equations = [eq for eq in equations if eq.prim.name != "scatter" or eq.outs[0] in used]
-    return graph.replace(types=types, equations=equations)
 
 
 class Body:

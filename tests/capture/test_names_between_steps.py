@@ -1,0 +1,50 @@
+"""Names that only a loop's test or its ``else`` reads: a step hands them on like any other."""
+
+import numpy as np
+import pytest
+from capture.agreement import agree, report_of
+
+X = np.array([0.7, -0.4, 1.3, 0.2, 0.9])
+
+
+def only_the_test_reads(x):
+    y = x * 1.0
+    change = 1
+    steps = 0
+    while change > 0.05 and steps < 50:  # steps: so that a mistake ends, too
+        old = y.copy()
+        y[1:-1] = old[1:-1] + 0.3 * (x[2:] - old[1:-1])
+        change = np.sum((y - old) ** 2)
+        steps += 1
+    return np.sum(y * x) + steps
+
+
+def only_the_else_reads(x):
+    s, t = x[0], 3.0
+    for i in range(5):
+        t = x[i] * s
+        s = s + x[i]
+    else:
+        s = s * t
+    return s
+
+
+def only_the_else_of_a_while_reads(x):
+    s, t, k = x[0], 3.0, 0
+    while k < 5:
+        t = x[k] * s
+        s = s + x[k]
+        k += 1
+    else:
+        s = s * t
+    return s
+
+
+PROGRAMS = [only_the_test_reads, only_the_else_reads, only_the_else_of_a_while_reads]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_name_that_only_the_test_or_the_else_reads_goes_from_step_to_step(f):
+    agree(f, X)
+    what, text = report_of(f, X)
+    assert set(what) == {"captured"}, text
