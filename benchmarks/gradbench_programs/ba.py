@@ -6,21 +6,30 @@ import fad
 
 
 def rotated(rotation, point):
-    """Return a point rotated about an axis, whose length is the angle."""
-    square = rotation @ rotation
-    angle = np.sqrt(np.where(square > 0, square, 1.0))
-    axis = rotation / angle
-    turned = point * np.cos(angle) + np.cross(axis, point) * np.sin(angle) + axis * (axis @ point) * (1 - np.cos(angle))
-    return np.where(square > 0, turned, point + np.cross(rotation, point))
+    """Return a point rotated about an axis, whose length is the angle, by Rodrigues' formula."""
+    (a, b, c), (x, y, z) = rotation, point
+    square = a * a + b * b + c * c
+    turns = square > 0
+    safe = np.where(turns, square, 1.0)
+    angle = np.sqrt(safe)
+    cosine = np.where(turns, np.cos(angle), 1.0)
+    sine = np.where(turns, np.sin(angle) / angle, 1.0)
+    along = (a * x + b * y + c * z) * np.where(turns, (1 - np.cos(angle)) / safe, 0.0)
+    return (
+        x * cosine + (b * z - c * y) * sine + a * along,
+        y * cosine + (c * x - a * z) * sine + b * along,
+        z * cosine + (a * y - b * x) * sine + c * along,
+    )
 
 
 def reprojection(camera, point, weight, feature):
     """Return the weighted error of one observation."""
-    seen = rotated(camera[:3], point - camera[3:6])
-    image = seen[:2] / seen[2]
-    square = image @ image
-    image = image * (1 + camera[9] * square + camera[10] * square**2)
-    return weight * (image * camera[6] + camera[7:9] - feature)
+    x, y, z = rotated(camera[:3], point - camera[3:6])
+    x, y = x / z, y / z
+    square = x * x + y * y
+    scale = camera[6] * (1 + camera[9] * square + camera[10] * square**2)
+    image = np.stack([x * scale + camera[7], y * scale + camera[8]])
+    return weight * (image - feature)
 
 
 def errors(cameras, points, weights, observations, features):

@@ -67,8 +67,8 @@ def vertices(theta, hand, parents, mirrored):
     for bone, parent in enumerate(parents):
         absolute.append(relative[bone] if parent == -1 else absolute[parent] @ relative[bone])
     transforms = (np.stack(absolute) @ hand.inverse_base_absolutes)[:, :3]
-    blended = (hand.weights @ transforms.reshape(bones, 12)).reshape(-1, 3, 4)
-    positions = np.einsum("vij,vj->vi", blended, hand.base_positions)
+    weighted = hand.weights[:, :, None] * hand.base_positions[:, None, :]
+    positions = weighted.reshape(-1, 4 * bones) @ np.swapaxes(transforms, 1, 2).reshape(4 * bones, 3)
     if mirrored:
         positions = positions * np.array([-1.0, 1.0, 1.0])
     return positions @ rotation_about(theta[:3]).T + theta[3:6]
