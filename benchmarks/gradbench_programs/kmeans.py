@@ -6,8 +6,9 @@ import fad
 
 
 def cost_of(points, centroids):
-    squares = np.sum((points[:, None, :] - centroids) ** 2, axis=2)
-    return np.sum(np.min(squares, axis=1))
+    """Return the sum of the squared distances of points from the nearest of the centroids."""
+    squares = np.sum(points**2, axis=1) + np.sum(centroids**2, axis=1)[:, None] - 2 * centroids @ points.T
+    return np.sum(np.min(squares, axis=0))
 
 
 def direction(points, centroids):
