@@ -15,16 +15,21 @@ MARKS = {
 }  # fmt: skip
 
 
+def time_in(cell: str) -> float | None:
+    """Return the milliseconds in a cell, or None where a tool was stopped, fails or has no program."""
+    return None if cell.startswith(">") else number(cell)
+
+
 def draw(page: str):
     """Return the figure of the table with Tapenade's column, which is GradBench's."""
     rows = next(table for table in tables(page) if "Tapenade" in next(iter(table.values())))
-    measured = {name: cells for name, cells in rows.items() if number(cells["fad"])}
+    measured = {name: cells for name, cells in rows.items() if time_in(cells["fad"])}
     figure, axes = plt.subplots(figsize=(8, 0.26 * len(measured) + 1.4), layout="constrained")
     for column, (marker, colour) in MARKS.items():
         points = []
         for k, cells in enumerate(measured.values()):
-            if (value := number(cells[column])) is not None and not cells[column].startswith(">"):
-                points.append((value / number(cells["fad"]), k))
+            if (value := time_in(cells[column])) is not None:
+                points.append((value / time_in(cells["fad"]), k))
         if points:
             axes.plot(*zip(*points, strict=True), marker, color=colour, markersize=5, linestyle="", label=column)
     axes.axvline(1.0, color="#000000", linewidth=1, zorder=0)

@@ -43,3 +43,10 @@ def test_a_row_says_which_tool_is_apart_and_which_was_stopped(gradbench):
     assert gradbench.shown(row) == (
         "| lse, n=2 | 2 | 4 | – | – | – | 5 | > 8 s | 0.50 | 2.00 | 0e+00; JAX differs by 1e-01 |"
     )
+
+
+def test_what_was_stopped_is_no_time_in_the_picture(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    time_in = importlib.import_module("gradbench_picture").time_in
+    assert [time_in(cell) for cell in ("1.24e+03", "0.0356", "> 8 s", "fails", "–")] == [1240, 0.0356, None, None, None]
