@@ -45,6 +45,14 @@ def test_a_row_says_which_tool_is_apart_and_which_was_stopped(gradbench):
     )
 
 
+def test_a_closed_form_is_shown_and_not_compared_with(gradbench):
+    row = gradbench.Row("ode", "n=2")
+    for tool, seconds in (("fad", 2.0), ("manual", 0.1), ("codipack", 8.0)):
+        row.best[tool] = seconds
+    assert row.ratio == 0.25
+    assert gradbench.cell(row, "manual") == "100"
+
+
 def test_what_was_stopped_is_no_time_in_the_picture(monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(BENCHMARKS)
