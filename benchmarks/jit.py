@@ -31,6 +31,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 LIBRARIES = ("fad jit", "fad", "JAX jit", "PyTorch", "torch.compile", "autograd")
 MODULES = {"JAX jit": "jax", "PyTorch": "torch", "torch.compile": "torch", "autograd": "autograd"}
+OTHERS = ("\n## GradBench", "\n## NPBench")  # the sections that gradbench.py and npbench.py write, after this one's
 STEADY = 6.0  # seconds that one library may take for all its bursts
 
 
@@ -201,7 +202,7 @@ def machine(options: argparse.Namespace) -> str:
 
 INTRODUCTION = """# Benchmarks of jit
 
-`make bench` writes this page, by `python benchmarks/jit.py --write`, but for the last section.
+`make bench` writes this page, by `python benchmarks/jit.py --write`, but for the last two sections.
 Each library runs each workload in a process of its own, with empty caches on disk
 (`torch.compile` keeps its compiled headers between workloads).
 The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
@@ -250,8 +251,9 @@ def main() -> None:
     if options.write:
         import jit_picture
 
-        _, heading, npbench = PAGE.read_text(encoding="utf-8").partition("\n## NPBench")
-        PAGE.write_text(f"{INTRODUCTION}\n{text}\n{heading}{npbench}", encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        kept = min([page.find(heading) for heading in OTHERS if heading in page], default=len(page))
+        PAGE.write_text(f"{INTRODUCTION}\n{text}\n{page[kept:]}", encoding="utf-8")
         jit_picture.write()
 
 
