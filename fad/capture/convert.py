@@ -11,6 +11,7 @@ import ast
 import dis
 import functools
 import inspect
+import itertools
 import linecache
 import operator
 import types
@@ -29,6 +30,7 @@ from fad.introspect.reachable import is_library
 
 _FUTURES = functools.reduce(operator.or_, (getattr(__future__, x).compiler_flag for x in __future__.all_feature_names))
 _GENERATES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_INSTALLED = ("site-packages", "dist-packages")  # folders of libraries, which are not converted
 _MOST = 4096
 _converted: dict[tuple[int, bool], tuple] = {}  # (id of code, everywhere) -> (code, converted code or None, sites, why)
 _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a loop)
@@ -173,7 +175,8 @@ def _positions(code: types.CodeType) -> set:
 
 def is_users(fun: types.FunctionType) -> bool:
     """Return whether a function is the user's own, and no library's."""
-    return not is_machinery(fun.__code__.co_filename) and not is_library(fun.__module__)
+    file = fun.__code__.co_filename
+    return not (is_machinery(file) or is_library(fun.__module__) or any(folder in file for folder in _INSTALLED))
 
 
 def may_loop(fun: Any, depth: int = 12) -> bool:
@@ -212,9 +215,10 @@ def _look(fun: types.FunctionType, depth: int) -> bool:
         comprehends = code.co_name in ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
         if not comprehends and any("BACKWARD" in at.opname for at in steps):
             return True
-        for before, at in zip([None, *steps], steps, strict=False):
-            if at.opname.startswith("LOAD_FAST") and before is not None and before.opname == "PUSH_NULL":
+        for before, at in itertools.pairwise(steps):
+            if {before.opname[:9], at.opname[:9]} == {"PUSH_NULL", "LOAD_FAST"}:
                 return True  # a function that it is given
+        for at in steps:
             if at.opname in ("LOAD_METHOD", "LOAD_ATTR") and not _is_usual(at.argval):
                 return True
             if at.opname in ("LOAD_GLOBAL", "LOAD_NAME") and _calls(fun.__globals__.get(at.argval), depth):
