@@ -156,7 +156,7 @@ def _through(eq: Any, given: list[Interval]) -> list[Interval] | None:
         if any(way is None for way in ways):
             return None
         return [functools.reduce(_union, column) for column in zip(*ways, strict=True)]  # type: ignore[arg-type]
-    if eq.prim.archetype == "loop":
+    if eq.prim.archetype == "loop" and "cut" not in eq.params:  # a loop, and not the gradient of one
         params = eq.params
         start = params["consts"] + (params["stop"] == "count")
         state = _after(params, given[start : start + params["carries"]], given[: params["consts"]], params["length"])

@@ -28,7 +28,7 @@ from fad.control_flow.pullback import active_operands, pullback_p
 from fad.control_flow.split_pullback import accumulated, halves, pulled, reached, without
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
-from fad.core.graph import Graph
+from fad.core.graph import Graph, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.check import as_value, kind_of, zeros_like
@@ -185,7 +185,7 @@ def _bytes(cut: Any, values: list, inputs: list[bool], params: dict) -> list[int
     types, body, start = params["body"].types, params["body"], params["consts"] + params["index"]
     state = sum(types[i].nbytes for i in body.inputs[start : start + params["carries"]])
     sums = sum(types[i].nbytes for i, a in zip(body.inputs[: params["consts"]], inputs, strict=False) if a)
-    operands = sum(np.asarray(example(v)).nbytes for v in values)
+    operands = sum(type_of(example(v)).nbytes for v in values)
     return [n * _lanes(values) for n in (state, cut.nbytes, operands + 2 * state, 3 * state + 2 * sums)]
 
 
