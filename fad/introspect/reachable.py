@@ -48,10 +48,11 @@ class Place(NamedTuple):
 class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
-    __slots__ = ("places", "found", "names", "most", "_seen", "_owners", "_absent")
+    __slots__ = ("places", "found", "names", "most", "missing", "_seen", "_owners", "_absent")
 
-    def __init__(self, roots: Iterable[Any], most: int = MOST):
+    def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False):
         self.most = most
+        self.missing = missing  # whether attributes that are not there are places, too
         self.places: list[Place] = []
         self.found: list = []
         self.names: set[str] = set()  # attributes that some code names
@@ -182,12 +183,13 @@ class Walk:
             if not is_library(_module_of(cls)):
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
                 self._owners.append((vars(cls), x, named, set(), functools.partial(_look_up, tuple(hiding))))
-        self._absent.append((tuple(hiding), set()))
+        if self.missing:
+            self._absent.append((tuple(hiding), set()))
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
         everything = not self.names.isdisjoint(_BY_ANY_NAME)
-        asks = not self.names.isdisjoint(_WHETHER_THERE)  # other code cannot tell, but by an error
+        asks = self.missing and not self.names.isdisjoint(_WHETHER_THERE)  # other code cannot tell, but by an error
         for hiding, done in self._absent if asks else ():
             for name in self.names - done:
                 done.add(name)

@@ -66,7 +66,7 @@ class OuterState:
     __slots__ = ("found", "arrays", "small", "large", "places", "rows", "owners", "changed")
 
     def __init__(self, roots: Iterable[Any] = (), arrays: Iterable[np.ndarray] = ()):
-        walk = Walk(roots, _MOST)
+        walk = Walk(roots, _MOST, missing=True)
         self.found = list(walk)
         watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and is_writeable(x)}
         mode = config.check_mutation.get()
