@@ -17,7 +17,7 @@ import numpy as np
 
 from fad import tree
 from fad.capture.context import current, refuse
-from fad.core.buffers import PLAIN
+from fad.core.buffers import PLAIN, buffer
 from fad.core.memory import RUNS, Memory, is_array, is_outside, layout, rewritten, root_of, snapshot
 from fad.core.tracer import Tracer, tracer, up_to_date
 from fad.introspect.reachable import Walk
@@ -102,6 +102,7 @@ def standing_for(roots: list[Tracer], values: Iterable[Tracer]) -> Iterator[None
     before = set() if touched is None else set(touched.written)
     kept = [(x, x.value, x.trace, x.info) for x in roots]
     for x, y in zip(roots, values, strict=True):
+        y = y if type(y) is Tracer else buffer(np.copy(y))  # the first state of an array that holds plain numbers
         _point(x, y.value, y.trace, y.info)
     try:
         yield
