@@ -139,7 +139,11 @@ def ufunc_at(ufunc: Any, a: Any, indices: Any, *b: Any) -> None:
     a = _target(a, f"{ufunc.__name__}.at")
     v = as_array(b[0]) if ufunc is np.add or ufunc is np.subtract else None
     if v is not None and np.can_cast(np.result_type(a.dtype, v.dtype), a.dtype, "same_kind"):  # else each sum is cast
-        new = At(snapshot(a))[indices].add(v if ufunc is np.add else -v)
+        try:
+            new = At(snapshot(a))[indices].add(v if ufunc is np.add else -v)
+        except ValueError:
+            snapshot(a)[indices]  # NumPy looks first whether the places exist: this raises if they do not
+            raise
         assign(a, new, "same_kind", name=ufunc.__name__)
         return
     places = np.zeros(a.shape, np.intp)

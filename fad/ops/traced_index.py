@@ -17,7 +17,7 @@ from fad.ops.index_layout import join_index
 class TracedIndex:
     """How a view was taken by an index of slices and traced integers: an operation of the array alone."""
 
-    __slots__ = ("index", "template", "arrays", "get", "put", "view")
+    __slots__ = ("index", "template", "arrays", "get", "put")
 
     def __init__(self, index: Any, template: tuple, arrays: list, get: Any, put: Any):
         self.index = index  # what stood in the brackets
@@ -25,7 +25,11 @@ class TracedIndex:
         self.arrays = arrays
         self.get = get
         self.put = put
-        self.view = ViewRule(lambda x, y, params: True, self._put_back, in_place=False)
+
+    @property
+    def view(self) -> ViewRule:
+        """The rule of this view; it is made anew, for kept here the two would keep each other alive."""
+        return ViewRule(_is_always_a_view, self._put_back, in_place=False)
 
     def __call__(self, x: Any) -> Any:
         return bind(self.get, x, *self.arrays, template=self.template)
@@ -36,6 +40,10 @@ class TracedIndex:
 
     def _put_back(self, x: Any, y: Any) -> Any:
         return bind(self.put, x, y, *self.arrays, template=self.template)
+
+
+def _is_always_a_view(x: Any, y: Any, params: dict) -> bool:
+    return True
 
 
 def link_view(x: Tracer, y: Any, taken: TracedIndex) -> None:

@@ -75,24 +75,27 @@ TO_INTEGERS = {
 
 @pytest.mark.parametrize("convert", TO_INTEGERS)
 @pytest.mark.parametrize("x", [X, np.float64(1.75)], ids=["array", "scalar"])
-def test_whole_numbers_of_a_traced_value_are_plain_and_numpys(convert, x):
+def test_whole_numbers_of_a_traced_value_are_numpys(convert, x):
     seen = []
 
     def f(x):
-        seen.append(TO_INTEGERS[convert](x))
-        return np.sum(x * x)
+        whole = TO_INTEGERS[convert](x)
+        seen.append((np.shape(whole), whole.dtype))
+        return np.sum(x * whole), whole
 
-    f(x)
-    gradient = fad.grad(f)(x)
-    np.testing.assert_array_equal(gradient, 2 * x)
-    fad.jvp(f, (x,), (x,))
-    fad.jit(f)(x)
-    fad.vmap(f)(np.stack([x, x]))
-    fad.hessian(f)(x)
-    for found in seen[1:]:
-        assert type(found) is type(seen[0])
-        assert found.dtype == seen[0].dtype
-        np.testing.assert_array_equal(found, seen[0])
+    total, expected = f(x)
+    gradient, found = fad.grad(f, has_aux=True)(x)
+    factor = expected.sum(axis=0) if convert == "list" else expected
+    np.testing.assert_array_equal(gradient, factor)
+    (_, along_jvp), _ = fad.jvp(f, (x,), (x,))
+    _, along_jit = fad.jit(f)(x)
+    _, along_vmap = fad.vmap(f)(np.stack([x, x]))
+    curvature, along_hessian = fad.hessian(f, has_aux=True)(x)
+    np.testing.assert_array_equal(curvature, np.zeros(np.shape(x) * 2))
+    for also in (found, along_jvp, along_jit, along_vmap[0], along_vmap[1], along_hessian):
+        assert also.dtype == expected.dtype
+        np.testing.assert_array_equal(also, expected)
+    assert set(seen) == {(np.shape(expected), expected.dtype)}
 
 
 def test_whole_numbers_of_a_traced_value_are_found_again_by_jit():
