@@ -38,7 +38,7 @@ NAMESPACES = {
         ("fad.distributed", "training, simulation and checkpoints over several processes"),
     ],
     "Seeing what happens": [
-        ("fad.debug", "NaNs, printing from compiled programs"),
+        ("fad.debug", "NaNs, printing from running programs, compiled ones too"),
         ("fad.profiler", "where the time goes"),
         ("fad.config", "settings"),
         ("fad.backends", "arrays of the host and of a GPU"),
@@ -304,7 +304,7 @@ API
 
 A page for each public name, with its signature, what it computes, where its rules come from, and the examples that use
 it. :doc:`/coverage` says what each library differentiates, :doc:`/generated/operations` where each rule comes from.
-:doc:`/errors` has a page for each error.
+:doc:`/errors` has a wrong and a right program for each error.
 """.splitlines()
 
 
