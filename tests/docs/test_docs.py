@@ -96,3 +96,18 @@ def test_the_addresses_of_the_project_agree():
     assert f"repository-code: {project['urls']['Repository']}\n" in citation
     assert f"version: {project['version']}\n" in citation
     assert f'"{project["urls"]["Repository"]}"' in (root / "docs" / "conf.py").read_text(encoding="utf-8")
+
+
+def test_the_source_distribution_has_every_file_and_folder_of_the_repository():
+    import subprocess
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no checkout of the repository")
+    tracked = {"/" + line.partition("/")[0] for line in listed.stdout.splitlines()}
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    included = set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    always = {"/pyproject.toml", "/.gitignore"}  # hatchling adds these itself
+    assert tracked - included - always == {"/.ci"}
