@@ -70,6 +70,17 @@ def test_every_public_name_has_a_page_of_its_own(monkeypatch, tmp_path):
     assert {p.name.lower() for p in tmp_path.glob("*.rst")} >= set(pages)
 
 
+def test_examples_of_the_reference_name_things_as_users_do(monkeypatch):
+    import fad
+
+    reference = _reference(monkeypatch)
+    text = ">>> a, b = split(key(0))\n>>> def normal(k):\n...     return uniform(k)\n>>> normal(a)\nnormal(a)"
+    expected = text.replace("split(key(0))", "fad.random.split(fad.random.key(0))")
+    expected = expected.replace("uniform(", "fad.random.uniform(")
+    assert reference.full_names(text, fad.random.split, "fad.random") == expected
+    assert ">>> fad.vmap(" in reference.full_names(fad.vmap.__doc__, fad.vmap, "fad")
+
+
 def test_every_public_module_is_in_the_reference(monkeypatch):
     import types
 
