@@ -209,14 +209,10 @@ libraries](comparison.md) has what else there is to choose by.
 **How to read the tables.** A line is one program, and unless it says otherwise numbers are float64 and what is
 measured is the gradient. A *step* returns the loss and the parameters after a step of gradient descent.
 
-| column | what runs |
-|---|---|
-| fad jit, JAX jit | the gradient under `fad.jit`, `jax.jit` |
-| fad, autograd | the gradient, nothing compiled |
-| PyTorch | `backward()`, nothing compiled |
-| torch.compile | the same, compiled |
-| jit / JAX | the first column over JAX's: below 1 fad is quicker |
-| jit / best other | the first column over the quickest of the other libraries |
+- *fad jit* and *JAX jit* are the gradient under `fad.jit` and `jax.jit`; *torch.compile* is PyTorch's, compiled.
+- *fad*, *PyTorch* and *autograd* compile nothing.
+- *jit / JAX* is the first column over JAX's, *jit / best other* over the quickest of the other libraries: below 1 fad is
+  quicker.
 
 The *warm-up* is what a user waits before calls are quick: the time of the first two calls less two steady ones.
 
