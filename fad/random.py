@@ -432,7 +432,7 @@ gamma_p: Any = register(
     Primitive(
         # The numbers come from rejection, and jump in a where a proposal is accepted or not; the derivative is that of
         # the quantile at the number drawn, so differences of the numbers are no measure of it.
-        "random_gamma", _gamma, jvp=_gamma_jvp, complex=False, extra={"numerical": False},
+        "random_gamma", _gamma, jvp=_gamma_jvp, complex=False, numerical=False,
         batch=lambda size, batched, xs, params: bind(gamma_p, *_spread(size, batched, xs), **params),
         samples=lambda s: [call(np.array([k, 2], np.uint32), s.positive(*shape)) for k, shape in ((1, (3,)), (3, ()))],
     )

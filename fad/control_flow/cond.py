@@ -282,6 +282,6 @@ def _select(at: Any, column: tuple) -> Any:
 
 cond_p = Primitive(
     "cond", _run, multi=True, batch=_batch, archetype="branch",
-    extra={"differentiated": _differentiated, "needs_trace": True},
+    differentiated=_differentiated, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

@@ -381,9 +381,7 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        extra={
-            "differentiated": _differentiated, "example": example_step, "needs_trace": True, "over_batch": _over_lanes,
-        },
+        differentiated=_differentiated, example=example_step, needs_trace=True, over_batch=_over_lanes,
     )  # fmt: skip
 
 

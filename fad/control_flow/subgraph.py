@@ -98,8 +98,7 @@ class BodyTrace(RecordTrace):
         return found
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
-        first = prim.extra.get("example") if prim.extra else None
-        return prim.forward(*values, **params) if first is None else first(*values, **params)
+        return (prim.example or prim.forward)(*values, **params)
 
     def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         y = stand_in(prim, values, params)
@@ -245,7 +244,7 @@ def _batch_call(size: int, batched: tuple, xs: list, params: dict) -> tuple:
 # A call of a function with custom rules. `graph` is what it computes, None for a library's function.
 call_p = Primitive(
     "custom_call", _forward_call, multi=True, batch=_batch_call, archetype="call",
-    extra={"differentiated": lambda *xs, call, graph: tuple(call(*xs))},
+    differentiated=lambda *xs, call, graph: tuple(call(*xs)),
 )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def elementwise(
         domain=domain,
         complex=complex,
         doc=doc,
-        extra={} if kinks is None else {"kinks": kinks},
+        kinks=kinks,
     )
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
@@ -205,12 +205,10 @@ def linear(
     samples: Callable | None = None,
     archetype: str = "linear",
     doc: str = "",
-    **extra: Any,
+    **facts: Any,
 ) -> Primitive:
     """Make an operation that is linear in its one operand: ``transpose(ct, x, **params)``, x a ShapeDtypeStruct."""
-    prim = Primitive(
-        name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, doc=doc, extra=extra
-    )
+    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, doc=doc, **facts)
     prim.jvp = lambda tangents, y, xs, params: prim(tangents[0], **params)
     prim.vjp = (lambda ct, y, x, **params: transpose(ct, x, **params),)
     return register(prim)

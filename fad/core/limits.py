@@ -70,7 +70,7 @@ class LimitTrace(Trace):
         return at_zero(value, report=False)
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        if prim.extra.get("at_limit"):
+        if prim.at_limit:
             return bind(prim, *[at_zero(x.value, report=False) if _is_perturbed(x) else x for x in args], **params)
         if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
             return NotImplemented
@@ -79,7 +79,7 @@ class LimitTrace(Trace):
         if prim.batch is None:
             y = _one_by_one(prim, values, batched, params)
         else:
-            first = self if prim.extra.get("needs_trace") else self.size
+            first = self if prim.needs_trace else self.size
             y = prim.batch(first, batched, values, params)
         if prim.multi:
             return tuple(tracer(v, self, None) for v in y)

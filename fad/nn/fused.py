@@ -112,7 +112,7 @@ softmax_p: Any = register(
         vjp=(lambda ct, y, x, *, axis: _softmax_push(ct, y, axis),),
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
-        extra={"mixes": "axis"},
+        mixes="axis",
         doc="exp(x) / sum(exp(x)) along an axis.",
     )
 )  # fmt: skip
@@ -131,7 +131,7 @@ log_softmax_p: Any = register(
         vjp=(lambda ct, y, x, *, axis: ct - np.exp(y) * np.sum(ct, axis=axis, keepdims=True),),
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
-        extra={"mixes": "axis"},
+        mixes="axis",
         doc="The logarithm of the softmax along an axis.",
     )
 )  # fmt: skip

@@ -379,7 +379,7 @@ concatenate_p: Any = register(
             call(s.real(3, 4), s.real(2, 4), axis=0),
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
-        extra={"moves": True},
+        moves=True,
         doc="Arrays one after another along an axis.",
     )
 )

@@ -103,7 +103,7 @@ def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
 
 def _factors(eq: Equation) -> bool:
     bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params.get("branches", ())
-    return "refuses" in eq.prim.extra or any(_factors(e) for body in bodies for e in body.equations)
+    return eq.prim.refuses is not None or any(_factors(e) for body in bodies for e in body.equations)
 
 
 def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
@@ -111,8 +111,8 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
     prim, ins = eq.prim, eq.ins
     if prim.archetype in ("loop", "branch"):
         return (id(eq),) if _factors(eq) else None
-    if "refuses" in prim.extra:
-        return prim.extra["refuses"], _matrix(ins[0], made), hashable(eq.params.get("pattern"))
+    if prim.refuses is not None:
+        return prim.refuses, _matrix(ins[0], made), hashable(eq.params.get("pattern"))
     if prim.name in _INDEXED:
         given = ins[_INDEXED[prim.name] :]
         if all(i in graph.constants or (i in made and made[i].prim.name in _ORDERS) for i in given):

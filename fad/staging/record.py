@@ -279,7 +279,7 @@ def _on_numbers(prim: Primitive) -> Primitive:
     if found is None:
         found = Primitive(
             f"python_{prim.name}", _ARITHMETIC[prim.name], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
-            batch=prim.batch, flat=prim.flat, lower=prim.lower, archetype="elementwise", extra={"numbers": True},
+            batch=prim.batch, flat=prim.flat, lower=prim.lower, archetype="elementwise",
         )  # fmt: skip
         found.keep = prim.keep
         _number_prims[prim.name] = found

@@ -217,8 +217,8 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
         return _ON_NUMBERS[prim.name.removeprefix("python_")].format(*ins)
     if prim.name == "getitem":
         return f"{ins[0]}[{_bracketed(index_parts(eq.params['template'], ins[1:], written))}]"
-    if "text" in prim.extra:
-        return prim.extra["text"](*ins, **eq.params)
+    if prim.text is not None:
+        return prim.text(*ins, **eq.params)
     return _call(prim.forward, ins, eq.params, helpers, written)
 
 
