@@ -131,11 +131,11 @@ class BodyTrace(RecordTrace):
 # A value without its derivative: written down, because the transforms around a body see the body's graph only.
 stopped_p = Primitive(
     "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
-    archetype="elementwise",
+    archetype="elementwise", cheap=True,
 )  # fmt: skip
 to_number_p = Primitive(
-    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", archetype="bare",
-    batch=lambda size, batched, xs, params: xs[0],
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", cheap=True,
+    archetype="bare", batch=lambda size, batched, xs, params: xs[0],
 )  # fmt: skip
 
 

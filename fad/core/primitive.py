@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -118,14 +118,37 @@ class Primitive(Operation):
     ``mixes``
         where each element of the result depends on all elements along some axes of the operands, and is elementwise
         along the others: the parameter that names the axes, or the number of last axes. Without it, on all.
+    ``dependence``
+        how elements of the result depend on those of the operands, where the archetype does not say: see
+        `fad.sparse.dependence`.
     ``refuses``
         which matrices it raises for, in a word: a program of `jit` runs it then, even if nothing reads the result.
     ``draws``
         whether the forward function draws from NumPy's global generator for ends of its own: SciPy estimates norms so.
     ``text``
         ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
+
+    Of compilation:
+
     ``lower``
         of an elementwise operation, the expression of which kernels are made: ``"(1 / (1 + exp(-{0})))"``.
+    ``lower_for``
+        the expressions where they depend on the operands: of booleans alone ("b"), of integers ("i"), of floating-point
+        numbers ("f").
+    ``computes_in``
+        of which dtype kernels compute it: the "result"'s, the common one of the "operands", or "booleans".
+    ``cheap``
+        whether it costs less to compute again than to keep its result.
+    ``shape_only``
+        whether it reads no more of its operand than the shape.
+    ``indexed``
+        of an operation that takes index arrays, the number of operands before them.
+    ``positions``
+        whether its results are positions along an axis, and so valid indices.
+    ``symbol``
+        what Python calls it: ``+``, ``**``, ``<``, ``abs``, ``.real``.
+    ``array_form``
+        of an operation on Python's own numbers, the one on arrays with the same rules.
     """
 
     name: str
@@ -136,7 +159,6 @@ class Primitive(Operation):
     batch: Callable | None = None
     multi: bool = False  # returns a tuple of arrays
     saves: str = "all"
-    lower: str | None = None
     archetype: str = "bare"
     domain: tuple = (-2.0, 2.0)
     doc: str = ""
@@ -155,9 +177,19 @@ class Primitive(Operation):
     at_limit: bool = False
     example: Callable | None = None
     mixes: str | int | None = None
+    dependence: str | None = None
     refuses: str | None = None
     draws: bool = False
     text: Callable | None = None
+    lower: str | None = None
+    lower_for: dict[str, str] = field(default_factory=dict)
+    computes_in: str = "result"
+    cheap: bool = False
+    shape_only: bool = False
+    indexed: int | None = None
+    positions: bool = False
+    symbol: str | None = None
+    array_form: Primitive | None = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return bind(self, *args, **params)

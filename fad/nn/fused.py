@@ -71,7 +71,7 @@ def _affine_batch(size, batched, xs, params):
 
 affine = register(
     Primitive(
-        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands",
+        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands", dependence="affine",
         doc="A linear layer of dense rows: x @ w.T + b, for x (..., in), w (out, in) and b (out,).",
         samples=lambda s: [
             call(s.real(3, 4), s.real(2, 4), s.real(2)),

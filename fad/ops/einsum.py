@@ -104,6 +104,7 @@ contract_p: Any = register(
         ),
         batch=_contract_batch,
         archetype="bilinear",
+        dependence="contraction",
         saves="operands",
         text=lambda x, y, a, b, result: f"np.einsum('{a},{b}->{result}', {x}, {y})",
         samples=lambda s: [

@@ -201,7 +201,10 @@ getitem_p: Any = register(
         batch=_getitem_batch,
         archetype="linear",
         samples=_getitem_samples,
-        needs_trace=True, moves=True, cotangent=lambda *parts: Indexed(*parts, _sum_entries),
+        indexed=1,
+        needs_trace=True,
+        moves=True,
+        cotangent=lambda *parts: Indexed(*parts, _sum_entries),
         view=ViewRule(
             lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
         ),
@@ -409,14 +412,14 @@ def _update_samples(s):
 add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", needs_trace=True, moves=True,
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", needs_trace=True, moves=True,
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip

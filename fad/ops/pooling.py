@@ -119,6 +119,7 @@ max_pool_p: Any = register(
         vjp=(lambda ct, y, x, **params: bind(max_spread_p, ct, x, y, **params),),
         batch=_merge(lambda: max_pool_p),
         archetype="selection",
+        dependence="windows",
         samples=_max_samples,
         doc="The maximum of windows over the last axes; ties share the derivative.",
     )
@@ -151,6 +152,7 @@ sum_pool_p: Any = linear(
     ),
     _merge(lambda: sum_pool_p),
     samples=_max_samples,
+    dependence="windows",
     doc="The sum of windows over the last axes.",
 )
 sum_spread_p: Any = linear(

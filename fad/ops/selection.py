@@ -56,6 +56,8 @@ where_p = register(
         batch=lambda size, batched, xs, params: bind(where_p, *align(batched, xs)),
         archetype="selection",
         selects=True,
+        dependence="elementwise",
+        cheap=True,
         lower="select({0}, {1}, {2})",
         # of arrays: of one Python bool `where` makes one where a device needs it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],

@@ -84,7 +84,7 @@ def reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
         return None
     if prim.mixes is not None:
         return _mixing(prim.mixes, y, xs, sets, params)
-    rule = _BY_NAME.get(prim.name) or _BY_ARCHETYPE.get(prim.archetype)
+    rule = _RULES_BY_KIND.get(prim.dependence or prim.archetype)
     if rule is not None:
         found = rule(prim, y, xs, sets, params)
         if found is not UNKNOWN:
@@ -287,13 +287,11 @@ def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> An
     return of.union(parts)
 
 
-_BY_ARCHETYPE: dict[str, Callable] = {
+# By `Primitive.dependence`, or else by the archetype.
+_RULES_BY_KIND: dict[str, Callable] = {
     "elementwise": _elementwise, "special": _elementwise, "reduction": _reduce, "linear": _linear, "bilinear": _taps,
-}  # fmt: skip
-_BY_NAME: dict[str, Callable] = {
-    "where_select": _elementwise, "convert": _elementwise, "conjugate_part": _elementwise, "matmul": _matmul,
-    "contract": _contract, "affine": _affine, "scipy.sparse.product": _sparse_product,
-    "sum_of_windows": _windows, "max_of_windows": _windows,
+    "matmul": _matmul, "contraction": _contract, "affine": _affine, "windows": _windows,
+    "sparse product": _sparse_product,
 }  # fmt: skip
 
 # --- functions with rules of their own --------------------------------------------------------------------------------

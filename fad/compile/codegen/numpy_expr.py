@@ -19,17 +19,12 @@ import numpy as np
 from fad.backends.counterparts import ScipyModule
 from fad.core.graph import Equation
 
-_OPERATORS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "matmul": "@", "less": "<",
-    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "floor_divide": "//",
-    "remainder": "%",
-}  # fmt: skip
+_INFIX = frozenset({"+", "-", "*", "/", "**", "@", "<", "<=", ">", ">=", "==", "!=", "//", "%"})
 # Of Python's numbers alone; NumPy's functions are written out for arrays.
 _ON_NUMBERS = {
-    "negative": "-{}", "positive": "+{}", "absolute": "abs({})", "invert": "~{}", "bitwise_and": "{} & {}",
-    "real_part": "({}).real", "imag_part": "({}).imag", "conjugate_part": "({}).conjugate()",
-    "bitwise_or": "{} | {}", "bitwise_xor": "{} ^ {}", "left_shift": "{} << {}", "right_shift": "{} >> {}",
-    **{name: f"{{}} {symbol} {{}}" for name, symbol in _OPERATORS.items()},
+    "neg": "-{}", "pos": "+{}", "abs": "abs({})", "~": "~{}", "&": "{} & {}", "|": "{} | {}", "^": "{} ^ {}",
+    "<<": "{} << {}", ">>": "{} >> {}", ".real": "({}).real", ".imag": "({}).imag",
+    ".conjugate()": "({}).conjugate()",
 }  # fmt: skip
 
 
@@ -211,10 +206,10 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
     Raises Cannot if there is none.
     """
     prim = eq.prim
-    if prim.name in _OPERATORS and len(ins) == 2:
-        return f"{ins[0]} {_OPERATORS[prim.name]} {ins[1]}"
-    if prim.name.startswith("python_"):
-        return _ON_NUMBERS[prim.name.removeprefix("python_")].format(*ins)
+    if prim.symbol in _INFIX:
+        return f"{ins[0]} {prim.symbol} {ins[1]}"
+    if prim.array_form is not None and prim.symbol is not None:
+        return _ON_NUMBERS[prim.symbol].format(*ins)
     if prim.name == "getitem":
         return f"{ins[0]}[{_bracketed(index_parts(eq.params['template'], ins[1:], written))}]"
     if prim.text is not None:
