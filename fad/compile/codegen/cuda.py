@@ -40,7 +40,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 # Products, sums and differences of floating-point numbers in words that no compiler contracts: each is rounded, as by
 # its operation alone. That is no option of the compiler: a library's own functions of numbers have theirs contracted.
-_ROUNDED = {
+_ROUNDED: dict[tuple[type, str], str] = {
     (op, kind): f"__{letter}{name}_rn({{0}}, {{1}})"
     for op, name in ((ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"))
     for kind, letter in ((F64, "d"), (F32, "f"))

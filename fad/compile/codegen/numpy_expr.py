@@ -12,7 +12,7 @@ import inspect
 import sys
 import textwrap
 import types
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -284,8 +284,9 @@ def numpy_name(f: Any) -> str | None:
     """Return how a function of NumPy or SciPy is called, ``np.sin``; None for any other."""
     # An operation that calls one has loaded its module.
     loaded = tuple(part for part in _SCIPY if f"scipy.{part}" in sys.modules)
-    if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f:
-        return f"np.{f.__name__}"
+    name = f.__name__ if isinstance(f, np.ufunc) else None
+    if name is not None and getattr(np, name, None) is f:
+        return f"np.{name}"
     return _known_names(loaded).get(id(on_the_host(f)))
 
 
@@ -314,7 +315,8 @@ def _lambda(code: types.CodeType) -> ast.Lambda:
         lines, _ = inspect.findsource(code)
     except OSError as error:
         raise Cannot(str(error)) from None
-    places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0) and p[0] >= code.co_firstlineno]
+    known = [cast(tuple[int, int, int, int], p) for p in code.co_positions() if None not in p]
+    places = [p for p in known if p[2:] != (0, 0) and p[0] >= code.co_firstlineno]
     first = min((p[0], p[2]) for p in places)
     last = max((p[1], p[3]) for p in places)
     for node in ast.walk(_file("".join(lines))):

@@ -116,25 +116,27 @@ def _nonzero(constant: Any) -> bool:
 
 @functools.cache
 def _is_known(text: str) -> bool:
-    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
-    calls = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in calls)
+    return all(name in POLYNOMIALS or name in SHORT or name == "select" for name in _called(text))
 
 
 @functools.cache
 def is_heavy(text: str) -> bool:
     """Return whether a template holds a function that is computed by a polynomial."""
-    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
-    return any(isinstance(n, ast.Call) and n.func.id in POLYNOMIALS for n in ast.walk(tree))
+    return not POLYNOMIALS.isdisjoint(_called(text))
 
 
 @functools.cache
 def _integer_safe(text: str) -> bool:
-    tree = ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")
-    for n in ast.walk(tree):
-        if isinstance(n, (ast.Div, ast.Pow)) or (isinstance(n, ast.Call) and n.func.id not in _OF_INTEGERS):  # type: ignore[attr-defined]
-            return False
-    return True
+    return _OF_INTEGERS.issuperset(_called(text)) and not any(isinstance(n, (ast.Div, ast.Pow)) for n in _nodes(text))
+
+
+def _nodes(text: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(text.replace("{", "x").replace("}", ""), mode="eval")))
+
+
+def _called(text: str) -> list[str]:
+    """Return the names of the functions that a template calls."""
+    return [n.func.id for n in _nodes(text) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
 
 
 def working_type(graph: Graph, eq: Equation) -> str:

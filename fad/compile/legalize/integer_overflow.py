@@ -109,7 +109,7 @@ def _exactly(eq: Equation, kind: type) -> Equation:
 
     def forward(*xs: Any) -> Any:
         y = eq.prim.forward(*xs)
-        if type(y) is not kind or (kind is int and not -MOST - 1 <= y <= MOST):
+        if type(y) is not kind or (type(y) is int and not -MOST - 1 <= y <= MOST):
             raise Beyond
         return y
 
