@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fad import tree
-from fad.core.tracer import Tracer
+from fad.core.memory import unwrap
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
 from fad.transforms.tape_hooks import Note, Watcher, describe, has_nan, watching
@@ -112,7 +112,4 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
 
 
 def _numbers(x: Any) -> Any:
-    x = stop_gradient(x)
-    while type(x) is Tracer:
-        x = x.value
-    return x
+    return unwrap(stop_gradient(x))

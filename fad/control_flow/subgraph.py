@@ -19,9 +19,10 @@ from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
-from fad.core.memory import finding_writes
+from fad.core.memory import finding_writes, unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
+from fad.core.values import traces_of
 from fad.core.weak import number
 from fad.errors import user_line
 from fad.staging.may_raise import stand_in
@@ -169,11 +170,8 @@ def can_record(leaves: list) -> bool:
 
 
 def _known(x: Any) -> bool:
-    while type(x) is Tracer:
-        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)):
-            return False
-        x = x.value
-    return is_traceable(x)
+    known = (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)
+    return all(isinstance(trace, known) for trace in traces_of(x)) and is_traceable(unwrap(x))
 
 
 class Body:

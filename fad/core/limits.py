@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
+from fad.core.memory import unwrap
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.values import class_of_element
 from fad.errors import GaugeDependenceWarning
@@ -113,9 +114,7 @@ def other_choice(x: Any) -> Tracer:
 
 def _along(numbers: Any, x: Any) -> Tracer:
     dtype = np.finfo(x.dtype).dtype
-    while type(x) is Tracer:
-        x = x.value
-    return tracer(backend_of(x).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
+    return tracer(backend_of(unwrap(x)).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
 
 
 _kept: ContextVar[bool] = ContextVar("keep_perturbed", default=False)

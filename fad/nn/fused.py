@@ -8,6 +8,7 @@ import numpy as np
 
 from fad.backends import backend_of, behind
 from fad.core.archetypes import cast, elementwise, fit
+from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -144,8 +145,7 @@ _HOST = (np.ndarray, np.generic)
 
 def counting(n: int, x: Any) -> Any:
     """Return ``arange(n)`` in the memory where x lives."""
-    while type(x) is Tracer:
-        x = x.value
+    x = unwrap(x)
     numbers = np.arange(n)
     return numbers if type(x) is np.ndarray else backend_of(x).from_host(numbers)
 

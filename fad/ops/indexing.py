@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh, unwrap
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -496,7 +496,7 @@ class Place:
         if arrays:
             places = bind(getitem_p, like(x, np.arange(x.size).reshape(x.shape)), *arrays, template=template)
             n = places.size
-            rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else _behind(places).reshape(1, 0)
+            rows = np.sort(unwrap(places).reshape(-1, n), axis=1) if n else unwrap(places).reshape(1, 0)
             if (rows[:, 1:] == rows[:, :-1]).any():
                 raise IndexError("at[i].multiply, min and max need an index that names each place once")
         return self.get()
@@ -505,13 +505,6 @@ class Place:
 def _is_traced_mask(index: Any, x: Any) -> bool:
     """Return whether an index is one traced mask of the array's own shape: then no batch need be split."""
     return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
-
-
-def _behind(x: Any) -> Any:
-    """Return the numbers behind a traced value, with their batch axes."""
-    while type(x) is Tracer:
-        x = x.value
-    return x
 
 
 Tracer.at = property(At)

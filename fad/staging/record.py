@@ -274,7 +274,7 @@ _number_prims: dict[Primitive, Primitive] = {}
 
 def _on_numbers(prim: Primitive) -> Primitive:
     """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
-    found = _number_prims.get(prim)
+    found = prim if prim.array_form is not None else _number_prims.get(prim)
     if found is None:
         found = _number_prims[prim] = Primitive(
             f"python_{prim.name}", _ARITHMETIC[prim.symbol], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,

@@ -105,7 +105,7 @@ class Spelling:
 
 def spelling(graph: Graph, eq: Equation) -> Spelling | None:
     """Return how an equation is written in C, or None if it has no sure spelling."""
-    if eq.prim.name.startswith("python_"):
+    if eq.prim.array_form is not None:
         return None
     if any(graph.types[i].dtype not in LLVM_TYPE for i in (*eq.ins, *eq.outs)):
         return None
