@@ -104,7 +104,7 @@ def _bounds(eq: Equation, text: str, found: list[Number], t: str) -> tuple:
     elif name == "negative":
         low, high = -ends[0][1], -ends[0][0]  # type: ignore[operator]
     elif name in ("maximum", "minimum"):
-        how = max if name == "maximum" else min
+        how: Callable[..., int] = max if name == "maximum" else min
         low, high = how(ends[0][0], ends[1][0]), how(ends[0][1], ends[1][1])
     if low is None or low < -(2**62) or high > 2**62:  # type: ignore[operator]
         return (None, None)
