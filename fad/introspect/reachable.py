@@ -35,6 +35,7 @@ _CODE = (
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
 _WHETHER_THERE = frozenset({"hasattr", "getattr", "AttributeError"})
+_ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
@@ -139,7 +140,7 @@ class Walk:
             return
         self._each((*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()))
         known = f.__globals__
-        for name in code.loaded:
+        for name in code.loaded if _ANY_VARIABLE.isdisjoint(code.loaded) else tuple(known):
             if name in known:
                 self._add(known[name], known.get, name)
                 self._module(known[name], code.attributes)
