@@ -9,6 +9,7 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import product_into, put, reduce_into, reduced
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.values import (
     Computed,
     Stored,
@@ -158,6 +159,24 @@ def _update(body: Body, eq: Equation) -> None:
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
     put(body.w, value, target, _adder(body.w, target.t) if adding else None)
+    body.values[o] = place
+
+
+def _write_pieces(body: Body, eq: Equation) -> None:
+    x, *values = eq.ins
+    (o,) = eq.outs
+    shape = body.shape(o)
+    _touched(shape)
+    if any(body.type(i) != body.type(o) for i in eq.ins) or body.type(o) == BOOL:
+        raise TooMuch("pieces must be converted")
+    place = body.take_over(eq, x, o)
+    pieces = []
+    for v, index, adds in zip(values, eq.params["templates"], eq.params["adds"], strict=True):
+        part, sources = basic_sources(index, shape, _never)
+        box = tuple([(source[2], source[2] + n) for source, n in zip(sources, part, strict=True)])
+        value = broadcast_to(body.w, _trimmed(body.w, body.values[v], part), part)
+        pieces.append(Piece(value, box, adds))
+    write_pieces(body.w, place, pieces)
     body.values[o] = place
 
 
@@ -354,7 +373,8 @@ def _check(body: Body, eq: Equation) -> None:
 
 
 _RULES: dict[str, Callable[[Body, Equation], None]] = {
-    "getitem": _take, "index_set": _update, "index_add": _update, "reshape_to": _reshape, "permute": _permute,
-    "broadcast": _broadcast, "join": _join, "scatter": _scatter, "matmul": _product, "check_number": _check,
+    "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
+    "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
+    "matmul": _product, "check_number": _check,
     **dict.fromkeys(_COMBINE, _reduction),
 }  # fmt: skip
