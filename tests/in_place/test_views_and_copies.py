@@ -117,3 +117,30 @@ def test_copies_leave_out_the_gaps_between_elements(name, x):
     runs = [fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.vmap(f)(np.stack([x, x]))[0], fad.jit(f)(x)]
     for got in runs:
         np.testing.assert_array_equal(got, wanted)
+
+
+VIEWS_OF_ONE_NUMBER = {
+    "expand_dims": lambda a: np.expand_dims(a, 0),
+    "reshape": lambda a: a.reshape(1),
+    "ravel": np.ravel,
+    "atleast_2d": np.atleast_2d,
+    "a new axis": lambda a: a[None],
+    "all of it": lambda a: a[...],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_ONE_NUMBER.values(), ids=VIEWS_OF_ONE_NUMBER)
+@pytest.mark.parametrize("batched", [fad.vmap, lambda f: fad.vmap(fad.grad(lambda x: f(x)[0] + np.sum(f(x)[1])))])
+def test_views_of_an_array_without_axes_see_writes_in_every_example_of_a_batch(view, batched):
+    def f(x):
+        a = np.array(x * 2)
+        b = view(a)
+        b += x * x
+        a[...] = a * 3
+        return a * x, b * 1.0
+
+    xs = np.array([0.5, -2.0])
+    alone = fad.grad(lambda x: f(x)[0] + np.sum(f(x)[1])) if batched is not fad.vmap else f
+    for k, x in enumerate(xs):
+        for got, wanted in zip(fad.tree.leaves(batched(f)(xs)), fad.tree.leaves(alone(x)), strict=True):
+            np.testing.assert_allclose(got[k], wanted)
