@@ -23,7 +23,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import RUNS, bottom, link, refresh, rewritten, snapshot
+from fad.core.memory import RUNS, bottom, is_array, link, refresh, rewritten, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
@@ -90,7 +90,8 @@ class Tracer:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
-        return self.trace.class_of(self)
+        kind = self.trace.class_of(self)
+        return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -57,24 +57,24 @@ LIMIT = 1.0
 
 def unbound_in_a_loop(x):
     for _ in range(3):
-        x = x + LIMIT
-        LIMIT = x
+        x = x + LIMIT  # noqa: F823
+        LIMIT = x  # noqa: F841
     return x
 
 
 def unbound_in_a_branch(x):
     if x[0] > 0:
-        LIMIT += 1  # noqa: F821
+        LIMIT += 1  # noqa: F823, F841
     return x
 
 
 def unbound_and_handled(x):
     for _ in range(2):
         try:
-            x = x + LIMIT
+            x = x + LIMIT  # noqa: F823
         except UnboundLocalError:
             x = x + 5
-        LIMIT = x
+        LIMIT = x  # noqa: F841
     return x
 
 

@@ -46,7 +46,7 @@ _CHOOSES = ("fmax", "fmin", "unique", "union1d", "intersect1d", "setdiff1d")
 
 
 def _either_of_two_zeros(program, check, message):
-    """NumPy's fmax and fmin take another one of 0. and -0. in the middle of an array than at its end; so does a sort."""
+    """NumPy's fmax and fmin take another one of 0. and -0. in the middle of an array than at its end, as sorts do."""
     return "the sign of a zero" in message and any(name in program.source for name in _CHOOSES)
 
 
