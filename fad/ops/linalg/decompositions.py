@@ -57,7 +57,7 @@ _cholesky_rule_p = Primitive(
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
-    extra={"refuses": "indefinite", "mixes": 2},
+    refuses="indefinite", mixes=2,
 )
 # The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
@@ -65,7 +65,7 @@ cholesky_p = Primitive(
     _factor,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
-    extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a)), "refuses": "indefinite"},
+    differentiated=lambda a: bind(_cholesky_rule_p, hermitian_part(a)), refuses="indefinite",
 )
 
 
@@ -164,7 +164,7 @@ _qr_rule_p = Primitive(
     vjp=(_qr_vjp,),
     batch=stacked(lambda: _qr_rule_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 
 
@@ -225,7 +225,7 @@ qr_p = Primitive(
     jvp=_qr_direct_jvp,
     batch=stacked(lambda: qr_p),
     multi=True,
-    extra={"differentiated": _qr_differentiated},
+    differentiated=_qr_differentiated,
 )
 
 

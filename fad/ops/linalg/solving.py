@@ -70,7 +70,7 @@ def _solve_batch(size, batched, xs, params):
 # Right-hand sides are matrices here, always.
 solve_p = Primitive(
     "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch,
-    extra={"refuses": "singular", "mixes": 2},
+    refuses="singular", mixes=2,
 )
 
 
@@ -115,7 +115,7 @@ inv_p = Primitive(
     jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
     vjp=(lambda ct, y, a: -(t(y) @ ct @ t(y)),),
     batch=lambda size, batched, xs, params: bind(inv_p, xs[0]),
-    extra={"refuses": "singular", "mixes": 2},
+    refuses="singular", mixes=2,
 )
 
 
@@ -148,7 +148,7 @@ def _det_vjp(ct, y, a):
 
 _det_rule_p = Primitive(
     "det_rule", np.linalg.det, jvp=_det_jvp, vjp=(_det_vjp,),
-    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), extra={"mixes": 2},
+    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), mixes=2,
 )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ det_p = Primitive(
     np.linalg.det,
     jvp=_det_direct_jvp,
     batch=lambda size, batched, xs, params: bind(det_p, xs[0]),
-    extra={"differentiated": _det_differentiated},
+    differentiated=_det_differentiated,
 )
 
 
@@ -247,7 +247,7 @@ slogdet_p = Primitive(
     vjp=(_slogdet_vjp,),
     batch=stacked(lambda: slogdet_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 
 
