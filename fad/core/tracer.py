@@ -191,7 +191,13 @@ class Tracer:
         """Write the results of a ufunc into traced arrays, where a mask is true."""
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        values = getattr(ufunc, method)(*inputs, **options)
+        try:
+            values = getattr(ufunc, method)(*inputs, **options)
+        except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
+            if method == "__call__":
+                dtypes = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (*inputs, *outs)]
+                ufunc.resolve_dtypes(tuple(dtypes), casting=kwargs.get("casting", "same_kind"))
+            raise
         values = values if ufunc.nout > 1 else (values,)
         if any(x is not None and type(x) is not Tracer for x in outs):
             raise written_into("a plain array, which cannot carry a derivative")
