@@ -23,7 +23,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import RUNS, link, refresh, rewritten, snapshot, unwrap
+from fad.core.memory import RUNS, is_array, link, refresh, rewritten, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
@@ -90,7 +90,8 @@ class Tracer:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
-        return self.trace.class_of(self)
+        kind = self.trace.class_of(self)
+        return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -190,7 +191,13 @@ class Tracer:
         """Write the results of a ufunc into traced arrays, where a mask is true."""
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        values = getattr(ufunc, method)(*inputs, **options)
+        try:
+            values = getattr(ufunc, method)(*inputs, **options)
+        except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
+            if method == "__call__":
+                dtypes = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (*inputs, *outs)]
+                ufunc.resolve_dtypes(tuple(dtypes), casting=kwargs.get("casting", "same_kind"))
+            raise
         values = values if ufunc.nout > 1 else (values,)
         if any(x is not None and type(x) is not Tracer for x in outs):
             raise written_into("a plain array, which cannot carry a derivative")

@@ -95,6 +95,8 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     NumPy writes an array or a list into a stand-in for the place: which lists and shapes it takes, it alone knows.
     """
     if type(v) not in (list, tuple, np.ndarray) or not all(type(a) is np.ndarray for a in arrays):
+        if type(v) is Tracer and v.shape and len(template) == len(x.shape) and all(type(n) is int for n in template):
+            np.empty(1, x.dtype)[0] = np.broadcast_to(False, v.shape)  # NumPy says whether an element takes an array
         return _as_written(v, x)
     index = join_index(template, arrays)
     place = np.broadcast_to(np.empty((), x.dtype), x.shape)[index]
