@@ -88,7 +88,7 @@ def _words(key, *, n, purpose):
 
 
 def _fold(key, data, *, purpose):
-    data = data.astype(np.uint64)
+    data = (np.asarray(data) if type(data) is int else data).astype(np.uint64)  # a recorded number may be an int
     zero = np.zeros_like(data)[..., None]
     words = philox(key, ((data & _LOW)[..., None], (data >> _SHIFT)[..., None], zero, zero + np.uint64(purpose)))
     return np.concatenate(words[:2], axis=-1).astype(np.uint32)

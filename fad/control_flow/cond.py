@@ -1,7 +1,7 @@
 """The operation ``cond``: one of several programs, chosen by an index, with rules for every transform.
 
 Operands are the index (an integer or a bool) and what the branches take; ``branches`` holds one graph for each, with
-equal inputs and outputs. Only the chosen one is run; under a batched index all are, and each lane takes its own.
+equal inputs and outputs. Only the chosen one is run; under a batched index all are, and each element takes its own.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
         return fun
 
     if batched[0] and any(map(_may_not_end, branches)):
-        # A lane that does not take a branch may never leave its loop, so lanes are split by what they take.
+        # An element that does not take a branch may never leave its loop, so the batch is split by what is taken.
         chosen = over(branches[clamped(trace.concrete(tracer(index, trace, None), int), len(branches))])
         return tuple(chosen(*xs))
     if batched[0]:

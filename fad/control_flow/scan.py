@@ -297,7 +297,7 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
     inputs, outputs = _active(values, list(batched), params, derivative=False)
     if params["stop"] == "cond" and outputs[0]:
         lanes_stop = True
-    if lanes_stop:  # every lane's state is its own
+    if lanes_stop:  # every batch element's state is its own
         k = params["consts"] + params["index"]
         inputs[k : k + m] = [True] * m
         marks.carry = [True] * m
@@ -332,7 +332,7 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
 
 
 def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
-    """Run until the last lane is done; a lane that is done keeps its state."""
+    """Run until the last batch element is done; one that is done keeps its state."""
     c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
     lanes = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
 

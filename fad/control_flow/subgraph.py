@@ -141,7 +141,7 @@ to_number_p = Primitive(
 
 
 def example(x: Any) -> Any:
-    """Return a plain value of the shape, dtype and kind of a value from outside: of one lane, if it is batched."""
+    """Return a plain value of the shape, dtype and kind of a value from outside; of a batched one, of one element."""
     if type(x) is not Tracer:
         return number(x)
     trace = x.trace

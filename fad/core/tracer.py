@@ -478,7 +478,7 @@ def _handed_over(prim: Any, args: tuple, params: dict) -> Any:
 def outcome(x: Any) -> Any:
     """Return the plain array behind a value on which the *shape* of a result depends: a mask, a count.
 
-    Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
+    Only for what is piecewise constant. Elements of a vmap that disagree are split, as a Python ``if`` splits them.
     """
     return up_to_date(x).trace.outcome(x) if type(x) is Tracer else host(x)
 

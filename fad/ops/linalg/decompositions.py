@@ -120,7 +120,17 @@ def _skew(c):
 
 def _right_divide(x, r):
     """Return x r^-1."""
-    return t(np.linalg.solve(t(r), t(x)))
+    try:
+        return t(np.linalg.solve(t(r), t(x)))
+    except np.linalg.LinAlgError:  # forward mode comes here before r can be looked at
+        raise _dependent(r.shape) from None
+
+
+def _dependent(shape):
+    return DerivativeError(
+        f"the factors of qr have no derivative where the first {shape[-1]} columns of the matrix are linearly "
+        "dependent. Use np.linalg.svd or pinv, or add a small multiple of the identity"
+    )
 
 
 def _qr_jvp(tangents, y, xs, params):
@@ -185,10 +195,7 @@ def _qr_differentiated(a, *, mode):
     k = min(m, n)
     q, r = bind(_qr_rule_p, a[..., :k] if n > k else a)
     if r.size and bool(bind(_dependent_p, r)):
-        raise DerivativeError(
-            f"the factors of qr of a matrix of shape {a.shape} have no derivative, since its first {k} columns "
-            "are linearly dependent. Use np.linalg.svd or pinv, or add a small multiple of the identity"
-        )
+        raise _dependent(r.shape)
     if n > k:
         r = np.concatenate([r, h(q) @ a[..., k:]], -1)
     if mode == "complete" and m > k:

@@ -13,6 +13,7 @@ from fad.core.limits import line
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
     diagonal,
     eps,
@@ -212,8 +213,18 @@ def det(a):
     return bind(det_p, matrices(a))
 
 
+def _of_singular(error):
+    return DerivativeError(
+        f"the logarithm of a determinant has no derivative where the matrix is singular ({error}), for there it is "
+        "-inf. Use np.linalg.det, or add a small multiple of the identity"
+    )
+
+
 def _slogdet_jvp(tangents, y, xs, params):
-    d = trace(np.linalg.solve(xs[0], tangents[0]))
+    try:
+        d = trace(np.linalg.solve(xs[0], tangents[0]))
+    except np.linalg.LinAlgError as error:
+        raise _of_singular(error) from None
     if d.dtype.kind != "c":
         return None, d
     return y[0] * (1j * d.imag), d.real
@@ -223,7 +234,10 @@ def _slogdet_vjp(ct, y, a):
     c = ct[1][..., None, None]
     if a.dtype.kind == "c":
         c = c - 1j * (1j * ct[0] * y[0]).real[..., None, None]
-    return c * t(np.linalg.inv(a))
+    try:
+        return c * t(np.linalg.inv(a))
+    except np.linalg.LinAlgError as error:
+        raise _of_singular(error) from None
 
 
 slogdet_p = Primitive(
