@@ -116,7 +116,9 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
         elif eq is not None:
             chosen.add(id(eq))
             waiting += eq.ins
-    kept.sort()
+    again = _read_again(kept, producer, seen)
+    chosen.update([id(producer[v]) for v in again])
+    kept = sorted(v for v in kept if v not in again)
     unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
@@ -130,6 +132,16 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     others = [i for k, i in enumerate(joint.inputs[:inputs]) if k not in carry]
     backward.inputs = [*others, *given, *joint.inputs[inputs:]]
     return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
+
+
+def _read_again(kept: list[int], producer: dict[int, Equation], known: set[int]) -> set[int]:
+    """Return the kept values that are read from an array that is kept, too, at places that are known anyway."""
+    found: set[int] = set()
+    for v in kept:
+        eq = producer.get(v)
+        if eq is not None and eq.prim.name == "getitem" and eq.ins[0] in kept and known.issuperset(eq.ins):
+            found.add(v)
+    return found
 
 
 def _with_constant_zeros(graph: Graph) -> Graph:

@@ -22,7 +22,7 @@ from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
 from fad.core.memory import snapshot
-from fad.core.tracer import Trace, Tracer, bind, outcome, tracer
+from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
@@ -125,7 +125,7 @@ def _mixing(mixes: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow each operand through an operation that moves numbers, or through the transpose of one that does."""
     fixed = prim.constants
-    others = [_constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
+    others = [constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
     y, parts = _zeros(y), []
     for k, s in enumerate(sets):
         if s is None or k in fixed:
@@ -142,9 +142,15 @@ def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     return of.union(parts)
 
 
-def _constant(x: Any) -> Any:
-    """Return the plain array behind an operand that another transform may be tracing, which tells where numbers go."""
-    return outcome(x) if type(x) is Tracer else x
+def constant(x: Any) -> Any:
+    """Return the plain array behind an operand that another transform may be tracing, which tells where numbers go.
+
+    That is no question to `jit`, for the search runs once: what guards the places is the check of their entries.
+    """
+    while type(x) is Tracer:
+        x = up_to_date(x)
+        x = outcome(x) if x.trace.batched else x.value
+    return x
 
 
 def _zeros(x: Any) -> Any:

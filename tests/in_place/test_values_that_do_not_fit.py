@@ -59,5 +59,5 @@ def test_a_list_of_traced_values_is_no_element(dtype, error, transform):
         a[-2] = [x[0, 0], 2]
         return a
 
-    with pytest.raises(error, match="list|sequence"):
+    with pytest.raises(error, match=r"list|sequence"):
         TRANSFORMS[transform](f)
