@@ -60,7 +60,7 @@ def _length(shape: tuple[int, ...]) -> int:
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.
 
-    It has ndarray's attributes, methods and operators (installed by the rooms),
+    It has ndarray's attributes, methods and operators (installed by the operation modules),
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
@@ -70,7 +70,7 @@ class Tracer:
     info: Any
     memory: Any  # what it is a view of, and how often it was written: `fad.core.memory`
 
-    if TYPE_CHECKING:  # the rooms install ndarray's methods, attributes and operators
+    if TYPE_CHECKING:  # the operation modules install ndarray's methods, attributes and operators
 
         def __getattr__(self, name: str) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -296,7 +296,7 @@ class Trace:
         return bind(prim, x, template=index)
 
     def note_writes(self) -> None:
-        """Be told that an array of this trace is written: its views have to be taken again from now on."""
+        """Note that an array of this trace is written: its views have to be taken again from now on."""
 
     def take_view(self, x: Tracer, root: Tracer) -> bool:
         """Let a view stand for its part of a root of this trace again, in one step; False where that takes more."""

@@ -83,7 +83,7 @@ def _operand(program: Program, memory: Memory, i: int) -> Value:
 
 
 def _kept(program: Program, kind: str, what: Any) -> int:
-    """Return the address of memory that is kept as long as the program: room for an array, or a constant."""
+    """Return the address of memory that is kept as long as the program: space for an array, or a constant."""
     array = np.ascontiguousarray(what) if kind == "constant" else np.zeros(what + 64, np.uint8)
     program.table.kept.append(array)
     address = data_address(array)
