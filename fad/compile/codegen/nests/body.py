@@ -72,8 +72,7 @@ class Memory:
         if number is not None:
             return spread(number_of(number, t), c.shape)
         place = whole(self.pointer(("constant", c)), c.shape, t) if c.nbytes > ON_STACK else self.new(c.shape, t)
-        if t == I64 and c.size:
-            place.bounds = (int(c.min()), int(c.max()))
+        note_integers(place, c)
         if c.nbytes > ON_STACK:
             return place
         memory, slots = ("i8" if t == "i1" else t), self.w.slots
@@ -89,6 +88,14 @@ def llvm_type(dtype: Any) -> str:
     if t is None:
         raise TooMuch(f"it has values of dtype {dtype}")
     return t
+
+
+def note_integers(place: Stored, c: np.ndarray) -> None:
+    """Note what is known of an array of constant integers."""
+    if place.t == I64 and c.size:
+        place.bounds = (int(c.min()), int(c.max()))
+        if c.ndim == 1 and np.array_equal(c, np.arange(c[0], c[0] + c.size)):
+            place.first = int(c[0])
 
 
 def number_of(x: Any, t: str) -> Number:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fad.compile.codegen.nests.arrays import loops
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.masks import along, stretches
 from fad.compile.codegen.nests.values import (
     Computed,
     Stored,
@@ -80,7 +81,8 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     def compute(w: Writer, index: tuple) -> Number:
         return element(w, value, lookup.source(w, index, shape))
 
-    found = Computed(lookup.shape, body.type(o), compute, [value, lookup.places], 1)
+    aligned = [lookup.places] if len(lookup.shape) == 1 else []
+    found = Computed(lookup.shape, body.type(o), compute, [value, lookup.places], 1, aligned=aligned)
     if lookup.known:
         body.give(o, found)
     else:
@@ -101,12 +103,20 @@ def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     if len(mine) > len(lookup.shape):
         raise TooMuch("values of more axes than their places")
     value = broadcast_to(w, value, lookup.shape)
-    with loops(w, lookup.shape) as index:
-        at = lookup.source(w, index, place.shape)
+
+    def one(index: tuple) -> None:
+        at = place.address(w, lookup.source(w, index, place.shape))
         new = element(w, value, index).name
-        if adds:
-            new = w.add(Number(w.read(t, place.address(w, at)), t).name, new, t)
-        w.write(t, new, place.address(w, at))
+        w.write(t, w.add(w.read(t, at), new, t) if adds else new, at)
+
+    if len(lookup.shape) > 1:
+        with loops(w, lookup.shape) as index:
+            one(index)
+    else:
+        for stretch in stretches(w, *lookup.shape, value, places):
+            if not (adds and stretch.is_zero(value)):
+                with along(w, stretch) as i:
+                    one((i,))
     body.values[o] = place
 
 
