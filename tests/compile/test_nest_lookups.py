@@ -1,4 +1,4 @@
-"""Index arrays and masked slices in loop nests: one function, the values of NumPy, and its errors."""
+"""Index arrays, views and masked slices in loop nests: one function, the values of NumPy, and its errors."""
 
 import warnings
 
@@ -171,3 +171,23 @@ def test_extremes_of_integers_are_those_of_numpy(dtype):
 
     x, a = np.ones(40), -np.arange(5, 45).astype(dtype)
     np.testing.assert_allclose(nest(extremes, x, a)(x, a), extremes(x, a), rtol=1e-13)
+
+
+def test_a_row_is_written_beside_the_array_that_it_is_of():
+    def rows(x):
+        m = np.outer(x, x) + 0.1
+        for j in reversed(range(5)):
+            m *= 0.9
+            row = m[j // 2]
+            row[j] = 0.1 * x[j]
+        return np.sum(m * m)
+
+    def places(x):
+        a, y = np.arange(20) * 3 % 20, x * 1.0
+        for k in range(40):
+            a[np.flip(a)] = (a + k) % 20
+            y[a] += 0.1 * y
+        return np.sum(y)
+
+    check(rows, np.linspace(-0.5, 0.9, 5))
+    check(places, np.linspace(-0.5, 0.9, 20))

@@ -185,7 +185,7 @@ def _update(body: Body, eq: Equation) -> None:
     value = body.values[v]
     target = stored_view(body.w, place, shape, sources)
     if reads_elsewhere(value, target):
-        value = body.stored(value) if isinstance(value, Computed) else _copied(body, value)
+        value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
     value = broadcast_to(body.w, _trimmed(body.w, value, shape), shape)
     adding = eq.prim.name == "index_add"
     if body.type(o) == BOOL and adding:
@@ -222,14 +222,6 @@ def _trimmed(w: Writer, value: Value, shape: tuple) -> Value:
     return viewed(w, value, mine[extra:], sources)
 
 
-def _copied(body: Body, value: Value) -> Stored:
-    assert isinstance(value, Stored)
-    copy = body.memory.new(value.shape, value.t)
-    body.owned |= copy.buffers
-    body.put(value, copy)
-    return copy
-
-
 def _adder(w: Writer, t: str) -> Callable:
     return lambda old, new: Number(w.add(old.name, new.name, t), t)
 
@@ -242,7 +234,7 @@ def _reshape(body: Body, eq: Equation) -> None:
     found = reshaped(body.w, x, body.shape(o))
     if found is None:
         if not isinstance(x, Computed):
-            x = _copied(body, x)
+            x = body.copied(x)
         else:
             x = body.values[eq.ins[0]] = body.stored(x)
         found = reshaped(body.w, x, body.shape(o))

@@ -91,13 +91,13 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
 
 def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
-    (x, v, _), (o,), w = eq.ins, eq.outs, body.w
+    (x, v, at), (o,), w = eq.ins, eq.outs, body.w
     adds, t = eq.prim.name == "index_add", body.type(o)
     if math.prod(lookup.shape) > _MOST or (adds and t == BOOL):
         raise TooMuch("an update of many places that kernels do")
     place = body.take_over(eq, x, o)
-    value = _apart(body, body.values[v], place)
-    places = _apart(body, lookup.places, place)
+    value = _apart(body, v, place)
+    places = _apart(body, at, place)
     lookup = lookup._replace(places=places)
     mine = shape_of(value)
     if len(mine) > len(lookup.shape):
@@ -105,9 +105,9 @@ def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     value = broadcast_to(w, value, lookup.shape)
 
     def one(index: tuple) -> None:
-        at = place.address(w, lookup.source(w, index, place.shape))
+        target = place.address(w, lookup.source(w, index, place.shape))
         new = element(w, value, index).name
-        w.write(t, w.add(w.read(t, at), new, t) if adds else new, at)
+        w.write(t, w.add(w.read(t, target), new, t) if adds else new, target)
 
     if len(lookup.shape) > 1:
         with loops(w, lookup.shape) as index:
@@ -120,11 +120,7 @@ def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     body.values[o] = place
 
 
-def _apart(body: Body, value: Value, place: Stored) -> Value:
-    """Return a value that does not change while a place is written."""
-    if not buffers_of(value) & place.buffers:
-        return value
-    copy = body.memory.new(shape_of(value), value.t)
-    body.owned |= copy.buffers
-    body.put(value, copy)
-    return copy
+def _apart(body: Body, i: int, place: Stored) -> Value:
+    """Return an operand that does not change while a place is written."""
+    value = body.values[i]
+    return body.copied(value) if buffers_of(value) & place.buffers else value
