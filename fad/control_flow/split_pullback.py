@@ -14,15 +14,6 @@ from fad.staging.may_raise import unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
 
-# Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
-_CHEAP = frozenset({
-    "add", "subtract", "multiply", "divide", "negative", "positive", "absolute", "square", "maximum", "minimum",
-    "where_select", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
-    "logical_and", "logical_or", "logical_not",
-    "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
-    "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
-})  # fmt: skip
-_SHAPE_ONLY = ("zeros_from", "ones_from")  # of a value, of which they read no more than the shape
 _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
@@ -89,7 +80,7 @@ def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> 
         return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
-    return not (eq.prim.name in _CHEAP or index_of_slices or numbers)
+    return not (eq.prim.cheap or index_of_slices or numbers)  # what is cheap is computed again
 
 
 def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
@@ -158,7 +149,7 @@ def _with_constant_zeros(graph: Graph) -> Graph:
     constants, equations = dict(graph.constants), []
     for eq in graph.equations:
         t = graph.types[eq.outs[0]] if eq.outs else None
-        if eq.prim.name not in _SHAPE_ONLY or t is None or t.home is not None:
+        if not eq.prim.shape_only or t is None or t.home is not None:
             equations.append(eq)
             continue
         constants[eq.outs[0]] = _everywhere(eq.prim.name == "ones_from", t)

@@ -18,7 +18,9 @@ VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part",
 # --- copies, sums and parts -------------------------------------------------------------------------------------------
 
 # A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
-copy_p = Primitive("copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise")
+copy_p = Primitive(
+    "copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise", lower="{0}", cheap=True
+)
 
 # ``base + factor * (x @ y)``; an operation of lowered programs alone.
 ADDED_PRODUCT = Primitive(

@@ -129,7 +129,7 @@ def _bounds(eq: Equation, text: str, ends: list[Bounds], t: str) -> Bounds:
     elif name == "where_select":
         low, high = min(a for a, _ in ends), max(b for _, b in ends)  # type: ignore[type-var]
     elif name in ("maximum", "minimum"):
-        how = max if name == "maximum" else min
+        how: Callable[..., int] = max if name == "maximum" else min
         low, high = how(ends[0][0], ends[1][0]), how(ends[0][1], ends[1][1])
     if low is None or low < -(2**62) or high > 2**62:  # type: ignore[operator]
         return (None, None)

@@ -260,7 +260,8 @@ def reshaped(w: Writer, value: Value, shape: tuple) -> Value | None:
             return spread(number, shape)
     if [n for n in mine if n != 1] == [n for n in shape if n != 1]:
         places = [d for d, n in enumerate(shape) if n != 1]
-        sources, k = [], 0
+        sources: list[tuple] = []
+        k = 0
         for n in mine:
             if n == 1:
                 sources.append(("at", 0))
