@@ -102,6 +102,7 @@ sparse_matmul_p: Any = register(
     Primitive(
         "scipy.sparse.product",
         _forward,
+        dependence="sparse product",
         jvp=_jvp,
         vjp=(
             lambda ct, y, data, x, *, pattern, transposed: cast(at_places(ct, x, pattern, transposed), data.dtype),
