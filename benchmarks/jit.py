@@ -211,8 +211,8 @@ measured is the gradient. A *step* returns the loss and the parameters after a s
 
 - *fad jit* and *JAX jit* are the gradient under `fad.jit` and `jax.jit`; *torch.compile* is PyTorch's, compiled.
 - *fad*, *PyTorch* and *autograd* compile nothing.
-- *jit / JAX* is the first column over JAX's, *jit / best other* over the quickest of the other libraries: below 1 fad is
-  quicker.
+- *jit / JAX* is the first column over JAX's, *jit / best other* over the quickest of the other libraries: below 1 fad
+  is quicker.
 
 The *warm-up* is what a user waits before calls are quick: the time of the first two calls less two steady ones.
 

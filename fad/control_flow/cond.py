@@ -28,6 +28,7 @@ from fad.core.cotangent import densify
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
 from fad.transforms.check import as_value, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
@@ -79,11 +80,7 @@ def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
 
 def _in_body(x: Any) -> bool:
     """Return whether a value belongs to a body, where there are no paths."""
-    while type(x) is Tracer:
-        if isinstance(x.trace, BodyTrace):
-            return True
-        x = x.value
-    return False
+    return any(isinstance(trace, BodyTrace) for trace in traces_of(x))
 
 
 def _of_one_type(bodies: list[Body]) -> bool:
@@ -282,6 +279,6 @@ def _select(at: Any, column: tuple) -> Any:
 
 cond_p = Primitive(
     "cond", _run, multi=True, batch=_batch, archetype="branch",
-    extra={"differentiated": _differentiated, "needs_trace": True},
+    differentiated=_differentiated, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

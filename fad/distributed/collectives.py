@@ -9,11 +9,12 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import Tracer, up_to_date
+from fad.core.values import traces_of
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import RankTrace, active, tie
 from fad.distributed.worlds import world
-from fad.errors import ShapeMismatchError
+from fad.errors import ShapeMismatchError, UnsupportedInputError
 from fad.staging.record import recorder
 from fad.transforms.check import as_value
 
@@ -36,11 +37,7 @@ def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
 
 
 def _knows(trace: RankTrace, x: Any) -> bool:
-    while type(x) is Tracer:
-        if x.trace is trace:
-            return True
-        x = x.value
-    return False
+    return any(own is trace for own in traces_of(x))
 
 
 def _map_leaves(x: Any, one: Callable) -> Any:
@@ -54,8 +51,12 @@ def _op(op: str) -> str:
 
 
 def _count(x: Any, op: str) -> Any:
-    """Return what is summed or multiplied: bools as numbers, and for a mean integers as floats, as NumPy does."""
+    """Return what is reduced: for a sum or product bools as numbers, for a mean integers as floats, as NumPy does."""
     kind = "b" if type(x) is bool else getattr(getattr(x, "dtype", None), "kind", "f")
+    if kind not in "biufc":
+        raise UnsupportedInputError(
+            f"a reduction over ranks takes numbers, and was given {x.dtype}: all_gather(x) brings the arrays together"
+        )
     if op == "mean" and kind in "biu":
         return np.float64(x) if type(x) is bool else x.astype(np.float64)
     if op in ("sum", "prod") and kind == "b":
@@ -101,7 +102,7 @@ def all_reduce(x: Any, op: str = "sum", *, comm: Communicator | None = None) -> 
     prim = p.REDUCTIONS.get("sum" if op == "mean" else op)
     if prim is None:
         raise ValueError(f"op must be 'sum', 'mean', 'max', 'min' or 'prod', not {op!r}")
-    if type(x) is np.ndarray and op == "sum" and x.dtype.char != "?":  # the fast path
+    if type(x) is np.ndarray and op == "sum" and x.dtype.kind in "fciu":  # the fast path
         return _call(prim, x, comm)
     if op == "mean":
         return _map_leaves(x, lambda x: _call(prim, _count(x, op), comm) / comm.size)

@@ -134,14 +134,14 @@ def contiguous(x: Any) -> Any:
     return np.ascontiguousarray(x, x.dtype.newbyteorder("=")).reshape(np.shape(x))
 
 
-_OPERATIONS: dict[str, Callable] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+OPERATIONS: dict[str, Callable] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
 def reduce(parts: Any, op: str) -> Any:
     """Return the parts of all ranks, reduced from the first to the last."""
     total = np.array(parts[0])
     for x in parts[1:]:
-        total = _OPERATIONS[op](total, x)
+        total = OPERATIONS[op](total, x)
     return np.asarray(total)
 
 

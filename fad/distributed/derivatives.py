@@ -47,6 +47,8 @@ class Buckets:
         self.sums: list = [None] * len(leaves)  # of the batches before the last
         self.found: list = [None] * len(leaves)
         self.plan = _plan(leaves, nbytes) if reduce else []
+        self.missing = [len(bucket) for bucket in self.plan]  # how many gradients each bucket waits for
+        self.where = {k: i for i, bucket in enumerate(self.plan) for k in bucket}
         self.sent: list = []  # what waits for each bucket
         self.share: Any = None  # this rank's share of the value, which goes with the first bucket
         self.last = True  # whether this is the last batch
@@ -59,17 +61,21 @@ class Buckets:
             self.sums[number] = g
             return
         self.found[number] = trace_like(g, self.leaves[number])
-        while len(self.sent) < len(self.plan) and self.is_full(self.plan[len(self.sent)]):
-            flat = [self.found[k].reshape(-1) for k in self.plan[len(self.sent)]]
-            if not self.sent and self.share is not None:
-                flat.append(self.share.reshape(1))
-            one = np.concatenate(flat) if len(flat) > 1 else flat[0]
-            last = len(self.sent) == len(self.plan) - 1  # when nothing is left to do meanwhile
-            self.sent.append(sum_now(one, self.comm) if last else start_sum(one, self.comm))
-        self.comm.progress()
+        if self.plan:
+            self.missing[self.where[number]] -= 1
+            while len(self.sent) < len(self.plan) and not self.missing[len(self.sent)]:
+                self.send(self.plan[len(self.sent)])
+        if self.sent:
+            self.comm.progress()
 
-    def is_full(self, bucket: list) -> bool:
-        return all(self.found[k] is not None for k in bucket)
+    def send(self, bucket: list) -> None:
+        """Begin to add up a bucket; the last one, when nothing is left to do meanwhile, at once."""
+        flat = [self.found[k].reshape(-1) for k in bucket]
+        if not self.sent and self.share is not None:
+            flat.append(self.share.reshape(1))
+        one = np.concatenate(flat) if len(flat) > 1 else flat[0]
+        last = len(self.sent) == len(self.plan) - 1
+        self.sent.append(sum_now(one, self.comm) if last else start_sum(one, self.comm))
 
     def finish(self) -> list:
         """Return the gradients of all leaves, reduced; zeros for those that the loss does not depend on."""
@@ -81,10 +87,10 @@ class Buckets:
             if number == 0 and self.share is not None:
                 self.share = total[-1]
             for k in bucket:
-                shape = self.leaves[k].shape
-                part = total[at : at + math.prod(shape)].reshape(shape)
-                self.found[k] = part if shape else part[()]
+                shape, start = self.leaves[k].shape, at
                 at += math.prod(shape)
+                part = total[start:at]
+                self.found[k] = part if len(shape) == 1 else part.reshape(shape) if shape else part[0]
         return self.found
 
 
@@ -165,7 +171,7 @@ def value_and_grad(
     @functools.wraps(fun, updated=())
     def evaluate(*args: Any, **kwargs: Any) -> tuple:
         mine = comm or world()
-        _, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "value_and_grad")
+        f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "value_and_grad")
         leaves, in_tree = tree.flatten(chosen)
         leaves = [as_primal(x, "a parameter") for x in leaves]
         leaves = [vary(x, comm=mine) if depth(x) else x for x in leaves]
@@ -176,8 +182,9 @@ def value_and_grad(
         weight = 1.0 / (parts * mine.size if reduce else parts)
         for k, (some, named) in enumerate(batches):
             buckets.last = k == parts - 1
-            f, _, _ = split_arguments(fun, some, named, argnums, None, "value_and_grad")
-            tape = None if typed else _plain_tape(f, mine, in_tree, leaves, has_aux)
+            if parts > 1:
+                f, _, _ = split_arguments(fun, some, named, argnums, None, "value_and_grad")
+            tape = None if typed else _plain_tape(f, mine, in_tree, leaves, has_aux, fun)
             if tape is None:
                 typed.append(True)
                 tape = Tape(_bucket_gradients(f, mine, buckets, has_aux), in_tree, leaves, has_aux)
@@ -190,7 +197,8 @@ def value_and_grad(
                 buckets.share = total
             elif buckets.last:
                 mean = start_sum(total, mine)
-            ct = np.ones_like(value) * value.dtype.type(weight)
+            ct = value.dtype.type(weight)
+            ct = ct if isinstance(value, np.generic) else np.ones_like(value) * ct
             if typed:
                 tape.pull([ct], keep=False)
             else:
@@ -203,12 +211,14 @@ def value_and_grad(
     return evaluate
 
 
-def _plain_tape(f: Callable, comm: Communicator, in_tree: Any, leaves: list, has_aux: bool) -> Tape | None:
+def _plain_tape(
+    f: Callable, comm: Communicator, in_tree: Any, leaves: list, has_aux: bool, user: Callable
+) -> Tape | None:
     """Return the record of a loss that calls no collectives, which is most of them; None if it calls one."""
     with effects.recording() as log:
         try:
             with without_collectives(comm):
-                return Tape(f, in_tree, leaves, has_aux)
+                return Tape(f, in_tree, leaves, has_aux, user=user)
         except NeedsTypes:
             log.restore()
             return None
@@ -218,7 +228,7 @@ def _pull(tape: Tape, ct: Any, buckets: Buckets) -> None:
     """Sweep a tape backwards, bucket by bucket: a parameter's gradient is known where it was first used."""
     records, leaves = tape.records, tape.leaves
     n, end = len(leaves), len(records)
-    if not buckets.plan or any(r is not None and r[0] >= RERUN for r in records):
+    if len(buckets.plan) < 2 or any(r is not None and r[0] >= RERUN for r in records):  # nothing to send meanwhile
         for number, g in reversed(list(enumerate(tape.pull([ct], keep=False)))):
             buckets.take(number, g)
         return

@@ -20,12 +20,20 @@ import numpy as np
 from mpi4py import MPI
 from mpi4py.util.dtlib import to_numpy_dtype
 
-from fad.distributed.communicator import METHODS, Communicator, contiguous, reduce
+from fad.distributed.communicator import METHODS, OPERATIONS, Communicator, contiguous, reduce
 from fad.distributed.errors import MismatchError
+from fad.errors import UnsupportedInputError
 from fad.introspect.frames import is_machinery
 
 ENDED = 75
 """The exit status of a run that was ended because a rank waited longer than the time-out."""
+EXCHANGED = 2048
+"""Bytes from which on two ranks reduce by sending each other their arrays.
+
+MPI's own reduction sends halves forth and back, through memory that it allocates in each call: for arrays of 77 kB it
+takes twice the time, for 8 MB five times (``benchmarks/distributed.py``). Smaller arrays it sends in one message.
+"""
+_PERMUTE, _REDUCE, _SEND = range(3)  # tags: those of `send` go on from the last
 _OPS = {"sum": MPI.SUM, "max": MPI.MAX, "min": MPI.MIN, "prod": MPI.PROD}
 
 
@@ -60,10 +68,56 @@ class _Request:
         comm = self.comm
         comm.since = time.monotonic()
         try:
-            MPI.Request.Waitall(self.requests)
+            self.complete()
         finally:
             comm.since = 0.0
         return self.out
+
+    def complete(self) -> None:
+        MPI.Request.Waitall(self.requests)
+
+
+class _Message(_Request):
+    """An array that is on its way from another rank, the first of the requests, and one to another."""
+
+    __slots__ = ()
+
+    def complete(self) -> None:
+        status = MPI.Status()
+        try:
+            self.requests[0].Wait(status)
+        except MPI.Exception as error:
+            if error.Get_error_class() != MPI.ERR_TRUNCATE:
+                raise
+            raise _of_another_size(self.comm, self.out, status.source, "more") from None
+        MPI.Request.Waitall(self.requests[1:])
+        if (sent := status.Get_count(MPI.BYTE)) != self.out.nbytes:
+            raise _of_another_size(self.comm, self.out, status.source, sent)
+
+
+def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchError:
+    return MismatchError(
+        f"rank {int(comm.rank)} expects {x.dtype}{list(x.shape)}, {x.nbytes} bytes, of rank {source}, and was sent "
+        f"{sent} bytes"
+    )
+
+
+class _Exchange(_Message):
+    """A reduction of two ranks: each sends the other an array, and adds one of its own to what it is sent."""
+
+    __slots__ = ("mine", "op")
+
+    def __init__(self, comm: MPIRank, mine: Any, theirs: Any, op: str):
+        out, other = np.empty_like(mine), 1 - int(comm.rank)
+        requests = [comm.mpi.Irecv(_bytes(out), other, _REDUCE), comm.mpi.Isend(_bytes(theirs), other, _REDUCE)]
+        super().__init__(comm, requests, out, theirs)
+        self.mine = mine
+        self.op = op
+
+    def wait(self) -> Any:
+        other = super().wait()
+        pair = (other, self.mine) if self.comm.rank else (self.mine, other)  # the same bits on both
+        return OPERATIONS[self.op](*pair, out=other)
 
 
 class MPIRank(Communicator):
@@ -131,7 +185,12 @@ class MPIRank(Communicator):
 
     # --- collectives --------------------------------------------------------------------------------------------------
 
+    def _exchanges(self, x: Any) -> bool:
+        return self.size == 2 and x.nbytes >= EXCHANGED
+
     def _all_reduce(self, x: Any, op: str) -> Any:
+        if self._exchanges(x):
+            return self._start_all_reduce(x, op).wait()
         if self.deterministic:
             return self._reduce_in_order(x, op)
         if x.dtype.itemsize == 2 and x.dtype in _WIDER:
@@ -143,6 +202,8 @@ class MPIRank(Communicator):
         return out
 
     def _start_all_reduce(self, x: Any, op: str) -> Any:
+        if self._exchanges(x):
+            return _Exchange(self, x, x, op)
         out = np.empty_like(x)
         return _Request(self, [self.mpi.Iallreduce(x, out, _OPS[op])], out, x)
 
@@ -150,9 +211,6 @@ class MPIRank(Communicator):
         out = np.array(x)
         self.mpi.Bcast(_bytes(out), root)
         return out
-
-    def _start_broadcast(self, x: Any, root: int) -> Any:
-        return _Request(self, [self.mpi.Ibcast(_bytes(x), root)], x, None)
 
     def _reduce(self, x: Any, root: int) -> Any:
         if self.deterministic:
@@ -177,6 +235,8 @@ class MPIRank(Communicator):
         return out
 
     def _reduce_scatter(self, x: Any) -> Any:
+        if self._exchanges(x):
+            return self._start_reduce_scatter(x).wait()
         if self.deterministic:
             return reduce(self._all_to_all(x), "sum")
         out = np.empty(x.shape[1:], x.dtype)
@@ -184,6 +244,8 @@ class MPIRank(Communicator):
         return out
 
     def _start_reduce_scatter(self, x: Any) -> Any:
+        if self._exchanges(x):
+            return _Exchange(self, x[int(self.rank)], x[1 - int(self.rank)], "sum")
         out = np.empty(x.shape[1:], x.dtype)
         return _Request(self, [self.mpi.Ireduce_scatter_block(x, out, MPI.SUM)], out, x)
 
@@ -206,32 +268,23 @@ class MPIRank(Communicator):
 
     def _start_permute(self, x: Any, pairs: Sequence) -> Any:
         out = np.zeros_like(x)
-        waiting = [self.mpi.Irecv(_bytes(out), a, 0) for a, b in pairs if b == self.rank]
-        waiting += [self.mpi.Isend(_bytes(x), b, 0) for a, b in pairs if a == self.rank]
-        return _Request(self, waiting, out, x)
+        coming = [self.mpi.Irecv(_bytes(out), a, _PERMUTE) for a, b in pairs if b == self.rank]
+        going = [self.mpi.Isend(_bytes(x), b, _PERMUTE) for a, b in pairs if a == self.rank]
+        return (_Message if coming else _Request)(self, coming + going, out, x)
 
     def _send(self, x: Any, dest: int, tag: int) -> Any:
-        self.mpi.Send(_bytes(x), dest, tag + 1)
+        self.mpi.Send(_bytes(x), dest, tag + _SEND)
         return np.zeros((), x.dtype)
-
-    def _start_send(self, x: Any, dest: int, tag: int) -> Any:
-        return _Request(self, [self.mpi.Isend(_bytes(x), dest, tag + 1)], np.zeros((), x.dtype), x)
 
     def _recv(self, x: Any, source: int, tag: int) -> Any:
         out = np.empty_like(x)
         status = MPI.Status()
-        message = self.mpi.Mprobe(source, tag + 1, status)
+        message = self.mpi.Mprobe(source, tag + _SEND, status)
         sent = status.Get_count(MPI.BYTE)
         message.Recv(_bytes(out if sent == x.nbytes else np.empty(sent, np.uint8)))
         if sent != x.nbytes:
-            raise MismatchError(
-                f"rank {int(self.rank)} expects {x.dtype}{list(x.shape)}, {x.nbytes} bytes, of rank {source}, and was "
-                f"sent {sent} bytes"
-            )
+            raise _of_another_size(self, x, source, sent)
         return out
-
-    def _start_recv(self, x: Any, source: int, tag: int) -> Any:
-        return _Request(self, [self.mpi.Irecv(_bytes(x), source, tag + 1)], x, None)
 
     def _barrier(self, x: Any) -> Any:
         self.mpi.Barrier()
@@ -245,7 +298,9 @@ class MPIRank(Communicator):
 
 
 def _bytes(x: Any) -> Any:
-    """Return the bytes of an array as MPI takes them: for collectives that move numbers and compute with none."""
+    """Return the bytes of an array as MPI takes them: for what moves numbers and computes with none."""
+    if x.dtype.hasobject:
+        raise UnsupportedInputError(f"ranks send each other plain data, and were given an array of {x.dtype}")
     return [x.reshape(-1).view(np.uint8), MPI.BYTE]
 
 

@@ -70,7 +70,7 @@ class BatchTrace(Trace):
         memory = own_memory(root, _copy)
         place = root.value
         for prim, params in path:
-            place = prim.batch(self if prim.extra.get("needs_trace") else self.size, (True,), [place], params)
+            place = prim.batch(self if prim.needs_trace else self.size, (True,), [place], params)
         if path and not shares(place, root.value):
             return False
         place = place[(slice(None), *template)]
@@ -143,7 +143,7 @@ class BatchTrace(Trace):
                 batched.append(False)
         if prim.batch is None:
             y = self._loop(prim, values, batched, params)
-        elif prim.extra.get("needs_trace"):
+        elif prim.needs_trace:
             y = prim.batch(self, tuple(batched), values, params)
         else:
             y = prim.batch(self.size, tuple(batched), values, params)

@@ -103,3 +103,37 @@ def test_processes_reduce_what_numpy_reduces_and_refuse_a_message_of_another_siz
         "comm.send(np.ones(2), 1 - r)\nnp.testing.assert_array_equal(comm.recv(np.zeros(2), 1 - r), [1, 1])\n"
     )
     mpiexec(2, program)
+
+
+def test_two_processes_reduce_large_arrays_in_the_order_of_the_ranks_and_refuse_those_of_another_size(tmp_path):
+    program = tmp_path / "large.py"
+    program.write_text(
+        "import numpy as np\nfrom fad import distributed as D\ncomm = D.init(timeout=20)\nr = int(comm.rank)\n"
+        "ops = {'sum': np.add, 'prod': np.multiply, 'max': np.maximum, 'min': np.minimum}\n"
+        "def data(rank, dtype):\n"
+        "    rng = np.random.default_rng(rank)\n"
+        "    x = rng.normal(size=(2, 1500)) + (1j * rng.normal(size=(2, 1500)) if dtype == 'c8' else 0)\n"
+        "    x[rank, 7] = [np.nan, -0.0][rank]\n"
+        "    x[1 - rank, 7] = 0.0\n"
+        "    return (10 * x).astype(dtype) if dtype != 'i2' else np.nan_to_num(10 * x).astype(dtype)\n"
+        "for dtype in ('f2', 'f4', 'f8', 'c8', 'i2'):\n"
+        "    a, b = data(0, dtype), data(1, dtype)\n"
+        "    x = (a, b)[r]\n"
+        "    for op, reduce in ops.items():\n"
+        "        assert comm.all_reduce(x, op).tobytes() == reduce(a, b).tobytes(), (dtype, op)\n"
+        "        assert comm.all_reduce(x.T, op).tobytes() == reduce(a.T, b.T).tobytes(), (dtype, op)\n"
+        "    total = a + b\n"
+        "    assert comm.start_all_reduce(x).wait().tobytes() == total.tobytes()\n"
+        "    assert comm.reduce_scatter(x).tobytes() == total[r].tobytes()\n"
+        "    assert comm.start_reduce_scatter(x).wait().tobytes() == total[r].tobytes()\n"
+        "    permuted = comm.start_permute(x, [(0, 1), (1, 0)])\n"
+        "    handles = [comm.start_all_reduce(x), permuted, comm.start_reduce_scatter(x)]\n"
+        "    sums, other, mine = [h.wait() for h in handles]\n"
+        "    assert sums.tobytes() == total.tobytes() and mine.tobytes() == total[r].tobytes()\n"
+        "    assert other.tobytes() == (b, a)[r].tobytes()\n"
+        "for call in (comm.all_reduce, comm.shift, lambda x: comm.start_all_reduce(x).wait()):\n"
+        "    try:\n        call(np.ones(1000 * (r + 1)))\n"
+        "    except D.MismatchError as error:\n"
+        "        assert f'expects float64[{1000 * (r + 1)}]' in str(error)\n    else:\n        raise AssertionError\n"
+    )
+    mpiexec(2, program)

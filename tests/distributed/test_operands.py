@@ -170,3 +170,10 @@ def test_a_number_written_into_what_is_the_same_on_all_ranks_leaves_it_the_same(
         np.testing.assert_allclose(rows, [expected, expected])
 
     D.run_ranks(run, size)
+
+
+@pytest.mark.parametrize("x", [np.array(["a"]), np.array(["2020-01-01"], "M8[D]"), np.array([None])])
+def test_what_is_no_number_is_not_reduced(x):
+    for call in (D.all_reduce, D.reduce, D.reduce_scatter, D.start_all_reduce, D.start_reduce_scatter):
+        with pytest.raises(UnsupportedInputError, match="takes numbers"):
+            call(x)
