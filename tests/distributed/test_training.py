@@ -73,6 +73,16 @@ def test_parameters_that_the_loss_does_not_use_have_gradient_zero():
         assert_same(g, {"a": np.ones(2) / 2, "b": 1.0, "c": np.zeros(3)})
 
 
+def test_the_gradient_of_an_array_of_no_axes_is_an_array_as_on_one_rank():
+    def run(comm):
+        p = {"a": np.array(2.0), "b": 3.0, "c": np.float32(4.0)}
+        return D.value_and_grad(lambda p, x: p["a"] * p["b"] * p["c"] * np.sum(x), comm)(p, np.ones(2))[1]
+
+    plain = {"a": np.ndarray, "b": np.float64, "c": np.float32}
+    for g in on_ranks(run):
+        assert {k: type(v) for k, v in g.items()} == plain
+
+
 def test_auxiliary_output_is_each_ranks_own():
     def run(comm):
         f = D.value_and_grad(lambda w, x: (np.sum(w * x), {"x": x * w, "rank": comm.rank}), comm, has_aux=True)
