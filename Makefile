@@ -127,6 +127,7 @@ $(VENV)/.docs: pyproject.toml
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -j 2 -b html docs docs/_build/html
 	$(BIN)/python docs/links.py docs/_build/html
+	$(BIN)/python docs/questions.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # Links to the pages of others as well; needs the network.

@@ -202,17 +202,30 @@ def machine(options: argparse.Namespace) -> str:
 
 INTRODUCTION = """# Benchmarks of jit
 
-`make bench` writes this page, by `python benchmarks/jit.py --write`, but for the last two sections.
-Each library runs each workload in a process of its own, with empty caches on disk
-(`torch.compile` keeps its compiled headers between workloads).
-The *warm-up* is the time of the first two calls less two steady ones. Loading a library does not count: JAX loads its
+How long a gradient takes, beside JAX, PyTorch and autograd. Lower is better in every table. This first part has
+programs that were written once for each library; below are [programs of NPBench](#npbench) as they are. [Beside other
+libraries](comparison.md) has what else there is to choose by.
+
+**How to read the tables.** A line is one program, and unless it says otherwise numbers are float64 and what is
+measured is the gradient. A *step* returns the loss and the parameters after a step of gradient descent.
+
+- *fad jit* and *JAX jit* are the gradient under `fad.jit` and `jax.jit`; *torch.compile* is PyTorch's, compiled.
+- *fad*, *PyTorch* and *autograd* compile nothing.
+- *jit / JAX* is the first column over JAX's, *jit / best other* over the quickest of the other libraries: below 1 fad
+  is quicker.
+
+The *warm-up* is what a user waits before calls are quick: the time of the first two calls less two steady ones.
+
+**How it is measured.** Each library runs each program in a process of its own, with empty caches on disk
+(`torch.compile` keeps its compiled headers between programs). The processes take turns, a burst of calls each, and
+the medians of the bursts are shown; those that wait are stopped. Loading a library does not count: JAX loads its
 compiler when it is imported, fad when `fad.jit` is given a function; it then compiles what every program needs (some
-40 ms, and a fifth of that once it is on disk).
-For run times the processes take turns, a burst each, of which the medians are shown; those that wait are stopped.
-A library that does not get through two calls within the limit is stopped; `torch.compile` may take twice as long.
-`--clock cpu` counts seconds of the processor, which on a busy machine mean more than those of the clock.
-Unless a line says otherwise numbers are float64, and what is measured is the gradient.
-A *step* returns the loss and the parameters after a step of gradient descent. *fad* is the same without `jit`.
+40 ms, and a fifth of that once it is on disk). A library that does not get through two calls within the limit is
+stopped; `torch.compile` may take twice as long.
+
+**To repeat it:** `make bench`, or `python benchmarks/jit.py`; with `--write` it writes this page, but for the
+sections on other collections of programs. `--clock cpu` counts seconds of the processor, which on a busy machine mean
+more than those of the clock.
 
 ![Run times and warm-ups of the workloads below](benchmarks.svg)
 """

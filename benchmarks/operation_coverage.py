@@ -107,7 +107,7 @@ def ours(operation: Any) -> str:
     """Return the same word for fad, from the registry."""
     if operation.flat is True:
         return "value"
-    return "second" if operation.extra.get("order") == 1 else "yes"
+    return "second" if operation.order == 1 else "yes"
 
 
 def compare_all(found: dict, others: list) -> dict[str, dict[str, Any]]:

@@ -171,6 +171,8 @@ def _clean(app, what, name, thing, options, lines):
     """Leave out of docstrings that NumPy's and SciPy's parameters were taken into what only their pages resolve."""
     if what == "module":  # the page around it says what it is about
         lines.clear()
+    space = name.rpartition(".")[0]
+    lines[:] = reference.full_names("\n".join(lines), thing, space).splitlines()
     if name.startswith(("fad.numpy", "fad.scipy")):
         lines[:] = reference.clean("\n".join(lines)).splitlines()
     # (n, *kernel_size) is no emphasis

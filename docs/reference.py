@@ -7,6 +7,7 @@ script, this counts names and pages, and fails where a public name has none.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
@@ -38,7 +39,7 @@ NAMESPACES = {
         ("fad.distributed", "training, simulation and checkpoints over several processes"),
     ],
     "Seeing what happens": [
-        ("fad.debug", "NaNs, printing from compiled programs"),
+        ("fad.debug", "NaNs, printing from running programs, compiled ones too"),
         ("fad.profiler", "where the time goes"),
         ("fad.config", "settings"),
         ("fad.backends", "arrays of the host and of a GPU"),
@@ -189,6 +190,42 @@ def library(name: Name) -> tuple[str, str] | None:
     return None
 
 
+@functools.cache
+def _public() -> dict[int, list[str]]:
+    """Return the names under which users find each thing, by its id."""
+    found: dict[int, list[str]] = {}
+    for name in everything():
+        found.setdefault(id(name.thing), []).append(name.full)
+    return found
+
+
+_BARE = re.compile(r"(?<![\w.\"'])([A-Za-z]\w*)(?=\()|(?<=@)([A-Za-z]\w*)\b(?![.\w])")
+_BOUND = re.compile(r"(?:\bdef |\bclass |\bfor |\bas |\blambda |, |^)([A-Za-z]\w*)(?=[^=(]*? = |\(.*\):$| in |:)")
+
+
+def full_names(text: str, thing: Any, space: str) -> str:
+    """Return a docstring whose examples name things as users do: ``fad.vmap(f)``, where its module has ``vmap(f)``."""
+    module = sys.modules.get(getattr(thing, "__module__", None) or "")
+    if module is None or ">>>" not in text:
+        return text
+    lines = text.split("\n")
+    code = [line.lstrip()[4:] for line in lines if line.lstrip().startswith((">>> ", "... "))]
+    bound = {m for line in code for m in _BOUND.findall(line)}
+
+    def named(found: re.Match) -> str:
+        bare = found[0]
+        full = [] if bare in bound else _public().get(id(getattr(module, bare, None)), [])
+        if not full:
+            return bare
+        best = min(full, key=lambda f: (not f.startswith(f"{space}."), len(f)))
+        return re.sub(r"^fad\.eager\b", "torch", best)
+
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>> ", "... ")):
+            lines[i] = _BARE.sub(named, line)
+    return "\n".join(lines)
+
+
 def summary(name: Name) -> str:
     """Return one line about a name."""
     text = clean(own_doc(name.thing))
@@ -218,7 +255,7 @@ def write_page(name: Name, rows: dict[str, tuple], repeated: bool = False) -> st
     lines = [":orphan:", "", heading, "=" * len(heading), ""]
     text = own_doc(name.thing)
     if isinstance(name.thing, type):
-        lines += [f".. autoclass:: {name.full}", "   :members:", *index, ""]
+        lines += [f".. autoclass:: {name.full}", "   :members:", *index, "", *_inherited(name)]
     elif text and inspect.isroutine(name.thing):
         lines += [f".. autofunction:: {name.full}", *index, ""]
     else:
@@ -226,7 +263,7 @@ def write_page(name: Name, rows: dict[str, tuple], repeated: bool = False) -> st
             f".. py:function:: {name.full}{signature(name)}" if callable(name.thing) else f".. py:data:: {name.full}",
             "",
         ]
-        body = napoleon(text, "function") if text else [summary(name)]
+        body = napoleon(full_names(text, name.thing, name.space), "function") if text else [summary(name)]
         lines += ["   " + line if line else "" for line in body] + [""]
     if rules := _rules(name.thing, rows):
         lines += [rules]
@@ -240,6 +277,19 @@ def write_page(name: Name, rows: dict[str, tuple], repeated: bool = False) -> st
     ]
     lines += [f"All names of :doc:`{name.space} <{name.space}>`.", ""]
     return "\n".join(lines)
+
+
+@functools.cache
+def _classes() -> dict[int, Name]:
+    return {id(n.thing): n for n in everything() if isinstance(n.thing, type)}
+
+
+def _inherited(name: Name) -> list[str]:
+    """Return a line that leads to the classes whose methods a class has too."""
+    pages = _classes()
+    bases = [pages[id(c)] for c in name.thing.__mro__[1:] if id(c) in pages]
+    links = " and ".join(f":doc:`{n.full} <{n.page}>`" for n in bases)
+    return [f"It has the methods of {links} as well.", ""] if bases else []
 
 
 def signature(name: Name) -> str:
@@ -279,14 +329,18 @@ def write() -> int:
     seen: set[int] = set()
     contents = []
     for caption, group in NAMESPACES.items():
-        contents += ["", f".. toctree::\n   :caption: {caption}\n   :maxdepth: 1", ""]
+        hidden = ["", f".. toctree::\n   :caption: {caption}\n   :hidden:\n   :maxdepth: 1", ""]
+        contents += ["", caption, "-" * len(caption), ""]
+        contents += [".. list-table::", "   :widths: 35 55 10", "   :class: names", ""]
         for space, about in group:
             found = names(space)
             pages[space] = write_table(space, about, found)
-            contents.append(f"   {space}")
+            hidden.append(f"   {space}")
+            contents += [f"   * - :doc:`{space}`", f"     - {about}", f"     - {len(found)} names"]
             for name in found:
                 pages[name.page] = write_page(name, rows, id(name.thing) in seen)
                 seen.add(id(name.thing))
+        contents += hidden
     pages["index"] = "\n".join([*INDEX, *contents, ""])
     for old in OUT.glob("*.rst"):
         if old.stem not in pages:
@@ -303,8 +357,9 @@ API
 ===
 
 A page for each public name, with its signature, what it computes, where its rules come from, and the examples that use
-it. :doc:`/coverage` says what each library differentiates, :doc:`/generated/operations` where each rule comes from.
-:doc:`/errors` has a page for each error.
+it. Examples suppose ``import numpy as np`` and ``import fad``, or, for ``fad.eager``, ``import fad.eager as torch``.
+:doc:`/coverage` says what each library differentiates, :doc:`/generated/operations` where each rule comes from.
+:doc:`/errors` has a wrong and a right program for each error.
 """.splitlines()
 
 

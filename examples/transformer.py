@@ -2,7 +2,8 @@
 A transformer on Shakespeare's sonnets
 ======================================
 
-The text (public domain) is data/sonnets.txt. The unigram entropy is the best that a model without context can do.
+The text (public domain) is data/sonnets.txt, which lies beside this program in the repository. The unigram entropy is
+the best that a model without context can do.
 
 Run it as ``python examples/transformer.py --steps 500``.
 """

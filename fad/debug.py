@@ -11,10 +11,16 @@ import string
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from fad import tree
+from fad.core.graph import EFFECT
+from fad.core.journal import once
+from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
 from fad.core.values import stop_gradient
 from fad.errors import DerivativeError
+from fad.staging.record import RecordTrace, recorder
 from fad.transforms.tape_hooks import Note, Watcher, describe, has_nan, watching
 
 __all__ = ["NaNGradientError", "callback", "nans", "print"]
@@ -80,8 +86,8 @@ def nans() -> Iterator[None]:
 def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print values of a running program: `fmt` as for ``str.format``, filled with the numbers behind traced values.
 
-    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its batch elements.
-    Differentiation does not see the call.
+    Under ``grad`` and ``vmap`` the numbers are those being computed; a batched value shows all its batch elements. A
+    function under ``jit`` prints in every call, in the order of its program. Differentiation does not see the call.
 
     >>> import fad
     >>> def f(x):
@@ -91,12 +97,13 @@ def print(fmt: str, *args: Any, **kwargs: Any) -> None:
     x is 3.0
     np.float64(6.0)
     """
-    args, kwargs = tree.map(_numbers, (args, kwargs))
-    builtins.print(string.Formatter().vformat(fmt, args, kwargs))
+    callback(lambda *xs, **named: builtins.print(string.Formatter().vformat(fmt, xs, named)), *args, **kwargs)
 
 
 def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
     """Call ``fun(*args)`` with the plain numbers behind traced values, for its side effects; it returns nothing.
+
+    Under ``jit`` it is called in every call, in the order of the program.
 
     >>> import fad
     >>> seen = []
@@ -107,12 +114,38 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
     >>> seen
     [3.0]
     """
-    args, kwargs = tree.map(_numbers, (args, kwargs))
-    fun(*args, **kwargs)
+    leaves, structure = tree.flatten((args, kwargs))
+    leaves = [_recorded(stop_gradient(x)) for x in leaves]
+    trace = recorder.get()
+    if trace is None:
+        args, kwargs = tree.unflatten(structure, leaves)
+        fun(*args, **kwargs)
+        return
+    places = [i for i, x in enumerate(leaves) if isinstance(x, (Tracer, np.ndarray))]
+
+    def run(*values: Any) -> None:
+        filled = list(leaves)
+        for i, x in zip(places, values, strict=True):
+            filled[i] = x
+        args, kwargs = tree.unflatten(structure, filled)
+        fun(*args, **kwargs)
+
+    trace.process(callback_p, tuple(leaves[i] for i in places), {"run": run})
 
 
-def _numbers(x: Any) -> Any:
-    x = stop_gradient(x)
-    while type(x) is Tracer:
+def _recorded(x: Any) -> Any:
+    """Return the number behind a traced value, or the value of a program that is being recorded."""
+    while type(x) is Tracer and not isinstance(x.trace, RecordTrace):
         x = x.value
     return x
+
+
+def _call(*values: Any, run: Callable) -> np.ndarray:
+    trace = recorder.get()
+    if trace is None or not trace.of_examples:
+        once(run, *values)
+    return np.zeros(())
+
+
+callback_p = Primitive("debug.callback", _call, flat=True, archetype=EFFECT)
+callback_p.batch = lambda size, batched, xs, params: np.broadcast_to(callback_p(*xs, **params), (size,))

@@ -380,7 +380,21 @@ class NotSparseError(FadError, ValueError):
 
 
 class PullbackConsumedError(FadError, RuntimeError):
-    """A tape that was swept with ``keep=False`` was to be swept a second time."""
+    """A recorded backward pass that runs once was to run a second time.
+
+    ``fad.vjp`` returns a pullback that may be called as often as you like; this error concerns code that uses fad's own
+    tapes (``fad.transforms.vjp.Tape``) with ``pull(keep=False)``, which frees each record when it has been read.
+
+    Wrong::
+
+        tape.pull([ct], keep=False)
+        tape.pull([ct], keep=False)
+
+    Right::
+
+        tape.pull([ct], keep=True)
+        tape.pull([ct], keep=False)
+    """
 
 
 class DerivativeError(FadError, ArithmeticError):
@@ -388,11 +402,31 @@ class DerivativeError(FadError, ArithmeticError):
 
     Examples: the order of a Bessel function without a closed form, or an implicit derivative at a point
     that is no solution. The message says which and what to do instead.
+
+    Wrong::
+
+        fad.grad(scipy.special.jv)(0.5, 2.0)              # with respect to the order
+
+    Right::
+
+        fad.grad(scipy.special.jv, argnums=1)(0.5, 2.0)   # the order is a constant
     """
 
 
 class GradientCheckError(FadError, AssertionError):
-    """A derivative disagrees with finite differences or with another mode; raised by :mod:`fad.testing`."""
+    """A derivative disagrees with finite differences or with another mode; raised by :mod:`fad.testing`.
+
+    Wrong::
+
+        sine = fad.custom_jvp(np.sin)
+        sine.defjvps(lambda t, y, x: np.sin(x) * t)
+        fad.testing.check_grads(sine, (1.0,), order=1)
+
+    Right::
+
+        sine.defjvps(lambda t, y, x: np.cos(x) * t)
+        fad.testing.check_grads(sine, (1.0,), order=1)
+    """
 
 
 class MemoryLimitError(FadError, MemoryError):
@@ -538,4 +572,8 @@ class PathLimitWarning(UserWarning):
 
 
 class NativeFallbackWarning(UserWarning):
-    """A program could not be compiled to native code, and runs in NumPy instead."""
+    """A program could not be compiled to native code, and runs in NumPy instead.
+
+    Results are the same; only the speed is NumPy's. The warning carries the compiler's reason and comes once. It is a
+    bug of fad if the program is an ordinary one: please report it with the text of the warning.
+    """

@@ -16,9 +16,10 @@ import numpy as np
 from fad import backends, config
 from fad.backends import is_numpy_scalar
 from fad.core.docstrings import complete
+from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind
+from fad.core.tracer import bind
 
 __all__ = [
     "bernoulli", "beta", "bits", "categorical", "cauchy", "choice", "dirichlet", "exponential", "fold_in", "gamma",
@@ -87,7 +88,7 @@ def _words(key, *, n, purpose):
 
 
 def _fold(key, data, *, purpose):
-    data = data.astype(np.uint64)
+    data = (np.asarray(data) if type(data) is int else data).astype(np.uint64)  # a recorded number may be an int
     zero = np.zeros_like(data)[..., None]
     words = philox(key, ((data & _LOW)[..., None], (data >> _SHIFT)[..., None], zero, zero + np.uint64(purpose)))
     return np.concatenate(words[:2], axis=-1).astype(np.uint32)
@@ -157,8 +158,7 @@ def fold_in(key: Any, data: Any) -> Any:
 def _beside(x: Any, key: Any) -> Any:
     """Return a number or host array as an array in the memory where the key lives; any other array as it is."""
     x = x if hasattr(x, "dtype") and not is_numpy_scalar(x) else np.asarray(x)
-    while type(key) is Tracer:
-        key = key.value
+    key = unwrap(key)
     return backends.backend_of(key).from_host(x) if type(x) is np.ndarray and type(key) is not np.ndarray else x
 
 
@@ -432,7 +432,7 @@ gamma_p: Any = register(
     Primitive(
         # The numbers come from rejection, and jump in a where a proposal is accepted or not; the derivative is that of
         # the quantile at the number drawn, so differences of the numbers are no measure of it.
-        "random_gamma", _gamma, jvp=_gamma_jvp, complex=False, extra={"numerical": False},
+        "random_gamma", _gamma, jvp=_gamma_jvp, complex=False, numerical=False,
         batch=lambda size, batched, xs, params: bind(gamma_p, *_spread(size, batched, xs), **params),
         samples=lambda s: [call(np.array([k, 2], np.uint32), s.positive(*shape)) for k, shape in ((1, (3,)), (3, ()))],
     )

@@ -1,6 +1,7 @@
 """How the package is built: layers, no cycles, small files, documented API, few dependencies."""
 
 import ast
+import gc
 import importlib
 import inspect
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import fad
 import fad.testing
+from fad.core.primitive import Primitive
 
 ROOT = Path(fad.__file__).parent
 
@@ -191,6 +193,40 @@ def test_every_file_of_tests_has_a_name_of_its_own():
     names = [f.name for f in files]
     assert len(names) > 50
     assert sorted(set(names)) == sorted(names)
+
+
+# --- an operation's facts stand in its module ------------------------------------------------------------------------
+
+# These speak of functions by the names of somebody else: PyTorch, MPI, LLVM and CUDA, SciPy, or Python's modules.
+OTHER_WORDS = (
+    "ops", "eager", "distributed", "compat", "nn", "optim", "numpy", "scipy", "backends", "random", "control", "tree",
+    "profiler", "demo", "compile.codegen.llvm", "compile.codegen.cuda", "compile.runtime",
+)  # fmt: skip
+# What rewrites of linear algebra and indexing are about: they are named where a pattern is matched or written.
+NAMED_OFTEN = {
+    "add", "subtract", "multiply", "divide", "negative", "positive", "power", "maximum", "minimum", "where_select",
+    "matmul", "sum_over", "max_over", "min_over", "getitem", "index_add", "index_set", "scatter", "join", "permute",
+    "reshape_to", "broadcast", "convert",
+    "copy", "cond", "guard",  # words for much else
+}  # fmt: skip
+
+
+def _named_in():
+    """Return the modules in which each primitive is named, besides those with words of their own."""
+    names = {op.name for op in gc.get_objects() if isinstance(op, Primitive)}
+    found = {name: set() for name in names}
+    for module, tree in TREES.items():
+        if module and not any(module == w or module.startswith(f"{w}.") for w in OTHER_WORDS):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:
+                    found[node.value].add(module)
+    return found
+
+
+def test_an_operation_is_named_in_at_most_five_files_outside_its_module():
+    often = {name for name, modules in _named_in().items() if len(modules) > 5}
+    assert often - NAMED_OFTEN == set(), "state what others know of an operation in a field of Primitive"
+    assert NAMED_OFTEN - often == set(), "take these out of the list: they are named less often now"
 
 
 # --- the public API --------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ slope(1.0)
 
 # %%
 # ``fad.grad`` makes a function of a function. The new one may be differentiated again, as often as one likes.
-bend = fad.grad(fad.grad(wave))
-print(f"wave(1) = {wave(1.0):.4f}, slope {slope(1.0):.4f}, bend {bend(1.0):.4f}")
+curvature = fad.grad(fad.grad(wave))
+print(f"wave(1) = {wave(1.0):.4f}, first derivative {slope(1.0):.4f}, second {curvature(1.0):.4f}")
 
 # %%
 # Is it right? A difference quotient comes close, and closer as its step shrinks, until rounding spoils it. The

@@ -1,7 +1,7 @@
 """The operation ``cond``: one of several programs, chosen by an index, with rules for every transform.
 
 Operands are the index (an integer or a bool) and what the branches take; ``branches`` holds one graph for each, with
-equal inputs and outputs. Only the chosen one is run; under a batched index all are, and each lane takes its own.
+equal inputs and outputs. Only the chosen one is run; under a batched index all are, and each element takes its own.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fad.core.cotangent import densify
 from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type, type_of
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
+from fad.core.values import traces_of
 from fad.staging.record import to_scalar_p
 from fad.transforms.check import as_value, kind_of, zeros_like
 from fad.transforms.jvp import JVPTrace, jvp
@@ -79,11 +80,7 @@ def join_branches(index: Any, bodies: list[Body], leaves: list) -> Any:
 
 def _in_body(x: Any) -> bool:
     """Return whether a value belongs to a body, where there are no paths."""
-    while type(x) is Tracer:
-        if isinstance(x.trace, BodyTrace):
-            return True
-        x = x.value
-    return False
+    return any(isinstance(trace, BodyTrace) for trace in traces_of(x))
 
 
 def _of_one_type(bodies: list[Body]) -> bool:
@@ -251,7 +248,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
         return fun
 
     if batched[0] and any(map(_may_not_end, branches)):
-        # A lane that does not take a branch may never leave its loop, so lanes are split by what they take.
+        # An element that does not take a branch may never leave its loop, so the batch is split by what is taken.
         chosen = over(branches[clamped(trace.concrete(tracer(index, trace, None), int), len(branches))])
         return tuple(chosen(*xs))
     if batched[0]:
@@ -282,6 +279,6 @@ def _select(at: Any, column: tuple) -> Any:
 
 cond_p = Primitive(
     "cond", _run, multi=True, batch=_batch, archetype="branch",
-    extra={"differentiated": _differentiated, "needs_trace": True},
+    differentiated=_differentiated, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear}

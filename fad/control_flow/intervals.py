@@ -187,7 +187,7 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
             waiting.pop()
             continue
         eq = known.maker(trace, v)
-        rule = None if eq is None else _RULES.get(eq.prim.name.removeprefix("python_"))
+        rule = None if eq is None else _RULES.get((eq.prim.array_form or eq.prim).name)
         if eq is None or rule is None or not all(_is_integer(trace, i) for i in eq.ins):
             known.forms[v] = _given(trace, v)
             continue

@@ -165,7 +165,7 @@ def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     flags = [b or k in active or k >= n for k, b in enumerate(batched)]
     spread = [v if b or not f else _spread(v, size) for v, b, f in zip(values, batched, flags, strict=True)]
     call = _Call(spread, params)
-    over_batch = params["loop"].extra["over_batch"]
+    over_batch = params["loop"].over_batch
     over = lambda operands: call.seeded(over_batch(size, tuple(flags[:n]), operands, call.loop_params))
     try:
         return tuple(call.pull(over, active, call.cts)[1])
@@ -182,6 +182,6 @@ def _spread(x: Any, size: int) -> Any:
 
 pullback_p = Primitive(
     "loop_pullback", run_pullback, multi=True, batch=_batch, archetype="loop",
-    extra={"differentiated": _differentiated, "example": example_gradient, "needs_trace": True},
+    differentiated=_differentiated, example=example_gradient, needs_trace=True,
 )  # fmt: skip
 _RULES: dict[type, Callable] = {JVPTrace: _forward, LinearTrace: _linear, VJPTrace: _reverse}

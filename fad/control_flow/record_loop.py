@@ -190,7 +190,7 @@ def _rows(body: Body, n: int) -> list:
     number = {graph.inputs[k]: 0}  # value -> what it is more than the number of the step
     types, inputs, equations, items = list(graph.types), list(graph.inputs), [], []
     for eq in graph.equations:
-        if eq.prim.name == "python_add":
+        if eq.prim.symbol == "+" and eq.prim.array_form is not None:
             for i, j in (eq.ins, eq.ins[::-1]):
                 if i in number and type(graph.constants.get(j)) is int:
                     number[eq.outs[0]] = number[i] + graph.constants[j]
@@ -295,7 +295,7 @@ def _without_kinds(graph: Graph) -> tuple:
             number[eq.outs[0]] = ins[0]
             continue
         bodies = [_without_kinds(eq.params["body"])] if eq.prim.archetype == "loop" else []
-        lines.append((eq.prim.name.removeprefix("python_"), ins, [graph.types[o].dtype for o in eq.outs], bodies))
+        lines.append(((eq.prim.array_form or eq.prim).name, ins, [graph.types[o].dtype for o in eq.outs], bodies))
         number.update(zip(eq.outs, fresh, strict=False))
     outputs = [(number.get(o, hashable(graph.constants.get(o))), graph.types[o].dtype) for o in graph.outputs]
     return lines, outputs

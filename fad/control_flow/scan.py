@@ -29,6 +29,7 @@ from fad.control_flow.split_pullback import accumulated, halves, pulled, reached
 from fad.control_flow.subgraph import Unrecordable, example, record_flat
 from fad.core.cotangent import densify
 from fad.core.graph import Graph, type_of
+from fad.core.memory import unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, tracer, youngest
 from fad.transforms.check import as_value, kind_of, zeros_like
@@ -264,13 +265,7 @@ class _Pullback:
 
 def _lanes(values: list) -> int:
     """Return how many examples the values hold, if they are batched below."""
-    return max((np.size(_plain(v)) // max(1, np.size(example(v))) for v in values), default=1)
-
-
-def _plain(x: Any) -> Any:
-    while type(x) is Tracer:
-        x = x.value
-    return x
+    return max((np.size(unwrap(v)) // max(1, np.size(example(v))) for v in values), default=1)
 
 
 # --- batches -------------------------------------------------------------------------------------------------------
@@ -302,7 +297,7 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
     inputs, outputs = _active(values, list(batched), params, derivative=False)
     if params["stop"] == "cond" and outputs[0]:
         lanes_stop = True
-    if lanes_stop:  # every lane's state is its own
+    if lanes_stop:  # every batch element's state is its own
         k = params["consts"] + params["index"]
         inputs[k : k + m] = [True] * m
         marks.carry = [True] * m
@@ -337,7 +332,7 @@ def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
 
 
 def _until_all_stop(size: int, step: Callable, parts: Parts, count: Any, body: Graph, params: dict) -> list:
-    """Run until the last lane is done; a lane that is done keeps its state."""
+    """Run until the last batch element is done; one that is done keeps its state."""
     c, m, index, cond = params["consts"], params["carries"], params["index"], params["stop"] == "cond"
     lanes = like(parts.carry[0], np.zeros(size, np.int64)) if cond else count
 
@@ -381,9 +376,7 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        extra={
-            "differentiated": _differentiated, "example": example_step, "needs_trace": True, "over_batch": _over_lanes,
-        },
+        differentiated=_differentiated, example=example_step, needs_trace=True, over_batch=_over_lanes,
     )  # fmt: skip
 
 

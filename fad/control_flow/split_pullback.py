@@ -14,15 +14,6 @@ from fad.staging.may_raise import unread_in_body
 from fad.transforms.check import zeros_like
 from fad.transforms.vjp import vjp
 
-# Operations that cost less than keeping their result; all others are computed once and kept, if memory allows.
-_CHEAP = frozenset({
-    "add", "subtract", "multiply", "divide", "negative", "positive", "absolute", "square", "maximum", "minimum",
-    "where_select", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
-    "logical_and", "logical_or", "logical_not",
-    "reshape_to", "permute", "broadcast", "convert", "zeros_from", "ones_from", "stop_gradient", "to_number",
-    "to_scalar", "isnan", "isfinite", "conjugate", "real", "imag", "sign_real", "copy",
-})  # fmt: skip
-_SHAPE_ONLY = ("zeros_from", "ones_from")  # of a value, of which they read no more than the shape
 _PIECES = 8  # a piece of the state is kept if it is so many times smaller: then the state need not be
 
 
@@ -89,7 +80,7 @@ def _is_kept(eq: Equation, graph: Graph, everything: bool, moving: set[int]) -> 
         return graph.types[eq.outs[0]].size * _PIECES <= graph.types[eq.ins[0]].size
     index_of_slices = eq.prim.name == "getitem" and len(eq.ins) == 1
     numbers = all(graph.types[o].kind == NUMBER for o in eq.outs)
-    return not (eq.prim.name in _CHEAP or index_of_slices or numbers)
+    return not (eq.prim.cheap or index_of_slices or numbers)  # what is cheap is computed again
 
 
 def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bool) -> Halves:
@@ -125,7 +116,9 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
         elif eq is not None:
             chosen.add(id(eq))
             waiting += eq.ins
-    kept.sort()
+    again = _read_again(kept, producer, seen)
+    chosen.update([id(producer[v]) for v in again])
+    kept = sorted(v for v in kept if v not in again)
     unread = [o for o in unread_in_body(joint, joint.outputs) if o not in late]
     forward = joint.replace(
         inputs=joint.inputs[:inputs],
@@ -141,12 +134,22 @@ def halves(joint: Graph, inputs: int, outputs: int, carry: range, everything: bo
     return Halves(forward, backward, len(kept), sum(types[v].nbytes for v in kept))
 
 
+def _read_again(kept: list[int], producer: dict[int, Equation], known: set[int]) -> set[int]:
+    """Return the kept values that are read from an array that is kept, too, at places that are known anyway."""
+    found: set[int] = set()
+    for v in kept:
+        eq = producer.get(v)
+        if eq is not None and eq.prim.name == "getitem" and eq.ins[0] in kept and known.issuperset(eq.ins):
+            found.add(v)
+    return found
+
+
 def _with_constant_zeros(graph: Graph) -> Graph:
     """Make constants of zeros and ones of a value's shape: the value itself need not be kept for them."""
     constants, equations = dict(graph.constants), []
     for eq in graph.equations:
         t = graph.types[eq.outs[0]] if eq.outs else None
-        if eq.prim.name not in _SHAPE_ONLY or t is None or t.home is not None:
+        if not eq.prim.shape_only or t is None or t.home is not None:
             equations.append(eq)
             continue
         constants[eq.outs[0]] = _everywhere(eq.prim.name == "ones_from", t)

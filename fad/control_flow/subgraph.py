@@ -19,9 +19,10 @@ from fad.core import effects
 from fad.core.buffers import PLAIN, PlainTrace
 from fad.core.graph import Equation, Graph
 from fad.core.limits import LimitTrace
-from fad.core.memory import finding_writes
+from fad.core.memory import finding_writes, unwrap
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date
+from fad.core.values import traces_of
 from fad.core.weak import number
 from fad.errors import user_line
 from fad.staging.may_raise import stand_in
@@ -98,8 +99,7 @@ class BodyTrace(RecordTrace):
         return found
 
     def compute(self, prim: Any, values: list, params: dict) -> Any:
-        first = prim.extra.get("example") if prim.extra else None
-        return prim.forward(*values, **params) if first is None else first(*values, **params)
+        return (prim.example or prim.forward)(*values, **params)
 
     def refused(self, prim: Any, values: list, params: dict, error: Exception) -> Any:
         y = stand_in(prim, values, params)
@@ -132,16 +132,16 @@ class BodyTrace(RecordTrace):
 # A value without its derivative: written down, because the transforms around a body see the body's graph only.
 stopped_p = Primitive(
     "stop_gradient", lambda x: x, flat=True, lower="({0})", batch=lambda size, batched, xs, params: xs[0],
-    archetype="elementwise",
+    archetype="elementwise", cheap=True,
 )  # fmt: skip
 to_number_p = Primitive(
-    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", archetype="bare",
-    batch=lambda size, batched, xs, params: xs[0],
+    "to_number", lambda x: x.item() if hasattr(x, "item") else x, flat=True, lower="({0})", cheap=True,
+    archetype="bare", batch=lambda size, batched, xs, params: xs[0],
 )  # fmt: skip
 
 
 def example(x: Any) -> Any:
-    """Return a plain value of the shape, dtype and kind of a value from outside: of one lane, if it is batched."""
+    """Return a plain value of the shape, dtype and kind of a value from outside; of a batched one, of one element."""
     if type(x) is not Tracer:
         return number(x)
     trace = x.trace
@@ -170,11 +170,8 @@ def can_record(leaves: list) -> bool:
 
 
 def _known(x: Any) -> bool:
-    while type(x) is Tracer:
-        if not isinstance(x.trace, (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)):
-            return False
-        x = x.value
-    return is_traceable(x)
+    known = (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)
+    return all(isinstance(trace, known) for trace in traces_of(x)) and is_traceable(unwrap(x))
 
 
 class Body:
@@ -245,7 +242,7 @@ def _batch_call(size: int, batched: tuple, xs: list, params: dict) -> tuple:
 # A call of a function with custom rules. `graph` is what it computes, None for a library's function.
 call_p = Primitive(
     "custom_call", _forward_call, multi=True, batch=_batch_call, archetype="call",
-    extra={"differentiated": lambda *xs, call, graph: tuple(call(*xs))},
+    differentiated=lambda *xs, call, graph: tuple(call(*xs)),
 )  # fmt: skip
 
 

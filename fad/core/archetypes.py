@@ -81,21 +81,19 @@ def elementwise(
     numpy: Any = None,
     forward: Callable | None = None,
     operator: str | None = None,
-    lower: str | None = None,
     domain: Any = (-2.0, 2.0),
     complex: bool = False,
     samples: Callable | None = None,
     answers: tuple = (),
-    kinks: Callable | None = None,
     doc: str = "",
+    **facts: Any,
 ) -> Primitive:
     """Make an elementwise operation from its partial derivatives, one ``(z, *xs) -> dz/dx`` per operand.
 
     An operand or result that a partial does not read is named with a leading underscore, and is then not kept
     for the backward pass. ``None`` is a partial that is zero everywhere; all None makes a flat operation.
     `domain` is an interval, or one per operand, for the samples; `complex` says that complex operands are defined.
-    `kinks` tells where samples must not lie (see `fad.testing.contract`); `doc` says in a sentence what is computed,
-    where no ufunc of that name does.
+    `doc` says in a sentence what is computed, where no ufunc of that name does; `facts` are more of `Primitive`.
     """
     numpy = numpy or getattr(np, name, None)
     run: Any = forward or numpy
@@ -106,14 +104,13 @@ def elementwise(
         run,
         partials=partials,
         flat=all(p is None for p in partials),
-        lower=lower,
         samples=samples,
         numpy=tuple(f for f in (numpy, *answers) if f is not None),
         archetype="elementwise",
         domain=domain,
         complex=complex,
         doc=doc,
-        extra={} if kinks is None else {"kinks": kinks},
+        **facts,
     )
     reads = tuple(_reads(p, arity) for p in partials)
     prim.keep = (*reads, tuple(map(any, zip(*reads, strict=True))))
@@ -205,12 +202,10 @@ def linear(
     samples: Callable | None = None,
     archetype: str = "linear",
     doc: str = "",
-    **extra: Any,
+    **facts: Any,
 ) -> Primitive:
     """Make an operation that is linear in its one operand: ``transpose(ct, x, **params)``, x a ShapeDtypeStruct."""
-    prim = Primitive(
-        name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, doc=doc, extra=extra
-    )
+    prim = Primitive(name, forward, archetype=archetype, saves="none", batch=batch, samples=samples, doc=doc, **facts)
     prim.jvp = lambda tangents, y, xs, params: prim(tangents[0], **params)
     prim.vjp = (lambda ct, y, x, **params: transpose(ct, x, **params),)
     return register(prim)
@@ -225,16 +220,17 @@ def flat(name: str, forward: Callable | None = None, *, numpy: Any = None, batch
 
 # --- operators -------------------------------------------------------------------------------------------------
 
-_BINARY = {
+BINARY_METHODS = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
     "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
 }  # fmt: skip
-_COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-_UNARY = {"neg": "neg", "pos": "pos", "abs": "abs", "~": "invert"}
+COMPARISON_METHODS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+UNARY_METHODS = {"neg": "neg", "pos": "pos", "abs": "abs", "~": "invert"}
 
 
 def install_operator(prim: Primitive, symbol: str) -> None:
     """Make a Python operator on tracers run `prim`; written out so that the hot path is one call deep."""
+    prim.symbol = symbol
 
     def forwards(x, y):
         trace = x.trace
@@ -253,10 +249,10 @@ def install_operator(prim: Primitive, symbol: str) -> None:
         return x.trace.unary(prim, x)
 
     ENTRIES.update(dict.fromkeys([id(f.__code__) for f in (forwards, backwards, alone)], True))
-    if symbol in _UNARY:
-        setattr(Tracer, f"__{_UNARY[symbol]}__", alone)
-    elif symbol in _COMPARE:
-        setattr(Tracer, f"__{_COMPARE[symbol]}__", forwards)
+    if symbol in UNARY_METHODS:
+        setattr(Tracer, f"__{UNARY_METHODS[symbol]}__", alone)
+    elif symbol in COMPARISON_METHODS:
+        setattr(Tracer, f"__{COMPARISON_METHODS[symbol]}__", forwards)
     else:
-        setattr(Tracer, f"__{_BINARY[symbol]}__", forwards)
-        setattr(Tracer, f"__r{_BINARY[symbol]}__", backwards)
+        setattr(Tracer, f"__{BINARY_METHODS[symbol]}__", forwards)
+        setattr(Tracer, f"__r{BINARY_METHODS[symbol]}__", backwards)

@@ -160,12 +160,11 @@ class PlainTrace(Trace):
 PLAIN = Trace.of_plain = PlainTrace()
 
 
-_SEEDS = ("zeros_from", "ones_from")  # what transforms start from; the overlay makes handles of the user's own
 
 
 def flat_result(prim: Any, y: Any, operands: Any) -> Any:
     """Return what a flat operation gives, which has no derivative; behind a handle where the user may write into it."""
-    if not RUNS.buffers or RUNS.rules or type(y) is not np.ndarray or y.dtype.kind not in "fc" or prim.name in _SEEDS:
+    if not RUNS.buffers or RUNS.rules or type(y) is not np.ndarray or y.dtype.kind not in "fc" or prim.shape_only:
         return y
     return buffer(fresh(y, operands))
 

@@ -15,6 +15,7 @@ import re
 import sys
 import textwrap
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -115,12 +116,15 @@ def _join(own: str, sections: str) -> str:
 
 def page(operation: Any) -> str:
     """Return the docstring of a `Primitive`; it is kept once fad is loaded, so that its public name is known."""
-    if "page" not in operation.extra:
+    if operation not in _PAGES:
         text = _page(operation)
         if not hasattr(sys.modules.get("fad"), "__version__"):
             return text
-        operation.extra["page"] = text
-    return operation.extra["page"]
+        _PAGES[operation] = text
+    return _PAGES[operation]
+
+
+_PAGES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def _page(operation: Any) -> str:
@@ -170,7 +174,7 @@ def signature(operation: Any) -> inspect.Signature:
 @functools.lru_cache(1024)
 def operand_names(operation: Any) -> tuple[str, ...]:
     """Return the names of the operands as NumPy's or SciPy's page has them, or else as the rules have them."""
-    rules = operation.extra.get("rules") or operation.partials or ()
+    rules = operation.declared or operation.partials or ()
     arity = len(rules) or (2 if operation.archetype == "bilinear" else 0)
     ufunc = next((f for f in operation.numpy if isinstance(f, np.ufunc)), None)
     arity = ufunc.nin if ufunc is not None else arity
@@ -262,7 +266,7 @@ def _notes(operation: Any, names: tuple[str, ...]) -> str:
 
 
 def _derivative(operation: Any, names: tuple[str, ...]) -> Iterator[str]:
-    rules = operation.extra.get("rules") or operation.partials
+    rules = operation.declared or operation.partials
     if operation.flat:
         yield "Zero wherever it exists."
     elif rules and len(rules) == len(names):
@@ -374,7 +378,7 @@ def _example(operation: Any, arity: int) -> str:
 
 
 def _run_derivative(operation: Any, path: str, point: tuple) -> list[str]:
-    rules = operation.extra.get("rules") or operation.partials or (operation,) * len(point)
+    rules = operation.declared or operation.partials or (operation,) * len(point)
     inexact = [np.asarray(x).dtype.kind in "fc" for x in point]
     free = [i for i, r in enumerate(rules) if not isinstance(r, str | type(None)) and inexact[i]]
     if operation.flat or not free:

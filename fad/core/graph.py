@@ -159,7 +159,7 @@ class Graph:
     ``constants[i]`` is a value known beforehand.
     """
 
-    __slots__ = ("types", "inputs", "constants", "equations", "outputs")
+    __slots__ = ("types", "inputs", "constants", "equations", "outputs", "_hash")
 
     def __init__(self, types: list, inputs: list, constants: dict, equations: list, outputs: list):
         self.types = types
@@ -167,10 +167,11 @@ class Graph:
         self.constants = constants
         self.equations = equations
         self.outputs = outputs
+        self._hash: int | None = None
 
     def replace(self, **parts: Any) -> Graph:
         """Return a graph with some of its parts exchanged."""
-        return Graph(*(parts.get(name, getattr(self, name)) for name in self.__slots__))
+        return Graph(*(parts.get(name, getattr(self, name)) for name in self.__slots__[:-1]))
 
     # --- running it ---------------------------------------------------------------------------------------------
 
@@ -217,10 +218,15 @@ class Graph:
         return inputs, constants, lines, tuple(map(name, self.outputs))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Graph and self.key() == other.key()
+        if self is other:
+            return True
+        return type(other) is Graph and hash(self) == hash(other) and self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash(self.key())
+        """Return the hash, computed once: a key holds the bodies of loops, whose keys hold those of theirs."""
+        if self._hash is None:
+            self._hash = hash(self.key())
+        return self._hash
 
     def __len__(self) -> int:
         return len(self.equations)

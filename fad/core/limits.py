@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from fad.backends import backend_of
+from fad.core.memory import unwrap
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.core.values import class_of_element
 from fad.errors import GaugeDependenceWarning
@@ -70,7 +71,7 @@ class LimitTrace(Trace):
         return at_zero(value, report=False)
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        if prim.extra.get("at_limit"):
+        if prim.at_limit:
             return bind(prim, *[at_zero(x.value, report=False) if _is_perturbed(x) else x for x in args], **params)
         if any(getattr(type(x), "__array_ufunc__", True) is None for x in args):
             return NotImplemented
@@ -79,7 +80,7 @@ class LimitTrace(Trace):
         if prim.batch is None:
             y = _one_by_one(prim, values, batched, params)
         else:
-            first = self if prim.extra.get("needs_trace") else self.size
+            first = self if prim.needs_trace else self.size
             y = prim.batch(first, batched, values, params)
         if prim.multi:
             return tuple(tracer(v, self, None) for v in y)
@@ -113,9 +114,7 @@ def other_choice(x: Any) -> Tracer:
 
 def _along(numbers: Any, x: Any) -> Tracer:
     dtype = np.finfo(x.dtype).dtype
-    while type(x) is Tracer:
-        x = x.value
-    return tracer(backend_of(x).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
+    return tracer(backend_of(unwrap(x)).from_host(np.array(numbers, dtype)), LIMIT_TRACE, None)
 
 
 _kept: ContextVar[bool] = ContextVar("keep_perturbed", default=False)

@@ -342,7 +342,7 @@ def pinned(x: Any) -> Any:
     return x.copy() if x.flags.writeable or x.base is not None else x
 
 
-def bottom(x: Any) -> Any:
+def unwrap(x: Any) -> Any:
     """Return the plain array or number behind a tracer, batch axes included."""
     while type(x).__name__ == "Tracer":
         x = x.value
@@ -380,4 +380,4 @@ def is_array(x: Any) -> bool:
     if type(memory) is tuple:
         template = memory[2].get("template")
         return is_array(memory[0]) if template is None else Ellipsis in template
-    return issubclass(type(bottom(x)), np.ndarray) and type(layout(x)) is np.ndarray
+    return issubclass(type(unwrap(x)), np.ndarray) and type(layout(x)) is np.ndarray

@@ -25,8 +25,46 @@ from fad.core.weak import NUMPY_SCALARS, is_weak, on_number, on_numbers
 REGISTRY: dict[str, Any] = {}
 
 
+@dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
+class Operation:
+    """What the registry knows of every operation: its samples, and what the contract has to know of them.
+
+    ``samples``
+        ``(draw) -> calls``, of which the contract tries each.
+    ``numpy``
+        the NumPy and SciPy callables that it answers for.
+    ``flat``
+        whether its derivative is zero wherever it exists.
+    ``complex``
+        whether it is defined for complex operands.
+    ``constants``
+        which arguments the contract does not differentiate, by number or name.
+    ``kinks``
+        ``(*arguments) -> arrays`` whose zeros are the points where it has no derivative, where samples must not lie.
+    ``numerical``
+        False where differences say nothing about its derivative: of vectors that have a phase, of draws.
+    ``order``
+        the highest order, of three that are tested, to which derivatives are defined on the samples.
+    ``rounding``
+        "single" where the reference rounds a double result to single precision on the way.
+    ``gauge``
+        what of its result is a convention, in words.
+    """
+
+    samples: Callable | None = None
+    numpy: tuple = ()
+    flat: bool = False
+    complex: bool = True
+    constants: tuple = ()
+    kinks: Callable | None = None
+    numerical: bool = True
+    order: int = 3
+    rounding: str = ""
+    gauge: str = ""
+
+
 @dataclass(eq=False, slots=True)
-class Primitive:
+class Primitive(Operation):
     """An operation with its derivative rules; calling it is running it.
 
     Arrays are positional and parameters keyword-only, so only a positional argument can be a tracer.
@@ -50,21 +88,67 @@ class Primitive:
     ``choice``
         of an operation that chooses between its operands: ``(x, number) -> where the number is chosen``, which
         reverse mode keeps instead of the operand and the result.
-    ``extra["moves"]``
+
+    What else transforms and the compiler know of an operation stands here, too, so that none of them has a list of
+    names. Of the derivatives:
+
+    ``moves``
         whether it only moves, drops, repeats and adds up elements, so that its rules take masks as well as numbers.
-    ``extra["selects"]``
+    ``selects``
         whether its rules take and give `Masked` tangents and cotangents.
-    ``extra["differentiated"]``
+    ``differentiated``
         ``(*arrays, **params) -> y``, in other operations: what a differentiating transform runs in place of this one.
-    ``extra["mixes"]``
+    ``swept``
+        ``(ct, xs) -> ct`` of an operation with effects, whose VJP runs in every sweep, with a cotangent or without.
+    ``cotangent``
+        ``(shape, dtype, index, ct)``, of an operation that reads elements: its operand's cotangent, not yet an array.
+    ``declared``
+        the partials as they were written; where a string stands, it says why there is none.
+
+    Of batching, recording and sparsity:
+
+    ``needs_trace``
+        whether its batching rule is handed the trace instead of the number of batch elements.
+    ``over_batch``
+        of a loop, its batching rule that keeps the loop one.
+    ``at_limit``
+        whether it takes the limits of perturbed operands: see `fad.core.limits`.
+    ``example``
+        ``(*arrays, **params) -> y``, a cheap run of a loop whose results have the right types.
+    ``mixes``
         where each element of the result depends on all elements along some axes of the operands, and is elementwise
         along the others: the parameter that names the axes, or the number of last axes. Without it, on all.
-    ``extra["text"]``
-        ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
-    ``extra["refuses"]``
+    ``dependence``
+        how elements of the result depend on those of the operands, where the archetype does not say: see
+        `fad.sparse.dependence`.
+    ``refuses``
         which matrices it raises for, in a word: a program of `jit` runs it then, even if nothing reads the result.
-    ``extra["draws"]``
+    ``draws``
         whether the forward function draws from NumPy's global generator for ends of its own: SciPy estimates norms so.
+    ``text``
+        ``(*names, **params) -> str``: how `fad.source` writes a call, where the forward function is no reading.
+
+    Of compilation:
+
+    ``lower``
+        of an elementwise operation, the expression of which kernels are made: ``"(1 / (1 + exp(-{0})))"``.
+    ``lower_for``
+        the expressions where they depend on the operands: of booleans alone ("b"), of integers ("i"), of floating-point
+        numbers ("f").
+    ``computes_in``
+        of which dtype kernels compute it: the "result"'s, the common one of the "operands", or "booleans".
+    ``cheap``
+        whether it costs less to compute again than to keep its result.
+    ``shape_only``
+        whether it reads no more of its operand than the shape.
+    ``indexed``
+        of an operation that takes index arrays, the number of operands before them.
+    ``positions``
+        whether its results are positions along an axis, and so valid indices.
+    ``symbol``
+        what Python calls it: ``+``, ``**``, ``<``, ``abs``, ``.real``.
+    ``array_form``
+        of an operation on Python's own numbers, the one on arrays with the same rules.
     """
 
     name: str
@@ -73,21 +157,39 @@ class Primitive:
     jvp: Callable | None = None
     vjp: Any = None
     batch: Callable | None = None
-    flat: bool = False
     multi: bool = False  # returns a tuple of arrays
     saves: str = "all"
-    lower: str | None = None
-    samples: Callable | None = None
-    numpy: tuple = ()
     archetype: str = "bare"
     domain: tuple = (-2.0, 2.0)
-    complex: bool = True  # defined for complex operands
     doc: str = ""
-    extra: dict = field(default_factory=dict)
     # Derived once, for the hot path: which of (z, x, y) each partial reads, and behind them all together.
     keep: tuple = ()
     choice: Callable | None = None
     view: ViewRule | None = None  # of an operation whose result NumPy makes a view of its operand
+    moves: bool = False
+    selects: bool = False
+    differentiated: Callable | None = None
+    swept: Callable | None = None
+    cotangent: Callable | None = None
+    declared: tuple | None = None
+    needs_trace: bool = False
+    over_batch: Callable | None = None
+    at_limit: bool = False
+    example: Callable | None = None
+    mixes: str | int | None = None
+    dependence: str | None = None
+    refuses: str | None = None
+    draws: bool = False
+    text: Callable | None = None
+    lower: str | None = None
+    lower_for: dict[str, str] = field(default_factory=dict)
+    computes_in: str = "result"
+    cheap: bool = False
+    shape_only: bool = False
+    indexed: int | None = None
+    positions: bool = False
+    symbol: str | None = None
+    array_form: Primitive | None = None
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         return bind(self, *args, **params)
@@ -177,15 +279,11 @@ def with_ufunc_options(prim: Primitive, args: tuple, options: dict) -> Any:
 
 
 @dataclass(eq=False, slots=True)
-class Composite:
+class Composite(Operation):
     """A public function written in other operations: it needs no rule, but passes the same contract."""
 
     name: str
     function: Callable
-    samples: Callable | None = None
-    numpy: tuple = ()
-    flat: bool = False
-    extra: dict = field(default_factory=dict)
     archetype: str = "composite"
 
 
@@ -217,22 +315,24 @@ def public(
     methods: tuple[str, ...] = (),
     own: bool = False,
     doc: str = "",
-    **extra: Any,
+    **facts: Any,
 ) -> Callable:
     """Register a Python function as the public function of an operation, in NumPy's signature.
 
     It answers for the NumPy callables given, becomes a method of traced arrays for each name in `methods`,
     and enters the registry with its samples. `own` says that it runs on plain arrays, too, instead of NumPy's: it is
     given a function, whose closure may hold traced values. `doc` is the docstring of a function made by another one;
-    parameters and results are added to it from NumPy's page. `extra` holds notes for the contract (see
-    `fad.testing.contract`).
+    parameters and results are added to it from NumPy's page. `facts` are fields of
+    `Operation`.
     """
 
     def decorate(function: Callable) -> Callable:
         document(function, name, doc, numpy_callables[0] if numpy_callables else None)
         function = with_out(function)
         wrapper = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
-        operation = Composite(name or function.__name__.rstrip("_"), wrapper, samples, numpy_callables, flat, extra)
+        operation = Composite(
+            name or function.__name__.rstrip("_"), wrapper, samples=samples, numpy=numpy_callables, flat=flat, **facts
+        )
         register(operation)
         answer(numpy_callables, function)
         for method in methods:

@@ -23,7 +23,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import RUNS, bottom, link, refresh, rewritten, snapshot
+from fad.core.memory import RUNS, link, refresh, rewritten, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
@@ -388,7 +388,7 @@ class Trace:
 
     def converted(self, x: Tracer) -> Tracer:
         """Return what NumPy's conversion to an array makes of a tracer that may stand for a Python number."""
-        strong: Any = np.positive(x) if is_weak(bottom(x)) else x
+        strong: Any = np.positive(x) if is_weak(unwrap(x)) else x
         return strong
 
     def primal(self, x: Tracer) -> Tracer:
@@ -478,7 +478,7 @@ def _handed_over(prim: Any, args: tuple, params: dict) -> Any:
 def outcome(x: Any) -> Any:
     """Return the plain array behind a value on which the *shape* of a result depends: a mask, a count.
 
-    Only for what is piecewise constant. Lanes of a vmap that disagree are split, as a Python ``if`` splits them.
+    Only for what is piecewise constant. Elements of a vmap that disagree are split, as a Python ``if`` splits them.
     """
     return up_to_date(x).trace.outcome(x) if type(x) is Tracer else host(x)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from fad.core.tracer import Trace, Tracer, stop
 from fad.errors import TreeMismatchError
 
 
-def innermost(x: Any) -> Any:
-    """Return the plain value behind a traced one."""
+def traces_of(x: Any) -> Iterator[Trace]:
+    """Return the traces that a value is inside, the youngest first."""
     while type(x) is Tracer:
+        yield x.trace
         x = x.value
-    return x
 
 
 def class_of_element(x: Any) -> type:
@@ -26,11 +27,7 @@ def class_of_element(x: Any) -> type:
 
 def depth(x: Any) -> int:
     """Return how many derivatives are being taken of a value: the orders of the differentiating traces it is inside."""
-    n = 0
-    while type(x) is Tracer:
-        n += x.trace.order if type(x.trace).stop is Trace.stop else 0
-        x = x.value
-    return n
+    return sum(trace.order for trace in traces_of(x) if type(trace).stop is Trace.stop)
 
 
 def stop_gradient(value: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.tracer import Tracer, up_to_date
+from fad.core.values import traces_of
 from fad.distributed import primitives as p
 from fad.distributed.communicator import Communicator
 from fad.distributed.ranks import RankTrace, active, tie
@@ -36,11 +37,7 @@ def _call(prim: Any, x: Any, comm: Communicator, **params: Any) -> Any:
 
 
 def _knows(trace: RankTrace, x: Any) -> bool:
-    while type(x) is Tracer:
-        if x.trace is trace:
-            return True
-        x = x.value
-    return False
+    return any(own is trace for own in traces_of(x))
 
 
 def _map_leaves(x: Any, one: Callable) -> Any:

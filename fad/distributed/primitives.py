@@ -117,7 +117,7 @@ def pair(
     full = f"distributed.{name}"  # there are other operations called permute, broadcast and gather
     typed = Primitive(
         full, forward, jvp=lambda ts, y, xs, params: jvp(trace_like(ts[0], xs[0]), y, *xs, **params),
-        vjp=(vjp,), saves=saves, archetype=EFFECT, extra={"swept": trace_like, "needs_trace": True},
+        vjp=(vjp,), saves=saves, archetype=EFFECT, swept=trace_like, needs_trace=True,
     )  # fmt: skip
     typed.batch = _check(batch, typed)
     if takes_same:
@@ -125,7 +125,7 @@ def pair(
     if gives_same:
         GIVES_SAME.add(typed)
     called = Primitive(
-        full, forward, flat=True, archetype=EFFECT, extra={"differentiated": _refuse(name), "needs_trace": True}
+        full, forward, flat=True, archetype=EFFECT, differentiated=_refuse(name), needs_trace=True
     )
     called.batch = _check(batch, called)
     TYPED[called] = typed
@@ -156,7 +156,7 @@ def _exchanging(prim: Primitive, x: Any, params: dict) -> Any:
 
 # What is the same on all ranks, from now on as each rank's own: the cotangents of all ranks belong to the one value.
 vary: Primitive = Primitive(
-    "vary", lambda x, comm: x, saves="none", archetype="linear", extra={"swept": trace_like},
+    "vary", lambda x, comm: x, saves="none", archetype="linear", swept=trace_like,
     jvp=lambda ts, y, xs, params: vary(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_reduce_sum(ct, comm=comm),),
     batch=lambda size, batched, xs, params: vary(xs[0], **params),
@@ -165,7 +165,7 @@ vary: Primitive = Primitive(
 # The part of this rank of what is the same on all: row `rank`.
 own_part: Primitive = Primitive(
     "own_part", lambda x, comm: np.array(x[int(comm.rank)])[()] if x.ndim == 1 else x[int(comm.rank)].copy(),
-    saves="none", archetype="linear", extra={"swept": trace_like},
+    saves="none", archetype="linear", swept=trace_like,
     jvp=lambda ts, y, xs, params: own_part(trace_like(ts[0], xs[0]), **params),
     vjp=(lambda ct, y, x, comm: all_gather_p(ct, comm=comm),),
     batch=lambda size, batched, xs, params: own_part(np.moveaxis(xs[0], 0, 1), **params),

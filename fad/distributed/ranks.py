@@ -26,10 +26,11 @@ import numpy as np
 from fad import tree
 from fad.backends import host
 from fad.core.journal import journaled, rewind
+from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
 from fad.core.tracer import Trace, Tracer, bind, tracer, up_to_date
-from fad.core.values import depth, innermost
+from fad.core.values import depth, traces_of
 from fad.distributed.communicator import Communicator, RankNumber
 from fad.distributed.errors import RankTypeError
 from fad.distributed.primitives import GIVES_SAME, TAKES_SAME, TYPED, tied, vary
@@ -169,19 +170,8 @@ def _not_the_same(what: str) -> RankTypeError:
 
 def tie(x: Any, anchors: list) -> Any:
     """Return a value that is traced by all that traces the anchors, and by what records the program."""
-    mine = set()
-    y = x
-    while type(y) is Tracer:
-        mine.add(y.trace)
-        y = y.value
-    found = []
-    for anchor in anchors:
-        y, wanted = anchor, False
-        while type(y) is Tracer:
-            wanted = wanted or y.trace not in mine
-            y = y.value
-        if wanted:
-            found.append(anchor)
+    mine = set(traces_of(x))
+    found = [anchor for anchor in anchors if not mine.issuperset(traces_of(anchor))]
     trace = recorder.get()
     if trace is not None and trace not in mine and not any(_is_below(trace, a) for a in found):
         found.append(tracer(np.float64(0.0), trace, trace.constant(0.0)))
@@ -194,11 +184,7 @@ def tie(x: Any, anchors: list) -> Any:
 
 
 def _is_below(trace: Any, x: Any) -> bool:
-    while type(x) is Tracer:
-        if x.trace is trace:
-            return True
-        x = x.value
-    return False
+    return any(own is trace for own in traces_of(x))
 
 
 def active(comm: Communicator) -> RankTrace | None:
@@ -368,7 +354,7 @@ def _output(trace: RankTrace, y: Any, out: str) -> Any:
             "fad.distributed.all_reduce(loss, 'mean') for the loss, or say out='varying'"
         )
     if out == "replicated" and trace.comm.debug:
-        _compare(trace.comm, innermost(y))
+        _compare(trace.comm, unwrap(y))
     if not mine:
         return y
     return trace.vary(y) if out == "varying" else y.value

@@ -23,7 +23,8 @@ MOST = 100  # objects that are looked at, from the function on
 MANY = 1000  # elements of a container that are looked at
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})  # what holds nothing
-_LIBRARIES = frozenset({"fad", "numpy", "scipy"})  # their code is not read, nor is that of the standard library
+# Their code is not read, nor is that of the standard library. pytest's is in every assertion that it has rewritten.
+_LIBRARIES = frozenset({"fad", "numpy", "scipy", "_pytest", "pytest"})
 # Classes of objects whose state no program reads: what changes in them makes no recording stale.
 OPAQUE: list[type] = []
 TRACED: set[type] = set()  # what stands for an array while a transform runs; entered where it is defined
@@ -34,6 +35,7 @@ _CODE = (
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
 _WHETHER_THERE = frozenset({"hasattr", "getattr", "AttributeError"})
+_ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
@@ -45,21 +47,32 @@ class Place(NamedTuple):
     value: Any
 
 
+class Owner(NamedTuple):
+    """A dictionary of attributes: of an object, of its class or of a class itself."""
+
+    held: Any
+    object: Any  # what the descriptors of its class are read from, if it is not the dictionary's own object
+    read: Callable
+
+
 class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
-    __slots__ = ("places", "found", "names", "most", "missing", "_seen", "_owners", "_absent")
+    __slots__ = (
+        "places", "found", "names", "most", "missing", "_seen", "_by_any_name", "_unnamed", "_named", "_absent",
+    )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False):
         self.most = most
         self.missing = missing  # whether attributes that are not there are places, too
         self.places: list[Place] = []
         self.found: list = []
-        self.names: set[str] = set()  # attributes that some code names
+        self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
         self._seen: set[int] = set()
-        # (a dictionary of an object's attributes, the object, extra names, those that were read, how one is read)
-        self._owners: list[tuple] = []
-        self._absent: list[tuple] = []  # (the dictionaries of an object and its classes, names that were looked up)
+        self._by_any_name = False  # whether some code may read all attributes of objects
+        self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
+        self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
+        self._absent: list[list] = []  # [the dictionaries of an object and its classes, how many names were looked up]
         for x in roots:
             self._add(x)
 
@@ -127,13 +140,17 @@ class Walk:
             return
         self._each((*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()))
         known = f.__globals__
-        for name in code.loaded:
+        for name in code.loaded if _ANY_VARIABLE.isdisjoint(code.loaded) else tuple(known):
             if name in known:
                 self._add(known[name], known.get, name)
                 self._module(known[name], code.attributes)
         for name in code.imported:
             self._module(sys.modules.get(name), code.attributes)
-        self.names |= code.attributes
+        for name in code.attributes - self.names.keys():
+            self.names[name] = None
+            self._named += [(owner, name) for owner in self._unnamed.pop(name, ())]
+            if name in _BY_ANY_NAME:
+                self._by_any_name = True
 
     def _module(self, module: Any, names: frozenset) -> None:
         """Look into a module for what a function that names it names besides."""
@@ -164,7 +181,7 @@ class Walk:
         kind = type(x)
         if issubclass(kind, type):
             if not is_library(_module_of(x)):
-                self._owners.append((vars(x), None, _MAKING, set(), vars(x).get))
+                self._own(Owner(vars(x), None, vars(x).get), _MAKING)
             return
         try:
             held = object.__getattribute__(x, "__dict__")
@@ -176,37 +193,52 @@ class Walk:
             if type(slot := getattr(kind, "fun", None)) is types.MemberDescriptorType:
                 self._add(slot.__get__(x))
             return
-        self._owners.append((held, None, frozenset(), set(), held.get))
+        self._own(Owner(held, None, held.get))
         hiding: list = [held]  # what an attribute of a class may be hidden by
         for cls in kind.__mro__:
             hiding.append(vars(cls))
             if not is_library(_module_of(cls)):
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
-                self._owners.append((vars(cls), x, named, set(), functools.partial(_look_up, tuple(hiding))))
+                self._own(Owner(vars(cls), x, functools.partial(_look_up, tuple(hiding))), named)
         if self.missing:
-            self._absent.append((tuple(hiding), set()))
+            self._absent.append([tuple(hiding), 0])
+
+    def _own(self, owner: Owner, more: frozenset = frozenset()) -> None:
+        """Note the attributes of an object: those that some code names, and `more`, are looked at."""
+        for name in owner.held:
+            if name in self.names or name in more:
+                self._named.append((owner, name))
+            else:
+                self._unnamed.setdefault(name, []).append(owner)
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
-        everything = not self.names.isdisjoint(_BY_ANY_NAME)
-        asks = self.missing and not self.names.isdisjoint(_WHETHER_THERE)  # other code cannot tell, but by an error
-        for hiding, done in self._absent if asks else ():
-            for name in self.names - done:
-                done.add(name)
+        asks = self.missing and not _WHETHER_THERE.isdisjoint(self.names)  # other code cannot tell, but by an error
+        names = tuple(self.names)
+        for entry in self._absent if asks else ():
+            hiding, done = entry
+            entry[1] = len(names)
+            for name in names[done:]:
                 if _look_up(hiding, name) is _ABSENT:
                     self.places.append(Place(functools.partial(_look_up, hiding), name, _ABSENT))
-        for held, x, more, done, read in self._owners:
-            names = held.keys() if everything and type(held) is dict else (self.names | more) & held.keys()
-            for name in [n for n in names if n not in done]:
-                done.add(name)
-                value = held[name]
-                if type(value) is not types.MemberDescriptorType:
-                    self._add(value, read, name)
-                elif x is not None:
-                    try:
-                        self._add(value.__get__(x), value.__get__, x)
-                    except AttributeError:  # a slot that is empty
-                        continue
+        if self._by_any_name:
+            self._name_attributes_of_objects()
+        named, self._named = self._named, []
+        for (held, x, read), name in named:
+            value = held[name]
+            if type(value) is not types.MemberDescriptorType:
+                self._add(value, read, name)
+            elif x is not None:
+                try:
+                    self._add(value.__get__(x), value.__get__, x)
+                except AttributeError:  # a slot that is empty
+                    continue
+
+    def _name_attributes_of_objects(self) -> None:
+        """Look at all attributes of the objects found so far, not at those of their classes."""
+        for name, owners in self._unnamed.items():
+            self._named += [(owner, name) for owner in owners if type(owner.held) is dict]
+            owners[:] = [owner for owner in owners if type(owner.held) is not dict]
 
 
 _ABSENT = object()

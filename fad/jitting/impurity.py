@@ -55,7 +55,7 @@ def _may_draw(graph: Graph) -> bool:
     """Whether an operation of a program, or of the bodies of its loops and branches, draws for ends of its own."""
     for eq in graph.equations:
         bodies = [x for v in eq.params.values() for x in (v if type(v) is tuple else (v,)) if type(x) is Graph]
-        if eq.prim.extra.get("draws") or any(map(_may_draw, bodies)):
+        if eq.prim.draws or any(map(_may_draw, bodies)):
             return True
     return False
 

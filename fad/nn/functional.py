@@ -50,6 +50,7 @@ def _normal_cdf(x):
 normal_cdf = elementwise(
     "normal_cdf", lambda _z, x: _DENSITY * np.exp(-0.5 * x * x), forward=_normal_cdf, complex=True,
     doc="The distribution function of the standard normal distribution, (1 + erf(x / sqrt(2))) / 2, elementwise.",
+    lower="normal_cdf({0})",
 )
 
 

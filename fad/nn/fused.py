@@ -8,6 +8,7 @@ import numpy as np
 
 from fad.backends import backend_of, behind
 from fad.core.archetypes import cast, elementwise, fit
+from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
@@ -71,7 +72,7 @@ def _affine_batch(size, batched, xs, params):
 
 affine = register(
     Primitive(
-        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands",
+        "affine", _affine, jvp=_affine_jvp, vjp=_affine_vjp, batch=_affine_batch, saves="operands", dependence="affine",
         doc="A linear layer of dense rows: x @ w.T + b, for x (..., in), w (out, in) and b (out,).",
         samples=lambda s: [
             call(s.real(3, 4), s.real(2, 4), s.real(2)),
@@ -112,7 +113,7 @@ softmax_p: Any = register(
         vjp=(lambda ct, y, x, *, axis: _softmax_push(ct, y, axis),),
         batch=lambda size, batched, xs, params: bind(softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
-        extra={"mixes": "axis"},
+        mixes="axis",
         doc="exp(x) / sum(exp(x)) along an axis.",
     )
 )  # fmt: skip
@@ -131,7 +132,7 @@ log_softmax_p: Any = register(
         vjp=(lambda ct, y, x, *, axis: ct - np.exp(y) * np.sum(ct, axis=axis, keepdims=True),),
         batch=lambda size, batched, xs, params: bind(log_softmax_p, *xs, axis=params["axis"] + 1),
         samples=_softmax_samples,
-        extra={"mixes": "axis"},
+        mixes="axis",
         doc="The logarithm of the softmax along an axis.",
     )
 )  # fmt: skip
@@ -144,8 +145,7 @@ _HOST = (np.ndarray, np.generic)
 
 def counting(n: int, x: Any) -> Any:
     """Return ``arange(n)`` in the memory where x lives."""
-    while type(x) is Tracer:
-        x = x.value
+    x = unwrap(x)
     numbers = np.arange(n)
     return numbers if type(x) is np.ndarray else backend_of(x).from_host(numbers)
 

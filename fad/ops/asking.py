@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fad.core.memory import RUNS, bottom, follow, layout, path_of, root_of
+from fad.core.memory import RUNS, follow, layout, path_of, root_of, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.tracer import Tracer
 from fad.core.weak import number
@@ -29,7 +29,7 @@ def size(a: Any, axis: Any = None) -> int:
 def example(x: Any) -> Any:
     """Return something plain that NumPy's type promotion treats as it would treat `x`."""
     if type(x) is Tracer:
-        value = number(x.trace.lower(x) if type(x.value) is not Tracer else bottom(x))
+        value = number(x.trace.lower(x) if type(x.value) is not Tracer else unwrap(x))
         return value if type(value) in (bool, int, float, complex) else x.dtype
     return [example(e) for e in x] if type(x) in (list, tuple) else x
 

@@ -21,12 +21,15 @@ def _conj_sign(x):
 
 
 # np.abs, np.absolute; the subgradient at 0 is 0.
-absolute = elementwise("absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True)
+absolute = elementwise(
+    "absolute", lambda _z, x: _conj_sign(x), operator="abs", lower="fabs({0})", complex=True, cheap=True
+)
 
 _real = elementwise(
     "real_part",
     lambda _z, _x: 1 + 0j,
     forward=np.real,
+    symbol=".real",
     samples=lambda s: [call(_complex(s))],
     doc="The real part of a complex array, elementwise.",
 )
@@ -34,6 +37,7 @@ _imag = elementwise(
     "imag_part",
     lambda _z, _x: -1j,
     forward=np.imag,
+    symbol=".imag",
     samples=lambda s: [call(_complex(s))],
     doc="The imaginary part of a complex array, elementwise.",
 )
@@ -47,6 +51,8 @@ _conj = register(
     Primitive(
         "conjugate_part",
         lambda x: np.conjugate(x),
+        symbol=".conjugate()",
+        dependence="elementwise",
         jvp=lambda tangents, y, xs, params: np.conjugate(tangents[0]),
         vjp=(lambda ct, y, x: np.conjugate(ct),),
         batch=lambda size, batched, xs, params: np.conjugate(xs[0]),
@@ -160,7 +166,11 @@ def sign(x, /, **options):
     return np.where(infinite, np.where(nowhere, np.nan, ends[0]) + 1j * np.where(nowhere, np.nan, ends[1]), y)[()]
 
 
-_sign = elementwise("sign_real", None, numpy=None, forward=np.sign, doc="The sign of real numbers: -1, 0 or 1.")
+_sign = elementwise(
+    "sign_real", None, numpy=None, forward=np.sign, cheap=True,
+    lower="((1.0 if {0} > 0 else -1.0 if {0} < 0 else 0.0 if {0} == 0 else {0}))",
+    doc="The sign of real numbers: -1, 0 or 1.",
+)  # fmt: skip
 
 
 def _imaginary(x):

@@ -108,6 +108,7 @@ matmul = register(
         numpy=(np.matmul,),
         samples=_matmul_samples,
         archetype="bilinear",
+        dependence="matmul",
     )
 )
 answer(np.matmul, matmul)

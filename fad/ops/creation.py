@@ -39,6 +39,8 @@ def _like(name: str, make: Any, doc: str) -> Any:
             call(s.real(3), shape=(2,), dtype=np.dtype("f4")),
         ],
         doc=doc,
+        shape_only=True,
+        cheap=True,
     )
     return prim
 

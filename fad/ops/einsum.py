@@ -104,8 +104,9 @@ contract_p: Any = register(
         ),
         batch=_contract_batch,
         archetype="bilinear",
+        dependence="contraction",
         saves="operands",
-        extra={"text": lambda x, y, a, b, result: f"np.einsum('{a},{b}->{result}', {x}, {y})"},
+        text=lambda x, y, a, b, result: f"np.einsum('{a},{b}->{result}', {x}, {y})",
         samples=lambda s: [
             call(s.real(3, 4), s.real(4, 2), a="ij", b="jk", result="ik"),
             call(s.real(2, 3, 4), s.real(4, 2, 5), a="bij", b="jbk", result="kbi"),

@@ -23,11 +23,14 @@ from fad.core.tracer import Tracer
 
 # --- arithmetic ----------------------------------------------------------------------------------------------
 
-add = elementwise("add", one, one, operator="+", lower="({0} + {1})", complex=True)
-subtract = elementwise("subtract", one, minus_one, operator="-", lower="({0} - {1})", complex=True)
-multiply = elementwise(
-    "multiply", lambda _z, _x, y: y, lambda _z, x, _y: x, operator="*", lower="({0} * {1})", complex=True
+add = elementwise(
+    "add", one, one, operator="+", lower="({0} + {1})", lower_for={"b": "({0} or {1})"}, complex=True, cheap=True
 )
+subtract = elementwise("subtract", one, minus_one, operator="-", lower="({0} - {1})", complex=True, cheap=True)
+multiply = elementwise(
+    "multiply", lambda _z, _x, y: y, lambda _z, x, _y: x,
+    operator="*", lower="({0} * {1})", lower_for={"b": "({0} and {1})"}, complex=True, cheap=True,
+)  # fmt: skip
 
 
 def _inverse(_z, _x, y):
@@ -39,14 +42,14 @@ def _inverse(_z, _x, y):
 
 divide = elementwise(
     "divide", _inverse, lambda z, _x, y: -z / y,
-    operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True,
+    operator="/", lower="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), complex=True, cheap=True,
 )  # fmt: skip
-negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True)
-positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True)
-square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True)
+negative = elementwise("negative", lambda _z, _x: -1.0, operator="neg", lower="(-{0})", complex=True, cheap=True)
+positive = elementwise("positive", lambda _z, _x: 1.0, operator="pos", lower="({0})", complex=True, cheap=True)
+square = elementwise("square", lambda _z, x: 2.0 * x, lower="({0} * {0})", complex=True, cheap=True)
 reciprocal = elementwise("reciprocal", lambda z, _x: -z * z, lower="(1 / {0})", domain=(0.5, 2.0), complex=True)
 sqrt = elementwise("sqrt", lambda z, _x: 0.5 / z, lower="sqrt({0})", domain=(0.3, 3.0), complex=True)
-cbrt = elementwise("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0))
+cbrt = elementwise("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})")
 fabs = elementwise("fabs", lambda _z, x: np.sign(x), lower="fabs({0})", domain=(0.1, 2.0))
 
 
@@ -122,7 +125,9 @@ def _double(x):
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) if hasattr(x, "dtype") else x
 
 
-floor_divide = elementwise("floor_divide", None, None, operator="//", domain=((-2.0, 2.0), (0.5, 2.0)))
+floor_divide = elementwise(
+    "floor_divide", None, None, operator="//", lower="floor_divide({0}, {1})", domain=((-2.0, 2.0), (0.5, 2.0))
+)
 
 
 def at_multiples(x, y):
@@ -132,11 +137,12 @@ def at_multiples(x, y):
 
 remainder = elementwise(
     "remainder", one, lambda _z, x, y: -np.floor_divide(x, y), operator="%", domain=((-2.0, 2.0), (0.5, 2.0)),
-    kinks=at_multiples,
+    kinks=at_multiples, lower="remainder({0}, {1})",
 )  # fmt: skip
 fmod = elementwise(
-    "fmod", one, lambda _z, x, y: -np.trunc(x / y), domain=((-2.0, 2.0), (0.5, 2.0)), kinks=at_multiples
-)
+    "fmod", one, lambda _z, x, y: -np.trunc(x / y), lower="fmod({0}, {1})", domain=((-2.0, 2.0), (0.5, 2.0)),
+    kinks=at_multiples,
+)  # fmt: skip
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------
 
@@ -144,8 +150,8 @@ exp = elementwise("exp", lambda z, _x: z, lower="exp({0})", complex=True)
 exp2 = elementwise("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})", complex=True)
 expm1 = elementwise("expm1", lambda z, _x: z + 1.0, lower="expm1({0})", complex=True)
 log = elementwise("log", lambda _z, x: 1.0 / x, lower="log({0})", domain=(0.3, 3.0), complex=True)
-log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, domain=(0.3, 3.0), complex=True)
-log10 = elementwise("log10", lambda _z, x: (1 / math.log(10)) / x, domain=(0.3, 3.0), complex=True)
+log2 = elementwise("log2", lambda _z, x: (1 / math.log(2)) / x, domain=(0.3, 3.0), complex=True, lower="log2({0})")
+log10 = elementwise("log10", lambda _z, x: (1 / math.log(10)) / x, domain=(0.3, 3.0), complex=True, lower="log10({0})")
 log1p = elementwise("log1p", lambda _z, x: 1.0 / (1.0 + x), lower="log1p({0})", domain=(-0.6, 2.0), complex=True)
 
 
@@ -157,28 +163,37 @@ def _log_weight(z, x, power):
 
 
 logaddexp = elementwise(
-    "logaddexp", lambda z, x, _y: _log_weight(z, x, np.exp), lambda z, _x, y: _log_weight(z, y, np.exp)
-)
+    "logaddexp", lambda z, x, _y: _log_weight(z, x, np.exp), lambda z, _x, y: _log_weight(z, y, np.exp),
+    lower="logaddexp({0}, {1})",
+)  # fmt: skip
 logaddexp2 = elementwise(
-    "logaddexp2", lambda z, x, _y: _log_weight(z, x, np.exp2), lambda z, _x, y: _log_weight(z, y, np.exp2)
-)
+    "logaddexp2", lambda z, x, _y: _log_weight(z, x, np.exp2), lambda z, _x, y: _log_weight(z, y, np.exp2),
+    lower="({0} + 1.0 if {0} == {1} else maximum({0}, {1}) + 1.4426950408889634 * log1p(exp2(-fabs({0} - {1}))))",
+)  # fmt: skip
 
 # --- trigonometric and hyperbolic ----------------------------------------------------------------------------
 
 sin = elementwise("sin", lambda _z, x: np.cos(x), lower="sin({0})", complex=True)
 cos = elementwise("cos", lambda _z, x: -np.sin(x), lower="cos({0})", complex=True)
 tan = elementwise("tan", lambda z, _x: 1.0 + z * z, lower="tan({0})", domain=(-1.2, 1.2), complex=True)
-arcsin = elementwise("arcsin", lambda _z, x: 1.0 / np.sqrt(1.0 - x * x), domain=(-0.9, 0.9), complex=True)
-arccos = elementwise("arccos", lambda _z, x: -1.0 / np.sqrt(1.0 - x * x), domain=(-0.9, 0.9), complex=True)
+arcsin = elementwise(
+    "arcsin", lambda _z, x: 1.0 / np.sqrt(1.0 - x * x), lower="arcsin({0})", domain=(-0.9, 0.9), complex=True
+)
+arccos = elementwise(
+    "arccos", lambda _z, x: -1.0 / np.sqrt(1.0 - x * x), lower="arccos({0})", domain=(-0.9, 0.9), complex=True
+)
 arctan = elementwise("arctan", lambda _z, x: 1.0 / (1.0 + x * x), lower="arctan({0})", complex=True)
 sinh = elementwise("sinh", lambda _z, x: np.cosh(x), lower="sinh({0})", complex=True)
 cosh = elementwise("cosh", lambda _z, x: np.sinh(x), lower="cosh({0})", complex=True)
 tanh = elementwise("tanh", lambda z, _x: 1.0 - z * z, lower="tanh({0})", complex=True)
-arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(x * x + 1.0), complex=True)
+arcsinh = elementwise("arcsinh", lambda _z, x: 1.0 / np.sqrt(x * x + 1.0), complex=True, lower="arcsinh({0})")
 arccosh = elementwise(
-    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0)), domain=(1.2, 3.0), complex=True
+    "arccosh", lambda _z, x: 1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0)),
+    lower="arccosh({0})", domain=(1.2, 3.0), complex=True,
+)  # fmt: skip
+arctanh = elementwise(
+    "arctanh", lambda _z, x: 1.0 / (1.0 - x * x), lower="arctanh({0})", domain=(-0.9, 0.9), complex=True
 )
-arctanh = elementwise("arctanh", lambda _z, x: 1.0 / (1.0 - x * x), domain=(-0.9, 0.9), complex=True)
 
 
 def _promote(x, y):
@@ -202,13 +217,16 @@ def _over(x, z):
 
 arctan2 = elementwise(
     "arctan2", lambda _z, x, y: y / _hypotenuse(x, y), lambda _z, x, y: x / -_hypotenuse(x, y),
-    domain=((0.3, 2.0), (0.3, 2.0)),
+    domain=((0.3, 2.0), (0.3, 2.0)), lower="arctan2({0}, {1})",
 )  # fmt: skip
-hypot = elementwise("hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), domain=(0.3, 2.0))
-deg2rad = elementwise("deg2rad", lambda _z, _x: math.pi / 180)
-radians = elementwise("radians", lambda _z, _x: math.pi / 180)
-rad2deg = elementwise("rad2deg", lambda _z, _x: 180 / math.pi)
-degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi)
+hypot = elementwise(
+    "hypot", lambda z, x, _y: _over(x, z), lambda z, _x, y: _over(y, z), lower="hypot({0}, {1})", domain=(0.3, 2.0)
+)
+_TO_RADIANS, _TO_DEGREES = "({0} * 0.017453292519943295)", "({0} * 57.29577951308232)"
+deg2rad = elementwise("deg2rad", lambda _z, _x: math.pi / 180, lower=_TO_RADIANS)
+radians = elementwise("radians", lambda _z, _x: math.pi / 180, lower=_TO_RADIANS)
+rad2deg = elementwise("rad2deg", lambda _z, _x: 180 / math.pi, lower=_TO_DEGREES)
+degrees = elementwise("degrees", lambda _z, _x: 180 / math.pi, lower=_TO_DEGREES)
 
 # --- choosing one of two: ties share the derivative equally ---------------------------------------------------
 
@@ -227,20 +245,22 @@ def _choose_but_nan(z, x, y):
 # NumPy orders complex numbers by their real parts first.
 maximum = elementwise(
     "maximum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="maximum({0}, {1})",
-    complex=True,
+    lower_for={"b": "({0} or {1})"}, complex=True, cheap=True,
 )  # fmt: skip
 minimum = elementwise(
     "minimum", lambda z, x, y: _choose(z, x, y), lambda z, x, y: _choose(z, y, x), lower="minimum({0}, {1})",
-    complex=True,
+    lower_for={"b": "({0} and {1})"}, complex=True, cheap=True,
 )  # fmt: skip
 maximum.choice = np.less
 minimum.choice = np.greater
 fmax = elementwise(
-    "fmax", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True
-)
+    "fmax", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True,
+    lower="(maximum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
+)  # fmt: skip
 fmin = elementwise(
-    "fmin", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True
-)
+    "fmin", lambda z, x, y: _choose_but_nan(z, x, y), lambda z, x, y: _choose_but_nan(z, y, x), complex=True,
+    lower="(minimum({0}, {1}) if {0} == {0} and {1} == {1} else {0} if {1} != {1} else {1})",
+)  # fmt: skip
 
 # --- sign, steps, and floating-point parts -------------------------------------------------------------------
 
@@ -249,7 +269,9 @@ def _copy_sign(z, x):
     return np.where(np.signbit(z) == np.signbit(x), np.ones_like(x), -1.0)
 
 
-copysign = elementwise("copysign", lambda z, x, _y: _copy_sign(z, x), None, domain=((0.3, 2.0), (-2.0, 2.0)))
+copysign = elementwise(
+    "copysign", lambda z, x, _y: _copy_sign(z, x), None, lower="copysign({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0))
+)
 heaviside = elementwise(
     "heaviside", None, lambda _z, x, y: np.where(np.equal(x, np.zeros_like(y)), np.ones_like(y), 0.0),
     samples=lambda s: [
@@ -259,6 +281,7 @@ heaviside = elementwise(
         call(0, s.real()),
         call(s.real(3), 0.5),
     ],
+    lower="({1} if {0} == 0.0 else 0.0 if {0} < 0.0 else 1.0 if {0} > 0.0 else {0})",
 )  # fmt: skip
 ldexp = elementwise(
     "ldexp", lambda _z, x, n: np.ldexp(np.ones_like(x), n), None,
@@ -292,25 +315,36 @@ def _spacing(x: Any, **options: Any) -> Any:
     return np.copysign(np.nextafter(size, np.inf) - size, x, **options)
 
 
-floor = elementwise("floor", None)
-ceil = elementwise("ceil", None)
-trunc = elementwise("trunc", None)
-rint = elementwise("rint", None, complex=True)
+floor = elementwise("floor", None, lower="floor({0})")
+ceil = elementwise("ceil", None, lower="ceil({0})")
+trunc = elementwise("trunc", None, lower="trunc({0})")
+rint = elementwise("rint", None, complex=True, lower="rint({0})")
 spacing = elementwise("spacing", None, forward=_elsewhere(np.spacing, _spacing))
-isnan = elementwise("isnan", None, complex=True)
-isinf = elementwise("isinf", None, complex=True)
-isfinite = elementwise("isfinite", None, complex=True)
-signbit = elementwise("signbit", None)
-less = elementwise("less", None, None, operator="<", complex=True)
-less_equal = elementwise("less_equal", None, None, operator="<=", complex=True)
-greater = elementwise("greater", None, None, operator=">", complex=True)
-greater_equal = elementwise("greater_equal", None, None, operator=">=", complex=True)
-equal = elementwise("equal", None, None, operator="==", complex=True)
-not_equal = elementwise("not_equal", None, None, operator="!=", complex=True)
-logical_and = elementwise("logical_and", None, None, complex=True, forward=_of_truths(np.logical_and))
-logical_or = elementwise("logical_or", None, None, complex=True, forward=_of_truths(np.logical_or))
-logical_xor = elementwise("logical_xor", None, None, complex=True, forward=_of_truths(np.logical_xor))
-logical_not = elementwise("logical_not", None, complex=True, forward=_of_truths(np.logical_not))
+_ASKING = dict(complex=True, computes_in="operands")
+_COMPARING = dict(**_ASKING, cheap=True)
+isnan = elementwise("isnan", None, lower="({0} != {0})", **_COMPARING)
+isinf = elementwise("isinf", None, lower_for={"f": "(fabs({0}) == 1e999)"}, **_ASKING)
+isfinite = elementwise("isfinite", None, lower_for={"f": "(fabs({0}) < 1e999)"}, **_COMPARING)
+signbit = elementwise("signbit", None, lower="signbit({0})", computes_in="operands")
+less = elementwise("less", None, None, operator="<", lower="({0} < {1})", **_COMPARING)
+less_equal = elementwise("less_equal", None, None, operator="<=", lower="({0} <= {1})", **_COMPARING)
+greater = elementwise("greater", None, None, operator=">", lower="({0} > {1})", **_COMPARING)
+greater_equal = elementwise("greater_equal", None, None, operator=">=", lower="({0} >= {1})", **_COMPARING)
+equal = elementwise("equal", None, None, operator="==", lower="({0} == {1})", **_COMPARING)
+not_equal = elementwise("not_equal", None, None, operator="!=", lower="({0} != {1})", **_COMPARING)
+
+
+def _logical(ufunc: Any, lower: str, cheap: bool = True) -> Any:
+    none = (None,) * ufunc.nin
+    return elementwise(
+        ufunc.__name__, *none, forward=_of_truths(ufunc), lower=lower, complex=True, computes_in="booleans", cheap=cheap
+    )
+
+
+logical_and = _logical(np.logical_and, "({0} and {1})")
+logical_or = _logical(np.logical_or, "({0} or {1})")
+logical_xor = _logical(np.logical_xor, "((not {0}) != (not {1}))", cheap=False)
+logical_not = _logical(np.logical_not, "(not {0})")
 
 
 def _integers(s):
@@ -321,13 +355,19 @@ def _integer(s):
     return [call(s.ints(0, 9, (3, 4)))]
 
 
-bitwise_and = elementwise("bitwise_and", None, None, operator="&", samples=_integers)
-bitwise_or = elementwise("bitwise_or", None, None, operator="|", samples=_integers)
-bitwise_xor = elementwise("bitwise_xor", None, None, operator="^", samples=_integers)
-left_shift = elementwise("left_shift", None, None, operator="<<", samples=_integers)
-right_shift = elementwise("right_shift", None, None, operator=">>", samples=_integers)
-gcd = elementwise("gcd", None, None, samples=_integers)
-lcm = elementwise("lcm", None, None, samples=_integers)
-invert = elementwise("invert", None, operator="~", samples=_integer)
+bitwise_and = elementwise(
+    "bitwise_and", None, None, operator="&", lower_for={"b": "({0} and {1})", "i": "({0} & {1})"}, samples=_integers
+)
+bitwise_or = elementwise(
+    "bitwise_or", None, None, operator="|", lower_for={"b": "({0} or {1})", "i": "({0} | {1})"}, samples=_integers
+)
+bitwise_xor = elementwise(
+    "bitwise_xor", None, None, operator="^", lower_for={"b": "({0} != {1})", "i": "({0} ^ {1})"}, samples=_integers
+)
+left_shift = elementwise("left_shift", None, None, operator="<<", samples=_integers, lower="left_shift({0}, {1})")
+right_shift = elementwise("right_shift", None, None, operator=">>", samples=_integers, lower="right_shift({0}, {1})")
+gcd = elementwise("gcd", None, None, samples=_integers, lower="gcd({0}, {1})")
+lcm = elementwise("lcm", None, None, samples=_integers, lower="lcm({0}, {1})")
+invert = elementwise("invert", None, operator="~", samples=_integer, lower_for={"b": "(not {0})", "i": "(-1 - {0})"})
 if hasattr(np, "bitwise_count"):
     bitwise_count = elementwise("bitwise_count", None, samples=_integer)

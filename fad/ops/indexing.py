@@ -16,7 +16,7 @@ import numpy as np
 from fad.backends import backend_of, like, made_like
 from fad.core.archetypes import cast
 from fad.core.cotangent import FEW, Indexed, Masked, is_basic
-from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
+from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh, unwrap
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
@@ -201,7 +201,10 @@ getitem_p: Any = register(
         batch=_getitem_batch,
         archetype="linear",
         samples=_getitem_samples,
-        extra={"needs_trace": True, "moves": True, "cotangent": lambda *parts: Indexed(*parts, _sum_entries)},
+        indexed=1,
+        needs_trace=True,
+        moves=True,
+        cotangent=lambda *parts: Indexed(*parts, _sum_entries),
         view=ViewRule(
             lambda x, y, params: _is_view(x, y, **params), lambda x, y, template: bind(set_p, x, y, template=template)
         ),
@@ -409,14 +412,14 @@ def _update_samples(s):
 add_p: Any = register(
     Primitive(
         "index_add", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "add"), vjp=_add_vjp,
-        samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values added at an index.",
     )
 )  # fmt: skip
 set_p: Any = register(
     Primitive(
         "index_set", lambda x, v, *arrays, template: _updated(x, v, arrays, template, "set"), vjp=_set_vjp,
-        samples=_update_samples, archetype="linear", extra={"needs_trace": True, "moves": True},
+        samples=_update_samples, archetype="linear", indexed=2, needs_trace=True, moves=True,
         doc="The array with values put at an index.",
     )
 )  # fmt: skip
@@ -493,7 +496,7 @@ class Place:
         if arrays:
             places = bind(getitem_p, like(x, np.arange(x.size).reshape(x.shape)), *arrays, template=template)
             n = places.size
-            rows = np.sort(_behind(places).reshape(-1, n), axis=1) if n else _behind(places).reshape(1, 0)
+            rows = np.sort(unwrap(places).reshape(-1, n), axis=1) if n else unwrap(places).reshape(1, 0)
             if (rows[:, 1:] == rows[:, :-1]).any():
                 raise IndexError("at[i].multiply, min and max need an index that names each place once")
         return self.get()
@@ -502,13 +505,6 @@ class Place:
 def _is_traced_mask(index: Any, x: Any) -> bool:
     """Return whether an index is one traced mask of the array's own shape: then no batch need be split."""
     return type(index) is Tracer and index.dtype.kind == "b" and index.shape == x.shape
-
-
-def _behind(x: Any) -> Any:
-    """Return the numbers behind a traced value, with their batch axes."""
-    while type(x) is Tracer:
-        x = x.value
-    return x
 
 
 Tracer.at = property(At)

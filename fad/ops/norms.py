@@ -50,6 +50,7 @@ root = elementwise(
     forward=np.sqrt,
     domain=(0.3, 3.0),
     doc="The root, with the derivative 0 at 0.",
+    lower="sqrt({0})",
 )
 
 

@@ -100,8 +100,7 @@ def _transpose_samples(first):
 def _linear_in_first(name: str, forward: Any, other: Any, first: str) -> Primitive:
     """Make an operation that is linear in its first operand and flat in the others."""
     # The contract varies the first operand alone: the others must stay each other's input and result.
-    notes = {"constants": (1, 2)}
-    prim = Primitive(name, forward, archetype="linear", samples=_transpose_samples(first), extra=notes)
+    prim = Primitive(name, forward, archetype="linear", samples=_transpose_samples(first), constants=(1, 2))
     prim.jvp = lambda tangents, y, xs, params: (
         None if tangents[0] is None else bind(prim, tangents[0], *xs[1:], **params)
     )
@@ -120,6 +119,7 @@ max_pool_p: Any = register(
         vjp=(lambda ct, y, x, **params: bind(max_spread_p, ct, x, y, **params),),
         batch=_merge(lambda: max_pool_p),
         archetype="selection",
+        dependence="windows",
         samples=_max_samples,
         doc="The maximum of windows over the last axes; ties share the derivative.",
     )
@@ -152,6 +152,7 @@ sum_pool_p: Any = linear(
     ),
     _merge(lambda: sum_pool_p),
     samples=_max_samples,
+    dependence="windows",
     doc="The sum of windows over the last axes.",
 )
 sum_spread_p: Any = linear(

@@ -446,9 +446,9 @@ reducer(np.logaddexp, _logaddexp_reduce, sample_reduce)
 # --- flat reductions ------------------------------------------------------------------------------------------------
 
 
-def _flat_reduction(name, forward, samples, doc):
+def _flat_reduction(name, forward, samples, doc, positions=False):
     batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-    prim = flat(name, forward, batch=batch, samples=samples, doc=doc)
+    prim = flat(name, forward, batch=batch, samples=samples, positions=positions, doc=doc)
     return prim
 
 
@@ -458,11 +458,11 @@ def _sample_position(s):
 
 argmax_p: Any = _flat_reduction(
     "position_of_max", lambda x, *, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), _sample_position,
-    "The index of the maximum along an axis.",
+    "The index of the maximum along an axis.", positions=True,
 )
 argmin_p: Any = _flat_reduction(
     "position_of_min", lambda x, *, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), _sample_position,
-    "The index of the minimum along an axis.",
+    "The index of the minimum along an axis.", positions=True,
 )
 all_p: Any = _flat_reduction(
     "all_over", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims), sample_primitive,

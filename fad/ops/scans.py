@@ -123,7 +123,7 @@ recur_p: Any = register(
             call(s.real(5), s.real(5), axis=0, reverse=True),
             call(s.real(40, low=-1.0, high=1.0), s.real(40), axis=0, reverse=False),
         ],
-        extra={"mixes": "axis"},
+        mixes="axis",
     )
 )
 
@@ -167,7 +167,7 @@ accumulate_p: Any = register(
             call(np.array([2.0, 0.0, 3.0, 0.0, 1.5]), ufunc=np.multiply, axis=0),
             call(s.real(6), ufunc=np.maximum, axis=0),
         ],
-        extra={"mixes": "axis"},
+        mixes="axis",
         doc="The running result of a ufunc along an axis.",
     )
 )

@@ -55,7 +55,9 @@ where_p = register(
         vjp=lambda k, ct, y, *xs: None if k == 0 else _where_vjp(k, ct, y, *xs),
         batch=lambda size, batched, xs, params: bind(where_p, *align(batched, xs)),
         archetype="selection",
-        extra={"selects": True},
+        selects=True,
+        dependence="elementwise",
+        cheap=True,
         lower="select({0}, {1}, {2})",
         # of arrays: of one Python bool `where` makes one where a device needs it
         samples=lambda s: [call(np.asarray(c.args[0]), *c.args[1:]) for c in _where_samples(s)],
@@ -182,7 +184,7 @@ round_number_p = Primitive(
     flat=True,
     batch=lambda size, batched, xs, params: bind(round_p, *xs, decimals=params["ndigits"]),
     archetype="flat",
-    extra={"text": lambda x, ndigits: f"round({x}, {ndigits})"},
+    text=lambda x, ndigits: f"round({x}, {ndigits})",
 )
 
 

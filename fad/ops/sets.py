@@ -12,9 +12,10 @@ import numpy as np
 
 from fad.backends import like
 from fad.core.archetypes import flat
+from fad.core.memory import unwrap
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.core.tracer import Tracer, bind, outcome
+from fad.core.tracer import bind, outcome
 from fad.ops.indexing import pick
 from fad.ops.sorting import permute_back_p, sort_with_order
 from fad.ops.structural import as_array, normalize_axis
@@ -54,9 +55,7 @@ def _unique(x: Any, equal_nan: bool) -> _Found:
 
 def _unique_slices(x: Any, axis: int, equal_nan: bool) -> tuple:
     """Return the unique slices along an axis, and what `_unique` returns beside them."""
-    plain = outcome(x)
-    while type(plain) is Tracer:
-        plain = plain.value
+    plain = unwrap(outcome(x))
     _, *rest = np.unique(
         plain, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
     )

@@ -22,7 +22,7 @@ from fad.ops.structural import as_array, normalize_axis
 
 def _flat_along(name: str, forward: Any, samples: Any, doc: str = "") -> Primitive:
     batch = lambda size, batched, xs, params: bind(prim, *xs, **shift_axes(params))
-    prim = flat(name, forward, batch=batch, samples=samples, doc=doc)
+    prim = flat(name, forward, batch=batch, samples=samples, positions=True, doc=doc)
     return prim
 
 
@@ -188,6 +188,7 @@ lexsort_p: Any = flat(
     _lexsort,
     batch=lambda size, batched, xs, params: bind(lexsort_p, *_broadcast(size, batched, xs), **shift_axes(params)),
     samples=lambda s: [call(s.ints(0, 2, (6,)), s.real(6), axis=0)],
+    positions=True,
     doc="The indices that sort by several keys, the last one first.",
 )
 

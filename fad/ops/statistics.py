@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from fad.core.archetypes import cast
+from fad.core.memory import unwrap
 from fad.core.options import refuse_out
 from fad.core.primitive import on_device, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, any_of, bind
-from fad.core.values import innermost
 from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
@@ -52,12 +52,12 @@ def warn_if(mask: Any, message: str) -> None:
 
 def _is_seen(mask: Any) -> bool:
     """Return whether any element of a flat condition holds, as far as the host can see without waiting for a device."""
-    return not on_device([innermost(mask)]) and bool(np.any(innermost(mask)))
+    return not on_device([unwrap(mask)]) and bool(np.any(unwrap(mask)))
 
 
 def _found(mask: Any) -> bool:
     """Warn in the same way of a condition that is an error: a recorded program asks again in every call."""
-    return not on_device([innermost(mask)]) and any_of(mask)
+    return not on_device([unwrap(mask)]) and any_of(mask)
 
 
 # --- mean, var, std -------------------------------------------------------------------------------------------------

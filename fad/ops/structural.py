@@ -47,6 +47,7 @@ reshape_p: Any = linear(
     lambda size, batched, xs, params: bind(reshape_p, xs[0], shape=(size, *params["shape"])),
     samples=lambda s: [call(s.real(3, 4), shape=(2, 6)), call(s.real(), shape=(1, 1)), call(s.real(0, 2), shape=(0,))],
     moves=True,
+    cheap=True,
     doc="The elements in another shape.",
 )
 
@@ -169,6 +170,7 @@ transpose_p: Any = linear(
     lambda size, batched, xs, params: bind(transpose_p, xs[0], axes=(0, *(a + 1 for a in params["axes"]))),
     samples=lambda s: [call(s.real(3, 4), axes=(1, 0)), call(s.real(2, 3, 4), axes=(1, 2, 0))],
     moves=True,
+    cheap=True,
     doc="The array with its axes in another order.",
 )
 
@@ -314,6 +316,7 @@ broadcast_p: Any = linear(
         call(s.real(4), shape=(0, 4)),
     ],
     moves=True,
+    cheap=True,
     doc="The array repeated to a larger shape.",
 )
 
@@ -379,7 +382,7 @@ concatenate_p: Any = register(
             call(s.real(3, 4), s.real(2, 4), axis=0),
             call(s.real(3, 1), s.real(3, 2), s.real(3, 0), axis=1),
         ],
-        extra={"moves": True},
+        moves=True,
         doc="Arrays one after another along an axis.",
     )
 )
@@ -493,6 +496,9 @@ astype_p: Any = linear(
     lambda size, batched, xs, params: bind(astype_p, *xs, **params),
     samples=lambda s: [call(s.real(3, 4), dtype=np.dtype("float32")), call(s.real(3), dtype=np.dtype("complex128"))],
     moves=True,
+    dependence="elementwise",
+    lower="{0}",
+    cheap=True,
     doc="The array in another floating-point or complex dtype.",
 )
 
@@ -534,6 +540,7 @@ astype_flat_p: Any = register(
         batch=lambda size, batched, xs, params: bind(astype_flat_p, *xs, **params),
         archetype="flat",
         samples=lambda s: [call(s.real(3, 4), dtype=np.dtype(int))],
+        lower="{0}",
         doc="The array in a dtype without derivatives.",
     )
 )

@@ -20,7 +20,7 @@ from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
-from fad.ops.indexing import _full_value, as_basic, set_p, split_index
+from fad.ops.indexing import _full_value, as_basic, join_index, set_p, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
 
@@ -54,8 +54,8 @@ def write(x: Tracer, index: Any, v: Any) -> None:
             RUNS.touched.add(root_of(x))
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
-    v = _as_written(v, x)
     arrays = [_freeze(a) for a in arrays]
+    v = _as_placed(v, x, template, arrays)
     root, path = root_of(x), path_of(x)
     trace = youngest((root, v, *arrays))
     if trace is not root.trace and is_outside(root):
@@ -89,6 +89,33 @@ def _is_that_place(x: Tracer, template: tuple, v: Any) -> bool:
     return type(v.memory) is tuple and v.memory[0] is x and v.memory[2].get("template") == template
 
 
+def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
+    """Return a value as NumPy converts it when it is written at an index; raise what NumPy raises if it does not fit.
+
+    NumPy writes an array or a list into a stand-in for the place: which lists and shapes it takes, it alone knows.
+    """
+    if type(v) not in (list, tuple, np.ndarray) or not all(type(a) is np.ndarray for a in arrays):
+        return _as_written(v, x)
+    index = join_index(template, arrays)
+    place = np.broadcast_to(np.zeros((), x.dtype), x.shape)[index]
+    is_element = type(place) is not np.ndarray
+    if type(v) is np.ndarray and v.shape == place.shape and v.dtype == place.dtype:
+        return v
+    if type(v) is not np.ndarray and has_tracer(v):
+        if not is_element:
+            return _as_written(v, x)
+        v = [0.0] * len(v)  # NumPy refuses any list, or asks whether it is empty
+    if any(a.dtype.kind == "b" for a in arrays):  # it counts what the mask selects before it looks at the shape
+        stand_in = np.zeros(x.shape, x.dtype)
+        stand_in[index] = v
+        return stand_in[index]
+    if arrays:  # the value is an array before NumPy looks at the shape
+        return _as_written(v if type(v) is np.ndarray else np.array(v, x.dtype), x)
+    stand_in = np.zeros(place.shape, place.dtype)
+    stand_in[() if is_element else ...] = v
+    return stand_in
+
+
 def _as_written(v: Any, x: Tracer) -> Any:
     """Return a value as NumPy converts it when it is written into an array."""
     if type(v) in (list, tuple):
@@ -97,7 +124,7 @@ def _as_written(v: Any, x: Tracer) -> Any:
         refresh(v)
     if not hasattr(v, "dtype") or v.dtype == x.dtype:
         return v
-    if v.dtype.kind == "c" and x.dtype.kind != "c":
+    if v.dtype.kind == "c" and x.dtype.kind not in "cb":
         message = "Casting complex values to real discards the imaginary part"
         warnings.warn(message, np.exceptions.ComplexWarning, stacklevel=4)
         v = v.real

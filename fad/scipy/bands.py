@@ -101,7 +101,7 @@ banded_p: Any = register(
         jvp=_jvp,
         vjp=(_vjp_matrix, _vjp_right),
         batch=_batch,
-        extra={"refuses": "singular"},
+        refuses="singular",
         samples=lambda s: [
             call(_dominant(s, 3, 5, 1), s.real(5, 2), below=1, above=1, definite=False),
             call(_dominant(s, 4, 6, 1), s.real(6, 1), below=2, above=1, definite=False),

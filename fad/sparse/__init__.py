@@ -157,6 +157,5 @@ def hessian(
            [0., 4., 0.]])
     """
     check_function(fun, "sparse.hessian", argnums)
-    made = Sparse(grad(fun, argnums), argnums, "fad.sparse.hessian", pattern, plan_symmetric, check, chunk_size)
-    made.__wrapped__ = fun
-    return made
+    gradient = grad(fun, argnums)
+    return Sparse(gradient, argnums, "fad.sparse.hessian", pattern, plan_symmetric, check, chunk_size, fun)

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from fad.errors import ShapeMismatchError
+from fad.sparse.sets import kind_of_index
 
 REVERSE = 2  # what a product from the left costs, in products from the right
 SECOND = 1 << 20  # entries up to which another order of columns is tried
+_ROUNDS = 4  # in which the blocks of a block-diagonal matrix must be found
 
 
 @dataclass(eq=False)
@@ -28,12 +30,18 @@ class Plan:
     ``pushed`` says for each column the number of the product it is part of, -1 for none; ``pulled`` for each row. The
     results of all products from the right, then those of all from the left, are one long vector: entry i of the matrix
     is its element ``take[i]``.
+
+    Where gathers are cut, the products are those of the function between, whose columns (and for a Hessian rows) are
+    more than those of `pattern`: an entry of that is the sum of the elements ``take[sums[i] : sums[i + 1]]``.
     """
 
     pattern: Any  # csr_array of booleans
     pushed: Any
     pulled: Any
     take: Any
+    sums: Any = None  # None: each entry is one element
+    cut: Any = None  # a `fad.sparse.gathers.Cut`
+    direct: Any = ()  # numbers of the leaves of the input that a function with cut gathers uses otherwise, too
 
     @cached_property
     def pushes(self) -> int:
@@ -60,8 +68,13 @@ class Plan:
 
     @property
     def forward(self) -> bool:
-        """Whether the check is a product from the right."""
-        return self.pushes > 0 or self.pulls == 0
+        """Whether the check is a product from the right: of a function with cut gathers it is one of its own."""
+        return self.cut is not None or self.pushes > 0 or self.pulls == 0
+
+    @cached_property
+    def entry_of(self) -> Any:
+        """The entry to which each element of `take` is added."""
+        return np.repeat(np.arange(self.sums.size), np.diff(self.sums, append=self.take.size))
 
 
 def _members(groups: Any, count: int) -> Any:
@@ -75,12 +88,39 @@ def _members(groups: Any, count: int) -> Any:
 def colour(rows: Any) -> Any:
     """Return a colour for each row of a CSR matrix such that rows of one colour have no common column; -1 if empty."""
     counts = np.diff(rows.indptr)
-    found = _greedy(rows, range(len(counts)))
     widest = np.bincount(rows.indices, minlength=1).max(initial=0)
+    found = _colour_blocks(rows, counts, widest)
+    if found is not None:
+        return found
+    found = _greedy(rows, range(len(counts)))
     if found.max(initial=-1) + 1 > widest and rows.nnz <= SECOND:
         other = _greedy(rows, np.argsort(-counts, kind="stable").tolist())
         found = min(found, other, key=lambda colours: colours.max(initial=-1))
     return found
+
+
+def _colour_blocks(rows: Any, counts: Any, widest: int) -> Any:
+    """Number the rows of each block of a block-diagonal matrix; None where that takes more colours than need be."""
+    some = np.flatnonzero(counts)
+    if not some.size:
+        return None
+    starts, block_of_column = rows.indptr[some], np.arange(rows.shape[1], dtype=rows.indices.dtype)
+    for _ in range(_ROUNDS):  # the least column that a row is connected with names its block
+        block = np.minimum.reduceat(block_of_column[rows.indices], starts)
+        if np.bincount(block).max() > widest:
+            return None
+        wide = np.repeat(block, counts[some])
+        if np.array_equal(wide, block_of_column[rows.indices]):
+            break
+        np.minimum.at(block_of_column, rows.indices, wide)
+    else:
+        return None
+    order = np.argsort(block, kind="stable")
+    ordered = block[order]
+    first = np.maximum.accumulate(np.where(np.diff(ordered, prepend=-1) != 0, np.arange(order.size), 0))
+    colours = np.full(counts.size, -1)
+    colours[some[order]] = np.arange(order.size) - first
+    return colours
 
 
 def _greedy(rows: Any, order: Any) -> Any:
@@ -123,6 +163,13 @@ def cost(plan: Plan) -> int:
     return plan.pushes + REVERSE * plan.pulls
 
 
+def bound(pattern: Any, symmetric: bool) -> float:
+    """Return what a plan for a pattern costs at least."""
+    if symmetric:
+        return _heavy(pattern, 1.0)[0]
+    return min(_heavy(pattern, REVERSE)[0], REVERSE * _heavy(pattern.T.tocsr(), 1 / REVERSE)[0])
+
+
 def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
     """Return which rows had better be computed alone, at a price each, and a lower bound of the cost then."""
     counts = np.diff(pattern.indptr)
@@ -152,9 +199,16 @@ def without(pattern: Any, heavy: Any) -> Any:
 
 def _compress(pattern: Any, pushed: Any, pulled: Any) -> Plan:
     m, n = pattern.shape
-    rows, columns = places(pattern)
+    counts = np.diff(pattern.indptr)
     start = (int(pushed.max(initial=-1)) + 1) * m
-    take = np.where(pulled[rows] >= 0, start + pulled[rows] * n + columns, pushed[columns] * m + rows)
+    kind = kind_of_index(start + (int(pulled.max(initial=-1)) + 1) * n)
+    take = np.repeat(np.where(pulled >= 0, start + pulled * n, np.arange(m)).astype(kind), counts)
+    if start:
+        ahead = (pushed * m).astype(kind)[pattern.indices]
+        np.copyto(ahead, pattern.indices, where=np.repeat(pulled >= 0, counts))
+        take += ahead
+    else:
+        take += pattern.indices
     return Plan(pattern, pushed, pulled, take)
 
 
@@ -180,4 +234,34 @@ def plan_symmetric(pattern: Any) -> Plan:
     alone[heavy] = True
     turned = alone[rows] & ~alone[columns]
     take = np.where(turned, pushed[rows] * n + columns, pushed[columns] * n + rows)
+    take = take.astype(kind_of_index((int(pushed.max(initial=-1)) + 1) * n))
     return Plan(pattern, pushed, np.full(n, -1), take)
+
+
+# --- functions with cut gathers --------------------------------------------------------------------------------------
+
+
+def compose(plan: Plan, sources: Any, inputs: int, symmetric: bool) -> Plan:
+    """Return a plan for all of a function from one for the function between its gathers.
+
+    Column j of that one's matrix, and row j of a symmetric one's, belongs to input number ``sources[j]``.
+    """
+    inner, take = plan.pattern, plan.take
+    if symmetric:
+        rows, columns = (sources[k] for k in plan.places)
+        order = np.argsort(rows * inputs + columns, kind="stable")
+        m, columns, take = inputs, columns[order], take[order]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m))])
+    else:
+        kind = inner.indices.dtype
+        m, indptr = inner.shape[0], inner.indptr
+        ordered = type(inner)((take, sources.astype(kind)[inner.indices], indptr), shape=(m, inputs))
+        ordered.sort_indices()  # its elements along with it
+        take, columns = ordered.data, ordered.indices
+    first = np.ones(columns.size, bool)  # of the elements of each entry
+    first[1:] = columns[1:] != columns[:-1]
+    first[indptr[:-1][np.diff(indptr) > 0]] = True
+    starts, kind = np.flatnonzero(first), kind_of_index(max(columns.size, m, inputs))
+    columns, indptr = columns[first].astype(kind, copy=False), np.searchsorted(starts, indptr).astype(kind)
+    pattern = type(inner)((np.ones(starts.size, bool), columns, indptr), shape=(m, inputs))
+    return Plan(pattern, plan.pushed, plan.pulled, take, None if starts.size == take.size else starts)

@@ -1,7 +1,7 @@
 """Which outputs of a function can depend on which inputs: one run with sets of inputs beside the values.
 
 Elementwise operations, reductions and products are known by their archetype and parameters; an operation that mixes all
-elements along some axes states which (``extra["mixes"]``), and no other states anything.
+elements along some axes states which (`Primitive.mixes`), and no other states anything.
 What moves numbers (slices, reshapes, indexing, joins, paddings, permutations) is *recognised*: it is run on the numbers
 of its operand's elements, and once more on numbers drawn at random, which must come out at the places that the first
 run said. Whatever is not recognised depends on all of its operands, which is never wrong, only not sparse.
@@ -22,7 +22,7 @@ from fad import tree
 from fad.backends import host, like
 from fad.core.cotangent import densify
 from fad.core.memory import snapshot
-from fad.core.tracer import Trace, Tracer, bind, outcome, tracer
+from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
@@ -47,8 +47,8 @@ class DependenceTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
-        if prim.extra and "differentiated" in prim.extra:
-            return prim.extra["differentiated"](*args, **params)
+        if prim.differentiated is not None:
+            return prim.differentiated(*args, **params)
         values, sets = [], []
         for x in args:
             mine = type(x) is Tracer and x.trace is self
@@ -82,9 +82,9 @@ def reached(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Return the sets of an operation's result; None if it depends on nothing."""
     if all(s is None for s in sets):
         return None
-    if "mixes" in prim.extra:
-        return _mixing(prim.extra["mixes"], y, xs, sets, params)
-    rule = _BY_NAME.get(prim.name) or _BY_ARCHETYPE.get(prim.archetype)
+    if prim.mixes is not None:
+        return _mixing(prim.mixes, y, xs, sets, params)
+    rule = _RULES_BY_KIND.get(prim.dependence or prim.archetype)
     if rule is not None:
         found = rule(prim, y, xs, sets, params)
         if found is not UNKNOWN:
@@ -127,8 +127,8 @@ def _mixing(mixes: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
 
 def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     """Follow each operand through an operation that moves numbers, or through the transpose of one that does."""
-    fixed = prim.extra.get("constants", ())
-    others = [_constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
+    fixed = prim.constants
+    others = [constant(x) if i in fixed or x.dtype.kind not in "fc" else _zeros(x) for i, x in enumerate(xs)]
     y, parts = _zeros(y), []
     for k, s in enumerate(sets):
         if s is None or k in fixed:
@@ -145,9 +145,15 @@ def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
     return of.union(parts)
 
 
-def _constant(x: Any) -> Any:
-    """Return the plain array behind an operand that another transform may be tracing, which tells where numbers go."""
-    return outcome(x) if type(x) is Tracer else x
+def constant(x: Any) -> Any:
+    """Return the plain array behind an operand that another transform may be tracing, which tells where numbers go.
+
+    That is no question to `jit`, for the search runs once: what guards the places is the check of their entries.
+    """
+    while type(x) is Tracer:
+        x = up_to_date(x)
+        x = outcome(x) if x.trace.batched else x.value
+    return x
 
 
 def _zeros(x: Any) -> Any:
@@ -287,13 +293,11 @@ def _sparse_product(prim: Any, y: Any, xs: list, sets: list, params: dict) -> An
     return of.union(parts)
 
 
-_BY_ARCHETYPE: dict[str, Callable] = {
+# By `Primitive.dependence`, or else by the archetype.
+_RULES_BY_KIND: dict[str, Callable] = {
     "elementwise": _elementwise, "special": _elementwise, "reduction": _reduce, "linear": _linear, "bilinear": _taps,
-}  # fmt: skip
-_BY_NAME: dict[str, Callable] = {
-    "where_select": _elementwise, "convert": _elementwise, "conjugate_part": _elementwise, "matmul": _matmul,
-    "contract": _contract, "affine": _affine, "scipy.sparse.product": _sparse_product,
-    "sum_of_windows": _windows, "max_of_windows": _windows,
+    "matmul": _matmul, "contraction": _contract, "affine": _affine, "windows": _windows,
+    "sparse product": _sparse_product,
 }  # fmt: skip
 
 # --- functions with rules of their own --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,56 +16,53 @@ from fad.core.values import stop_gradient
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
 from fad.scipy.sparse.array import Pattern, SparseArray
-from fad.sparse.colouring import Plan
+from fad.sparse.colouring import Plan, bound, compose, cost
 from fad.sparse.dependence import dependences
+from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts
 from fad.transforms.check import as_primal, as_value
-from fad.transforms.grad import refuse_integers, split_arguments
+from fad.transforms.grad import grad, refuse_integers, split_arguments
 from fad.transforms.jacobian import check_kinds, chunks
 from fad.transforms.jvp import jvp
+from fad.transforms.linearize import linearize
+from fad.transforms.mutation import recording
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
+_CACHED = 1 << 17  # numbers of an array that one core's cache holds, beside others
 
-class Point:
-    """A function at its arguments, as a map from one long vector to another."""
 
-    def __init__(self, fun: Callable, args: tuple, kwargs: dict, argnums: Any, name: str):
-        self.fun, chosen, _ = split_arguments(fun, args, kwargs, argnums, None, name)
-        leaves, self.in_tree = tree.flatten(chosen)
-        self.xs = [as_primal(x, f"the argument of {name}") for x in leaves]
-        check_kinds(self.xs, False, name, "input")
-        every, structure = tree.flatten((args, kwargs))
-        self.key = (structure, tuple([np.shape(x) for x in every]))
-        self.name = name
-        self.inputs = sum(x.size for x in self.xs)
+class _OtherSize(Exception):
+    """The output has not the size that it had at another point."""
 
-    def pattern(self) -> Any:
-        """Return which outputs can depend on which inputs."""
-        return dependences(self.fun, tree.unflatten(self.in_tree, [self._plain(x) for x in self.xs]))
 
-    def _plain(self, x: Any) -> Any:
-        while type(x) is Tracer:
-            if isinstance(x.trace, BatchTrace):
-                raise BatchedValueError(
-                    f"{self.name} looks for the places of the matrix at plain values, not inside vmap. Call it once "
-                    "outside, with arguments of the same shapes, or give it pattern=fad.sparse.pattern(f)(x)"
-                )
-            x = x.value
-        return x
+class VectorMap:
+    """A function of a list of arrays, at these arrays, as a map from one long vector to another."""
 
-    def push(self, seeds: Any, chunk_size: Any) -> Any:
-        """Multiply the matrix by each row of `seeds`; return the products as rows."""
+    def __init__(self, fun: Callable, xs: list, name: str):
+        self.fun, self.xs, self.name = fun, xs, name
+        self.inputs = sum(x.size for x in xs)
 
-        def pushed(*tangents):
-            out, t = jvp(self.fun, tree.unflatten(self.in_tree, self.xs), tree.unflatten(self.in_tree, list(tangents)))
+    def push(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
+        """Multiply the matrix by each row of `seeds`; yield the products as rows, some at a time."""
+        if len(_cut_into_chunks(len(seeds), self.inputs, chunk_size, self.xs)) > 1 and not _is_traced(self.xs):
+            out, push = linearize(self.fun, *self.xs)
             self._check_output(out)
-            return _long(tree.leaves(t))
+
+            def pushed(*tangents):
+                return _long(tree.leaves(push(*tangents)))
+
+        else:
+
+            def pushed(*tangents):
+                out, t = jvp(self.fun, tuple(self.xs), tangents)
+                self._check_output(out)
+                return _long(tree.leaves(t))
 
         return self._map_chunks(pushed, seeds, self.xs, chunk_size)
 
-    def pull(self, seeds: Any, chunk_size: Any) -> Any:
-        """Multiply each row of `seeds` by the matrix."""
-        out, pullback = vjp(self.fun, *tree.unflatten(self.in_tree, self.xs))
+    def pull(self, seeds: Any, chunk_size: Any) -> Iterator[Any]:
+        """Multiply each row of `seeds` by the matrix; yield the products as `push` does."""
+        out, pullback = vjp(self.fun, *self.xs)
         self._check_output(out)
         leaves, out_tree = tree.flatten(tree.map(as_value, out))
 
@@ -79,18 +76,122 @@ class Point:
         refuse_integers(ys, self.name)
         check_kinds(ys, False, self.name, "output")
 
-    def _map_chunks(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Any:
+    def _map_chunks(self, run: Callable, seeds: Any, leaves: list, chunk_size: Any) -> Iterator[Any]:
         bounds = np.cumsum([0, *[x.size for x in leaves]])
         if bounds[-1] != seeds.shape[1]:
-            return None  # the output has not the size that it had at another point
-        bounds, parts = bounds[1:-1], []
-        for start, stop in chunks(len(seeds), self.inputs, chunk_size):
-            cut = np.split(seeds[start:stop], bounds, axis=1)
+            raise _OtherSize
+        for start, stop in _cut_into_chunks(len(seeds), max(self.inputs, seeds.shape[1]), chunk_size, leaves):
+            cut = np.split(seeds[start:stop], bounds[1:-1], axis=1)
             stacked = [
                 like(x, c.reshape(stop - start, *x.shape).astype(x.dtype)) for c, x in zip(cut, leaves, strict=True)
             ]
-            parts.append(vmap(run)(*stacked))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            yield vmap(run)(*stacked) if stop - start > 1 else run(*[x[0] for x in stacked])[None]
+
+
+def _cut_into_chunks(n: int, width: int, chunk_size: Any, leaves: list) -> list:
+    """Cut n passes into ranges, by themselves so that arrays with a row for each stay in the cache of a core."""
+    if chunk_size == "auto" and not _is_traced(leaves):
+        chunk_size = max(1, _CACHED // max(1, width))
+    return list(chunks(n, width, chunk_size))
+
+
+def _is_traced(leaves: list) -> bool:
+    return any(type(x) is not np.ndarray and not isinstance(x, np.generic) for x in leaves)
+
+
+class Point:
+    """A function at its arguments. Of a Hessian it is the scalar function's gradient, and `scalar` that function."""
+
+    def __init__(self, fun: Callable, args: tuple, kwargs: dict, argnums: Any, name: str, scalar: Any = None):
+        self.fun, chosen, _ = split_arguments(fun, args, kwargs, argnums, None, name)
+        self.scalar = None if scalar is None else split_arguments(scalar, args, kwargs, argnums, None, name)[0]
+        leaves, self.in_tree = tree.flatten(chosen)
+        self.xs = [as_primal(x, f"the argument of {name}") for x in leaves]
+        check_kinds(self.xs, False, name, "input")
+        every, structure = tree.flatten((args, kwargs))
+        self.key = (structure, tuple([np.shape(x) for x in every]))
+        self.name = name
+        self.inputs = sum(x.size for x in self.xs)
+
+    def whole(self) -> VectorMap:
+        """Return the function as a map of the leaves of its input."""
+        return VectorMap(lambda *leaves: self.fun(*tree.unflatten(self.in_tree, list(leaves))), self.xs, self.name)
+
+    def pattern(self) -> Any:
+        """Return which outputs can depend on which inputs."""
+        return dependences(self.fun, tree.unflatten(self.in_tree, self._plain()))
+
+    def _plain(self) -> list:
+        return [self._innermost(x) for x in self.xs]
+
+    def _innermost(self, x: Any) -> Any:
+        while type(x) is Tracer:
+            if isinstance(x.trace, BatchTrace):
+                raise BatchedValueError(
+                    f"{self.name} looks for the places of the matrix at plain values, not inside vmap. Call it once "
+                    "outside, with arguments of the same shapes, or give it pattern=fad.sparse.pattern(f)(x)"
+                )
+            x = x.value
+        return x
+
+    def find_cut(self) -> Cut | None:
+        """Return the gathers to cut, if there are any; those of loops over observations are not."""
+        return find_cut(self.scalar or self.fun, self.in_tree, self._plain())
+
+    def pattern_between(self, cut: Cut) -> Any:
+        """Return which outputs depend on which elements of the inputs directly, and on which that are gathered."""
+        xs = self._plain()
+        return dependences(self._between(cut, range(len(xs)), xs), (*xs, *no_shifts(cut)))
+
+    def between(self, cut: Cut, direct: Any) -> VectorMap:
+        """Return the function as a map of the leaves that it uses directly, and of what it gathers."""
+        fun = self._between(cut, direct, self.xs)
+        return VectorMap(fun, [*[self.xs[i] for i in direct], *no_shifts(cut)], self.name)
+
+    def _between(self, cut: Cut, direct: Any, outer: list) -> Callable:
+        shifted = cut_gathers(cut, self.scalar or self.fun, self.in_tree, outer)
+
+        def fun(*leaves):
+            xs = list(outer)
+            for i, x in zip(direct, leaves, strict=False):
+                xs[i] = x
+            return shifted(xs, leaves[len(direct) :])
+
+        if self.scalar is None:
+            return fun
+        return grad(fun, tuple(range(len(direct) + len(cut.shapes))))
+
+
+def plan_passes(point: Point, plan: Callable, pattern: Any = None) -> Plan:
+    """Return the passes that tell the matrix: of the function itself, or of what lies between its gathers."""
+    cut = point.find_cut() if pattern is None else None
+    if cut is None:
+        return plan(point.pattern() if pattern is None else pattern)
+    wide = point.pattern_between(cut)
+    bounds = np.cumsum([0, *[x.size for x in point.xs]])
+    used = np.bincount(wide.indices, minlength=wide.shape[1])[: bounds[-1]] > 0
+    direct = [i for i in range(len(point.xs)) if used[bounds[i] : bounds[i + 1]].any()]
+    kept = np.ones(wide.shape[1], bool)
+    kept[: bounds[-1]] = np.repeat(np.isin(range(len(point.xs)), direct), np.diff(bounds))
+    symmetric = point.scalar is not None
+    wide = _take(wide, kept, symmetric)
+    inner = plan(wide)
+    del wide
+    sources = np.concatenate([np.arange(bounds[-1]), cut.sources])[kept]
+    found = compose(inner, sources, point.inputs, symmetric)
+    if bound(found.pattern, symmetric) <= cost(inner):
+        other = plan(found.pattern)
+        if cost(other) <= cost(inner):
+            return other
+    found.cut, found.direct = cut, direct
+    return found
+
+
+def _take(pattern: Any, kept: Any, rows_too: bool) -> Any:
+    """Return the columns of a pattern that are kept, and rows, of which the others are empty."""
+    numbers = (np.cumsum(kept) - 1).astype(pattern.indices.dtype)
+    indptr = pattern.indptr[np.concatenate([[True], kept])] if rows_too else pattern.indptr
+    return type(pattern)((pattern.data, numbers[pattern.indices], indptr), shape=(indptr.size - 1, int(kept.sum())))
 
 
 def _long(leaves: list) -> Any:
@@ -102,30 +203,83 @@ def _long(leaves: list) -> Any:
 def entries(point: Point, plan: Plan, check: bool, chunk_size: Any) -> tuple[Any, str]:
     """Return the entries of the matrix at the places of a plan, and what these do not explain, in words, if anything.
 
-    That is looked for in one product with a vector drawn at random, which is computed along with the others. Of traced
-    entries the answer is a question to the transform: `jit` records it as a guard.
+    That is looked for in one product with a vector drawn at random. Of traced entries the answer is a question to the
+    transform: `jit` records it as a guard.
     """
     right, left, drawn = plan.seeds
     check = check or not (plan.pushes or plan.pulls)  # the function is run at least once
-    if check:
-        right, left = (np.vstack([right, drawn]), left) if plan.forward else (right, np.vstack([left, drawn]))
-    found = [point.push(right, chunk_size)] if len(right) else []
-    found += [point.pull(left, chunk_size)] if len(left) else []
-    m = plan.pattern.shape[0]
-    if found[-1] is None or (len(right) and found[0].shape[1] != m):
-        return None, f"has {m} rows, but the output has another number of elements"
-    if check:
-        found[0], seen = found[0][:-1], found[0][-1]
-    results = _long(found)
-    data = np.take(results, like(results, plan.take))
-    return data, _find_unexplained(plan, data, seen) if check else ""
+    run = whole = point.whole()
+    seen: Any = None
+    found = _Entries(plan)
+    try:
+        if plan.cut is not None:
+            run = point.between(plan.cut, plan.direct)
+            seen = next(whole.push(drawn[None], chunk_size)) if check else None
+        elif check:
+            right, left = (np.vstack([right, drawn]), left) if plan.forward else (right, np.vstack([left, drawn]))
+        for seeds, groups, multiply in ((right, plan.pushes, run.push), (left, plan.pulls, run.pull)):
+            done = 0
+            for products in multiply(seeds, chunk_size) if len(seeds) else ():
+                if products.shape[1] != (plan.pulled if multiply == run.push else plan.pushed).size:
+                    raise _OtherSize
+                found.read(products[: groups - done])
+                seen = products[groups - done :] if groups < len(seeds) else seen
+                done += len(products)
+    except CutChanged:
+        return None, "gathers otherwise"
+    except _OtherSize:
+        return None, f"has {plan.pattern.shape[0]} rows, but the output has another number of elements"
+    data = found.result()
+    return data, _find_unexplained(plan, data, seen[0]) if check else ""
+
+
+class _Entries:
+    """The entries of a matrix, read off the products that tell them as these come."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.size = plan.pushes * plan.pulled.size + plan.pulls * plan.pushed.size  # of all products together
+        self.position = 0
+        self.data: Any = None
+        self.parts: list = []
+
+    def read(self, products: Any) -> None:
+        if self.parts and not len(products):
+            return
+        start, self.position = self.position, self.position + products.size
+        if type(products) is not np.ndarray or products.size == self.size:
+            self.parts.append(products.reshape(-1))
+            return
+        take = self.plan.take
+        if self.data is None:
+            self.data = np.zeros(take.size, products.dtype)
+        here = np.flatnonzero((take >= start) & (take < self.position))
+        self.data[here] = products.reshape(-1)[take[here] - start]
+
+    def result(self) -> Any:
+        """Return the entries; those that several elements of the products make up are added up."""
+        data, sums = self.data, self.plan.sums
+        if data is None:
+            whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+            data = np.take(whole, like(whole, self.plan.take))
+        if sums is None:
+            return data
+        if type(data) is np.ndarray:
+            return np.add.reduceat(data, sums)
+        return at(np.zeros_like(data, shape=(sums.size,)))[self.plan.entry_of].add(data)
 
 
 def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     """Compare a product with what was seen, up to rounding."""
-    rows, columns = plan.places if plan.forward else plan.places[::-1]
-    terms = data * like(data, plan.seeds[2].astype(data.dtype)[columns])
-    product, size = _sums(terms, rows, seen), _sums(np.abs(terms), rows, seen)
+    drawn = plan.seeds[2].astype(data.dtype)
+    if type(data) is np.ndarray:
+        whole = _plain_matrix(plan, data)
+        whole = whole if plan.forward else whole.T
+        product, size = whole @ drawn, abs(whole) @ drawn
+    else:
+        rows, columns = plan.places if plan.forward else plan.places[::-1]
+        terms, zero = data * like(data, drawn[columns]), np.zeros_like(seen)
+        product, size = at(zero)[rows].add(terms), at(zero)[rows].add(np.abs(terms))
     close = float(np.sqrt(np.finfo(seen.dtype).eps))
     far = np.abs(product - seen) > close * (size + close * np.max(size)) if size.size else size > 0
     if not np.any(far):
@@ -133,11 +287,9 @@ def _find_unexplained(plan: Plan, data: Any, seen: Any) -> str:
     return f"lacks places in {'row' if plan.forward else 'column'} {int(np.argmax(stop_gradient(far)))}"
 
 
-def _sums(terms: Any, places: Any, like_these: Any) -> Any:
-    """Add up numbers that belong to one place."""
-    if type(terms) is np.ndarray:
-        return np.bincount(places, terms, like_these.size).astype(terms.dtype)
-    return at(np.zeros_like(like_these))[places].add(terms)
+def _plain_matrix(plan: Plan, data: Any) -> Any:
+    pattern = plan.pattern
+    return scipy.sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
 def matrix(plan: Plan, data: Any) -> Any:
@@ -152,45 +304,50 @@ class Sparse(Wrapping):
     """A function that computes a sparse derivative; it keeps the plans that it found for arguments of their shapes."""
 
     def __init__(
-        self, fun: Callable, argnums: Any, name: str, given: Any, plan: Callable, check: bool, chunk_size: Any
-    ):
-        self.adopt(fun)
-        self._fun, self._argnums, self._name = fun, argnums, name
+        self, fun: Callable, argnums: Any, name: str, given: Any, plan: Callable, check: bool, chunk_size: Any,
+        scalar: Any = None,
+    ):  # fmt: skip
+        self.adopt(scalar or fun)
+        self._fun, self._argnums, self._name, self._scalar = fun, argnums, name, scalar
         self._given = None if given is None else plan(_truth(given, name))
-        self._plan, self._check, self._chunk_size = plan, check, chunk_size
+        self._plan_of, self._check, self._chunk_size = plan, check, chunk_size
         self._plans: dict[Any, Plan] = {}
+        self._recorded: dict[Any, list] = {}  # all plans that recordings of `jit` have tried, in their order
 
     def __repr__(self) -> str:
         return f"<{self._name} of {name_of(self.__wrapped__)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the matrix at these arguments."""
-        point = Point(self._fun, args, kwargs, self._argnums, self._name)
-        plan = self._planned(point)
-        data, lacking = entries(point, plan, self._check, self._chunk_size)
-        if lacking:
-            plan, data = self._look_again(point, plan, data, lacking)
-        return matrix(plan, data)
+        point = Point(self._fun, args, kwargs, self._argnums, self._name, self._scalar)
+        for plan in self._find_plans(point):
+            data, lacking = entries(point, plan, self._check, self._chunk_size)
+            if not lacking:
+                return matrix(plan, data)
+        return matrix(*self._look_again(point, plan, data, lacking))
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Return in words how many places the matrix has at these arguments, and how many passes it takes."""
-        plan = self._planned(Point(self._fun, args, kwargs, self._argnums, self._name))
+        plan = self._find_plans(Point(self._fun, args, kwargs, self._argnums, self._name, self._scalar))[-1]
         (m, n), counts = plan.pattern.shape, ((plan.pushes, "forward"), (plan.pulls, "in reverse"))
         passes = " and ".join([f"{k} {how}" for k, how in counts if k]) or "none"
         return f"{m} x {n} with {plan.pattern.nnz} places; passes: {passes}"
 
-    def _planned(self, point: Point) -> Plan:
+    def _find_plans(self, point: Point) -> list:
+        """Return the plans to try: the latest; for `jit` all in order, so that it meets the same questions again."""
         if self._given is not None:
             if self._given.pattern.shape[1] != point.inputs:
                 raise ShapeMismatchError(
                     f"the pattern given to {self._name} has {self._given.pattern.shape[1]} columns, but the input has "
                     f"{point.inputs} elements"
                 )
-            return self._given
+            return [self._given]
         plan = self._plans.get(point.key)
         if plan is None:
-            plan = self._plans[point.key] = self._plan(point.pattern())
-        return plan
+            plan = self._plans[point.key] = plan_passes(point, self._plan_of)
+        if recording.get() is None:
+            return [plan]
+        return list(self._recorded.setdefault(point.key, [plan]))
 
     def _look_again(self, point: Point, plan: Plan, data: Any, lacking: str) -> tuple[Plan, Any]:
         """Look for places again, where those of another point do not explain what is seen at this one."""
@@ -199,13 +356,23 @@ class Sparse(Wrapping):
                 f"the pattern given to {self._name} {lacking}. Leave pattern= out, or make it with fad.sparse.pattern; "
                 "check=False leaves all but its places away"
             )
+        if plan.cut is not None:  # other elements may be gathered now
+            now = plan_passes(point, self._plan_of)
+            if now.cut is None or not np.array_equal(now.cut.sources, plan.cut.sources):
+                return self._use(point, now)
         wider = point.pattern()
         if wider.shape == plan.pattern.shape:
             wider = plan.pattern + wider
             if wider.nnz == plan.pattern.nnz:
                 return plan, data  # all places were known: what differs is rounding
-        plan = self._plans[point.key] = self._plan(wider)
-        return plan, entries(point, plan, False, self._chunk_size)[0]
+        return self._use(point, self._plan_of(wider))
+
+    def _use(self, point: Point, plan: Plan) -> tuple[Plan, Any]:
+        """Keep a plan that was just made, and return it with the entries; `jit` guards its program by their check."""
+        self._plans[point.key] = plan
+        if recording.get() is not None:
+            self._recorded[point.key].append(plan)
+        return plan, entries(point, plan, self._check, self._chunk_size)[0]
 
 
 def _truth(given: Any, name: str) -> Any:

@@ -29,7 +29,14 @@ def nothing(size: int, inputs: int) -> Any:
 
 
 def _matrix(columns: Any, indptr: Any, shape: tuple) -> Any:
+    kind = kind_of_index(max(*shape, columns.size))
+    columns, indptr = columns.astype(kind, copy=False), indptr.astype(kind, copy=False)
     return scipy.sparse.csr_array((np.ones(columns.size, bool), columns, indptr), shape=shape)
+
+
+def kind_of_index(most: int) -> Any:
+    """Return the smaller of SciPy's dtypes of indices that holds a number: half the memory, and what solvers take."""
+    return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
 
 def gather(sets: Any, places: Any) -> Any:
@@ -51,8 +58,9 @@ def through(rows: Any, columns: Any, size: int, sets: Any) -> Any:
     total = int(np.diff(sets.indptr)[columns].sum(dtype=np.int64))
     if total > LIMIT:
         raise TooMany(size, total)
-    ones = np.ones(rows.size, bool)
-    return scipy.sparse.csr_array((ones, (rows, columns)), shape=(size, sets.shape[0])) @ sets
+    kind = sets.indices.dtype if max(rows.size, size, *sets.shape) <= LIMIT else np.int64
+    places = rows.astype(kind, copy=False), columns.astype(kind, copy=False)
+    return scipy.sparse.csr_array((np.ones(rows.size, bool), places), shape=(size, sets.shape[0])) @ sets
 
 
 def spread(sets: Any, shape: tuple, to: tuple) -> Any:
@@ -68,12 +76,20 @@ def numbers(shape: tuple) -> Any:
 
 
 def union(parts: list) -> Any:
-    """Return the union of sets, element by element; parts that are None are empty."""
+    """Return the union of sets, element by element; parts that are None are empty.
+
+    Where one part holds all of it, that is returned, so that the results of many operations share their sets.
+    """
     out = None
     for part in parts:
         if part is not None and part is not out:
-            out = part if out is None else out + part
+            out = part if out is None else _join(out, part)
     return out
+
+
+def _join(a: Any, b: Any) -> Any:
+    both = a + b
+    return a if both.nnz == a.nnz else b if both.nnz == b.nnz else both
 
 
 def over(sets: Any, shape: tuple, axes: tuple) -> Any:

@@ -17,12 +17,7 @@ from fad.core.primitive import Primitive
 
 # What takes whatever values it is given; `bare` operations, decompositions and linear systems above all, do not.
 _TAKES_ALL = frozenset({"elementwise", "bilinear", "reduction", "flat", "scan", "selection", EFFECT})
-_INDEXED = {"getitem": 1, "index_add": 2, "index_set": 2}  # name -> number of operands besides indices
-_ORDERS = frozenset({"order_along", "partial_order_along", "lexical_order", "position_of_max", "position_of_min"})
-_OF_NUMBERS = frozenset({
-    "python_divide", "python_floor_divide", "python_remainder", "python_power", "python_left_shift",
-    "python_right_shift",
-})  # fmt: skip
+_OF_NUMBERS = frozenset({"/", "//", "%", "**", "<<", ">>"})  # of Python's own numbers
 _SAME_MATRIX = frozenset({"permute", "conjugate_part", "conjugate"})  # it is singular as its operand is
 
 
@@ -38,13 +33,22 @@ class Refused(BaseException):
 def may_refuse(prim: Primitive, ins: Any) -> bool:
     """Return whether an operation raises for some values of its operands."""
     if prim.archetype == "linear":
-        return len(ins) > _INDEXED.get(prim.name, len(ins))
-    return prim.archetype not in _TAKES_ALL or prim.name == "power"  # of integers, where the exponent is negative
+        return prim.indexed is not None and len(ins) > prim.indexed
+    return prim.archetype not in _TAKES_ALL or _is_power(prim)  # of integers, where the exponent is negative
 
 
 def refuses(prim: Primitive, ins: Any, error: Exception) -> bool:
     """Return whether it was for the values that an operation raised, and not for shapes or dtypes."""
-    return isinstance(error, (ArithmeticError, Warning)) or prim.name in _OF_NUMBERS or may_refuse(prim, ins)
+    return isinstance(error, (ArithmeticError, Warning)) or _is_of_numbers(prim) or may_refuse(prim, ins)
+
+
+def _is_power(prim: Primitive) -> bool:
+    return prim.symbol == "**" and prim.array_form is None
+
+
+def _is_of_numbers(prim: Primitive) -> bool:
+    """Return whether Python raises for some of its own numbers, as for a division by zero."""
+    return prim.array_form is not None and prim.symbol in _OF_NUMBERS
 
 
 def stand_in(prim: Primitive, values: list, params: dict) -> Any:
@@ -103,7 +107,7 @@ def unread_in_body(body: Graph, outputs: Iterable[int]) -> list[int]:
 
 def _factors(eq: Equation) -> bool:
     bodies = [eq.params["body"]] if eq.prim.archetype == "loop" else eq.params.get("branches", ())
-    return "refuses" in eq.prim.extra or any(_factors(e) for body in bodies for e in body.equations)
+    return eq.prim.refuses is not None or any(_factors(e) for body in bodies for e in body.equations)
 
 
 def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
@@ -111,22 +115,22 @@ def _refusal(graph: Graph, eq: Equation, made: dict) -> Any:
     prim, ins = eq.prim, eq.ins
     if prim.archetype in ("loop", "branch"):
         return (id(eq),) if _factors(eq) else None
-    if "refuses" in prim.extra:
-        return prim.extra["refuses"], _matrix(ins[0], made), hashable(eq.params.get("pattern"))
-    if prim.name in _INDEXED:
-        given = ins[_INDEXED[prim.name] :]
-        if all(i in graph.constants or (i in made and made[i].prim.name in _ORDERS) for i in given):
+    if prim.refuses is not None:
+        return prim.refuses, _matrix(ins[0], made), hashable(eq.params.get("pattern"))
+    if prim.indexed is not None:
+        given = ins[prim.indexed :]
+        if all(i in graph.constants or (i in made and made[i].prim.positions) for i in given):
             return None
         return "index", given, graph.types[ins[0]].shape, hashable(eq.params["template"])
-    if prim.name == "power":
+    if _is_power(prim):
         whole = graph.types[eq.outs[0]].dtype.kind in "iu" and graph.types[ins[1]].dtype.kind == "i"
         return ("power", ins) if whole and ins[1] not in graph.constants else None
     if any(graph.types[o].kind != NUMBER and _is_narrow(graph.types[o].dtype) for o in eq.outs):
         numbers = [i for i in ins if graph.types[i].kind == NUMBER and graph.types[i].dtype.kind == "i"]
         numbers = [i for i in numbers if i not in graph.constants]
         return ("range", *numbers, graph.types[eq.outs[0]].dtype) if numbers else None
-    if prim.name in _OF_NUMBERS and graph.types[eq.outs[0]].kind == NUMBER:
-        return None if ins[1] in graph.constants and prim.name != "python_power" else (prim.name, ins)
+    if _is_of_numbers(prim) and graph.types[eq.outs[0]].kind == NUMBER:
+        return None if ins[1] in graph.constants and prim.symbol != "**" else (prim.name, ins)
     return None
 
 

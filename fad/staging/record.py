@@ -153,7 +153,7 @@ class RecordTrace(Trace):
             promoted = self._promoted(args, values)
             if promoted is not None:
                 return self.process(prim, promoted, params)
-        if numbers and prim.name in _ARITHMETIC and not params and from_operator():
+        if numbers and prim.symbol in _ARITHMETIC and not params and from_operator():
             prim = _on_numbers(prim)
         try:
             y = self.compute(prim, values, params)
@@ -257,33 +257,31 @@ to_scalar_p = Primitive(
     batch=lambda size, batched, xs, params: xs[0],
     saves="none",
     lower="({0})",
+    cheap=True,
     archetype="linear",
 )
 
 # What Python's operators do with Python numbers: their result is a Python number still.
-_ARITHMETIC: dict[str, Callable] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg,
-    "positive": operator.pos, "absolute": operator.abs, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor, "invert": operator.invert, "left_shift": operator.lshift,
-    "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
-    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
-    "real_part": operator.attrgetter("real"), "imag_part": operator.attrgetter("imag"),
-    "conjugate_part": operator.methodcaller("conjugate"),
+_ARITHMETIC: dict[str | None, Callable] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos, "abs": operator.abs,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "~": operator.invert, "<<": operator.lshift,
+    ">>": operator.rshift, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, ".real": operator.attrgetter("real"), ".imag": operator.attrgetter("imag"),
+    ".conjugate()": operator.methodcaller("conjugate"),
 }  # fmt: skip
-_number_prims: dict[str, Primitive] = {}
+_number_prims: dict[Primitive, Primitive] = {}
 
 
 def _on_numbers(prim: Primitive) -> Primitive:
     """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
-    found = _number_prims.get(prim.name)
+    found = prim if prim.array_form is not None else _number_prims.get(prim)
     if found is None:
-        found = Primitive(
-            f"python_{prim.name}", _ARITHMETIC[prim.name], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
-            batch=prim.batch, flat=prim.flat, lower=prim.lower, archetype="elementwise", extra={"numbers": True},
+        found = _number_prims[prim] = Primitive(
+            f"python_{prim.name}", _ARITHMETIC[prim.symbol], partials=prim.partials, jvp=prim.jvp, vjp=prim.vjp,
+            batch=prim.batch, flat=prim.flat, keep=prim.keep, lower=prim.lower, lower_for=prim.lower_for,
+            computes_in=prim.computes_in, symbol=prim.symbol, array_form=prim, archetype="elementwise",
         )  # fmt: skip
-        found.keep = prim.keep
-        _number_prims[prim.name] = found
     return found
 
 

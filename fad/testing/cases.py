@@ -122,7 +122,7 @@ def _operand_slots(operation: Any, sample: Call) -> list[int]:
 
     Parameters of a primitive are static; so is what its module lists in `constants`, by position or name.
     """
-    constants = operation.extra.get("constants", ())
+    constants = operation.constants
     slots, at = [], 0
     for key, value in [*enumerate(sample.args), *((k, sample.kwargs[k]) for k in sorted(sample.kwargs))]:
         leaves = tree.leaves(value)
@@ -174,7 +174,7 @@ def _clear_samples(operation: Any, seed: int, dtype: Any) -> list[Call]:
 
 
 def _close_to_a_kink(operation: Any, sample: Call) -> bool:
-    kinks = operation.extra.get("kinks")
+    kinks = operation.kinks
     return kinks is not None and any(np.any(np.abs(gap) < _GAP) for gap in kinks(*sample.args, **sample.kwargs))
 
 

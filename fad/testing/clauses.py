@@ -72,7 +72,7 @@ def _as_array(x: Any) -> Any:
 def value_is_numpys(case: Case) -> None:
     """The operation gives what NumPy gives, structure, shape, dtype and kind, under no transform and under each."""
     wanted = case.call(reference(case), *case.operands)
-    noisy = case.operation.extra.get("rounding") == "single" and any(_is_single(x) for x in case.operands)
+    noisy = case.operation.rounding == "single" and any(_is_single(x) for x in case.operands)
     tolerance = 1e-6 if noisy else 1e-12
     _same_result("the value of a plain call", case.call(case.function, *case.operands), wanted, tolerance)
     if case.diff:
@@ -165,7 +165,7 @@ def _share_nothing(found: list, given: list) -> None:
 
 def jvp_is_numerical(case: Case) -> None:
     """The JVP is the derivative: it equals differences of values along a random direction."""
-    if not case.differentiable() or not case.operation.extra.get("numerical", True):
+    if not case.differentiable() or not case.operation.numerical:
         return
     wanted = numerical_jvp(case.of(case.diff), case.points, case.tangents, method="central")
     agree_all("jvp against differences", case.pushed[1], wanted, 1e-6)
@@ -275,8 +275,7 @@ def second_derivatives(case: Case) -> None:
     since second derivatives commute, that is the derivative of J(x)^T c along t, forward over reverse, and the
     gradient of <J(x)^T c, t>, reverse over reverse.
     """
-    notes = case.operation.extra
-    if not (case.differentiable() and notes.get("order", 2) > 1 and notes.get("numerical", True)):
+    if not (case.differentiable() and case.operation.order > 1 and case.operation.numerical):
         return
     f, xs, ts, cts = case.of(case.diff), case.points, case.tangents, case.cotangents
     us = tuple(random_like(x, case.rng) for x in xs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from fad.core.primitive import REGISTRY, Composite, Primitive
+from fad.core.primitive import REGISTRY, Composite, Operation, Primitive
 from fad.errors import GradientCheckError
 from fad.testing import clauses as c
 from fad.testing.cases import Case, cases, is_defined
@@ -105,15 +106,16 @@ def _operation(operation: Any, samples: Callable | None) -> Any:
         return operation
     if isinstance(operation, (Primitive, Composite)):
         run: Any = operation
-        return Composite(operation.name, run, samples, flat=operation.flat, extra=operation.extra)
-    return Composite(getattr(operation, "__name__", repr(operation)), operation, samples)
+        noted = {f.name: getattr(operation, f.name) for f in dataclasses.fields(Operation)}
+        return Composite(operation.name, run, **{**noted, "samples": samples, "numpy": ()})
+    return Composite(getattr(operation, "__name__", repr(operation)), operation, samples=samples)
 
 
 def _is_tried_in(operation: Any, dtype: Any) -> bool:
     """Return whether the operation allows this dtype: ``complex=False`` says that complex operands are not defined."""
     if np.dtype(dtype).kind != "c":
         return True
-    return operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)
+    return operation.complex
 
 
 def _applies(case: Case, dtype: Any) -> bool:

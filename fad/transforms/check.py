@@ -15,6 +15,7 @@ from fad.backends import backend_of, is_numpy_array, is_on_device
 from fad.core.buffers import plain
 from fad.core.cotangent import densify
 from fad.core.limits import take_limit
+from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, up_to_date
 from fad.core.transformed import as_run
@@ -56,7 +57,7 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
             "np.asarray(x), or x.filled() if it is masked"
         )
     if backend_or_none(x) is not None:
-        backend_of(x, *[_innermost(other) for other in beside])
+        backend_of(x, *[unwrap(other) for other in beside])
         return x
     return _as_number(x)
 
@@ -69,12 +70,6 @@ def _as_number(x: Any) -> Any:
     if isinstance(x, (int, float, complex)):
         return np.asarray(x)[()]
     return float(x) if isinstance(x, numbers.Rational) else NotImplemented
-
-
-def _innermost(x: Any) -> Any:
-    while type(x) is Tracer:
-        x = x.value
-    return x
 
 
 def as_primal(x: Any, what: str = "the argument") -> Any:

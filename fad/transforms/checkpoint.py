@@ -16,7 +16,7 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.memory import snapshot
+from fad.core.memory import snapshot, unwrap
 from fad.core.overlay import Running
 from fad.core.tracer import Trace, Tracer, tracer, up_to_date, youngest
 from fad.core.transformed import as_run, transformed
@@ -157,8 +157,7 @@ def _has_changed(what: str, instead: str) -> ItemAssignmentError:
 
 def _sample(y: Any) -> Any:
     """Return a few of a result's numbers, which tell a second run on the same values from one on others."""
-    while type(y) is Tracer:
-        y = y.value
+    y = unwrap(y)
     if type(y) is not np.ndarray:
         return y if isinstance(y, np.generic) else None  # to look at a device's numbers would wait for them
     return y.flat[:: max(1, y.size // 16)].copy()

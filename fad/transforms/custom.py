@@ -450,7 +450,7 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     """Give a function a forward derivative rule of your own; reverse mode and batching are derived from it.
 
     The rule speaks of the arguments alone: where they are traced, a traced value that the function takes from
-    outside them is refused (`CustomRuleError`).
+    outside them is an error (`CustomRuleError`).
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import is_numpy_array, made_like
-from fad.core.tracer import Tracer
+from fad.core.memory import unwrap
 from fad.core.transformed import Transformed, as_run, transformed
 from fad.errors import ComplexGradientError
 from fad.transforms.check import as_primal, as_value, check_function
@@ -35,20 +35,13 @@ def _basis(xs: list, start: int, stop: int) -> list:
     """Return unit vectors number start to stop of the space of all leaves together, one batched array per leaf."""
     out, offset = [], 0
     for x in xs:
-        rows = np.zeros_like(_below(x), shape=(stop - start, x.size))
+        rows = np.zeros_like(unwrap(x), shape=(stop - start, x.size))
         low, high = max(start, offset), min(stop, offset + x.size)
         if low < high:
             rows[np.arange(low, high) - start, np.arange(low, high) - offset] = 1
         out.append(rows.reshape((stop - start, *x.shape)))
         offset += x.size
     return out
-
-
-def _below(x: Any) -> Any:
-    """Return the plain array under all tracers: only where it lives and its dtype are looked at."""
-    while type(x) is Tracer:
-        x = x.value
-    return x
 
 
 def _stack(parts: list) -> list:

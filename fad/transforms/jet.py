@@ -70,8 +70,8 @@ class JetTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
-        if prim.extra and "differentiated" in prim.extra:
-            return prim.extra["differentiated"](*args, **params)
+        if prim.differentiated is not None:
+            return prim.differentiated(*args, **params)
         xs, values, series = [], [], []
         for x in args:
             mine = type(x) is Tracer and x.trace is self

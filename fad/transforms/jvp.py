@@ -94,7 +94,7 @@ class JVPTrace(Trace):
 
     def _is_slow(self, prim: Any) -> bool:
         """Return whether an operation takes `process`: what is written must be looked after, or it has a rule apart."""
-        return self.writes or self.dead or prim.partials is None or prim.flat or bool(prim.extra) or RUNS.buffers > 0
+        return self.writes or self.dead or prim.partials is None or prim.flat or RUNS.buffers > 0
 
     def _push(self, y: Any, t: Any) -> Any:
         """Return a result as a tracer with its tangent, which broadcasting may not have reached yet."""
@@ -167,8 +167,8 @@ class JVPTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
-        if prim.extra and "differentiated" in prim.extra:
-            return prim.extra["differentiated"](*args, **params)
+        if prim.differentiated is not None:
+            return prim.differentiated(*args, **params)
         values, tangents = [], []
         for x in args:
             if type(x) is Tracer and x.trace is self:
@@ -213,9 +213,9 @@ def _copy(root: Tracer) -> None:
 
 def pushed(prim: Any, tangents: list, y: Any, xs: list, params: dict) -> Any:
     """Apply an operation's JVP to tangents of which some may know where they are zero by selection."""
-    if prim.partials is None and "selects" not in prim.extra and any(type(t) is Masked for t in tangents):
+    if prim.partials is None and not prim.selects and any(type(t) is Masked for t in tangents):
         masked, tangents = tangents, [densify(t) for t in tangents]
-        if "moves" in prim.extra:
+        if prim.moves:
             xs = [pinned(x) for x in xs]
             live = lambda: densify(prim.jvp([_ones(t) for t in masked], y, xs, params)) != 0
             return Masked(densify(prim.jvp(tangents, y, xs, params)), live, clean=True)

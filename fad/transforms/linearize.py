@@ -37,8 +37,8 @@ class LinearTrace(Trace):
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
         if self.dead:
             self.check_alive()
-        if prim.extra and "differentiated" in prim.extra:
-            return prim.extra["differentiated"](*args, **params)
+        if prim.differentiated is not None:
+            return prim.differentiated(*args, **params)
         values: list = []
         parents: list = []
         for x in args:
@@ -54,7 +54,7 @@ class LinearTrace(Trace):
         y = bind(prim, *values, **params) if prim.partials is None or params else prim(*values)
         if prim.flat:
             return flat_result(prim, y, values)
-        if prim.extra and "swept" in prim.extra:
+        if prim.swept is not None:
             self.effects.append(len(self.records))
         if None in parents:
             values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]

@@ -17,8 +17,8 @@ PULL_BACK: list[Callable] = []
 
 def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, params: dict) -> list:
     """Apply an operation's VJP to the operands that are traced (parent >= 0); None for the others."""
-    if type(ct) is Masked and prim.partials is None and "selects" not in prim.extra:
-        if "moves" in prim.extra and "cotangent" not in prim.extra:  # what was gathered has a mask of its own
+    if type(ct) is Masked and prim.partials is None and not prim.selects:
+        if prim.moves and prim.cotangent is None:  # what was gathered has a mask of its own
             return _mask_cotangents(prim, parents, ct, y, xs, params)
         ct = ct.dense()
     rules = prim.vjp

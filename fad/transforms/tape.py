@@ -247,8 +247,8 @@ class Recorder(Trace):
     # --- everything else ------------------------------------------------------------------------------------------
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        if prim.extra and "differentiated" in prim.extra:
-            return prim.extra["differentiated"](*args, **params)
+        if prim.differentiated is not None:
+            return prim.differentiated(*args, **params)
         values, parents = [], []
         plain = True
         for x in args:
@@ -280,7 +280,7 @@ class Recorder(Trace):
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
             return y
-        kind = EFFECT if "swept" in prim.extra else GENERAL
+        kind = EFFECT if prim.swept is not None else GENERAL
         kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
             tape.append((kind, parents, prim, kept, tuple([spec_of(v) for v in values]), params))

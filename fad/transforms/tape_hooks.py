@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fad.core.cotangent import Indexed, densify
-from fad.core.tracer import Tracer
+from fad.core.memory import unwrap
 from fad.introspect.frames import show_place, user_place
 from fad.transforms.overwrites import VIEW
 from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
@@ -197,9 +197,7 @@ def find_saved_in(record: tuple) -> list:
 def plain(x: Any) -> Any:
     """Return the numbers behind a cotangent or a traced value."""
     x = densify(x) if type(x) is not Indexed or x.is_plain() else x.entries[0][1]
-    while type(x) is Tracer:
-        x = x.value
-    return x
+    return unwrap(x)
 
 
 def has_nan(x: Any) -> bool:

@@ -192,7 +192,7 @@ def sweep(tape: list, cts: list, own: bytearray, stop: int, keep: bool) -> None:
             if masked or type(g) is not ndarray:
                 if type(g) is Indexed:
                     g = g.gathered()
-                now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and "moves" in record[2].extra))
+                now = type(g) is Masked and (kind < PRODUCT or (kind == GENERAL and record[2].moves))
                 if now is not masked:
                     masked = now
                     if now:
@@ -274,7 +274,7 @@ def _sweep_index(record: tuple, g: Any, cts: list, own: bytearray) -> None:
         p[index] = g
         own[j] = 1
     else:
-        accumulate(cts, own, j, prim.extra["cotangent"](shape, dtype, index, densify(g)))
+        accumulate(cts, own, j, prim.cotangent(shape, dtype, index, densify(g)))
 
 
 def _sweep_view(record: tuple, i: int, cts: list, own: bytearray) -> None:
@@ -320,7 +320,7 @@ def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 def _sweep_effect(record: tuple, i: int, cts: list, own: bytearray) -> None:
     """Run the record of an operation that others wait for, with a cotangent of zeros where there is none."""
     g, cts[i] = cts[i], None
-    _sweep_general(record, record[2].extra["swept"](None if g is None else densify(g), record[3]), cts, own)
+    _sweep_general(record, record[2].swept(None if g is None else densify(g), record[3]), cts, own)
 
 
 def _sweep_many(record: tuple, i: int, cts: list, own: bytearray) -> None:

@@ -2,8 +2,8 @@
 
 A batched tracer's value carries the batch axis in front, always; its shape does not show it.
 
-Python's ``if`` and ``while`` on a batched value split the lanes: the run is abandoned, and the function is run again
-once for the lanes of each outcome. A run knows the outcomes that brought it where it is (its *path*), so it goes the
+Python's ``if`` and ``while`` on a batched value split the batch: the run is abandoned, and the function is run again
+once for the elements of each outcome. A run knows the outcomes that brought it where it is (its *path*), so it goes the
 same way up to there and further. A function with k paths costs at most 2k - 1 runs; the function must be pure.
 """
 
@@ -36,11 +36,11 @@ _warned: set[str] = set()
 
 
 class _Split(BaseException):
-    """Control flow asked a question that the lanes answer differently. Not an Exception: user code may catch those."""
+    """Batch elements answer a question of control flow differently. Not an Exception: user code may catch those."""
 
     def __init__(self, trace: BatchTrace, groups: list):
         self.trace = trace
-        self.groups = groups  # [(outcome, lane numbers)]
+        self.groups = groups  # [(outcome, numbers of elements)]
 
 
 batching: ContextVar[tuple] = ContextVar("batching", default=())
@@ -48,7 +48,7 @@ batching: ContextVar[tuple] = ContextVar("batching", default=())
 
 
 class BatchTrace(Trace):
-    """The trace of vmap, for one run over the lanes that share a path."""
+    """The trace of vmap, for one run over the batch elements that share a path."""
 
     __slots__ = ("size", "path", "taken", "on_branch", "writes")
     kind = "vmap"
@@ -76,7 +76,7 @@ class BatchTrace(Trace):
         memory = own_memory(root, _copy)
         place = root.value
         for prim, params in path:
-            place = prim.batch(self if prim.extra.get("needs_trace") else self.size, (True,), [place], params)
+            place = prim.batch(self if prim.needs_trace else self.size, (True,), [place], params)
         if path and not shares(place, root.value):
             return False
         place = place[(slice(None), *template)]
@@ -96,7 +96,7 @@ class BatchTrace(Trace):
         return class_of_element(x.value)
 
     def show(self, x: Tracer) -> str:
-        return f"{self.size} lanes of shape {self.shape(x)}: {x.value}"
+        return f"{self.size} batch elements of shape {self.shape(x)}: {x.value}"
 
     def stop(self, x: Tracer) -> Tracer:
         v = x.value
@@ -149,7 +149,7 @@ class BatchTrace(Trace):
                 batched.append(False)
         if prim.batch is None:
             y = self._loop(prim, values, batched, params)
-        elif prim.extra.get("needs_trace"):
+        elif prim.needs_trace:
             y = prim.batch(self, tuple(batched), values, params)
         else:
             y = prim.batch(self.size, tuple(batched), values, params)
@@ -190,9 +190,9 @@ class BatchTrace(Trace):
         return convert(self.decide(x.value))
 
     def decide(self, value: Any) -> Any:
-        """Return the one outcome of a batched value on this run's lanes; split the lanes if there are several.
+        """Return the one outcome of a batched value in this run; split the batch if there are several.
 
-        `value` carries the lanes in front; the outcome may be an array (a boolean mask).
+        `value` carries the batch axis in front; the outcome may be an array (a boolean mask).
         """
         if self.dead:
             self.check_alive()
@@ -202,7 +202,7 @@ class BatchTrace(Trace):
             self.taken += 1
             return outcome
         if not self.size:
-            return made_like(np.zeros_like, plain, plain.shape[1:])[()]  # no lane takes a path: any will do
+            return made_like(np.zeros_like, plain, plain.shape[1:])[()]  # the batch is empty: any will do
         flat = plain.reshape(self.size, -1)
         if self.size and (flat == flat[:1]).all():
             outcome = plain[0]
@@ -232,7 +232,7 @@ class BatchTrace(Trace):
 def _plain(x: Any) -> Any:
     """Return the plain array behind a value that other transforms may be tracing too."""
     while type(x) is Tracer:
-        # An outer vmap splits its own lanes first, so that they agree on what all inner lanes do.
+        # An outer vmap splits its own batch first, so that its elements agree on what all inner ones do.
         x = x.trace.decide(x.value) if isinstance(x.trace, BatchTrace) else x.trace.outcome(x)
     return np.asarray(host(x))
 
@@ -249,39 +249,46 @@ def vmap(
     chunk_size: int | None = None,
     on_branch: str = "split",
 ) -> Callable:
-    """Return a function that maps `fun` over an axis of its arguments, all lanes at once.
+    """Return a function that maps `fun` over an axis of its arguments, all batch elements at once.
 
     Parameters
     ----------
     fun : callable
-        Function of single examples.
+        A function of one batch element.
     in_axes : int, None, or a tree prefix of them
         The axis of each positional argument to map over; None passes it whole. Keyword arguments are mapped over 0.
     out_axes : int, None or a tree prefix of them
         Where the mapped axis appears in each output; None for one that depends on no mapped argument, returned once.
     axis_size : int, keyword only
-        The number of lanes, needed only if no argument is mapped.
+        The number of batch elements, needed only if no argument is mapped.
     chunk_size : int, keyword only
-        Run at most that many lanes at once, to bound the memory.
+        Run at most that many batch elements at once, to bound the memory.
     on_branch : "split" or "error", keyword only
-        What an ``if`` or ``while`` on a batched value does: rerun the function once for each path that lanes take
-        (the function must be pure), or raise.
+        What an ``if`` or ``while`` on a batched value does: run the function once for each path that batch elements
+        take (it must be pure), or raise.
 
     Returns
     -------
     callable
-        Equal to a loop over the lanes whose results are stacked.
+        Its results are those of a loop over the batch elements, stacked.
 
     Raises
     ------
     BatchingError
-        if axes or sizes do not fit; BatchedValueError if a plain number is asked of a batched value.
+        If axes or sizes do not fit.
+    BatchedValueError
+        If a batched value would have to become one plain number, as in ``float(x)``.
 
     Examples
     --------
     >>> import numpy as np
     >>> vmap(lambda x: x * 2 if x > 0 else x)(np.array([-1.0, 1.0]))
     array([-1.,  2.])
+
+    One argument for all, another one by rows:
+
+    >>> vmap(np.dot, in_axes=(None, 0))(np.array([1.0, 10.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([21., 43.])
     """
     check_function(fun, "vmap")
     if on_branch not in ("split", "error"):
@@ -337,7 +344,7 @@ def _joined_chunks(column: tuple) -> Any:
 
 
 def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
-    """Run the lanes together, splitting them by path as often as they ask for it; return stacked outputs."""
+    """Run the batch together, split by path as often as needed; return stacked outputs."""
     waiting = [(np.arange(size), ())]
     done = []
     out_tree = None
@@ -350,7 +357,7 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
             waiting += [(lanes[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
             continue
         if out_tree is not None and found != out_tree:
-            raise BatchingError(f"the lanes of a vmap returned different structures: {out_tree} and {found}")
+            raise BatchingError(f"the batch elements of a vmap returned different structures: {out_tree} and {found}")
         out_tree = found
         done.append((lanes, outs))
     if len(done) == 1:
@@ -363,14 +370,14 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
 def _join(parts: tuple) -> Any:
     shapes = {p.shape[1:] for p in parts}
     if len(shapes) > 1:
-        raise BatchingError(f"the lanes of a vmap returned arrays of different shapes: {sorted(shapes)}")
+        raise BatchingError(f"the batch elements of a vmap returned arrays of different shapes: {sorted(shapes)}")
     return np.concatenate(parts)
 
 
 def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) -> tuple:
-    """Run the function once over lanes that share a path.
+    """Run the function once over batch elements that share a path.
 
-    Returns the output leaves, lanes in front, and their structure; or ``(split, None)`` if the lanes disagreed.
+    Returns the output leaves, batch axis in front, and their structure; or ``(split, None)`` if the elements disagreed.
     """
     with finding_writes() as written:
         outs, out_tree = _run_once(fun, in_tree, leaves, flags, size, path, on_branch)

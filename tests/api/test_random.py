@@ -28,6 +28,24 @@ def test_the_same_key_gives_the_same_numbers_and_other_keys_others():
     assert not np.array_equal(random.key(1), random.key(1 + 2**32))
 
 
+def test_a_key_is_folded_with_the_number_of_a_step_in_a_compiled_function_and_in_a_captured_loop():
+    key = fad.random.key(0)
+    fold = fad.jit(fad.random.fold_in)
+    for number in (3, 4, 5, -1):
+        assert np.array_equal(fold(key, number), fad.random.fold_in(key, number))
+
+    def walk(x, key):
+        for i in range(5):
+            x = x + fad.random.normal(fad.random.fold_in(key, i), (3,))
+        return x
+
+    with fad.config.use(loops="capture"):
+        compiled = fad.jit(walk)
+        for _ in range(2):
+            assert np.array_equal(compiled(np.zeros(3), key), walk(np.zeros(3), key))
+    assert "captured: 5 steps" in compiled.explain()
+
+
 def test_split_and_fold_in_give_different_keys():
     keys = [KEY, *random.split(KEY, 5), *(random.fold_in(KEY, i) for i in range(5))]
     assert len({k.tobytes() for k in keys}) == len(keys)

@@ -17,7 +17,7 @@ import fad.nn
 import fad.scipy.linalg
 import fad.scipy.special  # enters its operations
 from fad import tree
-from fad.core.primitive import REGISTRY, Primitive
+from fad.core.primitive import REGISTRY
 from fad.testing.cases import cases, is_defined
 
 DTYPES = {"double": np.float64, "single": np.float32, "complex": np.complex128}
@@ -161,15 +161,14 @@ def clauses(case, dtype):
         names += ["vjp", "jvp"]
         if dtype == "double":
             names += ["vmap of vjp", "jit of vjp"]
-            names += ["second"] if case.operation.extra.get("order", 2) >= 2 else []
+            names += ["second"] if case.operation.order >= 2 else []
     return names
 
 
 def drawn(operation, dtype):
     """Return the cases of an operation in a dtype; none where the operation does not know it."""
     kind = DTYPES[dtype]
-    takes = operation.complex if isinstance(operation, Primitive) else operation.extra.get("complex", True)
-    if dtype == "complex" and not takes:
+    if dtype == "complex" and not operation.complex:
         return []
     found = cases(operation, kind, batch=1)
     if dtype == "double":

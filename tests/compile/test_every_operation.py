@@ -42,6 +42,6 @@ def test_an_operation_and_its_pullback_are_the_same_under_jit(name, lowering):
             for case in cases(operation, dtype, batch=1):
                 program = with_pullback(case) if case.diff and dtype is np.float64 else alone(case)
                 fast, wanted = jit(program), program(*case.operands)
-                single = dtype is np.float32 and operation.extra.get("rounding") == "single"  # as the contract has it
+                single = dtype is np.float32 and operation.rounding == "single"  # as the contract has it
                 for _ in range(3):  # recorded, compiled, run again in the same memory
                     agrees(fast(*case.operands), wanted, single)

@@ -85,25 +85,27 @@ WRONG = {
     ),
     "a double result that was rounded to single precision on the way": (
         Composite(
-            "rounded", lambda x: (x * x).astype(float), lambda s: [call(s.real(3))],
+            "rounded", lambda x: (x * x).astype(float), samples=lambda s: [call(s.real(3))],
             numpy=(lambda x: x.astype(float) ** 2,),
         ),
         "single_precision_stays_single",
     ),
     "an operation called flat that is not": (
-        Composite("not_flat", lambda x: x * x, lambda s: [call(s.real(3))], flat=True),
+        Composite("not_flat", lambda x: x * x, samples=lambda s: [call(s.real(3))], flat=True),
         "flat_operations_are_constant",
     ),
     "a value that is not NumPy's": (
-        Composite("half_sine", lambda x: 0.5 * np.sin(x), lambda s: [call(s.real(3))], numpy=(np.sin,)),
+        Composite("half_sine", lambda x: 0.5 * np.sin(x), samples=lambda s: [call(s.real(3))], numpy=(np.sin,)),
         "value_is_numpys",
     ),
     "a scalar where NumPy gives one of another kind": (
-        Composite("boxed", lambda x: np.add.reduce(x, keepdims=True), lambda s: [call(s.real(3))], numpy=(np.sum,)),
+        Composite(
+            "boxed", lambda x: np.add.reduce(x, keepdims=True), samples=lambda s: [call(s.real(3))], numpy=(np.sum,)
+        ),
         "value_is_numpys",
     ),
     "keywords that are ignored": (
-        Composite("careless", lambda x, **_: np.sin(x), lambda s: [call(s.real(3))], numpy=(np.sin,)),
+        Composite("careless", lambda x, **_: np.sin(x), samples=lambda s: [call(s.real(3))], numpy=(np.sin,)),
         "unknown_keywords_are_refused",
     ),
 }  # fmt: skip
@@ -166,7 +168,7 @@ def _has_no_rule(prim, k):
 RULED = [
     name
     for name, op in sorted(REGISTRY.items())
-    if isinstance(op, Primitive) and not op.flat and not op.multi and op.extra.get("numerical", True)
+    if isinstance(op, Primitive) and not op.flat and not op.multi and op.numerical
 ]
 
 
@@ -183,7 +185,7 @@ def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operat
 
 def test_digits_beyond_single_precision_may_differ_where_the_module_says_that_the_reference_rounds():
     operation, _ = WRONG["a double result that was rounded to single precision on the way"]
-    contract(dataclasses.replace(operation, extra={"rounding": "single"}))
+    contract(dataclasses.replace(operation, rounding="single"))
 
 
 def test_right_rules_pass_the_contract():
@@ -216,7 +218,7 @@ def test_samples_that_another_seed_puts_close_to_a_kink_are_drawn_again(name, se
 
 
 def test_an_operation_whose_samples_all_lie_on_a_kink_is_refused():
-    ramp = _square(extra={"kinks": lambda x: (0.0 * x,)})
+    ramp = _square(kinks=lambda x: (0.0 * x,))
     with pytest.raises(GradientCheckError, match="close to a kink on every draw"):
         contract(ramp)
 

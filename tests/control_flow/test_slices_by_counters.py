@@ -438,7 +438,7 @@ def python_loop(start, stop, body, state):
 
 def test_random_slices_are_numpys():
     recorded = 0
-    for seed in range(int(os.environ.get("FAD_SLICE_PROGRAMS", "60"))):
+    for seed in range(int(os.environ.get("FAD_SLICE_PROGRAMS", "30"))):
         program = random_program(seed)
 
         def by_loop(x, y, program=program):

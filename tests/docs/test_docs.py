@@ -70,6 +70,17 @@ def test_every_public_name_has_a_page_of_its_own(monkeypatch, tmp_path):
     assert {p.name.lower() for p in tmp_path.glob("*.rst")} >= set(pages)
 
 
+def test_examples_of_the_reference_name_things_as_users_do(monkeypatch):
+    import fad
+
+    reference = _reference(monkeypatch)
+    text = ">>> a, b = split(key(0))\n>>> def normal(k):\n...     return uniform(k)\n>>> normal(a)\nnormal(a)"
+    expected = text.replace("split(key(0))", "fad.random.split(fad.random.key(0))")
+    expected = expected.replace("uniform(", "fad.random.uniform(")
+    assert reference.full_names(text, fad.random.split, "fad.random") == expected
+    assert ">>> fad.vmap(" in reference.full_names(fad.vmap.__doc__, fad.vmap, "fad")
+
+
 def test_every_public_module_is_in_the_reference(monkeypatch):
     import types
 
@@ -96,3 +107,18 @@ def test_the_addresses_of_the_project_agree():
     assert f"repository-code: {project['urls']['Repository']}\n" in citation
     assert f"version: {project['version']}\n" in citation
     assert f'"{project["urls"]["Repository"]}"' in (root / "docs" / "conf.py").read_text(encoding="utf-8")
+
+
+def test_the_source_distribution_has_every_file_and_folder_of_the_repository():
+    import subprocess
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no checkout of the repository")
+    tracked = {"/" + line.partition("/")[0] for line in listed.stdout.splitlines()}
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    included = set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    always = {"/pyproject.toml", "/.gitignore"}  # hatchling adds these itself
+    assert tracked - included - always == {"/.ci"}

@@ -93,6 +93,54 @@ def test_callback_gets_plain_numbers_and_changes_nothing():
     assert [type(y) for y in seen] == [float, np.float64]
 
 
+def test_print_prints_in_every_call_of_a_compiled_function(capsys):
+    def loss(w, x):
+        y = x @ w
+        fad.debug.print("sum {}, {}", np.sum(y), "of a text and a number")
+        return np.sum(y**2)
+
+    for transform in (lambda f: f, fad.grad, fad.hessian):
+        compiled = fad.jit(transform(loss))
+        for scale in (1.0, 2.0, 3.0):
+            compiled(scale * np.arange(3.0), np.eye(3))
+            assert capsys.readouterr().out == f"sum {3 * scale}, of a text and a number\n"
+
+
+@pytest.mark.parametrize("loops", ["capture", "record"])
+def test_a_call_back_in_a_loop_of_a_compiled_function_sees_each_step_once(loops):
+    seen = []
+
+    def squares(x):
+        for i in range(6):
+            x = np.sin(x)
+            if i % 3 == 1:
+                fad.debug.callback(lambda k, y: seen.append((int(k), float(y[0]))), i, x)
+        return np.sum(x**2)
+
+    squares(np.ones(2))
+    expected, seen[:] = list(seen), []
+    assert [k for k, _ in expected] == [1, 4]
+    with fad.config.use(loops=loops):
+        for compiled in (fad.jit(squares), fad.jit(fad.grad(squares))):
+            for _ in range(3):
+                compiled(np.ones(2))
+                assert seen == [(k, pytest.approx(y, rel=1e-15)) for k, y in expected]
+                seen.clear()
+
+
+def test_a_call_back_of_a_compiled_function_is_made_once_although_a_guard_fails():
+    seen = []
+
+    def positive(x):
+        fad.debug.callback(seen.append, x)
+        return x * 2 if x > 0 else x
+
+    compiled = fad.jit(positive)
+    for x in (1.0, 2.0, -1.0, 3.0, -2.0):
+        compiled(x)
+    assert seen == [1.0, 2.0, -1.0, 3.0, -2.0]
+
+
 # --- saved ----------------------------------------------------------------------------------------------------------
 
 

@@ -340,3 +340,26 @@ def test_nothing_is_watched_where_nothing_is_found():
     fast(X)
     (path,) = next(iter(fast._signatures.values())).paths
     assert not path.depends
+
+
+BY_A_COMPOSED_NAME = {
+    "globals": "def f(x):\n    return x * globals()['WEI' + 'GHT']\n",
+    "eval": "def f(x):\n    return x * eval('WEI' + 'GHT')\n",
+    "exec": "def f(x):\n    found = {}\n    exec('y = WEI' + 'GHT', globals(), found)\n    return x * found['y']\n",
+    "in a helper": "def held():\n    return globals()['WEI' + 'GHT']\ndef f(x):\n    return x * held()\n",
+}
+
+
+@pytest.mark.parametrize("source", BY_A_COMPOSED_NAME.values(), ids=BY_A_COMPOSED_NAME)
+@pytest.mark.parametrize("change", ["overwritten", "another array", "a number"])
+def test_what_is_found_by_a_name_that_the_code_composes_is_watched(source, change):
+    names = {"WEIGHT": np.full(6, 2.0), "__name__": "program"}
+    exec(source, names)
+
+    def changed():
+        if change == "overwritten":
+            names["WEIGHT"][...] = 5.0
+        else:
+            names["WEIGHT"] = np.full(6, 7.0) if change == "another array" else 3.0
+
+    calls(names["f"], changed)

@@ -147,3 +147,44 @@ def test_bad_input_is_refused_in_words(what):
     function, error, words = BAD[what]
     with pytest.raises(error, match=words):
         fad.vjp(function, DATA)
+
+
+def _tridiagonal(u):
+    wide = np.pad(u, 1)
+    return wide[2:] - 3 * u + wide[:-2] - np.exp(u)
+
+
+def test_what_a_jitted_sparse_jacobian_returns_is_used_as_scipys():
+    import scipy.sparse
+    import scipy.sparse.linalg as sla
+
+    u = np.linspace(0.0, 1.0, 8)
+    derivative = fad.jit(fad.sparse.jacobian(_tridiagonal))
+    a, dense = derivative(u), fad.jacobian(_tridiagonal)(u)
+    np.testing.assert_allclose(scipy.sparse.csr_array((a.data, a.indices, a.indptr)).toarray(), dense, rtol=1e-13)
+    assert isinstance(a.tocsc(), scipy.sparse.csc_array)
+    assert a.tocoo().coords[0].tolist() == a.pattern.rows.tolist()
+    np.testing.assert_allclose(a.multiply(2).toarray(), 2 * dense, rtol=1e-13)
+    wanted = np.linalg.solve(dense, u)
+    np.testing.assert_allclose(sla.spsolve(a.tocsc(), u), wanted, rtol=1e-11)
+    np.testing.assert_allclose(sla.cg(a, u, rtol=1e-12)[0], wanted, rtol=1e-9)
+    np.testing.assert_allclose(sla.aslinearoperator(a).rmatvec(u), dense.T @ u, rtol=1e-13)
+    assert not hasattr(a, "nothing_of_the_kind")
+
+
+def test_where_scipy_cannot_take_a_sparse_array_the_error_says_what_to_write():
+    import scipy.sparse.linalg as sla
+
+    u = np.linspace(0.0, 1.0, 8)
+    derivative = fad.sparse.jacobian(_tridiagonal)
+    with pytest.raises(ValueError, match=r"SciPy takes its .tocsr\(\) or .tocsc\(\)"):
+        sla.splu(fad.jit(derivative)(u))
+    with pytest.raises(TypeError, match=r"write a.toarray\(\)"):
+        np.asarray(fad.jit(derivative)(u))
+    with pytest.raises(AttributeError, match=r"Solve with fad.scipy.sparse.linalg.spsolve\(a, b\)"):
+        fad.jit(lambda u: sla.splu(derivative(u).tocsc()).solve(u))(u)
+    with pytest.raises(ValueError, match=r"fad.scipy.sparse.linalg solves with it"):
+        fad.jit(lambda u: sla.splu(derivative(u)).solve(u))(u)
+    unsorted = fad.scipy.sparse.coo_array((np.ones(2), ([1, 0], [0, 1])))
+    with pytest.raises(ValueError, match=r"not in the order of rows: write a.tocsr\(\)"):
+        print(unsorted.indptr)

@@ -46,7 +46,7 @@ def test_every_ufunc_with_a_complex_loop_has_a_rule_and_is_tried_on_complex_samp
     assert ufunc not in REFUSED
     entries = [op for op in REGISTRY.values() if any(f is ufunc for f in op.numpy if not isinstance(f, list))]
     assert entries
-    assert any(getattr(op, "complex", True) and op.extra.get("complex", True) for op in entries)
+    assert any(op.complex for op in entries)
 
 
 # Where complex samples are refused although NumPy computes something: what it computes is no function of them.
@@ -79,7 +79,7 @@ NO_MEANING = {
 
 def operations_without_complex():
     for name, op in REGISTRY.items():
-        allowed = getattr(op, "complex", True) and op.extra.get("complex", True)
+        allowed = op.complex
         if not allowed and (op.samples is not None or op.archetype == "elementwise"):
             yield name, op
 

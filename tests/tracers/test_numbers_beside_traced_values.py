@@ -83,7 +83,7 @@ def test_whole_numbers_of_a_traced_value_are_numpys(convert, x):
         seen.append((np.shape(whole), whole.dtype))
         return np.sum(x * whole), whole
 
-    total, expected = f(x)
+    _, expected = f(x)
     gradient, found = fad.grad(f, has_aux=True)(x)
     factor = expected.sum(axis=0) if convert == "list" else expected
     np.testing.assert_array_equal(gradient, factor)

@@ -203,7 +203,7 @@ def test_an_array_of_one_element_has_a_truth_value_in_each_batch_element():
 def test_a_batched_value_prints_its_batch_elements():
     seen = []
     fad.vmap(lambda x: seen.append(str(x)) or x)(np.arange(2.0))
-    assert seen == ["2 lanes of shape (): [0. 1.]"]
+    assert seen == ["2 batch elements of shape (): [0. 1.]"]
 
 
 def test_out_axes_none_returns_an_unmapped_output_once():

@@ -201,8 +201,9 @@ def native_branch(program: Program, eq: Equation) -> bool:
     """Put a branch into the table of a program; false if one of its bodies has an operation that is a NumPy call."""
     index = eq.ins[0]
     width = {np.dtype(bool): 8, np.dtype(np.int64): 64}.get(program.graph.types[index].dtype)
-    bodies = [program.inner(apart(g), Body()) for g in eq.params["branches"]] if width else [None]
-    if any(body is None for body in bodies):
+    found = [program.inner(apart(g), Body()) for g in eq.params["branches"]] if width else [None]
+    bodies = [body for body in found if body is not None]
+    if len(bodies) < len(found):
         return False
     operands = [program.table.contiguous(i) for i in eq.ins[1:]]
     if any(body.fails for body in bodies):

@@ -40,7 +40,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 # Products, sums and differences of floating-point numbers in words that no compiler contracts: each is rounded, as by
 # its operation alone. That is no option of the compiler: a library's own functions of numbers have theirs contracted.
-_ROUNDED = {
+_ROUNDED: dict[tuple[type, str], str] = {
     (op, kind): f"__{letter}{name}_rn({{0}}, {{1}})"
     for op, name in ((ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"))
     for kind, letter in ((F64, "d"), (F32, "f"))
@@ -105,7 +105,7 @@ class Spelling:
 
 def spelling(graph: Graph, eq: Equation) -> Spelling | None:
     """Return how an equation is written in C, or None if it has no sure spelling."""
-    if eq.prim.name.startswith("python_"):
+    if eq.prim.array_form is not None:
         return None
     if any(graph.types[i].dtype not in LLVM_TYPE for i in (*eq.ins, *eq.outs)):
         return None

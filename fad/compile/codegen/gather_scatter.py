@@ -55,7 +55,7 @@ class _Arranged(NamedTuple):
     view: tuple
     axes: tuple
     before: int
-    count: int
+    steps: int
 
     def of(self, x: np.ndarray) -> np.ndarray:
         return x[self.view].transpose(self.axes)
@@ -116,7 +116,7 @@ def _plan(program: Program, template: tuple, x: tuple, y: tuple, arrays: list) -
     shape = np.broadcast_shapes(*[i.shape for i, _ in arrays])
     way = _arranged(template, x[0].shape, not any(i.ndim for i, _ in arrays))
     assert way is not None
-    a, b, before, count = way.of(x[0]), y[0], way.before, way.count
+    a, b, before, count = way.of(x[0]), y[0], way.before, way.steps
     x = (a, x[1])
     full = (*a.shape[:before], *shape, *a.shape[before + count :])
     if b.ndim > len(full):

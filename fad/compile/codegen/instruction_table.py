@@ -34,7 +34,7 @@ class Table:
         self.kernels: dict[str, Callable] = {}
         self.words: list[int] = []  # all arguments of all kernels
         self.rows: list[tuple[str, int]] = []  # (function, first word)
-        self.layouts: dict[Any, tuple] = {}
+        self.layouts: dict[Any, Any] = {}
         self.kept: list = []  # constants made on the way
         self.late: list[tuple[int, str]] = []  # (word, the function whose address it will be)
 
@@ -173,7 +173,8 @@ class Table:
             return False
         if source[1] is None:
             self.kept.append(source[0])
-        self.write(*source, self.memory.at[o], o, False, extents, strides)
+        array, value = source
+        self.write(array, value, self.memory.at[o], o, False, extents, strides)
         return True
 
     def expanded(self, array: np.ndarray, i: int | None, shape: tuple) -> tuple[np.ndarray, int | None]:

@@ -102,7 +102,7 @@ def add_product(program: Program, eq: Equation) -> bool:
     arrays = [program.memory.at[i] for i in (x, y, eq.outs[0])]
     key = ("product", arrays[0].dtype, factor, *[(a.shape, a.strides) for a in arrays])
     if key not in program.table.layouts:  # unrolled steps have the same products over and over
-        program.table.layouts[key] = _planned(*arrays, factor)
+        program.table.layouts[key] = _planned(arrays[0], arrays[1], arrays[2], factor)
     found = program.table.layouts[key]
     if found is None or (base and not program.table.copy((program.memory.at[base[0]], base[0]), eq.outs[0])):
         return False

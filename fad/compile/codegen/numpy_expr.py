@@ -12,24 +12,19 @@ import inspect
 import sys
 import textwrap
 import types
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fad.backends.counterparts import ScipyModule
 from fad.core.graph import Equation
 
-_OPERATORS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**", "matmul": "@", "less": "<",
-    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "floor_divide": "//",
-    "remainder": "%",
-}  # fmt: skip
+_INFIX = frozenset({"+", "-", "*", "/", "**", "@", "<", "<=", ">", ">=", "==", "!=", "//", "%"})
 # Of Python's numbers alone; NumPy's functions are written out for arrays.
 _ON_NUMBERS = {
-    "negative": "-{}", "positive": "+{}", "absolute": "abs({})", "invert": "~{}", "bitwise_and": "{} & {}",
-    "real_part": "({}).real", "imag_part": "({}).imag", "conjugate_part": "({}).conjugate()",
-    "bitwise_or": "{} | {}", "bitwise_xor": "{} ^ {}", "left_shift": "{} << {}", "right_shift": "{} >> {}",
-    **{name: f"{{}} {symbol} {{}}" for name, symbol in _OPERATORS.items()},
+    "neg": "-{}", "pos": "+{}", "abs": "abs({})", "~": "~{}", "&": "{} & {}", "|": "{} | {}", "^": "{} ^ {}",
+    "<<": "{} << {}", ">>": "{} >> {}", ".real": "({}).real", ".imag": "({}).imag",
+    ".conjugate()": "({}).conjugate()",
 }  # fmt: skip
 
 
@@ -211,14 +206,14 @@ def spell(eq: Equation, ins: list[str], helpers: Helpers, written: Any) -> str:
     Raises Cannot if there is none.
     """
     prim = eq.prim
-    if prim.name in _OPERATORS and len(ins) == 2:
-        return f"{ins[0]} {_OPERATORS[prim.name]} {ins[1]}"
-    if prim.name.startswith("python_"):
-        return _ON_NUMBERS[prim.name.removeprefix("python_")].format(*ins)
+    if prim.symbol in _INFIX:
+        return f"{ins[0]} {prim.symbol} {ins[1]}"
+    if prim.array_form is not None and prim.symbol is not None:
+        return _ON_NUMBERS[prim.symbol].format(*ins)
     if prim.name == "getitem":
         return f"{ins[0]}[{_bracketed(index_parts(eq.params['template'], ins[1:], written))}]"
-    if "text" in prim.extra:
-        return prim.extra["text"](*ins, **eq.params)
+    if prim.text is not None:
+        return prim.text(*ins, **eq.params)
     return _call(prim.forward, ins, eq.params, helpers, written)
 
 
@@ -289,8 +284,9 @@ def numpy_name(f: Any) -> str | None:
     """Return how a function of NumPy or SciPy is called, ``np.sin``; None for any other."""
     # An operation that calls one has loaded its module.
     loaded = tuple(part for part in _SCIPY if f"scipy.{part}" in sys.modules)
-    if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f:
-        return f"np.{f.__name__}"
+    name = f.__name__ if isinstance(f, np.ufunc) else None
+    if name is not None and getattr(np, name, None) is f:
+        return f"np.{name}"
     return _known_names(loaded).get(id(on_the_host(f)))
 
 
@@ -319,7 +315,8 @@ def _lambda(code: types.CodeType) -> ast.Lambda:
         lines, _ = inspect.findsource(code)
     except OSError as error:
         raise Cannot(str(error)) from None
-    places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0) and p[0] >= code.co_firstlineno]
+    known = [cast(tuple[int, int, int, int], p) for p in code.co_positions() if None not in p]
+    places = [p for p in known if p[2:] != (0, 0) and p[0] >= code.co_firstlineno]
     first = min((p[0], p[2]) for p in places)
     last = max((p[1], p[3]) for p in places)
     for node in ast.walk(_file("".join(lines))):

@@ -33,7 +33,7 @@ def add_slices(program: Program, step: Step) -> Callable | None:
         indices = eq.params["indices"]
         rest = left_out(indices, target.shape)
         apart = rest is not None
-        rest = rest if apart else outside(indices[0], target.shape)
+        rest = outside(indices[0], target.shape) if rest is None else rest
         zero = np.zeros((), target.dtype)
         program.table.kept.append(zero)
         writes += [(zero, None, index, False) for index in rest]

@@ -88,7 +88,7 @@ def add_special(program: Program, eq: Equation) -> bool:
         parts = [(0, out.size)]
         program.table.begin_row(name, text)
     for start, stop in parts:
-        program.table.words += [stop - start, address(_ufunc(eq))]
+        program.table.words += [stop - start, address(_ufunc(eq)) or 0]
         program.table.point_to(eq.outs[0], start * out.itemsize)
         for array, value, moves in operands:
             offset = start * out.itemsize if moves else 0
@@ -99,18 +99,18 @@ def add_special(program: Program, eq: Equation) -> bool:
     return True
 
 
-def _operand(program: Program, i: int, out: np.ndarray) -> tuple[np.ndarray, int | None, bool]:
+def _operand(program: Program, value: int, out: np.ndarray) -> tuple[np.ndarray, int | None, bool]:
     """Return an operand's array, the value that it is if any, and whether it has an element for each of the result."""
-    array = program.memory.at[i]
-    if i in program.graph.constants:
+    array = program.memory.at[value]
+    if value in program.graph.constants:
         array = np.ascontiguousarray(array if array.size == 1 else np.broadcast_to(array, out.shape), out.dtype)
         program.table.kept.append(array)
         return array, None, array.size > 1
     if array.size == out.size:
-        i = program.table.contiguous(i)
+        value = program.table.contiguous(value)
     elif array.size > 1:
-        array, i = program.table.expanded(array, i, out.shape)
-    return program.memory.at[i], i, array.size > 1
+        return *program.table.expanded(array, value, out.shape), True
+    return program.memory.at[value], value, array.size > 1
 
 
 def _module(name: str, t: str, moving: list[bool]) -> Module:

@@ -18,7 +18,9 @@ VIEWS = frozenset({"reshape_to", "permute", "broadcast", "getitem", "real_part",
 # --- copies, sums and parts -------------------------------------------------------------------------------------------
 
 # A result that is somebody else's memory is copied; the copy is fused with what is computed beside it.
-copy_p = Primitive("copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise")
+copy_p = Primitive(
+    "copy", lambda x: x.copy() if isinstance(x, np.ndarray) else x, archetype="elementwise", lower="{0}", cheap=True
+)
 
 # ``base + factor * (x @ y)``; an operation of lowered programs alone.
 ADDED_PRODUCT = Primitive(
@@ -26,11 +28,21 @@ ADDED_PRODUCT = Primitive(
     archetype="product",
 )  # fmt: skip
 
+# Slices that are written into an array, or added to it, one after the other: in one pass where they overlap.
+WRITE_PIECES = Primitive("write_pieces", lambda x, *pieces, **params: _write_pieces(x, pieces, **params))
+
 # Zero, if no element is negative. If one is, a native program stops: `of` is the result that then has no value.
 NOT_NEGATIVE = Primitive("not_negative", lambda x, *, of: np.asarray(x).dtype.type(0))
 
 # Where along the last axis an extreme, of the same rank, is first.
 PLACE = Primitive("place_of_extreme", lambda x, m, *, keepdims: np.argmax((x == m) | (x != x), -1, keepdims=keepdims))
+
+
+def _write_pieces(x: np.ndarray, pieces: tuple, templates: tuple, adds: tuple) -> np.ndarray:
+    y = x.copy()
+    for piece, index, add in zip(pieces, templates, adds, strict=True):
+        y[index] = y[index] + piece if add else piece
+    return y
 
 
 def _together(re: Any, im: Any) -> Any:

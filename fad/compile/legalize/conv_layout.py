@@ -172,7 +172,7 @@ def _by_channel(work: _Layer, w: int, groups: int) -> int:
         shape = (groups, rows // groups, channels, *kernel)
         y = work.new(REGISTRY["reshape_to"], (w,), {"shape": shape}, shape, t.dtype)
         axes = (0, 2, 1, *range(3, len(shape)))
-        y = work.new(REGISTRY["permute"], (y,), {"axes": axes}, [shape[a] for a in axes], t.dtype)
+        y = work.new(REGISTRY["permute"], (y,), {"axes": axes}, tuple([shape[a] for a in axes]), t.dtype)
         work.known[key] = work.new(REGISTRY["convert"], (y,), {"dtype": t.dtype}, work.types[y].shape, t.dtype)
     return work.known[key]
 
@@ -211,7 +211,7 @@ def _transpose(work: _Layer, i: int) -> int:
     t = work.types[i]
     rank = len(t.shape)
     axes = (*range(rank - 2), rank - 1, rank - 2)
-    return work.new(REGISTRY["permute"], (i,), {"axes": axes}, [t.shape[a] for a in axes], t.dtype)
+    return work.new(REGISTRY["permute"], (i,), {"axes": axes}, tuple([t.shape[a] for a in axes]), t.dtype)
 
 
 def _product(work: _Layer, x: int, y: int) -> int:

@@ -64,7 +64,7 @@ def with_checks(graph: Graph, bounds: dict[int, int] | None = None, body: bool =
         elif eq.prim.archetype == "branch":
             branches = tuple(with_checks(g, _list_given(g, eq.ins[1:], size), True) for g in eq.params["branches"])
             eq = Equation(eq.prim, eq.ins, {**eq.params, "branches": branches}, eq.outs, eq.place)
-        elif eq.prim.name.startswith("python_"):
+        elif eq.prim.array_form is not None:
             eq, how = _treat(graph, eq, size, body)
             if how:
                 types.append(Type((), types[eq.ins[0]].dtype, "scalar"))
@@ -86,7 +86,7 @@ def _operands(eq: Equation, how: str) -> tuple:
 
 def _treat(graph: Graph, eq: Equation, size: dict, body: bool) -> tuple[Equation, str]:
     """Return an operation on Python's numbers, as a call that is exact if need be, and what is to be checked or ''."""
-    name, out = eq.prim.name.removeprefix("python_"), graph.types[eq.outs[0]]
+    name, out = (eq.prim.array_form or eq.prim).name, graph.types[eq.outs[0]]
     if out.kind != NUMBER:
         return eq, ""
     if name == "divide" and out.dtype.kind == "f" and not body:
@@ -109,11 +109,11 @@ def _exactly(eq: Equation, kind: type) -> Equation:
 
     def forward(*xs: Any) -> Any:
         y = eq.prim.forward(*xs)
-        if type(y) is not kind or (kind is int and not -MOST - 1 <= y <= MOST):
+        if type(y) is not kind or (type(y) is int and not -MOST - 1 <= y <= MOST):
             raise Beyond
         return y
 
-    name = eq.prim.name.replace("python_", "exact_")  # by its own name it would have a kernel
+    name = f"exact_{(eq.prim.array_form or eq.prim).name}"  # by its own name it would have a kernel
     return Equation(Primitive(name, forward), eq.ins, {}, eq.outs, eq.place)
 
 
@@ -159,8 +159,8 @@ def _loop(eq: Equation, size: dict) -> Equation:
 
 def _step(eq: Equation | None, i: int, constants: dict) -> int | None:
     """Return by how much an equation counts value i up or down, or None if it does something else."""
-    if eq is None or eq.prim.name not in ("python_add", "python_subtract") or i not in eq.ins:
+    if eq is None or eq.prim.array_form is None or eq.prim.symbol not in ("+", "-") or i not in eq.ins:
         return None
     other = constants.get(eq.ins[1] if eq.ins[0] == i else eq.ins[0])
-    swapped = eq.prim.name == "python_subtract" and eq.ins[0] != i
+    swapped = eq.prim.symbol == "-" and eq.ins[0] != i
     return abs(other) if type(other) is int and not swapped else None

@@ -99,7 +99,7 @@ class _Grid:
         del shape[len(shape) - _COORDINATE]
         return self.work.do("reshape_to", x, shape=tuple(shape))
 
-    def points(self, *others: int) -> list[int]:
+    def points(self, *others: int) -> tuple[int, int]:
         """Return the points everywhere on the grid, no earlier than what else the loop reads is known."""
         work, found = self.work, []
         for first, second in ((self.x, self.y), (self.y, self.x)):
@@ -108,7 +108,7 @@ class _Grid:
             work.types.append(Type(shape, self.dtype, ARRAY))
             found.append(len(work.types) - 1)
             work.equations.append(Equation(with_p, ins, {}, (found[-1],)))
-        return found
+        return found[0], found[1]
 
     def terms(self) -> tuple[int, int | None]:
         """Return what is to be summed, and for the largest difference the share of each coordinate that has it."""
@@ -118,9 +118,9 @@ class _Grid:
             top, shares = self.largest()
             if self.params["over"] != "coordinates":
                 self.factors.append(self.spread(shares, _COORDINATE))
-            term = self.among_the_largest(*self.points(top), top, signed=order != (0, 0))
+            term = self.among_the_largest(self.points(top), top, signed=order != (0, 0))
         elif kernel == "canberra":
-            term = self.canberra(*self.points(), order)
+            term = self.canberra(self.points(), order)
         else:
             term = self.of_difference(kernel, self.of("subtract", *self.points()), sum(order))
         for factor in self.factors:
@@ -156,7 +156,8 @@ class _Grid:
             y = self.of("multiply", y, x)
         return y
 
-    def canberra(self, x: int, y: int, order: tuple) -> int:
+    def canberra(self, points: tuple[int, int], order: tuple) -> int:
+        x, y = points
         d, zero = self.of("subtract", x, y), self.number(0.0)
         if order == (0, 0):
             total = self.of("add", self.of("absolute", x), self.of("absolute", y))
@@ -180,13 +181,13 @@ class _Grid:
     def largest(self) -> tuple[int, int]:
         """Return the largest difference of each pair, on the grid, and the share of one coordinate that has it."""
         top = self.top()
-        hits = self.of("absolute", self.among_the_largest(*self.points(top), top, signed=True))
+        hits = self.of("absolute", self.among_the_largest(self.points(top), top, signed=True))
         ties = self.work.reduce("sum_over", hits, (len(self.work.type(hits).shape) - _COORDINATE,), False)
         return top, self.of("divide", self.number(1.0), self.of("maximum", ties, self.number(1.0)))
 
-    def among_the_largest(self, x: int, y: int, top: int, signed: bool) -> int:
+    def among_the_largest(self, points: tuple[int, int], top: int, signed: bool) -> int:
         """Return the differences that are the largest, or with `signed` their signs; 0 for the others."""
-        d = self.of("subtract", x, y)
+        d = self.of("subtract", *points)
         size = self.of("absolute", d)
         hit = self.compare("equal", size, top)
         return self.of("where_select", hit, self.of("sign_real", d) if signed else size, self.number(0.0))

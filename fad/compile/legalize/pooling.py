@@ -58,7 +58,8 @@ def lay_by_rows(graph: Graph) -> Graph:
     chosen |= {i for i, n in uses.items() if n >= FEWEST_USES and types[i].size <= LARGEST_TURNED}
     if not chosen:
         return graph
-    types, copies = list(graph.types), {}
+    types = list(graph.types)
+    copies: dict[int, int] = {}
     equations: list[Equation] = []
     for eq in graph.equations:
         if eq.prim.name == "matmul" and eq.ins[1] in copies:

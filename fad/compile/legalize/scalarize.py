@@ -106,7 +106,8 @@ class _Expansion:
             graph.types[i].dtype == t.dtype and 0 < a.ndim <= 2 and a.size
             for i, a in zip(eq.ins, arrays, strict=True)
         ):
-            self.numbers[o] = self.product(*arrays, t)
+            x, y = arrays
+            self.numbers[o] = self.product(x, y, t)
         elif name == "scatter" and all(is_basic(index) for index in eq.params["indices"]):
             return self.scattered(eq, arrays, t)
         elif name in ("index_set", "index_add") and is_basic(eq.params["template"]):

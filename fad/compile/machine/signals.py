@@ -65,7 +65,7 @@ class _Python:
             return
         self.restore.argtypes, self.restore.restype = [ctypes.c_void_p] * 3, None
         for word, function in {"clock": clock, **functions}.items():
-            self.words[WORDS.index(word)] = ctypes.cast(function, ctypes.c_void_p).value
+            self.words[WORDS.index(word)] = ctypes.cast(function, ctypes.c_void_p).value or 0
             self.keep.append(function)
 
 

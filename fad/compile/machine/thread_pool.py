@@ -58,7 +58,7 @@ class _Pool:
             self.posix = ctypes.CDLL(None)
             for word, name in _LIBRARY.items():
                 function = ctypes.cast(getattr(self.posix, name), ctypes.c_void_p)
-                self.memory[WORDS[word] // 8] = function.value
+                self.memory[WORDS[word] // 8] = function.value or 0
             self.make_locks()
         except (AttributeError, OSError, TypeError):  # no POSIX threads here: loops run in the caller's
             return

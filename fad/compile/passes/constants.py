@@ -11,7 +11,6 @@ from fad.compile.ir.rewriter import rewrite_equations
 from fad.core.graph import ARRAY, EFFECT, GUARD, Equation, Graph, Type
 
 _LARGE = 1 << 16  # elements above which a constant is not computed beforehand
-_SHAPE_ONLY = ("zeros_from", "ones_from")
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -20,7 +19,7 @@ def fold_constants(graph: Graph) -> Graph:
 
     def rewrite(eq: Equation, alias: dict) -> Equation | None:
         ins = eq.ins
-        if ins and ins[0] not in constants and eq.prim.name not in _SHAPE_ONLY:
+        if ins and ins[0] not in constants and not eq.prim.shape_only:
             return eq
         if eq.prim is GUARD or eq.prim.multi or eq.prim.archetype == EFFECT:
             return eq
@@ -38,7 +37,7 @@ def fold_constants(graph: Graph) -> Graph:
 def _find_known_value(eq: Equation, out: Type, constants: dict) -> Any:
     """Return what an equation computes, if that is known beforehand and takes little memory; None otherwise."""
     prim = eq.prim
-    if prim.name in _SHAPE_ONLY:
+    if prim.shape_only:
         return np.broadcast_to(np.asarray(prim.name == "ones_from", out.dtype), out.shape)
     if not all(i in constants for i in eq.ins):
         return None

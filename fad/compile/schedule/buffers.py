@@ -61,7 +61,7 @@ def _evenly(a: np.ndarray) -> np.ndarray:
 class Body(NamedTuple):
     """What a program that is the body of a loop or branch knows of it."""
 
-    index: int = -1  # the input that is the number of the step: the driver writes it into the body's memory
+    step: int = -1  # the input that is the number of the step: the driver writes it into the body's memory
     carried: tuple[tuple[int, int], ...] = ()  # inputs that may be overwritten, with the outputs that follow them
 
 
@@ -77,7 +77,7 @@ class Memory:
         self.sharing: dict[int, list[int]] = {}  # value -> values in its memory, which may not have been overwritten
         self.overwritten = {i for i, _ in body.carried} if body else set()  # inputs that may be
         self.within = body is not None  # its inputs and outputs all lie outside
-        self.index = body.index if body else -1
+        self.index = body.step if body else -1
         self.at: dict[int, Any] = {}  # value -> array, or view of one
         self.base: dict[int, int] = {}  # value -> value whose memory it is in
         self.places: dict[int, Place] = {}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from fad.compile.ir.lowered_ops import VIEWS, copy_p
 from fad.core.graph import ARRAY, GUARD, Equation, Graph, Type
 
-UPDATES = frozenset({"index_set", "index_add"})
+UPDATES = frozenset({"index_set", "index_add", "write_pieces"})
 _COPIED = 2  # the elements of an array are so many times those of the views that are copied before it is overwritten
 
 

@@ -202,7 +202,8 @@ class _Outside:
         values = {i for i, place in program.memory.places.items() if place.outside}
         # Python may read any value if the program calls NumPy or reads values, otherwise those that are results
         everything = bool(program.guards) or any(row is None for row, *_ in program.code.runs)
-        read, self.views = {i for i in program.graph.outputs if i not in program.memory.over}, {}
+        read = {i for i in program.graph.outputs if i not in program.memory.over}
+        self.views: dict[int, list] = {}
         for eq, o in reversed(program.memory.views):
             if program.memory.base[o] in values and (everything or o in read):
                 read.update(eq.ins)
@@ -220,7 +221,7 @@ class _Outside:
         few = [] if many else slots
         words = np.array([word for word, _ in slots], np.intp)
         offsets = np.array([offset for _, offset in slots], np.int64)
-        numbers = memoryview(arguments)
+        numbers = arguments.data
 
         def move(x: np.ndarray) -> None:
             start = address(x)

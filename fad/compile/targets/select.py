@@ -67,7 +67,8 @@ def _operations(graph: Graph) -> float:
     total = 0.0
     for eq in graph.equations:
         if eq.prim.archetype == "loop":
-            steps = eq.params["length"] if eq.params["stop"] == "length" else math.inf
+            most = eq.params["length"]  # of a loop that stops earlier, too, if it is known
+            steps = math.inf if most is None else most
             total += steps * max(1.0, _operations(eq.params["body"])) if steps else 0.0
         elif eq.prim.archetype == "branch":
             total += max(map(_operations, eq.params["branches"]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad import profiler
+from fad.core.archetypes import BINARY_METHODS, COMPARISON_METHODS, UNARY_METHODS
 from fad.core.primitive import REGISTRY, Binary, Primitive, Unary
 from fad.core.tracer import Tracer, bind
 from fad.eager.core.engine import apply
@@ -248,13 +249,7 @@ def _plain(prim: Primitive, x: Any, y: Any) -> Any:
 
 # --- methods and operators of Tensor --------------------------------------------------------------------------------
 
-_BINARY = {
-    "add": ("add",), "subtract": ("sub",), "multiply": ("mul",), "divide": ("truediv",), "power": ("pow",),
-    "remainder": ("mod",), "floor_divide": ("floordiv",), "bitwise_and": ("and",), "bitwise_or": ("or",),
-    "bitwise_xor": ("xor",),
-}  # fmt: skip
-_COMPARE = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
-_UNARY = {"negative": "neg", "absolute": "abs", "positive": "pos", "invert": "invert"}
+_SHIFTS = ("<<", ">>")
 
 
 def _install() -> None:
@@ -263,15 +258,15 @@ def _install() -> None:
             continue
         if len(prim.partials) == 1:
             call = unary(prim)
-            if prim.name in _UNARY:
-                setattr(Tensor, f"__{_UNARY[prim.name]}__", call)
+            if prim.symbol in UNARY_METHODS:
+                setattr(Tensor, f"__{UNARY_METHODS[prim.symbol]}__", call)
         elif len(prim.partials) == 2:
             forwards, backwards = binary(prim)
-            for symbol in _BINARY.get(prim.name, ()):
-                setattr(Tensor, f"__{symbol}__", forwards)
-                setattr(Tensor, f"__r{symbol}__", backwards)
-            if prim.name in _COMPARE:
-                setattr(Tensor, f"__{_COMPARE[prim.name]}__", forwards)
+            if prim.symbol in BINARY_METHODS and prim.symbol not in _SHIFTS:
+                setattr(Tensor, f"__{BINARY_METHODS[prim.symbol]}__", forwards)
+                setattr(Tensor, f"__r{BINARY_METHODS[prim.symbol]}__", backwards)
+            if prim.symbol in COMPARISON_METHODS:
+                setattr(Tensor, f"__{COMPARISON_METHODS[prim.symbol]}__", forwards)
 
 
 _install()

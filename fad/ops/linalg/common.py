@@ -92,7 +92,7 @@ def make_known(name: str, forward: Any, batch: Any) -> Primitive:
 
     It is constant for every derivative; on a line of matrices (`fad.core.limits`) it decomposes the one in the middle.
     """
-    return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", extra={"at_limit": True})
+    return Primitive(name, forward, flat=True, multi=True, batch=batch, archetype="flat", at_limit=True)
 
 
 def broadcast_batch(size: int, batched: tuple, xs: Any) -> tuple:

@@ -57,7 +57,7 @@ _cholesky_rule_p = Primitive(
     jvp=_cholesky_jvp,
     vjp=(_cholesky_vjp,),
     batch=lambda size, batched, xs, params: bind(_cholesky_rule_p, xs[0]),
-    extra={"refuses": "indefinite", "mixes": 2},
+    refuses="indefinite", mixes=2,
 )
 # The rule is for the eager tape, which records operations one by one.
 cholesky_p = Primitive(
@@ -65,7 +65,7 @@ cholesky_p = Primitive(
     _factor,
     jvp=lambda tangents, y, xs, params: _cholesky_jvp([0.5 * (tangents[0] + h(tangents[0]))], y, xs, params),
     batch=lambda size, batched, xs, params: bind(cholesky_p, xs[0]),
-    extra={"differentiated": lambda a: bind(_cholesky_rule_p, hermitian_part(a)), "refuses": "indefinite"},
+    differentiated=lambda a: bind(_cholesky_rule_p, hermitian_part(a)), refuses="indefinite",
 )
 
 
@@ -120,7 +120,17 @@ def _skew(c):
 
 def _right_divide(x, r):
     """Return x r^-1."""
-    return t(np.linalg.solve(t(r), t(x)))
+    try:
+        return t(np.linalg.solve(t(r), t(x)))
+    except np.linalg.LinAlgError:  # forward mode comes here before r can be looked at
+        raise _dependent(r.shape) from None
+
+
+def _dependent(shape):
+    return DerivativeError(
+        f"the factors of qr have no derivative where the first {shape[-1]} columns of the matrix are linearly "
+        "dependent. Use np.linalg.svd or pinv, or add a small multiple of the identity"
+    )
 
 
 def _qr_jvp(tangents, y, xs, params):
@@ -154,7 +164,7 @@ _qr_rule_p = Primitive(
     vjp=(_qr_vjp,),
     batch=stacked(lambda: _qr_rule_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 
 
@@ -185,10 +195,7 @@ def _qr_differentiated(a, *, mode):
     k = min(m, n)
     q, r = bind(_qr_rule_p, a[..., :k] if n > k else a)
     if r.size and bool(bind(_dependent_p, r)):
-        raise DerivativeError(
-            f"the factors of qr of a matrix of shape {a.shape} have no derivative, since its first {k} columns "
-            "are linearly dependent. Use np.linalg.svd or pinv, or add a small multiple of the identity"
-        )
+        raise _dependent(r.shape)
     if n > k:
         r = np.concatenate([r, h(q) @ a[..., k:]], -1)
     if mode == "complete" and m > k:
@@ -218,7 +225,7 @@ qr_p = Primitive(
     jvp=_qr_direct_jvp,
     batch=stacked(lambda: qr_p),
     multi=True,
-    extra={"differentiated": _qr_differentiated},
+    differentiated=_qr_differentiated,
 )
 
 

@@ -65,7 +65,7 @@ eigh_rule_p = Primitive(
     vjp=(_eigh_vjp, None, None),
     batch=rule_batch(lambda: eigh_rule_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 _eigh_known_p = make_known(
     "eigh_known", lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)), stacked(lambda: _eigh_known_p)
@@ -89,7 +89,7 @@ eigh_p = Primitive(
     jvp=_eigh_direct_jvp,
     batch=stacked(lambda: eigh_p),
     multi=True,
-    extra={"differentiated": _eigh_differentiated},
+    differentiated=_eigh_differentiated,
 )
 
 
@@ -176,7 +176,7 @@ _eig_rule_p = Primitive(
     jvp=_eig_jvp,
     batch=rule_batch(lambda: _eig_rule_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 
 
@@ -213,7 +213,7 @@ def general(name: str, decompose: Callable) -> Primitive:
         jvp=_eig_direct_jvp,
         batch=stacked(lambda: prim),
         multi=True,
-        extra={"differentiated": lambda a: _vectors_followed(a, *bind(known_p, a)), "refuses": "infinite"},
+        differentiated=lambda a: _vectors_followed(a, *bind(known_p, a)), refuses="infinite",
     )
     return prim
 

@@ -87,7 +87,7 @@ _svd_rule_p = Primitive(
     vjp=(_svd_vjp, None, None, None),
     batch=rule_batch(lambda: _svd_rule_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 _svd_known_p = make_known(
     "svd_known", lambda a, *, full: tuple(np.linalg.svd(a, full_matrices=full)), stacked(lambda: _svd_known_p)
@@ -126,7 +126,7 @@ svd_p = Primitive(
     jvp=_svd_direct_jvp,
     batch=stacked(lambda: svd_p),
     multi=True,
-    extra={"differentiated": _svd_differentiated, "refuses": "infinite"},
+    differentiated=_svd_differentiated, refuses="infinite",
 )
 
 # --- svd and svdvals -----------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _pinv(a, cutoff):
 _pinv.host = np.linalg.pinv
 
 pinv_p = Primitive(
-    "pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, extra={"refuses": "infinite"}
+    "pseudoinverse", _pinv, jvp=_pinv_jvp, vjp=(_pinv_vjp, None), batch=_pinv_batch, refuses="infinite"
 )
 
 

@@ -13,6 +13,7 @@ from fad.core.limits import line
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind
+from fad.errors import DerivativeError
 from fad.ops.linalg.common import (
     diagonal,
     eps,
@@ -69,7 +70,7 @@ def _solve_batch(size, batched, xs, params):
 # Right-hand sides are matrices here, always.
 solve_p = Primitive(
     "solve_matrix", _solve, jvp=_solve_jvp, vjp=(_solve_left, _solve_right), batch=_solve_batch,
-    extra={"refuses": "singular", "mixes": 2},
+    refuses="singular", mixes=2,
 )
 
 
@@ -114,7 +115,7 @@ inv_p = Primitive(
     jvp=lambda tangents, y, xs, params: -(y @ tangents[0] @ y),
     vjp=(lambda ct, y, a: -(t(y) @ ct @ t(y)),),
     batch=lambda size, batched, xs, params: bind(inv_p, xs[0]),
-    extra={"refuses": "singular", "mixes": 2},
+    refuses="singular", mixes=2,
 )
 
 
@@ -147,7 +148,7 @@ def _det_vjp(ct, y, a):
 
 _det_rule_p = Primitive(
     "det_rule", np.linalg.det, jvp=_det_jvp, vjp=(_det_vjp,),
-    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), extra={"mixes": 2},
+    batch=lambda size, batched, xs, params: bind(_det_rule_p, xs[0]), mixes=2,
 )  # fmt: skip
 
 
@@ -196,7 +197,7 @@ det_p = Primitive(
     np.linalg.det,
     jvp=_det_direct_jvp,
     batch=lambda size, batched, xs, params: bind(det_p, xs[0]),
-    extra={"differentiated": _det_differentiated},
+    differentiated=_det_differentiated,
 )
 
 
@@ -212,8 +213,18 @@ def det(a):
     return bind(det_p, matrices(a))
 
 
+def _of_singular(error):
+    return DerivativeError(
+        f"the logarithm of a determinant has no derivative where the matrix is singular ({error}), for there it is "
+        "-inf. Use np.linalg.det, or add a small multiple of the identity"
+    )
+
+
 def _slogdet_jvp(tangents, y, xs, params):
-    d = trace(np.linalg.solve(xs[0], tangents[0]))
+    try:
+        d = trace(np.linalg.solve(xs[0], tangents[0]))
+    except np.linalg.LinAlgError as error:
+        raise _of_singular(error) from None
     if d.dtype.kind != "c":
         return None, d
     return y[0] * (1j * d.imag), d.real
@@ -223,7 +234,10 @@ def _slogdet_vjp(ct, y, a):
     c = ct[1][..., None, None]
     if a.dtype.kind == "c":
         c = c - 1j * (1j * ct[0] * y[0]).real[..., None, None]
-    return c * t(np.linalg.inv(a))
+    try:
+        return c * t(np.linalg.inv(a))
+    except np.linalg.LinAlgError as error:
+        raise _of_singular(error) from None
 
 
 slogdet_p = Primitive(
@@ -233,7 +247,7 @@ slogdet_p = Primitive(
     vjp=(_slogdet_vjp,),
     batch=stacked(lambda: slogdet_p),
     multi=True,
-    extra={"mixes": 2},
+    mixes=2,
 )
 
 

@@ -88,7 +88,7 @@ _eigh_p = Primitive(
     over_stacks(_values_and_vectors, 2),
     batch=stacked(lambda: _eigh_p),
     multi=True,
-    extra={"differentiated": _eigh_differentiated, "refuses": "indefinite"},
+    differentiated=_eigh_differentiated, refuses="indefinite",
 )
 
 

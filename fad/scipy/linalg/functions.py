@@ -33,7 +33,7 @@ def _directional(prim: Primitive, a: Any, e: Any, params: dict, dtype: Any) -> A
     return cast(bind(prim, _block(a, e), **params)[..., :n, n:], dtype)
 
 
-def matrix_function(name: str, forward: Any, **extra: Any) -> Primitive:
+def matrix_function(name: str, forward: Any, **facts: Any) -> Primitive:
     """Make a primitive of a function of matrices, from its values alone."""
     prim = Primitive(
         name,
@@ -41,7 +41,7 @@ def matrix_function(name: str, forward: Any, **extra: Any) -> Primitive:
         jvp=lambda tangents, y, xs, params: _directional(prim, xs[0], tangents[0], params, y.dtype),
         vjp=(lambda ct, y, a, **params: cast(t(_directional(prim, a, t(ct), params, _wide(ct, a))), a.dtype),),
         batch=stacked(lambda: prim),
-        extra=extra,
+        **facts,
     )
     return prim
 

@@ -55,7 +55,7 @@ def _vjp_right(ct, y, a, b, *, lower, unit):
 
 triangular_p = Primitive(
     "triangular_solve", over_stacks(_forward), jvp=_jvp, vjp=(_vjp_matrix, _vjp_right),
-    batch=stacked(lambda: triangular_p), extra={"refuses": "singular", "mixes": 2},
+    batch=stacked(lambda: triangular_p), refuses="singular", mixes=2,
 )  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def least_squares(
     """Minimise half the sum of squares of ``fun(x, *args)`` by ``scipy.optimize.least_squares``, with fad's Jacobian.
 
     The solution is differentiable in `args`: by ``J.T @ r = 0``, second derivatives of the residuals included,
-    so the result is right for large residuals too. With a robust `loss` its derivative is refused.
+    so the result is right for large residuals too. With a robust `loss` its derivative raises.
 
     Parameters
     ----------

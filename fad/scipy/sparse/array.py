@@ -102,6 +102,7 @@ sparse_matmul_p: Any = register(
     Primitive(
         "scipy.sparse.product",
         _forward,
+        dependence="sparse product",
         jvp=_jvp,
         vjp=(
             lambda ct, y, data, x, *, pattern, transposed: cast(at_places(ct, x, pattern, transposed), data.dtype),
@@ -121,11 +122,20 @@ sparse_matmul_p: Any = register(
 # --- the matrix -----------------------------------------------------------------------------------------------------
 
 
+_TRACED = (
+    "the entries of this sparse array are traced, which SciPy's matrices cannot hold. Solve with "
+    "fad.scipy.sparse.linalg.spsolve(a, b), multiply with a @ x, or return the array from the transformed function and "
+    "use SciPy outside"
+)
+
+
 class SparseArray:
     """A sparse matrix whose entries may be traced; a tree whose one leaf is `data`.
 
     Made by `csr_array`, `csc_array` and `coo_array` in SciPy's forms. It multiplies dense vectors and matrices from
-    both sides, is scaled, added to one with the same places, transposed, and turned into a dense array.
+    both sides, is scaled, added to one with the same places, transposed, and turned into a dense array. Where the
+    entries are plain numbers, as in what a jitted function returns, it has all attributes and methods of SciPy's
+    ``csr_array``; SciPy's functions take ``a.tocsr()`` or ``a.tocsc()``.
 
     Parameters
     ----------
@@ -155,6 +165,27 @@ class SparseArray:
     def __repr__(self) -> str:
         return f"<fad sparse array of shape {self.shape}, {self.nnz} entries of dtype {self.dtype}>"
 
+    def __str__(self) -> str:
+        """Say what to write as well: SciPy's errors show what they were given in this way."""
+        plain = "SciPy takes its .tocsr() or .tocsc()"
+        return f"{repr(self)[:-1]}; {'fad.scipy.sparse.linalg solves with it' if self._is_traced() else plain}>"
+
+    def _is_traced(self) -> bool:
+        return type(self.data) is not np.ndarray
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("data", "pattern") or not hasattr(scipy.sparse.csr_array, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self._is_traced():
+            raise AttributeError(f"{name!r} of a sparse array is SciPy's: {_TRACED}")
+        return getattr(self.tocsr(), name)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "a sparse array is not made dense by itself: write a.toarray() for a dense array, and a.tocsr() or "
+            "a.tocsc() for what SciPy's functions take"
+        )
+
     @property
     def shape(self) -> tuple:
         return self.pattern.shape
@@ -166,6 +197,21 @@ class SparseArray:
     @property
     def nnz(self) -> int:
         return self.pattern.rows.size
+
+    @property
+    def indptr(self) -> Any:
+        """Where each row begins in `data` and `indices`, and where the last one ends."""
+        return self._by_rows().indptr.copy()
+
+    @property
+    def indices(self) -> Any:
+        """The column of each entry."""
+        return self._by_rows().columns.copy()
+
+    def _by_rows(self) -> Pattern:
+        if self.pattern.order is not None:
+            raise ValueError("the entries of this sparse array are not in the order of rows: write a.tocsr()")
+        return self.pattern
 
     @property
     def T(self) -> SparseArray:
@@ -186,8 +232,16 @@ class SparseArray:
     def tocsr(self) -> Any:
         """Return SciPy's matrix of these entries, which must not be traced."""
         if type(self.data) is Tracer:
-            raise TypeError("the entries of this sparse array are traced, which SciPy's matrices cannot hold")
+            raise TypeError(_TRACED)
         return self.pattern.matrix(self.data)
+
+    def matvec(self, x: Any) -> Any:
+        """Return the product with a vector, as SciPy's iterative solvers ask for it."""
+        return self @ x
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return the product of the conjugate transposed matrix with a vector."""
+        return self.conj().T @ x
 
     def diagonal(self) -> Any:
         """Return the main diagonal."""

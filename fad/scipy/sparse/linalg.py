@@ -124,7 +124,7 @@ sparse_solve_p: Any = register(
             lambda *ops: bind(sparse_solve_p, *ops, **params), size, batched, xs
         ),
         samples=_samples,
-        extra={"refuses": "singular"},
+        refuses="singular",
         doc="The solution of a sparse linear system, given by its entries.",
     )
 )

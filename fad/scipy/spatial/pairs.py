@@ -342,7 +342,7 @@ pairs_p: Any = register(
         batch=lambda size, batched, xs, params: bind(pairs_p, *align(batched, xs), **params),
         samples=_samples,
         complex=False,
-        extra={"kinks": lambda u, v, a, b, **_: kinks(a[:, None], b)},
+        kinks=lambda u, v, a, b, **_: kinks(a[:, None], b),
         doc="Distances of all pairs of rows: a kernel summed over the components.",
     )
 )

@@ -51,7 +51,7 @@ def special(
     if arity > 1:
         rules = [_of_arrays(p, arity, integers) for p in rules]
     prim = elementwise(f"special.{name}", *rules, numpy=numpy, answers=answers, **slots)
-    prim.extra.update(order=order, rules=partials)
+    prim.order, prim.declared = order, partials
     return prim
 
 
@@ -102,7 +102,7 @@ def special_multi(
     kind = dict(multi=True, numpy=(numpy,), archetype="special")
     prim = Nary(f"special.{name}", forward, jvp=push, vjp=pull, **kind, **slots)
     prim.batch = lambda size, batched, xs, params: prim(*align(batched, xs))
-    prim.extra.update(order=order, rules=partials)
+    prim.order, prim.declared = order, partials
     register(prim)
     answer(prim.numpy, prim)
     return prim

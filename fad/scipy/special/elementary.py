@@ -25,11 +25,11 @@ def exprel_slope(t):
     )
 
 
-expm1 = special("expm1", lambda z, _x: z + 1.0, complex=True)
-log1p = special("log1p", lambda _z, x: 1.0 / (1.0 + x), domain=(-0.6, 2.0), complex=True)
-exp2 = special("exp2", lambda z, _x: math.log(2) * z)
+expm1 = special("expm1", lambda z, _x: z + 1.0, complex=True, lower="expm1({0})")
+log1p = special("log1p", lambda _z, x: 1.0 / (1.0 + x), domain=(-0.6, 2.0), complex=True, lower="log1p({0})")
+exp2 = special("exp2", lambda z, _x: math.log(2) * z, lower="exp2({0})")
 exp10 = special("exp10", lambda z, _x: math.log(10) * z, domain=(-1.0, 1.0))
-cbrt = special("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0))
+cbrt = special("cbrt", lambda z, _x: 1.0 / (3.0 * z * z), domain=(0.3, 3.0), lower="cbrt({0})")
 exprel = special("exprel", lambda _z, x: exprel_slope(x))
 cosm1 = special("cosm1", lambda _z, x: -np.sin(x))
 powm1 = special(
@@ -39,9 +39,14 @@ powm1 = special(
     domain=((0.3, 2.0), (-2.0, 2.0)),
     elsewhere=formulas.powm1,
 )
-expit = special("expit", lambda z, x: z * sc.expit(-x))
-logit = special("logit", lambda _z, x: 1.0 / (x * (1.0 - x)), domain=(0.1, 0.9))
-log_expit = special("log_expit", lambda _z, x: sc.expit(-x))
+expit = special("expit", lambda z, x: z * sc.expit(-x), lower="(1 / (1 + exp(-{0})))")
+logit = special(
+    "logit",
+    lambda _z, x: 1.0 / (x * (1.0 - x)),
+    lower="(log1p(2.0 * {0} - 1.0) - log1p(1.0 - 2.0 * {0}) if {0} > 0.3 and {0} < 0.65 else log({0} / (1.0 - {0})))",
+    domain=(0.1, 0.9),
+)
+log_expit = special("log_expit", lambda _z, x: sc.expit(-x), lower="(minimum({0}, 0.0) - log1p(exp(-fabs({0}))))")
 wrightomega = special("wrightomega", lambda z, _x: z / (1.0 + z), complex=True)
 
 # --- angles in degrees ----------------------------------------------------------------------------------------------
@@ -73,7 +78,12 @@ def _log_ratio(x, y):
 
 
 xlogy = special(
-    "xlogy", lambda _z, _x, y: np.log(y), lambda _z, x, y: _ratio(x, y), domain=((-2.0, 2.0), (0.3, 3.0)), complex=True
+    "xlogy",
+    lambda _z, _x, y: np.log(y),
+    lambda _z, x, y: _ratio(x, y),
+    lower="(0.0 if {0} == 0.0 and {1} == {1} else {0} * log({1}))",
+    domain=((-2.0, 2.0), (0.3, 3.0)),
+    complex=True,
 )
 xlog1py = special(
     "xlog1py",
@@ -81,8 +91,14 @@ xlog1py = special(
     lambda _z, x, y: _ratio(x, 1.0 + y),
     domain=((-2.0, 2.0), (-0.6, 2.0)),
     complex=True,
+    lower="(0.0 if {0} == 0.0 and {1} == {1} else {0} * log1p({1}))",
 )
-entr = special("entr", lambda _z, x: -1.0 - np.log(x), domain=(0.1, 2.0))
+entr = special(
+    "entr",
+    lambda _z, x: -1.0 - np.log(x),
+    lower="(-{0} * log({0}) if {0} > 0.0 else {0} if {0} != {0} else 0.0 if {0} == 0.0 else -1e999)",
+    domain=(0.1, 2.0),
+)
 rel_entr = special(
     "rel_entr", lambda _z, x, y: 1.0 + _log_ratio(x, y), lambda _z, x, y: -_ratio(x, y), domain=((0.1, 2.0), (0.3, 2.5))
 )

@@ -46,8 +46,8 @@ def _dawsn_slope(z, x):
     return np.where(far, _far(_DAWSON, np.where(far, x, np.ones_like(x))), near)
 
 
-erf = special("erf", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True)
-erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True)
+erf = special("erf", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erf({0})")
+erfc = special("erfc", lambda _z, x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), complex=True, lower="erfc({0})")
 erfcx = special("erfcx", _erfcx_slope, complex=True)
 erfi = special("erfi", lambda _z, x: _TWO_OVER_ROOT_PI * np.exp(x * x), complex=True, elsewhere=faddeeva.erfi)
 dawsn = special("dawsn", _dawsn_slope, complex=True, elsewhere=faddeeva.dawsn)
@@ -110,7 +110,7 @@ def _hazard(x):
     )
 
 
-ndtr = special("ndtr", lambda _z, x: normal_density(x), complex=True)
+ndtr = special("ndtr", lambda _z, x: normal_density(x), complex=True, lower="normal_cdf({0})")
 log_ndtr = special("log_ndtr", lambda _z, x: _hazard(x), complex=True)
 ndtri = special("ndtri", lambda z, _p: np.exp(0.5 * z * z) / _DENSITY, domain=(0.05, 0.95))
 ndtri_exp = special("ndtri_exp", lambda z, _y: 1.0 / _hazard(z), domain=(-4.0, -0.1))

@@ -41,7 +41,7 @@ class _Walk:
         if isinstance(n, ast.Name):
             return self.named[n.id]
         if isinstance(n, ast.Constant):
-            return constant(n.value, t)
+            return constant(_number(n), t)
         if isinstance(n, ast.BinOp):
             a, b = self.value(n.left), self.value(n.right)
             if type(n.op) in _BITWISE:
@@ -52,7 +52,7 @@ class _Walk:
             if isinstance(n.op, ast.Not):
                 return e.new(f"xor i1 {self.value(n.operand)}, true")
             if isinstance(n.operand, ast.Constant):
-                return constant(-n.operand.value, t)
+                return constant(-_number(n.operand), t)
             return e.neg(self.value(n.operand), t)
         if isinstance(n, ast.Compare):
             symbol = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -67,10 +67,16 @@ class _Walk:
     def _call(self, name: str, args: list[str]) -> str:
         e, t = self.e, self.work
         if name == "select":
-            return e.select(*args, t)
+            condition, first, second = args
+            return e.select(condition, first, second, t)
         if name in TYPED:
             return TYPED[name](e, *args, t)
         e.single = t == F32
         wide = [e.cast(a, t, F64) for a in args]
         y = REAL[name](e, *wide)
         return e.cast(y, F64, t)
+
+
+def _number(n: ast.Constant) -> float:
+    assert isinstance(n.value, (int, float)), "templates hold numbers"
+    return n.value

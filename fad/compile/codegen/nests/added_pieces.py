@@ -1,20 +1,25 @@
-"""Pieces that a body adds to an array are added where they belong: without zeros first, and once for each place.
+"""Pieces that a body writes into an array one after the other: once for each place, and neighbouring places at once.
 
-The pullback of a stencil is a sum of scatters, one for each time that the stencil reads the array.
+The pullback of a stencil is a sum of scatters, one for each time that the stencil reads the array. That of
+``x[a] += y`` overwrites a slice with zeros, and adds what was in it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, NamedTuple
 
+from fad.compile.ir.lowered_ops import WRITE_PIECES
+from fad.compile.ir.rewriter import Rewriting
+from fad.compile.passes.constants import as_uniform
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
 
 
 def add_into(graph: Graph) -> Graph:
-    """Let scatters that are added to an array be updates of it, with one update for each place."""
-    return _one_for_each_place(_without_zeros(graph))
+    """Let scatters that are added to an array be updates of it: one for each place, and neighbouring places at once."""
+    return _write_chains(_without_zeros(graph))
 
 
 def _without_zeros(graph: Graph) -> Graph:
@@ -55,42 +60,126 @@ def _added(graph: Graph, eq: Equation, made: dict[int, Equation], uses: Counter)
     return None
 
 
-def _one_for_each_place(graph: Graph) -> Graph:
-    """Sum what is added to the same place of an array, one after the other, before it is added."""
-    uses, types = _uses(graph), list(graph.types)
-    added: dict[int, dict[str, tuple[int, int]]] = {}  # of a version: where pieces were added to it, and which
-    dropped: dict[int, int] = {}
-    equations: list[Equation] = []
-    for eq in graph.equations:
-        if eq.prim.name != "index_add" or len(eq.ins) != 2 or types[eq.ins[0]].size == 0:
-            equations.append(eq)
-            continue
-        (x, piece), (o,) = eq.ins, eq.outs
-        place = repr(eq.params["template"])
-        before = dict(added.get(x, ())) if uses[x] == 1 else {}
-        if place in before and types[before[place][1]] == types[piece]:
-            version, earlier = before[place]
-            dropped[version] = next(e for e in equations if e.outs == (version,)).ins[0]
-            types.append(types[piece])
-            equations.append(Equation(REGISTRY["add"], (earlier, piece), {}, (len(types) - 1,)))
-            piece = len(types) - 1
-        before[place] = (o, piece)
-        added[o] = before
-        equations.append(Equation(eq.prim, (x, piece), eq.params, (o,)))
-    if not dropped:
+# --- updates of one array, one after the other ------------------------------------------------------------------------
+
+
+class _Write(NamedTuple):
+    """What is written to a place of an array, or added to what is there."""
+
+    adds: bool
+    template: tuple
+    piece: int
+
+    @property
+    def is_box(self) -> bool:
+        return all((type(p) is slice and p.step in (None, 1)) or p is Ellipsis for p in self.template)
+
+
+def _write_chains(graph: Graph) -> Graph:
+    """Write updates of which each is read by the next one alone where the last of them stands, and as few as do."""
+    chains = _chains(graph)
+    if not chains:
         return graph
-    left = [_reading(eq, dropped) for eq in equations if not dropped.keys() & set(eq.outs)]
-    return graph.replace(types=types, equations=left)
+    inner = {eq.outs[0] for chain in chains.values() for eq in chain[:-1]}
+    work = _Rewriter(graph)
+    for eq in graph.equations:
+        if not inner.isdisjoint(eq.outs):
+            continue
+        chain = chains.get(eq.outs[0]) if eq.outs else None
+        if chain is None:
+            work.equations.append(work.renamed(eq))
+        else:
+            work.write(chain)
+    return work.written().replace(outputs=[work.alias.get(i, i) for i in graph.outputs])
 
 
-def _reading(eq: Equation, dropped: dict[int, int]) -> Equation:
-    """Return an operation that reads, of versions that are not made, those before them."""
-    ins = []
-    for i in eq.ins:
-        while i in dropped:
-            i = dropped[i]
-        ins.append(i)
-    return Equation(eq.prim, tuple(ins), eq.params, eq.outs)
+def _chains(graph: Graph) -> dict[int, list[Equation]]:
+    """Return the chains of updates, each by the number of its last version."""
+    uses = _uses(graph)
+    found: dict[int, list[Equation]] = {}
+    for eq in graph.equations:
+        if _is_link(graph, eq):
+            x, o = eq.ins[0], eq.outs[0]
+            before = found.pop(x) if x in found and uses[x] == 1 else []
+            found[o] = [*before, eq]
+    return found
+
+
+def _is_link(graph: Graph, eq: Equation) -> bool:
+    if eq.prim.name not in ("index_add", "index_set") or len(eq.ins) != 2:
+        return False
+    x, o = graph.types[eq.ins[0]], graph.types[eq.outs[0]]
+    return x == o and x.size > 0 and is_basic(eq.params["template"]) and None not in eq.params["template"]
+
+
+class _Rewriter(Rewriting):
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.made = {o: eq for eq in graph.equations for o in eq.outs}
+        self.alias: dict[int, int] = {}
+
+    def renamed(self, eq: Equation) -> Equation:
+        return Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+
+    def write(self, chain: list[Equation]) -> None:
+        """Write the updates of a chain."""
+        first, last = chain[0].ins[0], chain[-1].outs[0]
+        writes: list[_Write] = []
+        for eq in chain:
+            self.extend(writes, _Write(eq.prim.name == "index_add", eq.params["template"], eq.ins[1]))
+        if writes and not writes[0].adds and self.is_there(writes[0], first):
+            del writes[0]
+        version = self.alias.get(first, first)
+        if not writes:
+            self.alias[last] = version
+            return
+        runs = [writes] if len(writes) > 1 and all(w.is_box for w in writes) else [[w] for w in writes]
+        for k, run in enumerate(runs):
+            self.types.append(self.types[last])
+            end = last if k == len(runs) - 1 else len(self.types) - 1
+            pieces = tuple([self.alias.get(w.piece, w.piece) for w in run])
+            prim, params = _operation(run)
+            self.equations.append(Equation(prim, (version, *pieces), params, (end,), chain[-1].place))
+            version = end
+
+    def extend(self, writes: list[_Write], new: _Write) -> None:
+        """Put an update behind others: into that of the same place, if there is one."""
+        if new.adds and self.is_zero(new.piece):
+            return
+        same = next((k for k, w in enumerate(writes) if repr(w.template) == repr(new.template)), None)
+        if same is None:
+            writes.append(new)
+        elif not new.adds:
+            del writes[same]
+            writes.append(new)
+        elif not all(w.adds for w in writes[same + 1 :]) or self.types[writes[same].piece] != self.types[new.piece]:
+            writes.append(new)  # a slice between them may overwrite some of the place
+        else:
+            old = writes[same]
+            piece = new.piece if self.is_zero(old.piece) else self.sum(old.piece, new.piece)
+            writes[same] = _Write(old.adds, old.template, piece)
+
+    def sum(self, x: int, y: int) -> int:
+        t = self.types[x]
+        return self.new("add", (self.alias.get(x, x), self.alias.get(y, y)), {}, t.shape, t.dtype)
+
+    def is_zero(self, i: int) -> bool:
+        c: Any = self.constants.get(i)
+        number = None if c is None else as_uniform(c)
+        return number is not None and number == 0
+
+    def is_there(self, write: _Write, x: int) -> bool:
+        """Return whether what is written is what an array has there."""
+        eq = self.made.get(write.piece)
+        same = eq is not None and eq.prim.name == "getitem" and eq.ins == (x,)
+        return same and repr(eq.params["template"]) == repr(write.template)  # type: ignore[union-attr]
+
+
+def _operation(run: list[_Write]) -> tuple[Any, dict]:
+    """Return the operation that makes some updates, and its parameters."""
+    if len(run) == 1:
+        return REGISTRY["index_add" if run[0].adds else "index_set"], {"template": run[0].template}
+    return WRITE_PIECES, {"templates": tuple([w.template for w in run]), "adds": tuple([w.adds for w in run])}
 
 
 def _uses(graph: Graph) -> Counter:

@@ -71,9 +71,11 @@ class Memory:
         number = as_uniform(c)
         if number is not None:
             return spread(number_of(number, t), c.shape)
+        place = whole(self.pointer(("constant", c)), c.shape, t) if c.nbytes > ON_STACK else self.new(c.shape, t)
+        if t == I64 and c.size:
+            place.bounds = (int(c.min()), int(c.max()))
         if c.nbytes > ON_STACK:
-            return whole(self.pointer(("constant", c)), c.shape, t)
-        place = self.new(c.shape, t)
+            return place
         memory, slots = ("i8" if t == "i1" else t), self.w.slots
         for k, x in enumerate(c.ravel().tolist()):
             name = f"%s{len(slots)}"

@@ -242,7 +242,7 @@ class _Loop:
         for o, state in zip(self.eq.outs, states, strict=False):
             if state.kind == "number":
                 t = outer.type(o)
-                value: Value = Number(w.fresh(f"load {t}, ptr {state.value}"), t)
+                value: Any = Number(w.fresh(f"load {t}, ptr {state.value}"), t)
             elif state.kind == "by turns":
                 place, other = state.value
                 pointer = w.fresh(f"load ptr, ptr {state.slots[0]}")

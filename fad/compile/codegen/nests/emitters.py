@@ -9,11 +9,15 @@ from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import product_into, put, reduce_into, reduced
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
+from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.values import (
+    Bounds,
     Computed,
     Stored,
     Value,
     basic_sources,
+    bounds_of,
     broadcast_to,
     contiguous,
     element,
@@ -70,11 +74,12 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
         raise TooMuch("it computes functions of arrays, which kernels do in vectors")
     _touched(shape)
     operands = [body.operand(eq.ins[k], shape) for k in read]
+    bounds = _bounds(eq, text, [bounds_of(x) for x in operands], t)
 
     def compute(w: Writer, index: tuple) -> Number:
         found = [element(w, x, index) for x in operands]
         value = emit(w, text, [(x.name, x.t) for x in found], work, selects)
-        return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *_bounds(eq, text, found, t))
+        return Number(w.cast(value, BOOL if t == BOOL else work, t), t, *bounds)
 
     if not shape:
         body.values[o] = compute(body.w, ())
@@ -82,15 +87,16 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
             body.put(body.values[o], body.places[o])
         return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
-    body.give(o, Computed(shape, t, compute, operands, weight))
+    body.give(o, Computed(shape, t, compute, operands, weight, bounds))
 
 
-def _bounds(eq: Equation, text: str, found: list[Number], t: str) -> tuple:
-    """Return the least and the greatest that an integer may be, as far as its operands are known."""
-    if t != I64 or any(x.low is None or x.high is None for x in found):
-        return (None, None)
+def _bounds(eq: Equation, text: str, ends: list[Bounds], t: str) -> Bounds:
+    """Return the least and the greatest that an integer may be, as far as those of its operands are known."""
     name = eq.prim.name.removeprefix("python_")
-    ends = [(x.low, x.high) for x in found]
+    if name == "where_select" and len(ends) == 3:
+        ends = ends[1:]
+    if t != I64 or any(low is None or high is None for low, high in ends):
+        return (None, None)
     low = high = None
     if text == "{0}":
         low, high = ends[0]
@@ -103,8 +109,10 @@ def _bounds(eq: Equation, text: str, found: list[Number], t: str) -> tuple:
         low, high = min(corners), max(corners)
     elif name == "negative":
         low, high = -ends[0][1], -ends[0][0]  # type: ignore[operator]
+    elif name == "where_select":
+        low, high = min(a for a, _ in ends), max(b for _, b in ends)  # type: ignore[type-var]
     elif name in ("maximum", "minimum"):
-        how = max if name == "maximum" else min
+        how: Callable[..., int] = max if name == "maximum" else min
         low, high = how(ends[0][0], ends[1][0]), how(ends[0][1], ends[1][1])
     if low is None or low < -(2**62) or high > 2**62:  # type: ignore[operator]
         return (None, None)
@@ -131,6 +139,10 @@ def _positions(body: Body, eq: Equation, first: int, shape: tuple) -> tuple[tupl
 
 def _take(body: Body, eq: Equation) -> None:
     x, o = body.values[eq.ins[0]], eq.outs[0]
+    looked_up = lookup_of(body, eq, 1, shape_of(x))
+    if looked_up is not None:
+        take_many(body, eq, looked_up)
+        return
     shape, sources = _positions(body, eq, 1, shape_of(x))
     found = viewed(body.w, x, shape, sources)
     if o in body.places:
@@ -145,6 +157,10 @@ def _update(body: Body, eq: Equation) -> None:
     (o,) = eq.outs
     if body.type(v) != body.type(o) or body.type(x) != body.type(o):
         raise TooMuch(f"{eq.prim.name} converts what it writes")
+    looked_up = lookup_of(body, eq, 2, body.shape(o))
+    if looked_up is not None:
+        update_many(body, eq, looked_up)
+        return
     shape, sources = _positions(body, eq, 2, body.shape(o))
     _touched(shape)
     value = body.values[v]
@@ -158,6 +174,24 @@ def _update(body: Body, eq: Equation) -> None:
     if body.type(o) == BOOL and adding:
         raise TooMuch("booleans are added")
     put(body.w, value, target, _adder(body.w, target.t) if adding else None)
+    body.values[o] = place
+
+
+def _write_pieces(body: Body, eq: Equation) -> None:
+    x, *values = eq.ins
+    (o,) = eq.outs
+    shape = body.shape(o)
+    _touched(shape)
+    if any(body.type(i) != body.type(o) for i in eq.ins) or body.type(o) == BOOL:
+        raise TooMuch("pieces must be converted")
+    place = body.take_over(eq, x, o)
+    pieces = []
+    for v, index, adds in zip(values, eq.params["templates"], eq.params["adds"], strict=True):
+        part, sources = basic_sources(index, shape, _never)
+        box = tuple([(source[2], source[2] + n) for source, n in zip(sources, part, strict=True)])
+        value = broadcast_to(body.w, _trimmed(body.w, body.values[v], part), part)
+        pieces.append(Piece(value, box, adds))
+    write_pieces(body.w, place, pieces)
     body.values[o] = place
 
 
@@ -354,7 +388,8 @@ def _check(body: Body, eq: Equation) -> None:
 
 
 _RULES: dict[str, Callable[[Body, Equation], None]] = {
-    "getitem": _take, "index_set": _update, "index_add": _update, "reshape_to": _reshape, "permute": _permute,
-    "broadcast": _broadcast, "join": _join, "scatter": _scatter, "matmul": _product, "check_number": _check,
+    "getitem": _take, "index_set": _update, "index_add": _update, "write_pieces": _write_pieces,
+    "reshape_to": _reshape, "permute": _permute, "broadcast": _broadcast, "join": _join, "scatter": _scatter,
+    "matmul": _product, "check_number": _check,
     **dict.fromkeys(_COMBINE, _reduction),
 }  # fmt: skip

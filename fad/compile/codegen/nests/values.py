@@ -9,6 +9,8 @@ from typing import Any
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BYTES
 
+Bounds = tuple[int | None, int | None]  # the least and the greatest of integers, as far as they are known
+
 
 class Buffer:
     """Memory of its own: two buffers never overlap."""
@@ -21,6 +23,8 @@ class Stored:
     """An array in memory: a buffer, where in it the array begins, and how many bytes lie between its elements."""
 
     weight = 0
+
+    bounds: Bounds = (None, None)
 
     def __init__(self, buffers: frozenset, pointer: str, offset: Index, shape: tuple, strides: tuple, t: str):
         self.buffers = buffers
@@ -47,7 +51,7 @@ class Stored:
         key = (self.pointer, self.offset, tuple(zip(index, self.strides, strict=True)))
         found = w.loaded.get(key)
         if found is None:
-            found = w.loaded[key] = Number(w.read(self.t, self.address(w, index)), self.t)
+            found = w.loaded[key] = Number(w.read(self.t, self.address(w, index)), self.t, *self.bounds)
         return found
 
     def is_contiguous(self) -> bool:
@@ -67,9 +71,18 @@ class Stored:
 class Computed:
     """An array whose elements are computed where they are read; `weight` is what one of them costs."""
 
-    def __init__(self, shape: tuple, t: str, compute: Callable[[Writer, tuple], Number], parts: list, weight: int):
+    def __init__(
+        self,
+        shape: tuple,
+        t: str,
+        compute: Callable[[Writer, tuple], Number],
+        parts: list,
+        weight: int,
+        bounds: Bounds = (None, None),
+    ):
         self.shape = shape
         self.t = t
+        self.bounds = bounds
         self.compute = compute
         self.parts = parts
         self.buffers: frozenset = frozenset().union(*[buffers_of(p) for p in parts])
@@ -107,6 +120,10 @@ def buffers_of(value: Any) -> frozenset:
     return frozenset() if isinstance(value, Number) else value.buffers
 
 
+def bounds_of(value: Value) -> Bounds:
+    return (value.low, value.high) if isinstance(value, Number) else value.bounds
+
+
 def shape_of(value: Value) -> tuple:
     return () if isinstance(value, Number) else value.shape
 
@@ -142,7 +159,9 @@ def stored_view(w: Writer, value: Stored, shape: tuple, sources: list[Source]) -
             _, axis, start, step = source
             offset = w.plus(offset, start * stride)
             strides[axis] += step * stride
-    return Stored(value.buffers, value.pointer, offset, shape, tuple(strides), value.t)
+    found = Stored(value.buffers, value.pointer, offset, shape, tuple(strides), value.t)
+    found.bounds = value.bounds
+    return found
 
 
 def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Computed:
@@ -156,7 +175,7 @@ def _computed_view(value: Computed, shape: tuple, sources: list[Source]) -> Comp
                 found.append(w.plus(w.times(index[axis], step), start))
         return value.at(w, tuple(found))
 
-    return Computed(shape, value.t, compute, [value], 0)
+    return Computed(shape, value.t, compute, [value], 0, value.bounds)
 
 
 def viewed(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Value:
@@ -171,7 +190,9 @@ def viewed(w: Writer, value: Value, shape: tuple, sources: list[Source]) -> Valu
 
 def spread(number: Number, shape: tuple) -> Value:
     """Return an array that is one number everywhere."""
-    return Computed(shape, number.t, lambda w, index: number, [], 0) if shape else number
+    if not shape:
+        return number
+    return Computed(shape, number.t, lambda w, index: number, [], 0, (number.low, number.high))
 
 
 def broadcast_to(w: Writer, value: Value, shape: tuple) -> Value:
@@ -223,7 +244,8 @@ def reshaped(w: Writer, value: Value, shape: tuple) -> Value | None:
             return spread(number, shape)
     if [n for n in mine if n != 1] == [n for n in shape if n != 1]:
         places = [d for d, n in enumerate(shape) if n != 1]
-        sources, k = [], 0
+        sources: list[tuple] = []
+        k = 0
         for n in mine:
             if n == 1:
                 sources.append(("at", 0))

@@ -31,7 +31,7 @@ class Number(NamedTuple):
     high: int | None = None
 
     @property
-    def index(self) -> Index:
+    def index(self) -> Index:  # type: ignore[override]  # no element of it is looked for
         """The number as a position, known if only one is possible."""
         return self.low if self.low is not None and self.low == self.high else self.name
 

@@ -1,0 +1,120 @@
+"""Reading and writing at many places, which an array of integers gives along one axis: ``x[i]``, ``x[i] += y``."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from fad.compile.codegen.nests.arrays import loops
+from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.values import (
+    Computed,
+    Stored,
+    Value,
+    bounds_of,
+    broadcast_to,
+    buffers_of,
+    element,
+    shape_of,
+)
+from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
+from fad.compile.ir.types import BOOL, I64
+from fad.core.graph import Equation
+
+_MOST = 1 << 16  # elements of one operation
+
+
+class Lookup(NamedTuple):
+    """The axis of an array along which places are given, the places, and the ranges along the other axes."""
+
+    axis: int
+    places: Value
+    ranges: tuple[tuple[int, int, int], ...]  # start, step and length for each axis of the array
+    known: bool  # whether all places are in the array
+
+    @property
+    def shape(self) -> tuple:
+        return tuple([n for _, _, n in self.ranges])
+
+    def source(self, w: Writer, index: tuple, shape: tuple) -> tuple:
+        """Return where in an array of a shape the element at an index of what is looked up is."""
+        found: list[Index] = [w.plus(w.times(i, step), a) for i, (a, step, _) in zip(index, self.ranges, strict=True)]
+        found[self.axis] = w.position(element(w, self.places, (index[self.axis],)), shape[self.axis])
+        return tuple(found)
+
+
+def lookup_of(body: Body, eq: Equation, first: int, shape: tuple) -> Lookup | None:
+    """Return how an operation looks up places in an array of a shape; None if it takes slices and single places."""
+    arrays = [i for i in eq.ins[first:] if body.shape(i)]
+    if not arrays:
+        return None
+    template = eq.params["template"]
+    others = all(type(p) in (str, slice) or p is Ellipsis for p in template)
+    if len(eq.ins) != first + 1 or len(body.shape(arrays[0])) != 1 or body.type(arrays[0]) != I64 or not others:
+        raise TooMuch("an index array looks up many places")
+    dots = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
+    rest = len(shape) - sum(p is not Ellipsis for p in template)
+    parts = (*template[:dots], *[slice(None)] * rest, *template[dots + 1 :])
+    axis = next(d for d, p in enumerate(parts) if type(p) is str)
+    places, (n,) = body.values[arrays[0]], body.shape(arrays[0])
+    bounds = [part.indices(size) if type(part) is slice else (0, 0, 1) for part, size in zip(parts, shape, strict=True)]
+    ranges = [(a, step, len(range(a, b, step))) for a, b, step in bounds]
+    ranges[axis] = (0, 1, n)
+    return Lookup(axis, places, tuple(ranges), _are_inside(places, shape[axis]))
+
+
+def _are_inside(places: Value, size: int) -> bool:
+    """Return whether bounds are known of all places that keep them within an axis."""
+    low, high = bounds_of(places)
+    return low is not None and high is not None and -size <= low and high < size
+
+
+def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
+    """Read elements at many places; where one may be outside of the array, all of them at once."""
+    (x, _), (o,) = eq.ins, eq.outs
+    if math.prod(lookup.shape) > _MOST:
+        raise TooMuch("its arrays are large enough for kernels of their own")
+    value = body.in_memory(x)
+    shape = shape_of(value)
+
+    def compute(w: Writer, index: tuple) -> Number:
+        return element(w, value, lookup.source(w, index, shape))
+
+    found = Computed(lookup.shape, body.type(o), compute, [value, lookup.places], 1)
+    if lookup.known:
+        body.give(o, found)
+    else:
+        body.values[o] = body.stored(found, body.place(o))
+
+
+def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
+    """Write or add elements at many places, one after the other."""
+    (x, v, _), (o,), w = eq.ins, eq.outs, body.w
+    adds, t = eq.prim.name == "index_add", body.type(o)
+    if math.prod(lookup.shape) > _MOST or (adds and t == BOOL):
+        raise TooMuch("an update of many places that kernels do")
+    place = body.take_over(eq, x, o)
+    value = _apart(body, body.values[v], place)
+    places = _apart(body, lookup.places, place)
+    lookup = lookup._replace(places=places)
+    mine = shape_of(value)
+    if len(mine) > len(lookup.shape):
+        raise TooMuch("values of more axes than their places")
+    value = broadcast_to(w, value, lookup.shape)
+    with loops(w, lookup.shape) as index:
+        at = lookup.source(w, index, place.shape)
+        new = element(w, value, index).name
+        if adds:
+            new = w.add(Number(w.read(t, place.address(w, at)), t).name, new, t)
+        w.write(t, new, place.address(w, at))
+    body.values[o] = place
+
+
+def _apart(body: Body, value: Value, place: Stored) -> Value:
+    """Return a value that does not change while a place is written."""
+    if not buffers_of(value) & place.buffers:
+        return value
+    copy = body.memory.new(shape_of(value), value.t)
+    body.owned |= copy.buffers
+    body.put(value, copy)
+    return copy
