@@ -238,13 +238,10 @@ def test_the_batches_of_all_ranks_make_up_those_of_one(key, tmp_path):
 
 
 class Stored:
-    """An array in a file, which is read by slices and by indices that grow, as h5py's are."""
+    """An array in a file, read by slices and by indices that grow, as h5py's are; zarr's have no length either."""
 
     def __init__(self, x):
         self.x, self.shape, self.dtype = x, x.shape, x.dtype
-
-    def __len__(self):
-        return len(self.x)
 
     def __getitem__(self, where):
         assert type(where) is slice or np.all(np.diff(where) > 0)
@@ -257,6 +254,17 @@ def test_batches_of_arrays_in_files_are_read_in_their_order():
         found = list(data.batches((Stored(x), x), 8, key=key, rank=1, size=2))
         assert len(found) == 3
         for a, b in found:
+            assert np.array_equal(a, b)
+
+
+def test_batches_of_zarr_arrays_are_read_in_their_order(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    x = np.arange(40.0).reshape(20, 2)
+    stored = zarr.open(str(tmp_path / "x"), mode="w", shape=x.shape, dtype=x.dtype, chunks=(3, 2))
+    stored[...] = x
+    for key in (None, 5):
+        for a, b in data.batches((stored, x), 8, key=key, rank=1, size=2):
+            assert type(a) is np.ndarray
             assert np.array_equal(a, b)
 
 
