@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fad import tree
 from fad.backends import host, made_like
 from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
+from fad.core.journal import journaled, rewind
 from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
@@ -39,6 +41,10 @@ class _Split(BaseException):
     def __init__(self, trace: BatchTrace, groups: list):
         self.trace = trace
         self.groups = groups  # [(outcome, numbers of elements)]
+
+
+batching: ContextVar[tuple] = ContextVar("batching", default=())
+"""The traces of the runs under vmap that are in progress, outermost first."""
 
 
 class BatchTrace(Trace):
@@ -387,9 +393,11 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     return outs, out_tree
 
 
+@journaled
 def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     trace = BatchTrace(size, path, on_branch)
     running = Running(fun)
+    token = batching.set((*batching.get(), trace))
     try:
         wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
@@ -401,6 +409,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
+            rewind()
             out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
@@ -413,6 +422,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         trace.clarify(error)
         raise
     finally:
+        batching.reset(token)
         trace.finish()
         running.__exit__()
     outs = []
