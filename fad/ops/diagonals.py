@@ -13,6 +13,8 @@ from fad.ops.structural import as_array, normalize_axes
 
 
 def _below(x, k, keep):
+    if not x.ndim:
+        raise TypeError("tri() missing 1 required positional argument: 'N'")  # as NumPy says it of no axes
     rows, columns = x.shape[-2:] if x.ndim > 1 else 2 * x.shape
     mask = like(x, np.tri(rows, columns, k=k, dtype=bool))
     return np.where(mask if keep else ~mask, x, made_like(np.zeros_like, x, ()))

@@ -58,7 +58,7 @@ EXACT = """
     {new} = np.asarray({x}, dtype={floating})
     {new} = np.array({x}, ndmin=3)
     {new} = np.asfortranarray({x})
-    {new} = np.lib.stride_tricks.as_strided({x}, shape=(2,), strides=({x}.strides[0],))
+    {new} = {x}; {it} = np.lib.stride_tricks.as_strided({it}, {it}.shape[:1], {it}.strides[:1])
     {new} = np.shape({x})[0] * {x}
     {new} = np.iscomplexobj({x}) * {x}
     {new} = np.isclose({x}, {y})

@@ -309,3 +309,12 @@ def test_a_shape_that_numpy_refuses_is_refused_in_its_words(f, xs):
 def test_a_product_of_two_arrays_by_multi_dot_is_that_of_dot():
     a, b = np.arange(8.0).reshape(2, 2, 2), np.arange(4.0)[:2]
     np.testing.assert_array_equal(fad.jit(lambda a, b: np.linalg.multi_dot([a, b]))(a, b), np.dot(a, b))
+
+
+@pytest.mark.parametrize("f", [np.tril, np.triu])
+def test_a_number_has_no_triangle(f):
+    x = np.float64(0.5)
+    calls = [lambda: f(x), lambda: fad.grad(f)(x), lambda: fad.jvp(f, (x,), (x,)), lambda: fad.jit(f)(x)]
+    for call in (*calls, lambda: fad.vmap(f)(X)):
+        with pytest.raises(TypeError, match="tri"):
+            call()
