@@ -37,8 +37,8 @@ def page_of(error: type) -> str:
     'https://fad.readthedocs.io/en/stable/errors.html#fad.errors.NotLinearError'
     """
     for cls in error.__mro__:
-        if cls.__module__ == __name__ and cls is not FadError:
-            return f"{SITE}errors.html#{__name__}.{cls.__name__}"
+        if cls.__module__.startswith("fad.") and cls is not FadError:
+            return f"{SITE}errors.html#{cls.__module__}.{cls.__name__}"
     return ""
 
 

@@ -88,7 +88,7 @@ class RecordTrace(Trace):
         return tracer(x, self, number)
 
     def constant(self, x: Any) -> int:
-        """Return the number of a constant: numbers are told apart by value, arrays by identity and what they hold."""
+        """Return the number of a constant: numbers are distinguished by value, arrays by identity and contents."""
         key = hashable(x) if isinstance(x, (*_NUMBERS, np.generic)) else ("id", id(x))
         number = self.seen.get(key)
         if number is None:

@@ -168,13 +168,13 @@ class BatchTrace(Trace):
                 LoopFallbackWarning,
                 stacklevel=4,
             )
-        lanes = [
+        elements = [
             bind(prim, *[v[i] if b else v for v, b in zip(values, batched, strict=True)], **params)
             for i in range(self.size)
         ]
         if prim.multi:
-            return tuple(np.stack(column) for column in zip(*lanes, strict=True))
-        return np.stack(lanes)
+            return tuple(np.stack(column) for column in zip(*elements, strict=True))
+        return np.stack(elements)
 
     # --- splitting by path --------------------------------------------------------------------------------------
 
@@ -310,9 +310,9 @@ def vmap(
         before = outside(fun)
         chunked = chunk_size is not None and size > chunk_size
 
-        def run(lanes, path, chunk):
+        def run(elements, path, chunk):
             given = leaves if chunk is None else chunk
-            return _run(fun, in_tree, given, flags, lanes, path, on_branch, before, chunked)
+            return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
         if not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
@@ -349,20 +349,20 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
     done = []
     out_tree = None
     while waiting:
-        lanes, path = waiting.pop()
-        whole = len(lanes) == size
-        some = leaves if whole else [x[lanes] if b else x for x, b in zip(leaves, flags, strict=True)]
-        outs, found = run(len(lanes), path, some)
+        elements, path = waiting.pop()
+        whole = len(elements) == size
+        some = leaves if whole else [x[elements] if b else x for x, b in zip(leaves, flags, strict=True)]
+        outs, found = run(len(elements), path, some)
         if isinstance(outs, _Split):
-            waiting += [(lanes[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
+            waiting += [(elements[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
             continue
         if out_tree is not None and found != out_tree:
             raise BatchingError(f"the batch elements of a vmap returned different structures: {out_tree} and {found}")
         out_tree = found
-        done.append((lanes, outs))
+        done.append((elements, outs))
     if len(done) == 1:
         return done[0][1], out_tree
-    order = np.argsort(np.concatenate([lanes for lanes, _ in done]))
+    order = np.argsort(np.concatenate([elements for elements, _ in done]))
     columns = zip(*[outs for _, outs in done], strict=True)
     return [_join(tuple(map(_mapped, column)))[order] for column in columns], out_tree
 

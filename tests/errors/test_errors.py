@@ -1,6 +1,9 @@
 """What bad input gets: an error of its own type that says what was given and what to write, with the user's line."""
 
+import importlib
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -324,6 +327,21 @@ def test_a_message_ends_with_the_address_of_the_errors_page():
     with pytest.raises(errors.NonScalarOutputError) as caught:
         fad.grad(lambda x: x)(X)
     assert str(caught.value).endswith("\n  see " + errors.SITE + "errors.html#fad.errors.NonScalarOutputError")
+
+
+def test_every_error_of_fad_stands_on_the_page_that_its_message_names():
+    root = Path(fad.__file__).parent
+    for path in root.rglob("*.py"):
+        if re.search(r"^class \w+\(.*Error\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            importlib.import_module(".".join(("fad", *path.relative_to(root).with_suffix("").parts)))
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    waiting, found = [errors.FadError], set()
+    while waiting:
+        below = [e for e in waiting.pop().__subclasses__() if e.__module__.startswith("fad.")]
+        waiting += below
+        found |= {errors.page_of(e).partition("#")[2] for e in below}
+    assert "fad.files.FileFormatError" in found
+    assert {e for e in found if not e.startswith("fad.errors.") and e not in page} == set()
 
 
 def test_a_setting_leaves_the_address_out():
