@@ -27,7 +27,7 @@ from fad.introspect.frames import is_machinery
 
 ENDED = 75
 """The exit status of a run that was ended because a rank waited longer than the time-out."""
-EXCHANGED = 2048
+EXCHANGED = 1 << 14
 """Bytes from which on two ranks reduce by sending each other their arrays.
 
 MPI's own reduction sends halves forth and back, through memory that it allocates in each call: for arrays of 77 kB it

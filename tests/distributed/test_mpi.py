@@ -112,7 +112,7 @@ def test_two_processes_reduce_large_arrays_in_the_order_of_the_ranks_and_refuse_
         "ops = {'sum': np.add, 'prod': np.multiply, 'max': np.maximum, 'min': np.minimum}\n"
         "def data(rank, dtype):\n"
         "    rng = np.random.default_rng(rank)\n"
-        "    x = rng.normal(size=(2, 1500)) + (1j * rng.normal(size=(2, 1500)) if dtype == 'c8' else 0)\n"
+        "    x = rng.normal(size=(2, 6000)) + (1j * rng.normal(size=(2, 6000)) if dtype == 'c8' else 0)\n"
         "    x[rank, 7] = [np.nan, -0.0][rank]\n"
         "    x[1 - rank, 7] = 0.0\n"
         "    return (10 * x).astype(dtype) if dtype != 'i2' else np.nan_to_num(10 * x).astype(dtype)\n"
@@ -132,8 +132,8 @@ def test_two_processes_reduce_large_arrays_in_the_order_of_the_ranks_and_refuse_
         "    assert sums.tobytes() == total.tobytes() and mine.tobytes() == total[r].tobytes()\n"
         "    assert other.tobytes() == (b, a)[r].tobytes()\n"
         "for call in (comm.all_reduce, comm.shift, lambda x: comm.start_all_reduce(x).wait()):\n"
-        "    try:\n        call(np.ones(1000 * (r + 1)))\n"
+        "    try:\n        call(np.ones(3000 * (r + 1)))\n"
         "    except D.MismatchError as error:\n"
-        "        assert f'expects float64[{1000 * (r + 1)}]' in str(error)\n    else:\n        raise AssertionError\n"
+        "        assert f'expects float64[{3000 * (r + 1)}]' in str(error)\n    else:\n        raise AssertionError\n"
     )
     mpiexec(2, program)
