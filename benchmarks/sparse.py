@@ -1,13 +1,19 @@
-"""Sparse Jacobians beside dense ones; with ``--write`` the table and the picture of docs/sparse.md are rewritten."""
+"""Sparse Jacobians beside dense ones, and five problems that gather beside formulas by hand and CasADi.
+
+With ``--write`` the tables and the picture of docs/sparse.md are rewritten. CasADi is timed where it is installed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import pathlib
 import re
 import time
+import tracemalloc
 
 import numpy as np
+import sparse_problems
 
 import fad
 from fad.sparse.colouring import planned
@@ -47,6 +53,55 @@ def row(n: int) -> str:
     return f"| {n} | {dense} | " + " | ".join([f"{c:.3g}" for c in cells]) + " |"
 
 
+def _cpu(run) -> tuple[float, object]:
+    """Return the CPU time of one call in milliseconds, and its result."""
+    start = time.process_time()
+    result = run()
+    return 1e3 * (time.process_time() - start), result
+
+
+def _peak(run) -> float:
+    """Return the megabytes that a call takes at most, its result among them."""
+    tracemalloc.start()
+    run()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found / 1e6
+
+
+def five_problems(n: int, rounds: int = 7) -> list[str]:
+    """Return a row for each problem: first call, later ones, by jit, by hand, by CasADi, and memory."""
+    rows = []
+    for make in sparse_problems.PROBLEMS:
+        problem = make(n)
+        small = make(100)
+        small.derivative()(*small.args)  # what is imported and made once
+        memory = _peak(lambda problem=problem: problem.derivative()(*problem.args))
+        derivative = problem.derivative()
+        first, found = _cpu(lambda derivative=derivative, problem=problem: derivative(*problem.args))
+        compiled = fad.jit(problem.derivative())
+        compiled(*problem.args), compiled(*problem.args)
+        args = problem.args
+        sides = [lambda run=run, args=args: run(*args) for run in (derivative, compiled, problem.by_hand)]
+        wanted = problem.by_hand(*problem.args)
+        assert abs(found - wanted).max() <= 1e-10 * abs(wanted).max(), problem.name
+        started = None
+        if importlib.util.find_spec("casadi") and problem.casadi is not None:
+            x = np.concatenate([np.ravel(x) for x in problem.args])
+            started, (by_casadi, seen) = _cpu(lambda problem=problem, x=x: (f := problem.casadi(), f(x)))
+            seen = seen.sparse().tocsr()
+            assert abs(seen - wanted).max() <= 1e-10 * abs(wanted).max(), problem.name
+            sides.append(lambda by_casadi=by_casadi, x=x: by_casadi(x))
+        times = [
+            min(column) for column in zip(*[[_cpu(side)[0] for side in sides] for _ in range(rounds)], strict=True)
+        ]
+        size = (found.data.nbytes + found.indices.nbytes + found.indptr.nbytes) / 1e6
+        casadi = ["–", "–"] if started is None else [f"{times.pop():.3g}", f"{started:.3g}"]
+        cells = [f"{problem.name}, {problem.size}", *[f"{t:.3g}" for t in (first, *times)], *casadi]
+        rows.append("| " + " | ".join([*cells, f"{memory / size:.2g}"]) + " |")
+    return rows
+
+
 def on_grid(u):
     around = np.pad(u, 1)
     around = around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2]
@@ -80,13 +135,20 @@ def picture(path: pathlib.Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the table and the picture into docs")
-    write = parser.parse_args().write
+    parser.add_argument("--size", type=int, default=5_000, help="of the five problems")
+    options = parser.parse_args()
+    write = options.write
     rows = [row(n) for n in SIZES]
     print("| n | dense | first call | later calls | with fad.jit | the function |", *rows, sep="\n")
+    problems = five_problems(options.size)
+    print("| problem | first call | later | with fad.jit | by hand | CasADi | its first call | memory |", *problems,
+          sep="\n")  # fmt: skip
     if write:
         page = DOCS / "sparse.md"
         table = "\n".join(rows) + "\n"
         text = re.sub(r"((?:\|---){6}\|\n)(?:\|.*\n)*", lambda m: m[1] + table, page.read_text(encoding="utf-8"))
+        table = "\n".join(problems) + "\n"
+        text = re.sub(r"((?:\|---){8}\|\n)(?:\|.*\n)*", lambda m: m[1] + table, text)
         page.write_text(text, encoding="utf-8")
         picture(DOCS / "sparse.svg")
 

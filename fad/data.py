@@ -59,7 +59,7 @@ class batches:
         self, arrays: Any, batch_size: int, *, key: Any = None, drop_last: bool = False, rank: int = 0, size: int = 1
     ):  # fmt: skip
         leaves, self._structure = tree.flatten(arrays)
-        lengths = {len(x) for x in leaves}
+        lengths = {_length(x) for x in leaves}
         if len(lengths) != 1:
             raise ShapeMismatchError(f"batches needs arrays of one length, but they have {sorted(lengths)}")
         if batch_size < 1:
@@ -95,6 +95,12 @@ class batches:
             a = start + self.rank * each
             where = slice(a, a + each) if order is None else order[a : a + each]
             yield tree.unflatten(self._structure, [_take(x, where) for x in self._leaves])
+
+
+def _length(x: Any) -> int:
+    """Return the length of the first axis; zarr's arrays have a shape alone."""
+    shape = getattr(x, "shape", ())
+    return shape[0] if shape else len(x)
 
 
 def _take(x: Any, where: Any) -> Any:

@@ -213,7 +213,7 @@ NAMED_OFTEN = {
 
 def _named_in():
     """Return the modules in which each primitive is named, besides those with words of their own."""
-    names = {op.name for op in gc.get_objects() if isinstance(op, Primitive)}
+    names = {op.name for op in gc.get_objects() if issubclass(type(op), Primitive)}
     found = {name: set() for name in names}
     for module, tree in TREES.items():
         if module and not any(module == w or module.startswith(f"{w}.") for w in OTHER_WORDS):

@@ -26,7 +26,7 @@ BREAK = Outcome(BROKEN)
 
 
 def kind_of(outcome: Outcome | None) -> Any:
-    """Return the number of the way in which code ended."""
+    """Return the number of how code ended."""
     return END if outcome is None else outcome.kind
 
 

@@ -21,6 +21,7 @@ _REASONS: tuple = (
     ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
+MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
 
 
@@ -313,7 +314,7 @@ class Rewriter:
 
     def _name(self, what: str) -> str:
         self._fresh += 1
-        return f"_fad_{what}_{self._fresh}"
+        return f"{MADE}{what}_{self._fresh}"
 
     def _function(
         self, name: str, args: list[str], of: Iterable[ast.AST], code: list[ast.stmt], at: ast.AST
@@ -362,4 +363,4 @@ def _at(node: ast.stmt, place: ast.AST) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(node, place))
 
 
-__all__ = ["HELPERS", "NotConvertible", "Rewriter"]
+__all__ = ["HELPERS", "MADE", "NotConvertible", "Rewriter"]

@@ -9,8 +9,30 @@ from fad import config
 from fad.capture import branches, calls, loops, outcomes, sequences, values
 from fad.capture.context import forget, report, reporting
 from fad.capture.convert import Sites
+from fad.capture.rewrite import MADE
 from fad.core import transformed
 from fad.staging.record import is_recording
+
+
+class _as_local:
+    """Raise the error of a local variable without a value as such: to a body, it is a variable of the code around."""
+
+    __slots__ = ("_site",)
+
+    def __init__(self, site: Any):
+        self._site = site
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is not NameError or error.name not in self._site.names or "free variable" not in str(error):
+            return
+        while traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        if traceback.tb_frame.f_code.co_name.startswith(MADE):  # and no function of the user's within
+            message = f"cannot access local variable '{error.name}' where it is not associated with a value"
+            raise UnboundLocalError(message) from None
 
 
 class Helpers:
@@ -51,15 +73,21 @@ class Helpers:
 
     def for_(self, number: int, iterable: Any, body: Callable) -> Any:
         """Run a ``for`` loop."""
-        return loops.run_for(self._sites.loops[number], iterable, body)
+        site = self._sites.loops[number]
+        with _as_local(site):
+            return loops.run_for(site, iterable, body)
 
     def while_(self, number: int, test: Callable, body: Callable) -> Any:
         """Run a ``while`` loop."""
-        return loops.run_while(self._sites.loops[number], test, body)
+        site = self._sites.loops[number]
+        with _as_local(site):
+            return loops.run_while(site, test, body)
 
     def if_(self, number: int, test: Any, then: Callable, orelse: Callable) -> Any:
         """Run an ``if`` statement."""
-        return branches.run_if(self._sites.branches[number], test, then, orelse)
+        site = self._sites.branches[number]
+        with _as_local(site):
+            return branches.run_if(site, test, then, orelse)
 
     def note(self, number: int) -> None:
         """Report a loop whose text says that it cannot be captured."""

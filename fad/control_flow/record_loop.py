@@ -64,7 +64,7 @@ def attempt(record: Callable, steps: int = 0, failed: Callable | None = None) ->
             )
         return None
     except Exception as error:
-        # The step may fail on values that it would never see, or in earnest: the plain loop will tell.
+        # The step may fail on values that it would never see, or fail in any case: the plain loop will tell.
         if failed is not None:
             failed(error)
         return None

@@ -273,7 +273,7 @@ def _lanes(values: list) -> int:
 
 def _batch(trace: Any, batched: tuple, values: list, params: dict) -> tuple:
     try:
-        found = _over_lanes(trace.size, batched, values, params)
+        found = _over_batch(trace.size, batched, values, params)
     except Unrecordable as why:
         if why.trace.birth < trace.birth:
             raise
@@ -290,7 +290,7 @@ def _spread(y: Any, size: int) -> Any:
     return np.broadcast_to(y, (size, *np.shape(y)))
 
 
-def _over_lanes(size: int, batched: tuple, values: list, params: dict) -> list:
+def _over_batch(size: int, batched: tuple, values: list, params: dict) -> list:
     body, m = params["body"], params["carries"]
     parts, marks = Parts(values, **params), Parts(batched, **params)
     lanes_stop = bool(marks.count)
@@ -376,7 +376,7 @@ def _beside(live: Any, y: Any) -> Any:
 def _make(name: str) -> Primitive:
     return Primitive(
         name, run, multi=True, batch=_batch, archetype="loop",
-        differentiated=_differentiated, example=example_step, needs_trace=True, over_batch=_over_lanes,
+        differentiated=_differentiated, example=example_step, needs_trace=True, over_batch=_over_batch,
     )  # fmt: skip
 
 

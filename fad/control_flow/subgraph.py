@@ -36,7 +36,7 @@ from fad.transforms.undo_writes import outside
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace
 
-_LANES = (BatchTrace, LimitTrace)
+_BATCHED = (BatchTrace, LimitTrace)
 
 
 class Unrecordable(BaseException):
@@ -149,7 +149,7 @@ def example(x: Any) -> Any:
     if isinstance(trace, RecordTrace):
         return trace.weak.get(x.info, x.value)
     value = example(x.value)
-    if isinstance(trace, _LANES):
+    if isinstance(trace, _BATCHED):
         return value[0] if len(value) else made_like(np.zeros_like, value, value.shape[1:])[()]
     return value
 
@@ -170,7 +170,7 @@ def can_record(leaves: list) -> bool:
 
 
 def _known(x: Any) -> bool:
-    known = (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_LANES)
+    known = (RecordTrace, VJPTrace, JVPTrace, LinearTrace, PlainTrace, *_BATCHED)
     return all(isinstance(trace, known) for trace in traces_of(x)) and is_traceable(unwrap(x))
 
 

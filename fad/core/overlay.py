@@ -370,8 +370,8 @@ def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
     if type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     ):
-        parts = [function.__code__]
-        key: Any = id(parts[0])
+        parts = [function.__code__, function.__globals__]
+        key: Any = id(parts[0]), id(parts[1])
     else:
         parts = _parts(function)
         key = tuple(map(id, parts))  # code compares by contents, which takes time
@@ -395,7 +395,7 @@ def _parts(function: Any) -> list:
     for f in waiting:
         kind = type(f)
         if kind is types.FunctionType:
-            parts.append(f.__code__)
+            parts += (f.__code__, f.__globals__)  # one text may be run in several modules
             for held in held_by(f):
                 if type(held) not in DATA and (len(waiting) < 9 or all(held is not x for x in waiting)):
                     waiting.append(held)

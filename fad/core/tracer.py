@@ -23,7 +23,7 @@ from fad import tree
 from fad.backends import host
 from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
-from fad.core.memory import RUNS, link, refresh, rewritten, snapshot, unwrap
+from fad.core.memory import RUNS, is_array, link, refresh, rewritten, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
 from fad.core.weak import ENTRIES, is_weak, number
 from fad.errors import (
@@ -60,7 +60,7 @@ def _length(shape: tuple[int, ...]) -> int:
 class Tracer:
     """A value on its way through a transform: an array that remembers which trace it belongs to.
 
-    It has ndarray's attributes, methods and operators (installed by the rooms),
+    It has ndarray's attributes, methods and operators (installed by the operation modules),
     and answers NumPy's dispatch protocols, so ``np.sin(tracer)`` works.
     """
 
@@ -70,7 +70,7 @@ class Tracer:
     info: Any
     memory: Any  # what it is a view of, and how often it was written: `fad.core.memory`
 
-    if TYPE_CHECKING:  # the rooms install ndarray's methods, attributes and operators
+    if TYPE_CHECKING:  # the operation modules install ndarray's methods, attributes and operators
 
         def __getattr__(self, name: str) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -90,7 +90,8 @@ class Tracer:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The class of the value that the tracer stands for: what isinstance sees. ``type(x)`` is Tracer itself."""
-        return self.trace.class_of(self)
+        kind = self.trace.class_of(self)
+        return np.ndarray if self.memory is not None and issubclass(kind, np.generic) and is_array(self) else kind
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -190,7 +191,13 @@ class Tracer:
         """Write the results of a ufunc into traced arrays, where a mask is true."""
         options = {k: v for k, v in kwargs.items() if k != "out"}
         where = options.pop("where", True) if method == "__call__" else True
-        values = getattr(ufunc, method)(*inputs, **options)
+        try:
+            values = getattr(ufunc, method)(*inputs, **options)
+        except ValueError:  # of the shapes; NumPy looks at the dtypes first, and says it if they do not fit
+            if method == "__call__":
+                dtypes = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (*inputs, *outs)]
+                ufunc.resolve_dtypes(tuple(dtypes), casting=kwargs.get("casting", "same_kind"))
+            raise
         values = values if ufunc.nout > 1 else (values,)
         if any(x is not None and type(x) is not Tracer for x in outs):
             raise written_into("a plain array, which cannot carry a derivative")
@@ -289,7 +296,7 @@ class Trace:
         return bind(prim, x, template=index)
 
     def note_writes(self) -> None:
-        """Be told that an array of this trace is written: its views have to be taken again from now on."""
+        """Note that an array of this trace is written: its views have to be taken again from now on."""
 
     def take_view(self, x: Tracer, root: Tracer) -> bool:
         """Let a view stand for its part of a root of this trace again, in one step; False where that takes more."""

@@ -436,8 +436,8 @@ def _as_method(function: Callable) -> Callable:
 
 
 METHODS = (
-    all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, permute, shift, send, recv,
-    barrier, start_all_reduce, start_all_gather, start_reduce_scatter, start_all_to_all, start_permute,
+    varying, all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, permute, shift,
+    send, recv, barrier, start_all_reduce, start_all_gather, start_reduce_scatter, start_all_to_all, start_permute,
 )  # fmt: skip
 for _function in METHODS:
     setattr(Communicator, _function.__name__, _as_method(_function))

@@ -87,10 +87,10 @@ class Buckets:
             if number == 0 and self.share is not None:
                 self.share = total[-1]
             for k in bucket:
-                shape, start = self.leaves[k].shape, at
-                at += math.prod(shape)
-                part = total[start:at]
-                self.found[k] = part if len(shape) == 1 else part.reshape(shape) if shape else part[0]
+                leaf, start = self.leaves[k], at
+                at += math.prod(leaf.shape)
+                is_number = not leaf.shape and type(leaf) is not np.ndarray
+                self.found[k] = total[start] if is_number else total[start:at].reshape(leaf.shape)
         return self.found
 
 

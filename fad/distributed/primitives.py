@@ -29,6 +29,7 @@ from fad.core.tracer import Tracer
 from fad.distributed.errors import DistributedError, RankTypeError
 from fad.errors import BatchedValueError
 from fad.staging.record import recorder
+from fad.transforms.vmap import batching
 
 
 def trace_like(t: Any, y: Any) -> Any:
@@ -65,14 +66,19 @@ def _check(batch: Callable, prim: Primitive) -> Callable:
     """Return the batching rule of one form, which checks that all examples of the batch are there."""
 
     def rule(trace: Any, batched: tuple, xs: list, params: dict) -> Any:
-        if trace.path:
-            raise BatchedValueError(
-                "a collective stands behind an if or while on a batched value, whose examples may take different "
-                "paths: other ranks would wait for messages of other sizes. Use np.where"
-            )
+        _check_paths()
         return batch(prim, xs[0], params)
 
     return rule
+
+
+def _check_paths() -> None:
+    for trace in batching.get():
+        if trace.path:
+            raise BatchedValueError(
+                "a collective stands in a function with an if or while on a batched value, whose examples may take "
+                "different paths: other ranks would wait for other messages. Use np.where"
+            )
 
 
 def collective(
@@ -86,6 +92,7 @@ def collective(
         trace = recorder.get()
         if trace is not None and trace.of_examples:
             return _example(does, x, comm)
+        _check_paths()
         if JOURNAL.done is None:
             return comm.run(does, x, **params, **fixed)
         return once(comm.run, does, x, **params, **fixed)
@@ -327,6 +334,8 @@ def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any
     if trace is not None and trace.of_examples:
         return _result_like(x, does, comm)
 
+    _check_paths()
+
     def run() -> Any:
         request = comm.start(does, x, **dict(params))
         _under_way.setdefault((id(comm), ticket), []).append(request)
@@ -339,6 +348,8 @@ def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> An
     trace = recorder.get()
     if trace is not None and trace.of_examples:
         return x[0].copy() if does == "reduce_scatter" else x * 1
+
+    _check_paths()
 
     def run() -> Any:
         waiting = _under_way.get((id(comm), ticket))

@@ -25,6 +25,7 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
+from fad.core.journal import journaled, rewind
 from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
@@ -293,6 +294,7 @@ def same_arguments(replicated: Any, n: int) -> set:
     return {i % n for i in which}
 
 
+@journaled
 def run_typed(
     fun: Callable, comm: Communicator, leaves: list, flags: list, structure: Any, finish: Callable, hows: Any = None
 ) -> Any:
@@ -324,6 +326,7 @@ def run_typed(
             if not running.retry(error, trace.own_error(error)):
                 raise
             args, kwargs = arguments()
+            rewind()
             result = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(result)
         return tree.unflatten(out_tree, [finish(trace, y) for y in ys])

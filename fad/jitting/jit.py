@@ -28,6 +28,7 @@ from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
+from fad.core.journal import journaled, rewind, run_instead
 from fad.core.memory import copy_layout, snapshot
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
@@ -122,7 +123,7 @@ class Jitted(Wrapping):
                         note_operation(error)
                         if not is_of_values(error):
                             raise
-                        return again(error, self.fun, *args)
+                        return again(error, run_instead, error, self.fun, *args)
                     else:
                         self._hits += 1
                         return out
@@ -280,6 +281,8 @@ class _Call:
         expected: list | None = None
         last: Path | None = None  # the one that gave these answers
         while path is not None:
+            if path.is_part():
+                return self.eager()
             if path.depends and path.is_stale():
                 with jitted._lock:
                     jitted._quick.clear()
@@ -307,7 +310,7 @@ class _Call:
                 self.written = self.written and not raised_by_operation(error)
                 if self.written or not is_of_values(error):
                     raise
-                return again(error, self.eager)
+                return again(error, run_instead, error, self.eager)
             jitted._hits += 1
             signature.used = True
             signature.changes = 0
@@ -338,6 +341,7 @@ class _Call:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         return self.fun(*args, **kwargs)
 
+    @journaled
     def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
         jitted = self.jitted
         signature = jitted._signatures.get(key)
@@ -355,9 +359,13 @@ class _Call:
             if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
                 raise
             before.undo()
+            rewind()
             return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
         path = Path(recording, self.xs, self.donated, loops.values())
         path.check_memory()
+        if path.is_part():
+            rewind()
+            return self.eager()
         check_pure(path, expected, replayed, self.xs)
         jitted._warned_random = hidden is None or hidden.warn(path.graph)
         with jitted._lock:
@@ -379,7 +387,7 @@ class _Call:
                     f"an if, int() or float() there has many answers, at {path.graph.guards()[-1].params['line']}. "
                     "Keep the number an array, or make the argument static",
                     PathLimitWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
             else:
                 signature.paths.insert(0, path)
@@ -395,7 +403,7 @@ class _Call:
                 f"jit recorded {jitted!r} for {MAX_SIGNATURES} signatures, and from now on forgets those that are not "
                 f"in use: {why_so_many(key)}",
                 PathLimitWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
 

@@ -19,11 +19,11 @@ from fad.compile.schedule.numpy_buffers import newly_shared
 from fad.compile.schedule.peak_memory import loops_kept, peak_bytes
 from fad.compile.targets.select import lower
 from fad.config import bytes_of, memory_limit
-from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, same_outcome
+from fad.core.graph import ARRAY, GUARD, Graph, GuardFailed, has_effects, same_outcome
 from fad.errors import ImpureFunctionError, MemoryLimitError, user_line
 from fad.introspect.frames import show_place
 from fad.staging.may_raise import may_refuse
-from fad.staging.record import unhurried
+from fad.staging.record import is_recording, unhurried
 
 MAX_PATHS = 32
 MAX_SIGNATURES = 256
@@ -60,6 +60,7 @@ class Path:
         "single",
         "simple",
         "donated",
+        "effects",
     )
 
     def __init__(self, recording: Any, xs: list, donated: tuple = (), loops: Iterable = ()):
@@ -78,7 +79,8 @@ class Path:
         types = [(k, self.graph.types[i]) for k, i in enumerate(self.graph.outputs)]
         self.swapped = [(k, t.dtype) for k, t in types if t.kind == ARRAY and not t.dtype.isnative]  # in byte order
         self.strides = strides_of(xs) if recording.by_layout else []  # as the arguments must lie in memory
-        self.depends = bool(self.outer or self.strides)  # on something besides the values of its arguments
+        self.effects = any(map(has_effects, self.graph.equations))
+        self.depends = bool(self.outer or self.strides or self.effects)  # on more than the values of its arguments
         self.single = self.out_tree is tree.structure(0.0)
         self.simple = False  # whether the entry's one output is the result
 
@@ -121,7 +123,11 @@ class Path:
 
     def is_unfit(self, xs: Any) -> bool:
         """Whether arguments lie in memory otherwise, or something from outside them has changed."""
-        return (bool(self.strides) and self.strides != strides_of(xs)) or self.is_stale()
+        return (bool(self.strides) and self.strides != strides_of(xs)) or self.is_part() or self.is_stale()
+
+    def is_part(self) -> bool:
+        """Whether a recording is under way, in which its effects must be seen."""
+        return self.effects and is_recording()
 
     def described(self) -> Iterator[str]:
         """Give the lines of ``explain``: what was recorded, under which guards, and how the program runs."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from fad import tree
 from fad.core.transformed import transformed
+from fad.ops.creation import copy
 from fad.ops.structural import as_array, broadcast_to, reshape
 from fad.transforms.vmap import vmap
 
@@ -77,7 +78,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = (), signature: str | None = N
             return pyfunc(*whole)
 
         if not lead:
-            return on_one(*wide)
+            return tree.map(copy, on_one(*wide))  # arrays of their own, without axes
         rows = [reshape(x, (-1, *x.shape[len(lead) :]) if x.size else (0, *x.shape[len(lead) :])) for x in wide]
         return tree.map(lambda y: reshape(y, lead + y.shape[1:]), vmap(on_one)(*rows))
 

@@ -240,6 +240,7 @@ def _vecdot(x1, x2, /, axis=-1, axes=None, **options):
     refuse_options("vecdot", options)
     x1, x2 = _pair(x1, x2)
     x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    _check_core("vecdot", x1, x2, (-1, -1), "(n),(n)->()")
     return np.einsum("...i,...i->...", x1.conj(), x2)
 
 
@@ -250,7 +251,26 @@ def _matvec(x1, x2, /, **options):
     array([6., 6.])
     """
     refuse_options("matvec", options)
-    return np.einsum("...ij,...j->...i", *_pair(x1, x2))
+    x1, x2 = _pair(x1, x2)
+    _check_core("matvec", x1, x2, (-1, -1), "(m,n),(n)->(m)")
+    return np.einsum("...ij,...j->...i", x1, x2)
+
+
+def _check_core(name, x1, x2, axes, signature):
+    """Raise what NumPy raises where axes that are summed differ in length: an axis of one element is not repeated."""
+    for k, x in enumerate((x1, x2)):
+        least = signature.split("->")[0].split("),(")[k].count(",") + 1
+        if x.ndim < least:
+            raise ValueError(
+                f"{name}: Input operand {k} does not have enough dimensions (has {x.ndim}, gufunc core with signature "
+                f"{signature} requires {least})"
+            )
+    m, n = x1.shape[axes[0]], x2.shape[axes[1]]
+    if m != n:
+        raise ValueError(
+            f"{name}: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature {signature} "
+            f"(size {n} is different from {m})"
+        )
 
 
 def _vecmat(x1, x2, /, **options):
@@ -261,6 +281,7 @@ def _vecmat(x1, x2, /, **options):
     """
     refuse_options("vecmat", options)
     x1, x2 = _pair(x1, x2)
+    _check_core("vecmat", x1, x2, (-1, -2), "(n),(n,m)->(m)")
     return np.einsum("...i,...ij->...j", x1.conj(), x2)
 
 

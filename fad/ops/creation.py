@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import like as constant_like
 from fad.backends import made_like
 from fad.core.archetypes import flat
-from fad.core.memory import snapshot
+from fad.core.memory import as_one_array, is_array, snapshot
 from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
@@ -225,16 +225,22 @@ def copy(a, order="K", subok=False):
     >>> fad.numpy.copy(np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    a = as_array(a)
-    if type(a) is not Tracer:
-        return a
-    a = a if a.shape else strong(a)
+    return as_one_array(_copied(as_array(a), order))
+
+
+def _copied(a: Any, order: str) -> Any:
+    a = strong(a) if type(a) is Tracer and not a.shape else a
     if type(a) is not Tracer:
         return a
     return duplicate(a) if order in "KA" else snapshot(lay_out(a, order))
 
 
-Tracer.copy = lambda self, order="C": copy(self, order)
+def _copy_method(self: Tracer, order: str = "C") -> Any:
+    y = _copied(self, order)
+    return y if self.shape or not is_array(self) else as_one_array(y)  # a NumPy scalar's copy is a scalar
+
+
+Tracer.copy = _copy_method
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------

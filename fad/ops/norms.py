@@ -192,4 +192,4 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
            [0. , 0.8]])
     """
     x = inexact(strong(as_array(x)))
-    return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), bool(keepdims))
+    return _matrix_norm(x, ord, normalize_axes((-2, -1), x.ndim), bool(keepdims))

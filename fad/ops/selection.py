@@ -10,7 +10,7 @@ import numpy as np
 from fad.backends import behind, like
 from fad.core.archetypes import align, fit, flat, spread
 from fad.core.cotangent import Masked, Selection
-from fad.core.memory import is_array, pinned
+from fad.core.memory import as_one_array, is_array, pinned
 from fad.core.options import refuse_options
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
@@ -82,7 +82,7 @@ def where(condition, x=None, y=None, /):
     if type(condition) is bool:  # which a device does not take
         near = next((v for v in (x, y) if hasattr(v, "dtype")), 0.0)
         condition = np.bool_(condition) if behind(near).name == "numpy" else like(near, np.asarray(condition))
-    return where_p(condition, x, y)
+    return as_one_array(where_p(condition, x, y))
 
 
 @public(

@@ -28,7 +28,7 @@ class TracedIndex:
 
     @property
     def view(self) -> ViewRule:
-        """The rule of this view; it is made anew, for kept here the two would keep each other alive."""
+        """The rule of this view; it is made each time, for kept here the two would keep each other alive."""
         return ViewRule(_is_always_a_view, self._put_back, in_place=False)
 
     def __call__(self, x: Any) -> Any:

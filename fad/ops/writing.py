@@ -95,9 +95,11 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
     NumPy writes an array or a list into a stand-in for the place: which lists and shapes it takes, it alone knows.
     """
     if type(v) not in (list, tuple, np.ndarray) or not all(type(a) is np.ndarray for a in arrays):
+        if type(v) is Tracer and v.shape and len(template) == len(x.shape) and all(type(n) is int for n in template):
+            np.empty(1, x.dtype)[0] = np.broadcast_to(False, v.shape)  # NumPy says whether an element takes an array
         return _as_written(v, x)
     index = join_index(template, arrays)
-    place = np.broadcast_to(np.zeros((), x.dtype), x.shape)[index]
+    place = np.broadcast_to(np.empty((), x.dtype), x.shape)[index]
     is_element = type(place) is not np.ndarray
     if type(v) is np.ndarray and v.shape == place.shape and v.dtype == place.dtype:
         return v
@@ -106,12 +108,12 @@ def _as_placed(v: Any, x: Tracer, template: tuple, arrays: list) -> Any:
             return _as_written(v, x)
         v = [0.0] * len(v)  # NumPy refuses any list, or asks whether it is empty
     if any(a.dtype.kind == "b" for a in arrays):  # it counts what the mask selects before it looks at the shape
-        stand_in = np.zeros(x.shape, x.dtype)
+        stand_in = np.empty(x.shape, x.dtype)
         stand_in[index] = v
         return stand_in[index]
     if arrays:  # the value is an array before NumPy looks at the shape
         return _as_written(v if type(v) is np.ndarray else np.array(v, x.dtype), x)
-    stand_in = np.zeros(place.shape, place.dtype)
+    stand_in = np.empty(place.shape, place.dtype)
     stand_in[() if is_element else ...] = v
     return stand_in
 

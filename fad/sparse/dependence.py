@@ -26,7 +26,7 @@ from fad.core.tracer import Trace, Tracer, bind, outcome, tracer, up_to_date
 from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
-from fad.transforms.check import as_operand, run, zeros_like
+from fad.transforms.check import run, split_operands, zeros_like
 from fad.transforms.custom import _RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
@@ -49,14 +49,11 @@ class DependenceTrace(Trace):
             self.check_alive()
         if prim.differentiated is not None:
             return prim.differentiated(*args, **params)
-        values, sets = [], []
-        for x in args:
-            mine = type(x) is Tracer and x.trace is self
-            sets.append(x.info if mine else None)
-            x = x.value if mine else as_operand(x, args)
-            if x is NotImplemented:
-                return x
-            values.append(x)
+        operands = split_operands(self, args)
+        if operands is None:
+            return NotImplemented
+        values, tracers = operands
+        sets = [t if t is None else t.info for t in tracers]
         y = bind(prim, *values, **params)
         if prim.flat:
             return y

@@ -28,6 +28,7 @@ from fad.transforms.mutation import recording
 from fad.transforms.vjp import vjp
 from fad.transforms.vmap import BatchTrace, vmap
 
+_SEARCHED = 4  # products of which each is searched for its entries, and then dropped; more are kept and read together
 _CACHED = 1 << 17  # numbers of an array that one core's cache holds, beside others
 
 
@@ -247,7 +248,8 @@ class _Entries:
         if self.parts and not len(products):
             return
         start, self.position = self.position, self.position + products.size
-        if type(products) is not np.ndarray or products.size == self.size:
+        few = self.plan.pushes + self.plan.pulls <= _SEARCHED
+        if type(products) is not np.ndarray or products.size == self.size or not few:
             self.parts.append(products.reshape(-1))
             return
         take = self.plan.take

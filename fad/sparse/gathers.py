@@ -122,7 +122,7 @@ def find_cut(fun: Callable, in_tree: Any, xs: list) -> Cut | None:
     def look(moved: Any, values: list, params: dict) -> tuple:
         y = bind(getitem_p, *values, **params)
         numbers = bind(getitem_p, moved, *[constant(a) for a in values[1:]], **params)
-        repeats = np.unique(numbers).size < numbers.size
+        repeats = np.bincount(numbers.reshape(-1)).max(initial=0) > 1
         found.cut.append(repeats)
         if not repeats:
             return y, numbers

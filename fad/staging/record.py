@@ -26,6 +26,7 @@ from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
 from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.journal import journaled, rewind
 from fad.core.memory import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
@@ -87,7 +88,7 @@ class RecordTrace(Trace):
         return tracer(x, self, number)
 
     def constant(self, x: Any) -> int:
-        """Return the number of a constant: numbers are told apart by value, arrays by identity and what they hold."""
+        """Return the number of a constant: numbers are distinguished by value, arrays by identity and contents."""
         key = hashable(x) if isinstance(x, (*_NUMBERS, np.generic)) else ("id", id(x))
         number = self.seen.get(key)
         if number is None:
@@ -297,6 +298,7 @@ class Recording:
         self.by_layout = by_layout  # whether it is right for arguments alone that lie in memory as these do
 
 
+@journaled
 def record(
     fun: Callable,
     in_tree: Any,
@@ -318,6 +320,7 @@ def record(
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
+            rewind()
             return running.again(lambda: _recorded(fun, in_tree, leaves, traced, places, outer))
 
 
@@ -326,6 +329,7 @@ def _recorded(*args: Any) -> Recording:
     try:
         return _record(*args)
     except Aliased:
+        rewind()
         with config.use(loops="record"):
             return _record(*args)
 

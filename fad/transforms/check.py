@@ -62,6 +62,27 @@ def as_operand(x: Any, beside: Any = ()) -> Any:
     return _as_number(x)
 
 
+def split_operands(trace: Trace, args: Any) -> tuple[list, list] | None:
+    """Return the values of an operation's operands, and for each its tracer of this trace, None for a constant.
+
+    It is None if one of them is no operand that fad knows: it may know what to do itself. The traces of `vjp`, `jvp`
+    and `vmap`, where it was measured to be some 5 % of an operation on small arrays, have this loop written out.
+    """
+    values: list = []
+    tracers: list = []
+    for x in args:
+        if type(x) is Tracer and x.trace is trace:
+            values.append(x.value)
+            tracers.append(x)
+        else:
+            x = as_operand(x, args)
+            if x is NotImplemented:
+                return None
+            values.append(x)
+            tracers.append(None)
+    return values, tracers
+
+
 def _as_number(x: Any) -> Any:
     """Return the NumPy scalar that a subclass of Python's numbers is to NumPy; NotImplemented for what is none.
 

@@ -28,7 +28,7 @@ from fad.core.limits import take_limit
 from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
-from fad.transforms.check import as_operand, as_primal, check_like, root, run, zeros_like
+from fad.transforms.check import as_primal, check_like, root, run, split_operands, zeros_like
 from fad.transforms.custom import _RULES, Call, _check_closed, _push
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
@@ -72,16 +72,12 @@ class JetTrace(Trace):
             self.check_alive()
         if prim.differentiated is not None:
             return prim.differentiated(*args, **params)
-        xs, values, series = [], [], []
-        for x in args:
-            mine = type(x) is Tracer and x.trace is self
-            if not mine:
-                x = as_operand(x, args)
-                if x is NotImplemented:
-                    return x
-            xs.append(x)
-            values.append(x.value if mine else x)
-            series.append(x.info if mine else None)
+        operands = split_operands(self, args)
+        if operands is None:
+            return NotImplemented
+        values, tracers = operands
+        xs = [v if t is None else t for v, t in zip(values, tracers, strict=True)]
+        series = [t if t is None else t.info for t in tracers]
         make = _step(prim)
         key = None
         if self.tape is not None or make is Differential:

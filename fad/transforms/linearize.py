@@ -16,7 +16,7 @@ from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import NotLinearError
-from fad.transforms.check import as_operand, as_primal, as_value, check_like, plain_values, run, zeros_like
+from fad.transforms.check import as_primal, as_value, check_like, plain_values, run, split_operands, zeros_like
 from fad.transforms.jvp import jvp, pushed
 from fad.transforms.mutation import check_own, copied, own, snapshots
 from fad.transforms.vjp import vjp
@@ -39,18 +39,11 @@ class LinearTrace(Trace):
             self.check_alive()
         if prim.differentiated is not None:
             return prim.differentiated(*args, **params)
-        values: list = []
-        parents: list = []
-        for x in args:
-            if type(x) is Tracer and x.trace is self:
-                values.append(x.value)
-                parents.append(x.info)
-            else:
-                x = as_operand(x)
-                if x is NotImplemented:
-                    return x
-                values.append(x)
-                parents.append(None)
+        operands = split_operands(self, args)
+        if operands is None:
+            return NotImplemented
+        values, tracers = operands
+        parents = [t if t is None else t.info for t in tracers]
         y = bind(prim, *values, **params) if prim.partials is None or params else prim(*values)
         if prim.flat:
             return flat_result(prim, y, values)

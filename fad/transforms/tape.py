@@ -14,7 +14,7 @@ from numpy import float64, ndarray
 
 from fad.core.buffers import flat_result
 from fad.core.cotangent import shared
-from fad.core.memory import link
+from fad.core.memory import is_array, link
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked, listed, tracer
 from fad.errors import UnsupportedInputError
@@ -239,7 +239,7 @@ class Recorder(Trace):
         out.value = y
         out.trace = self
         out.info = len(tape)
-        view = type(y) is np.ndarray and type(v) is np.ndarray
+        view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))  # one without axes may have a number
         out.memory = (x, prim, {"template": index}, 0) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out

@@ -17,7 +17,7 @@ from fad import tree
 from fad.backends.counterparts import explain
 from fad.core.archetypes import cast, fit, one
 from fad.core.cotangent import Indexed, Masked, densify
-from fad.core.memory import RUNS, follow, fresh, path_of, refresh, root_of, version_of
+from fad.core.memory import RUNS, follow, fresh, is_array, path_of, refresh, root_of, version_of
 from fad.core.tracer import Tracer, strong, tracer
 from fad.errors import ImpureFunctionError, PullbackConsumedError
 from fad.transforms.accumulate import accumulate
@@ -124,7 +124,7 @@ class WritingVJPTrace(VJPTrace):
         out.value = y
         out.trace = self
         out.info = len(tape)
-        view = type(y) is np.ndarray and type(v) is np.ndarray
+        view = type(y) is np.ndarray and (type(v) is np.ndarray or is_array(x))
         out.memory = (x, prim, {"template": index}, version_of(x)) if view else None
         tape.append((INDEX, x.info, prim, index, v.shape, v.dtype))
         return out

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fad import tree
 from fad.backends import host, made_like
 from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
+from fad.core.journal import journaled, rewind
 from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
@@ -39,6 +41,10 @@ class _Split(BaseException):
     def __init__(self, trace: BatchTrace, groups: list):
         self.trace = trace
         self.groups = groups  # [(outcome, numbers of elements)]
+
+
+batching: ContextVar[tuple] = ContextVar("batching", default=())
+"""The traces of the runs under vmap that are in progress, outermost first."""
 
 
 class BatchTrace(Trace):
@@ -162,13 +168,13 @@ class BatchTrace(Trace):
                 LoopFallbackWarning,
                 stacklevel=4,
             )
-        lanes = [
+        elements = [
             bind(prim, *[v[i] if b else v for v, b in zip(values, batched, strict=True)], **params)
             for i in range(self.size)
         ]
         if prim.multi:
-            return tuple(np.stack(column) for column in zip(*lanes, strict=True))
-        return np.stack(lanes)
+            return tuple(np.stack(column) for column in zip(*elements, strict=True))
+        return np.stack(elements)
 
     # --- splitting by path --------------------------------------------------------------------------------------
 
@@ -304,9 +310,9 @@ def vmap(
         before = outside(fun)
         chunked = chunk_size is not None and size > chunk_size
 
-        def run(lanes, path, chunk):
+        def run(elements, path, chunk):
             given = leaves if chunk is None else chunk
-            return _run(fun, in_tree, given, flags, lanes, path, on_branch, before, chunked)
+            return _run(fun, in_tree, given, flags, elements, path, on_branch, before, chunked)
 
         if not chunked:
             outs, out_tree = _explore(run, leaves, flags, size)
@@ -343,20 +349,20 @@ def _explore(run: Callable, leaves: list, flags: list, size: int) -> tuple:
     done = []
     out_tree = None
     while waiting:
-        lanes, path = waiting.pop()
-        whole = len(lanes) == size
-        some = leaves if whole else [x[lanes] if b else x for x, b in zip(leaves, flags, strict=True)]
-        outs, found = run(len(lanes), path, some)
+        elements, path = waiting.pop()
+        whole = len(elements) == size
+        some = leaves if whole else [x[elements] if b else x for x, b in zip(leaves, flags, strict=True)]
+        outs, found = run(len(elements), path, some)
         if isinstance(outs, _Split):
-            waiting += [(lanes[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
+            waiting += [(elements[group], (*outs.trace.path, outcome)) for outcome, group in reversed(outs.groups)]
             continue
         if out_tree is not None and found != out_tree:
             raise BatchingError(f"the batch elements of a vmap returned different structures: {out_tree} and {found}")
         out_tree = found
-        done.append((lanes, outs))
+        done.append((elements, outs))
     if len(done) == 1:
         return done[0][1], out_tree
-    order = np.argsort(np.concatenate([lanes for lanes, _ in done]))
+    order = np.argsort(np.concatenate([elements for elements, _ in done]))
     columns = zip(*[outs for _, outs in done], strict=True)
     return [_join(tuple(map(_mapped, column)))[order] for column in columns], out_tree
 
@@ -387,9 +393,11 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     return outs, out_tree
 
 
+@journaled
 def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     trace = BatchTrace(size, path, on_branch)
     running = Running(fun)
+    token = batching.set((*batching.get(), trace))
     try:
         wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
         args, kwargs = tree.unflatten(in_tree, wrapped)
@@ -401,6 +409,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
+            rewind()
             out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]
@@ -413,6 +422,7 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
         trace.clarify(error)
         raise
     finally:
+        batching.reset(token)
         trace.finish()
         running.__exit__()
     outs = []

@@ -40,7 +40,7 @@ def table(
 
 
 def without_folder(place: str) -> str:
-    """Return ``'file.py:3: the line'`` of the same with the file's folders, which take the room of the line."""
+    """Return ``'file.py:3: the line'`` of the same with the file's folders, which take the line's width."""
     return _FOLDERS.sub("", place, count=1)
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from capture.agreement import agree, report_of
 
+import fad
+
 X = np.array([0.7, -0.4, 1.3, 0.2, 0.9])
 
 
@@ -48,3 +50,49 @@ def test_a_name_that_only_the_test_or_the_else_reads_goes_from_step_to_step(f):
     agree(f, X)
     what, text = report_of(f, X)
     assert set(what) == {"captured"}, text
+
+
+LIMIT = 1.0
+
+
+def unbound_in_a_loop(x):
+    for _ in range(3):
+        x = x + LIMIT  # noqa: F823
+        LIMIT = x  # noqa: F841
+    return x
+
+
+def unbound_in_a_branch(x):
+    if x[0] > 0:
+        LIMIT += 1  # noqa: F823, F841
+    return x
+
+
+def unbound_and_handled(x):
+    for _ in range(2):
+        try:
+            x = x + LIMIT  # noqa: F823
+        except UnboundLocalError:
+            x = x + 5
+        LIMIT = x  # noqa: F841
+    return x
+
+
+def unbound_in_a_function_of_a_step(x):
+    for _ in range(2):
+        x = x + (lambda: later)()
+        later = 1.0
+    return x
+
+
+@pytest.mark.parametrize(
+    "f", [unbound_in_a_loop, unbound_in_a_branch, unbound_and_handled, unbound_in_a_function_of_a_step]
+)
+def test_a_variable_without_a_value_is_the_error_that_python_raises(f):
+    def outcome(f):
+        try:
+            return f(np.ones(3)).tolist()
+        except NameError as error:
+            return type(error), str(error)
+
+    assert outcome(fad.jit(f)) == outcome(f)

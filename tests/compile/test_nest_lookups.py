@@ -1,4 +1,4 @@
-"""Index arrays and masked slices in loop nests: one function, the values of NumPy, and its errors."""
+"""Index arrays, views and masked slices in loop nests: one function, the values of NumPy, and its errors."""
 
 import warnings
 
@@ -93,3 +93,101 @@ def test_a_place_outside_of_the_array_is_an_error():
     np.testing.assert_allclose(fast(x, places), far(x, places), rtol=1e-12)
     with pytest.raises(IndexError):
         fast(x, places + 3)
+
+
+def random_slices(seed):
+    """Return a loop over slices of traced lengths, some of them reversed, and arguments."""
+    r = np.random.default_rng(seed)
+    n = 37
+    # pairs of slices of one length
+    pairs = [
+        (lambda k: slice(0, k), lambda k: slice(0, k)),
+        (lambda k: slice(0, k), lambda k: slice(n - k, n)),
+        (lambda k: slice(k, n), lambda k: slice(k, n)),
+        (lambda k: slice(k, n - 1), lambda k: slice(k + 1, n)),
+        (lambda k: slice(1, k), lambda k: slice(0, k - 1)),
+    ]
+    steps = [(pairs[r.integers(len(pairs))], r.integers(6), r.uniform(0.02, 0.1)) for _ in range(4)]
+
+    def program(x, z):
+        y, s = x * 1.0, 0.0
+        for k in range(1, n):
+            for (one, other), kind, c in steps:
+                if kind == 0:
+                    y[one(k)] += c * z[other(k)]
+                elif kind == 1:
+                    y[one(k)] = y[one(k)] - c * np.flip(z[other(k)]) * y[k]
+                elif kind == 2:
+                    s = s + c * np.dot(y[one(k)], z[other(k)])
+                elif kind == 3:
+                    s = s + c * np.sum(np.flip(y[one(k)]) * z[other(k)])
+                elif kind == 4:
+                    y[one(k)] *= 1.0 - c
+                else:
+                    s = s + c * np.sum((y[one(k)] - z[other(k)]) ** 2)
+        return s + np.sum(y * y)
+
+    return program, (r.random(n), r.random(n))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_slices_are_loops_over_the_slices(seed):
+    program, args = random_slices(seed)
+    check(program, *args)
+
+
+def test_what_lies_beside_a_slice_is_not_read():
+    def product(x, w):
+        s = 0.0
+        for k in range(1, 30):
+            s = s + np.dot(x[:k], w[:k]) + np.sum(x[:k] * w[1 : k + 1])
+        return s
+
+    x, w = np.ones(40), np.linspace(0, 1, 40)
+    x[35], w[36] = np.inf, np.nan
+    check(product, x, w)
+
+
+def test_a_choice_read_in_another_order_is_not_taken_for_the_mask_of_the_loop():
+    places = np.arange(40)
+
+    def program(x):
+        y = x * 1.0
+        for k in range(1, 40):
+            part = np.where(places < k, x, 0.5)
+            y = 0.9 * y + 0.1 * part + 0.1 * part[::-1] * np.where(places < k, y, 2.0)
+        return np.sum(y)
+
+    check(program, np.random.default_rng(0).random(40))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_extremes_of_integers_are_those_of_numpy(dtype):
+    def extremes(x, a):
+        y = x * 1.0
+        for k in range(30):
+            y[k] = y[k] * np.max(a - k) + np.min(a + (200 + k))
+        return np.sum(y)
+
+    x, a = np.ones(40), -np.arange(5, 45).astype(dtype)
+    np.testing.assert_allclose(nest(extremes, x, a)(x, a), extremes(x, a), rtol=1e-13)
+
+
+def test_a_row_is_written_beside_the_array_that_it_is_of():
+    def rows(x):
+        m = np.outer(x, x) + 0.1
+        for j in reversed(range(5)):
+            m *= 0.9
+            row = m[j // 2]
+            row[j] = 0.1 * x[j]
+        return np.sum(m * m)
+
+    def places(x):
+        a, y = np.arange(20) * 3 % 20, x * 1.0
+        for k in range(40):
+            a[np.flip(a)] = (a + k) % 20
+            y[a] += 0.1 * y
+        return np.sum(y)
+
+    check(rows, np.linspace(-0.5, 0.9, 5))
+    check(places, np.linspace(-0.5, 0.9, 20))

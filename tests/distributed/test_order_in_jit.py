@@ -105,6 +105,79 @@ def test_integers_that_native_code_cannot_hold_repeat_no_collective():
         assert len(comm.asked) == 1
 
 
+def _factor(comm, x):
+    a = comm.all_reduce(x)
+    try:
+        y = np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        y = -a
+    return comm.all_reduce(y)
+
+
+def _converted(comm, x):
+    a = comm.all_reduce(x)
+    try:
+        n = int(np.sqrt(np.sum(a)))
+    except ValueError:
+        n = 1
+    return comm.all_reduce(a) * n
+
+
+def _factors_in_a_loop(comm, x):
+    total = 0 * x
+    for i in range(20):
+        a = comm.all_reduce(x + 1e-3 * i)
+        try:
+            total = total + np.linalg.cholesky(a)
+        except np.linalg.LinAlgError:
+            total = total - a
+    return total
+
+
+def _in_a_program(comm, x):
+    a = comm.all_reduce(2.0 * x)
+    return comm.all_reduce(a + fad.jit(lambda x: _factor(comm, x))(x))
+
+
+@pytest.mark.parametrize("f", [_factor, _converted, _factors_in_a_loop, _in_a_program])
+def test_a_call_that_catches_an_error_of_its_values_repeats_no_collective(f, lowering):
+    comm, plain = Noted(), Noted()
+    good = 4.0 * np.eye(2)
+    for first in (good, -good):
+        j = fad.jit(lambda x: f(comm, x))
+        for x in (first, first, -first, -first, first):
+            comm.asked.clear()
+            plain.asked.clear()
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_allclose(j(x), f(plain, x))
+            assert [name for name, _ in comm.asked] == [name for name, _ in plain.asked]
+
+
+def test_a_program_within_another_communicates_in_each_run_of_the_other(lowering):
+    comm, plain = Noted(), Noted()
+    inner = fad.jit(lambda x: _factor(comm, x))
+
+    def f(comm, inner, x):
+        a = comm.all_reduce(x)
+        return comm.all_reduce(a + inner(np.eye(2)))  # on an array that the program around it does not trace
+
+    j = fad.jit(lambda x: f(comm, inner, x))
+    for x in np.random.default_rng(0).normal(size=(4, 2, 2)):
+        comm.asked.clear()
+        plain.asked.clear()
+        np.testing.assert_allclose(j(x), f(plain, lambda x: _factor(plain, x), x))
+        assert len(comm.asked) == len(plain.asked) == 4
+
+
+def test_a_collective_that_fails_is_not_called_again():
+    def run(comm):
+        f = fad.jit(lambda x, n: fad.fori_loop(0, n, lambda i, s: s + comm.all_reduce(s), x))
+        f(np.ones(2), 3 + int(comm.rank))
+
+    with pytest.raises(D.MismatchError, match="nothing more at the end of its program"):
+        D.run_ranks(run, 2, timeout=20)
+
+
 def test_the_derivative_of_a_recorded_program_without_types_is_an_error():
     comm = Noted()
     with pytest.raises(D.RankTypeError):
@@ -134,3 +207,23 @@ def test_handles_that_are_waited_for_late_overlap_in_programs_too():
     for found in D.run_ranks(run, 3, timeout=20):
         for pair in found:
             np.testing.assert_allclose(pair, fad.value_and_grad(serial)(0.5))
+
+
+@pytest.mark.parametrize("wrap", [fad.vmap, lambda f: fad.jit(fad.vmap(f)), lambda f: fad.vmap(fad.jit(f))])
+def test_a_batch_whose_examples_may_take_different_paths_communicates_nothing(wrap):
+    comm = Noted()
+
+    def on_a_path(w):
+        return w * comm.all_reduce(np.ones(2)) if np.sum(w) > 2 else w
+
+    def in_steps(w):
+        while np.sum(w) < 9:
+            w = w + comm.start_all_reduce(np.ones(2)).wait()
+        return w
+
+    for f in (on_a_path, in_steps):
+        with pytest.raises(fad.errors.BatchedValueError, match="different paths"):
+            wrap(f)(np.array([[1.0, 2.0], [0.5, 0.1]]))
+    assert not comm.asked
+    chosen = wrap(lambda w: np.where(np.sum(w) > 2, w * comm.all_reduce(np.ones(2)), w))
+    np.testing.assert_allclose(chosen(np.array([[1.0, 2.0], [0.5, 0.1]])), [[1.0, 2.0], [0.5, 0.1]])

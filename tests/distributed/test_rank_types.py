@@ -266,3 +266,14 @@ def test_the_debug_mode_finds_what_is_said_to_be_the_same_and_is_not():
     with pytest.raises(D.RankTypeError, match=r"what differs: .* on rank 0, .* on rank 1"):
         D.run_ranks(run, 2, timeout=20, debug=True)
     assert D.run_ranks(right, 2, timeout=20, debug=True) == [2.0, 2.0]
+
+
+def test_a_value_is_made_each_ranks_own_by_a_method_too():
+    def run(comm):
+        def loss(w):
+            y = comm.varying(w * w)
+            return comm.all_reduce(y if comm.rank == 0 else 0 * y)
+
+        return D.grad(loss, comm)(3.0)
+
+    assert D.run_ranks(run, 2, timeout=20) == [6.0, 6.0]

@@ -73,6 +73,16 @@ def test_parameters_that_the_loss_does_not_use_have_gradient_zero():
         assert_same(g, {"a": np.ones(2) / 2, "b": 1.0, "c": np.zeros(3)})
 
 
+def test_the_gradient_of_an_array_of_no_axes_is_an_array_as_on_one_rank():
+    def run(comm):
+        p = {"a": np.array(2.0), "b": 3.0, "c": np.float32(4.0)}
+        return D.value_and_grad(lambda p, x: p["a"] * p["b"] * p["c"] * np.sum(x), comm)(p, np.ones(2))[1]
+
+    plain = {"a": np.ndarray, "b": np.float64, "c": np.float32}
+    for g in on_ranks(run):
+        assert {k: type(v) for k, v in g.items()} == plain
+
+
 def test_auxiliary_output_is_each_ranks_own():
     def run(comm):
         f = D.value_and_grad(lambda w, x: (np.sum(w * x), {"x": x * w, "rank": comm.rank}), comm, has_aux=True)
@@ -228,13 +238,10 @@ def test_the_batches_of_all_ranks_make_up_those_of_one(key, tmp_path):
 
 
 class Stored:
-    """An array in a file, which is read by slices and by indices that grow, as h5py's are."""
+    """An array in a file, read by slices and by indices that grow, as h5py's are; zarr's have no length either."""
 
     def __init__(self, x):
         self.x, self.shape, self.dtype = x, x.shape, x.dtype
-
-    def __len__(self):
-        return len(self.x)
 
     def __getitem__(self, where):
         assert type(where) is slice or np.all(np.diff(where) > 0)
@@ -247,6 +254,17 @@ def test_batches_of_arrays_in_files_are_read_in_their_order():
         found = list(data.batches((Stored(x), x), 8, key=key, rank=1, size=2))
         assert len(found) == 3
         for a, b in found:
+            assert np.array_equal(a, b)
+
+
+def test_batches_of_zarr_arrays_are_read_in_their_order(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    x = np.arange(40.0).reshape(20, 2)
+    stored = zarr.open(str(tmp_path / "x"), mode="w", shape=x.shape, dtype=x.dtype, chunks=(3, 2))
+    stored[...] = x
+    for key in (None, 5):
+        for a, b in data.batches((stored, x), 8, key=key, rank=1, size=2):
+            assert type(a) is np.ndarray
             assert np.array_equal(a, b)
 
 

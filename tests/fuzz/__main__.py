@@ -1,6 +1,7 @@
 """Hunt: ``python -m tests.fuzz --kind pure --seed 0 --programs 1000``; README.md says the rest."""
 
 import argparse
+import os
 import time
 import warnings
 from collections import Counter
@@ -15,9 +16,10 @@ parser.add_argument("--kind", choices=KINDS, default="pure")
 parser.add_argument("--seed", type=int, default=0, help="the first seed")
 parser.add_argument("--programs", type=int, default=100, help="how many")
 parser.add_argument("--minutes", type=float, help="stop after so long")
-parser.add_argument("--check", action="append", choices=CHECKS, help="only this check; may be given several times")
+parser.add_argument("--check", action="append", choices=CHECKS, help="only this check, or several")
 parser.add_argument("--show", action="store_true", help="print the programs, and run nothing")
 parser.add_argument("--shrink", action="store_true", help="shrink each finding")
+parser.add_argument("--search", action="store_true", help="draw some checks for each program, and compile in a hurry")
 parser.add_argument("--strict", action="store_true", help="what known.py lists is a finding too")
 parser.add_argument("--each", type=int, default=2, help="print so many findings that look alike")
 parser.add_argument("--refusals", action="store_true", help="count what fad refused, with a seed for each")
@@ -44,10 +46,14 @@ if options.show:
         print(f"# {options.kind} program {seed}\n{generate(seed, options.kind).script()}\n")
 else:
     stop = time.monotonic() + 60 * options.minutes if options.minutes else None
-    report = run(seeds, options.kind, options.check, stop, tell, options.strict)
+    if options.search:
+        os.environ["FAD_CACHE_DIR"] = ""  # what is compiled in a hurry is not kept
+    report = run(seeds, options.kind, options.check, stop, tell, options.strict, options.search)
     if options.refusals:
         for key, count in report.refusals.most_common():
             print(f"{count:6d}  {key[0]:9s} {key[1]}   (program {report.examples[key]})")
+    for (check, outcome), count in sorted(report.checks.items()):
+        print(f"{count:6d}  {check}: {outcome}")
     print(report)
     for signature, count in alike.most_common():
         print(f"{count:6d}  {signature}")

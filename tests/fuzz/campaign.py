@@ -8,7 +8,9 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from . import calls  # noqa: F401  its checks are registered
+import numpy as np
+
+from . import calls, nested  # noqa: F401  their checks are registered
 from .arguments import with_noise
 from .case import Case
 from .checks import CHECKS
@@ -48,6 +50,7 @@ class Report:
 
     programs: int = 0
     outcomes: Counter = field(default_factory=Counter)
+    checks: Counter = field(default_factory=Counter)
     refusals: Counter = field(default_factory=Counter)
     examples: dict = field(default_factory=dict)
     findings: list = field(default_factory=list)
@@ -77,12 +80,15 @@ def limited(seconds):
         signal.signal(signal.SIGALRM, old)
 
 
-def examine(program, check, seed=None):
-    """Return the outcome of a check and a message: same, skipped, refused, rounding or finding."""
+def examine(program, check, seed=None, case=None):
+    """Return the outcome of a check and a message: same, skipped, refused, rounding or finding.
+
+    ``case`` is what other checks of the same program have looked at.
+    """
     seed = program.seed or 0 if seed is None else seed
+    case = Case(program, seed) if case is None else case
     try:
-        with limited(LIMIT), warnings.catch_warnings(action="ignore"):
-            CHECKS[check](Case(program, seed))
+        _check(case, program, check)
     except Skipped as reason:
         return "skipped", str(reason)
     except Refused as refusal:
@@ -96,14 +102,19 @@ def examine(program, check, seed=None):
     return "same", ""
 
 
+def _check(case, program, check):
+    case.begin(program, check)
+    with limited(LIMIT), warnings.catch_warnings(action="ignore"):
+        CHECKS[check](case)
+
+
 def explained_by_rounding(program, check, seed):
     """Return whether a difference goes away when the numbers are moved: then it depended on a tie or on rounding."""
-    case = Case(program, seed)
+    r = np.random.default_rng(seed)
     for size in (1e-3, 0.05, 0.2):
-        moved = program.given(*with_noise(case.r, program.arguments, size))
+        moved = program.given(*with_noise(r, program.arguments, size))
         try:
-            with limited(LIMIT), warnings.catch_warnings(action="ignore"):
-                CHECKS[check](Case(moved, seed))
+            _check(Case(moved, seed), moved, check)
         except Difference:
             continue
         except Exception:  # it says nothing about these numbers
@@ -112,10 +123,23 @@ def explained_by_rounding(program, check, seed):
     return False
 
 
-def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None, strict=False):
+DEAR = ["pulled twice", "second order", "vmap of grad", "jacobian", "without writes", "nested", "third order"]
+DEAR_AND_JITTED = ["jit", "jit of grad", "jit of vmap"]
+
+
+def drawn(seed, always=()):
+    """Return the checks of a program in a search: the quick ones, some, and each of the dear ones for a share."""
+    r = np.random.default_rng([seed, 1])
+    some = {DEAR_AND_JITTED[r.integers(3)], *always}
+    some |= {name for name in DEAR if r.random() < 0.4}
+    return [name for name in CHECKS if name in some or name not in (*DEAR, *DEAR_AND_JITTED)]
+
+
+def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None, strict=False, search=False):
     """Return the report of the programs of these seeds.
 
-    ``stop`` is a time after which none begins, and ``strict`` makes findings of what is known.
+    ``stop`` is a time after which none begins, and ``strict`` makes findings of what is known. A ``search`` of very
+    many programs draws some checks for each, with at least one of jit.
     """
     report = Report()
     for seed in seeds:
@@ -124,11 +148,13 @@ def run(seeds, kind="pure", checks=None, stop=None, tell=lambda finding: None, s
         program = generate(seed, kind)
         report.programs += 1
         seen = set()
-        for check in checks or CHECKS:
-            outcome, message = examine(program, check)
+        case = Case(program, seed, search)
+        for check in drawn(seed, checks or ()) if search else checks or CHECKS:
+            outcome, message = examine(program, check, seed, case)
             if outcome == "finding" and not strict and (reason := known(program, check, message)):
                 outcome, message = "known", reason
             report.outcomes[outcome] += 1
+            report.checks[check, outcome] += 1
             if outcome in ("refused", "known", "rounding"):
                 words = re.sub(r"\(.*?\)|\d", "", message.partition("\n")[0]).split()[:14]
                 key = outcome, " ".join(words) if outcome != "rounding" else check

@@ -8,48 +8,27 @@ import fad
 from fad import tree
 
 from . import differences
-from .arguments import with_dtype
+from .arguments import with_dtype, with_noise
 from .compare import Skipped, observe, plain, same_error, snapshot
+from .losses import floating, loss_of_some, of_some, other_weights, weights, with_outputs
 from .program import evaluate
 
 
-def weights(leaf, k):
-    """Return what the k-th output is multiplied by in the loss: different numbers everywhere."""
-    n = np.size(leaf)
-    return np.cos(np.arange(1.0, n + 1) * (k + 1)).reshape(np.shape(leaf))
-
-
-def other_weights(w):
-    """Return what the imaginary part is multiplied by."""
-    return w[..., ::-1] if w.ndim else 0.7
-
-
-def floating(x):
-    """Return whether a leaf has a derivative."""
-    return isinstance(x, (float, complex)) or getattr(getattr(x, "dtype", None), "kind", "?") in "fc"
-
-
-def weighted_sum(outputs):
-    """Return one real number that depends on all outputs."""
-    total = 0.0
-    for k, leaf in enumerate(tree.leaves(outputs)):
-        if not floating(leaf):
-            continue
-        w = weights(leaf, k)
-        if np.iscomplexobj(leaf):
-            total = total + np.sum(np.real(leaf) * w) + np.sum(np.imag(leaf) * other_weights(w))
-        else:
-            total = total + np.sum(leaf * w)
-    return total
-
-
 class Case:
-    """What the checks of one program share."""
+    """What the checks of one program share: runs that several of them look at are made once.
 
-    def __init__(self, program, seed=0):
-        self.program, self.r = program, np.random.default_rng(seed)
+    ``search`` is whether it is one of very many, and may be compiled in a hurry.
+    """
+
+    def __init__(self, program, seed=0, search=False):
+        self.seed, self.search = seed, search
         self.values = evaluate(program.arguments)
+        self.begin(program, "")
         self.diff = [k for k, x in enumerate(self.values) if floating(x)]
+
+    def begin(self, program, check):
+        """Let a check begin, with code that fad has not seen, and with draws that hang on no other check."""
+        self.program, self.r = program.renewed(), np.random.default_rng([self.seed, *check.encode()])
 
     @cached_property
     def plain(self):
@@ -74,52 +53,75 @@ class Case:
         """Return new arguments."""
         return evaluate(self.program.arguments)
 
-    def loss(self, f):
-        """Return the loss and the outputs of f as a function of its arguments."""
-
-        def run(*arguments):
-            outputs = f(*arguments)
-            return weighted_sum(outputs), outputs
-
-        return run
-
     def gradient_of(self, f):
         """Return the function that gives ((loss, outputs), gradients)."""
-        return fad.value_and_grad(self.loss(f), argnums=tuple(self.diff), has_aux=True)
+        return fad.value_and_grad(with_outputs(f), argnums=tuple(self.diff), has_aux=True)
 
     @cached_property
     def reverse(self):
         """The run of the gradient; its outputs are ((loss, outputs), gradients)."""
-        with self.program.world() as world:
-            return observe(self.gradient_of(world.f), world, self.arguments())
+        world = self.program.world()
+        return observe(self.gradient_of(world.f), world, self.arguments())
 
     @cached_property
     def tangents(self):
         """A direction for each argument that has a derivative."""
-        return tuple(self._like(self.values[k]) for k in self.diff)
+        r = np.random.default_rng(self.seed)
+        return tuple(self._like(r, self.values[k]) for k in self.diff)
 
-    def _like(self, x):
-        t = np.round(self.r.normal(size=np.shape(x)), 2)
+    def _like(self, r, x):
+        t = np.round(r.normal(size=np.shape(x)), 2)
         if np.iscomplexobj(x):
-            t = t + 1j * np.round(self.r.normal(size=np.shape(x)), 2)
+            t = t + 1j * np.round(r.normal(size=np.shape(x)), 2)
         kind = np.asarray(x).dtype.newbyteorder("=")
         return np.asarray(t, kind) if isinstance(x, np.ndarray) else kind.type(t)
 
     @cached_property
     def forward(self):
         """The run of the push-forward; its outputs are (outputs, their tangents)."""
-        with self.program.world() as world:
+        world = self.program.world()
 
-            def push(*arguments):
-                def f(*some):
-                    full = list(arguments)
-                    for k, x in zip(self.diff, some, strict=True):
-                        full[k] = x
-                    return world.f(*full)
+        def push(*arguments):
+            f = of_some(world.f, arguments, self.diff)
+            return fad.jvp(f, tuple(arguments[k] for k in self.diff), self.tangents)
 
-                return fad.jvp(f, tuple(arguments[k] for k in self.diff), self.tangents)
+        return observe(push, world, self.arguments())
 
-            return observe(push, world, self.arguments())
+    def loss_of_some(self, f):
+        """Return the loss of f as a function of the arguments that have a derivative, and these."""
+        fixed = self.arguments()
+        return loss_of_some(f, fixed, tuple(self.diff)), tuple(fixed[k] for k in self.diff)
+
+    @cached_property
+    def second(self):
+        """The run of forward over reverse mode; its outputs are the derivatives of the gradients along the tangents."""
+        world = self.program.world()
+        loss, point = self.loss_of_some(world.f)
+        gradient = fad.grad(loss, argnums=tuple(range(len(point))))
+        return observe(lambda: fad.jvp(gradient, point, self.tangents)[1], world, ())
+
+    @cached_property
+    def stacked(self):
+        """Two or three sets of arguments of the same shapes and dtypes, stacked."""
+        texts, r = self.program.arguments, np.random.default_rng(self.seed)
+        rows = [evaluate(texts), *(evaluate(with_noise(r, texts, 0.6)) for _ in range(r.integers(1, 3)))]
+        return [np.stack([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
+
+    def batch(self):
+        """Return new stacked arguments."""
+        return [x.copy() for x in self.stacked]
+
+    @cached_property
+    def mapped_gradient(self):
+        """A function that makes another run of a batch of gradients in the same world."""
+        world = self.program.world()
+        call = fad.vmap(self.gradient_of(world.f))
+        return lambda: observe(call, world, self.batch())
+
+    @cached_property
+    def gradients(self):
+        """The first run of a batch of gradients."""
+        return self.mapped_gradient()
 
     @cached_property
     def slope_forward(self):
@@ -163,9 +165,7 @@ class Case:
 
     def plain_loss(self, h):
         """Return the loss of a plain run with moved arguments."""
-        with self.program.world() as world:
-            value, _ = self.loss(world.f)(*self.along(h))
-            return value
+        return with_outputs(self.program.world().f)(*self.along(h))[0]
 
     @cached_property
     def slope_plain(self):
@@ -186,10 +186,9 @@ class Case:
             raise Skipped("complex numbers")
 
         def phi(h):
-            with self.program.world() as world:
-                outputs = world.f(*self.along(h))
-                pairs = zip(tree.leaves(self.plain.outputs), tree.leaves(outputs), strict=True)
-                return sum(np.sum(y * weights(x, k)) for k, (x, y) in enumerate(pairs) if floating(x))
+            outputs = self.program.world().f(*self.along(h))
+            pairs = zip(tree.leaves(self.plain.outputs), tree.leaves(outputs), strict=True)
+            return sum(np.sum(y * weights(x, k)) for k, (x, y) in enumerate(pairs) if floating(x))
 
         try:
             return differences.complex_step(phi)

@@ -9,8 +9,6 @@ import fad
 from fad import tree
 
 from . import differences, functional
-from .arguments import with_noise
-from .case import floating, weighted_sum, weights
 from .compare import (
     Difference,
     Run,
@@ -24,7 +22,7 @@ from .compare import (
     same_tree,
     snapshot,
 )
-from .program import evaluate
+from .losses import float_leaves, floating, weights
 
 CHECKS = {}
 
@@ -114,16 +112,9 @@ def pulled_twice(case):
     """A pullback gives the same twice, also when somebody writes into what it gave."""
     case.needs_derivative()
     case.succeeded(case.reverse)
-    with case.program.world() as world, np.errstate(all="ignore"):
-        arguments = case.arguments()
-
-        def loss(*some):
-            full = list(arguments)
-            for k, x in zip(case.diff, some, strict=True):
-                full[k] = x
-            return weighted_sum(world.f(*full))
-
-        _, back = fad.vjp(loss, *[arguments[k] for k in case.diff])
+    loss, point = case.loss_of_some(case.program.world().f)
+    with np.errstate(all="ignore"):
+        _, back = fad.vjp(loss, *point)
         for _ in range(2):
             got = back(1.0)
             same_tree(case.reverse.outputs[1], got, "the gradient of a pullback", zeros=False)
@@ -144,55 +135,46 @@ def second_order(case):
     case.succeeded(case.reverse)
     if any(np.asarray(case.values[k]).dtype.kind == "c" for k in case.diff) or precision(case) > 1e-5:
         raise Skipped("complex numbers or single precision")
-    fixed = case.arguments()
     u = [np.cos(1.0 + np.arange(np.size(t))).reshape(np.shape(t)) for t in case.tangents]
-    with case.program.world() as world, np.errstate(all="ignore"):
-        before = snapshot(world.outside())
-
-        def gradient(*some):
-            world.put_back(before)
-            full = list(fixed)
-            for k, x in zip(case.diff, some, strict=True):
-                full[k] = x
-            return fad.grad(lambda *a: weighted_sum(world.f(*a)), argnums=tuple(case.diff))(*full)
+    case.succeeded(case.second)
+    forward = sum(float(np.sum(g * v)) for g, v in zip(case.second.outputs, u, strict=True))
+    world = case.program.world()
+    before = snapshot(world.outside())
+    loss, point = case.loss_of_some(world.f)
+    with np.errstate(all="ignore"):
 
         def projected(*some):
-            return sum(np.sum(g * v) for g, v in zip(gradient(*some), u, strict=True))
+            world.put_back(before)
+            gradients = fad.grad(loss, argnums=tuple(range(len(some))))(*some)
+            return sum(np.sum(g * v) for g, v in zip(gradients, u, strict=True))
 
         def slope_at(h):
-            return projected(*[case.along(h)[k] for k in case.diff])
+            moved = case.along(h)
+            return projected(*[moved[k] for k in case.diff])
 
-        point = tuple(fixed[k] for k in case.diff)
-        forward = observe(lambda: fad.jvp(projected, point, case.tangents)[1], world, ())
         reverse = observe(lambda: fad.grad(projected, argnums=tuple(range(len(point))))(*point), world, ())
-        case.succeeded(forward)
         case.succeeded(reverse)
         over = sum(float(np.sum(g * t)) for g, t in zip(reverse.outputs, case.tangents, strict=True))
-        same_number(float(forward.outputs), over, "reverse over reverse beside forward over reverse", 1e-7)
+        same_number(forward, over, "reverse over reverse beside forward over reverse", 1e-7)
+        if differences.is_likely(slope_at, forward, 1e-6):
+            return
         if case.slope_plain[1] > 1e-4 * max(1.0, abs(case.slope_plain[0])):
             raise Skipped("differences do not converge")
         found = differences.derivative(slope_at)
         if found is None or found[1] > 1e-4 * max(1.0, abs(found[0])):
             raise Skipped("differences do not converge")
-        same_number(found[0], float(forward.outputs), "the second derivative beside differences", 1e-5, 10 * found[1])
+        same_number(found[0], forward, "the second derivative beside differences", 1e-5, 10 * found[1])
 
 
-def batch_of(case):
-    """Return three sets of arguments of the same shapes and dtypes, stacked."""
-    texts = case.program.arguments
-    rows = [evaluate(texts), *(evaluate(with_noise(case.r, texts, 0.6)) for _ in range(2))]
-    return [np.stack([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
-
-
-def looped(case, transform, stacked):
+def looped(case, transform):
     """Return what a loop over a batch gives, stacked, as a run; Skipped where the elements' results do not stack.
 
     Each element has a world of its own, for a function under vmap runs once for all of them.
     """
-    runs = []
-    for b in range(3):
-        with case.program.world() as world:
-            runs.append(observe(transform(world.f), world, [x[b].copy() for x in stacked]))
+    runs, stacked = [], case.stacked
+    for b in range(len(stacked[0])):
+        world = case.program.world()
+        runs.append(observe(transform(world.f), world, [x[b].copy() for x in stacked]))
     for run in runs:
         if run.error is not None:
             return Run(None, run.error, tuple(stacked), run.outside)
@@ -217,11 +199,10 @@ def common(runs):
 @check("vmap")
 def vmap(case):
     """A batch gives what a loop over it gives."""
-    stacked = batch_of(case)
-    with case.program.world() as other:
-        wanted = looped(case, lambda f: f, stacked)
-        got = observe(fad.vmap(other.f), other, [x.copy() for x in stacked])
-        same_run(wanted, got, tuple(stacked))
+    world = case.program.world()
+    wanted = looped(case, lambda f: f)
+    got = observe(fad.vmap(world.f), world, case.batch())
+    same_run(wanted, got, tuple(case.stacked))
 
 
 @check("vmap of grad")
@@ -229,15 +210,13 @@ def vmap_of_grad(case):
     """A batch of gradients is a loop over gradients."""
     case.needs_derivative()
     case.succeeded(case.reverse)
-    stacked = batch_of(case)
-    with case.program.world() as other:
-        wanted = looped(case, case.gradient_of, stacked)
-        if wanted.error is not None:
-            raise Skipped("the gradient raises")
-        got = observe(fad.vmap(case.gradient_of(other.f)), other, [x.copy() for x in stacked])
-        if not same_error(wanted, got):
-            same_tree(wanted.outputs, got.outputs, "batch of gradients", close=case_tolerance(case), zeros=False)
-            same_left(wanted, got, tuple(stacked))
+    got = case.gradients  # first, with code that fad has not seen
+    wanted = looped(case, case.gradient_of)
+    if wanted.error is not None:
+        raise Skipped("the gradient raises")
+    if not same_error(wanted, got):
+        same_tree(wanted.outputs, got.outputs, "batch of gradients", close=case_tolerance(case), zeros=False)
+        same_left(wanted, got, tuple(case.stacked))
 
 
 def case_tolerance(case):
@@ -253,18 +232,10 @@ def jacobian(case):
     leaves = tree.leaves(case.plain.outputs)
     if np.iscomplexobj(case.values[k]) or any(np.iscomplexobj(y) for y in leaves):
         raise Skipped("complex numbers")
-    with case.program.world() as one, case.program.world() as other, np.errstate(all="ignore"):
-
-        def of(world):
-            def f(x):
-                full = case.arguments()
-                full[k] = x
-                return [y for y in tree.leaves(world.f(*full)) if floating(y)]
-
-            return f
-
-        rows = observe(fad.jacrev(of(one)), one, [case.arguments()[k]])
-        columns = observe(fad.jacfwd(of(other)), other, [case.arguments()[k]])
+    one, other = case.program.world(), case.program.world()
+    with np.errstate(all="ignore"):
+        rows = observe(fad.jacrev(float_leaves(one.f, case.arguments(), k)), one, [case.arguments()[k]])
+        columns = observe(fad.jacfwd(float_leaves(other.f, case.arguments(), k)), other, [case.arguments()[k]])
         case.succeeded(rows)
         case.succeeded(columns)
         loosely = dict(types=False, close=case_tolerance(case), zeros=False)
@@ -290,72 +261,3 @@ def without_writes_agrees(case):
     case.succeeded(case.reverse)
     other.succeeded(other.reverse)
     same_tree(other.reverse.outputs, case.reverse.outputs, "the gradient", close=case_tolerance(case), zeros=False)
-
-
-def nestings(loss, x, u):
-    """Return the ways to the second derivative along `u`, as functions without arguments, three transforms deep."""
-
-    def along(f):
-        return lambda *x: sum(np.sum(g * v) for g, v in zip(f(*x), u, strict=True))
-
-    every = tuple(range(len(x)))
-    both = [np.stack([a, a]) for a in x]
-
-    def grad(f):
-        return fad.grad(f, argnums=every)
-
-    def second(ys):
-        return tree.map(lambda y: y[1], ys)
-
-    def rows(f):
-        return lambda *x: np.sum(fad.vmap(f)(*[np.stack([a, a * 1]) for a in x])) / 2
-
-    return {
-        "jvp of grad of jit": lambda: fad.jvp(grad(fad.jit(loss)), x, u)[1],
-        "grad of grad of jit": lambda: grad(along(grad(fad.jit(loss))))(*x),
-        "grad of grad of vmap": lambda: grad(along(grad(rows(loss))))(*x),
-        "jvp of grad of vmap": lambda: fad.jvp(grad(rows(loss)), x, u)[1],
-        "grad of jvp of jit": lambda: grad(lambda *x: fad.jvp(fad.jit(loss), x, u)[1])(*x),
-        "vmap of jvp of grad": lambda: second(fad.vmap(lambda *x: fad.jvp(grad(loss), x, u)[1])(*both)),
-        "vmap of grad of grad": lambda: second(fad.vmap(grad(along(grad(loss))))(*both)),
-        "jit of grad of grad": lambda: fad.jit(grad(along(grad(loss))))(*x),
-        "jit of grad of jvp": lambda: fad.jit(grad(lambda *x: fad.jvp(loss, x, u)[1]))(*x),
-        "linearize of grad": lambda: fad.linearize(grad(loss), *x)[1](*u),
-        "vjp of jvp of vmap": lambda: fad.vjp(lambda *x: fad.jvp(rows(loss), x, u)[1], *x)[1](1.0),
-    }
-
-
-@check("nested")
-def nested(case):
-    """Transforms nested to depth three give the second derivative that forward over reverse gives."""
-    case.needs_derivative()
-    case.succeeded(case.reverse)
-    if any(np.asarray(case.values[k]).dtype.kind == "c" for k in case.diff) or precision(case) > 1e-5:
-        raise Skipped("complex numbers or single precision")
-    x, u = tuple(evaluate(case.program.arguments)[k] for k in case.diff), case.tangents
-    wanted = None
-    ways = list(nestings(None, x, u))
-    if any(isinstance(v, np.ndarray) and not v.shape for v in case.values):
-        ways = [name for name in ways if "vmap" not in name]  # elements of a batch are no arrays without axes
-    chosen = [ways[k] for k in case.r.permutation(len(ways))[:3]]
-    for name in ["", *chosen]:
-        with case.program.world() as world, np.errstate(all="ignore"):
-            fixed = case.arguments()
-
-            def loss(*some, fixed=fixed, f=world.f):
-                full = list(fixed)
-                for k, v in zip(case.diff, some, strict=True):
-                    full[k] = v
-                return weighted_sum(f(*full))
-
-            def first(loss=loss):
-                return fad.jvp(fad.grad(loss, argnums=tuple(range(len(x)))), x, u)[1]
-
-            run = observe(nestings(loss, x, u)[name] if name else first, world, ())
-        case.succeeded(run)
-        if not name:
-            wanted = run
-            continue
-        for w, g in zip(wanted.outputs, tree.leaves(run.outputs), strict=True):
-            same_leaf(np.asarray(w), np.asarray(g), f"{name}: the second derivative", close=1e-7, zeros=False)
-        same_left(wanted, run)

@@ -100,9 +100,8 @@ def without_writes(program, r):
     form = Program(source, program.arguments, program.kind)
     for texts in (program.arguments, with_noise(r, program.arguments), with_noise(r, program.arguments, 0.5)):
         runs = []
-        for one in (program, form):
-            with one.world() as world:
-                runs.append(observe(world.f, world, evaluate(texts)))
+        for world in (program.world(), form.world()):
+            runs.append(observe(world.f, world, evaluate(texts)))
         if any(run.error is not None for run in runs):
             raise Unfit
         try:

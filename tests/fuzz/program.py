@@ -1,12 +1,15 @@
 """A program as source text with its arguments, compiled with lines that tracebacks show."""
 
+import functools
 import itertools
 import linecache
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 _numbers = itertools.count()
+_files = deque(maxlen=50)  # names of programs whose lines tracebacks show
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,20 @@ class Program:
         """Return the program loaded again: its own arrays outside of ``f``, its own arguments."""
         return World(self)
 
+    def renewed(self):
+        """Return an equal program with code of its own: what fad has learnt of this one's it does not know of that."""
+        return replace(self)
+
+    @functools.cached_property
+    def code(self):
+        """The compiled text, which all worlds of this program share."""
+        name = f"<program {next(_numbers)}>"
+        if len(_files) == _files.maxlen:
+            linecache.cache.pop(_files[0], None)
+        _files.append(name)
+        linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
+        return compile(self.source, name, "exec")
+
     def given(self, *arguments):
         """Return the same program with other arguments."""
         return replace(self, arguments=tuple(arguments))
@@ -48,17 +65,9 @@ class World:
     """A loaded program: the function ``f`` and the arrays that it can reach, which belong to this world alone."""
 
     def __init__(self, program):
-        name = f"<program {next(_numbers)}>"
-        linecache.cache[name] = (len(program.source), None, program.source.splitlines(True), name)
-        self.file, self.names = name, {"np": np, "__name__": "program"}
-        exec(compile(program.source, name, "exec"), self.names)
+        self.names = {"np": np, "__name__": "program"}
+        exec(program.code, self.names)
         self.f = self.names["f"]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        linecache.cache.pop(self.file, None)
 
     def outside(self):
         """Return the arrays outside of ``f``, by name: those of the module, and those of its class ``state``."""
@@ -74,7 +83,12 @@ class World:
 
 def evaluate(expressions):
     """Return what expressions of NumPy give, newly made."""
-    return [eval(e, {"np": np}) for e in expressions]
+    return [eval(_expression(e), {"np": np}) for e in expressions]
+
+
+@functools.lru_cache(4096)
+def _expression(text):
+    return compile(text, "<argument>", "eval")
 
 
 def literal(x):

@@ -279,3 +279,33 @@ def test_products_of_empty_vectors_have_gradients_in_batches():
             assert call(np.zeros((3, 0))).shape == (3, 0)
     back = fad.vjp(lambda w: np.ones((2, 3, 0)) @ w, np.zeros((0, 0)))[1]
     assert back(np.ones((2, 3, 0)))[0].shape == (0, 0)
+
+
+ONES = {n: np.ones(n) for n in (1, 3)}
+TAKE_NO_SUCH_SHAPES = {
+    "matrix_norm of a vector": (np.linalg.matrix_norm, (X,)),
+    "vecdot": (np.vecdot, (ONES[3], ONES[1])),
+    "matvec": (getattr(np, "matvec", None), (np.ones((2, 3)), ONES[1])),
+    "vecmat": (getattr(np, "vecmat", None), (ONES[3], np.ones((1, 3)))),
+    "matvec of a vector": (getattr(np, "matvec", None), (ONES[1], ONES[3])),
+}
+
+
+@pytest.mark.parametrize(("f", "xs"), TAKE_NO_SUCH_SHAPES.values(), ids=TAKE_NO_SUCH_SHAPES)
+def test_a_shape_that_numpy_refuses_is_refused_in_its_words(f, xs):
+    if f is None:
+        pytest.skip("NumPy has it since 2.2")
+    with pytest.raises(ValueError) as wanted:
+        f(*xs)
+    for call in (
+        lambda: fad.jvp(f, xs, xs), lambda: fad.vjp(f, *xs), lambda: fad.jit(f)(*xs),
+        lambda: fad.vmap(f)(*[np.stack([x, x, x]) for x in xs]),
+    ):  # fmt: skip
+        with pytest.raises(type(wanted.value)) as got:
+            call()
+        assert str(got.value) == str(wanted.value)
+
+
+def test_a_product_of_two_arrays_by_multi_dot_is_that_of_dot():
+    a, b = np.arange(8.0).reshape(2, 2, 2), np.arange(4.0)[:2]
+    np.testing.assert_array_equal(fad.jit(lambda a, b: np.linalg.multi_dot([a, b]))(a, b), np.dot(a, b))

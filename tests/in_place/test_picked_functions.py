@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fad
+from fad.core.overlay import spaces_of
 from fad.errors import ItemAssignmentError
 
 _number = itertools.count(1)
@@ -95,3 +96,12 @@ def test_a_function_that_nothing_led_to_may_write_into_arrays_of_its_own(call):
     found = CALLS[call](names["f"])
     np.testing.assert_array_equal(found, CALLS[call](names["own"]))
     np.testing.assert_array_equal(names["acc"], 0.0)
+
+
+def test_one_text_in_two_modules_writes_into_arrays_of_both():
+    code = compile("def f(x):\n    b = np.zeros(2)\n    b[0] = x\n    return b[0] * K\n", "<text>", "exec")
+    for k in (2.0, 3.0):
+        names = {"np": np, "K": k}
+        exec(code, names)
+        assert spaces_of(names["f"])[0] == (names,)
+        assert fad.grad(names["f"])(1.5) == k

@@ -7,7 +7,7 @@ import pytest
 
 import fad
 from fad.core.buffers import buffer
-from fad.core.memory import bottom
+from fad.core.memory import unwrap
 from fad.core.tracer import up_to_date
 
 X = np.array([1.1, 2.2, 0.7, 3.4])
@@ -410,7 +410,7 @@ def run(statement, x, b):
 
 
 def left(x):
-    return np.array(bottom(up_to_date(x)))
+    return np.array(unwrap(up_to_date(x)))
 
 
 def under(transform, statement):

@@ -61,3 +61,25 @@ def test_a_list_of_traced_values_is_no_element(dtype, error, transform):
 
     with pytest.raises(error, match=r"list|sequence"):
         TRANSFORMS[transform](f)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2,)])
+def test_an_element_takes_the_traced_arrays_that_numpy_lets_it_take(shape, transform):
+    def f(x):
+        a = x * 2
+        a[0, 1] = np.reshape(x[0, : shape[0]], shape) * 3
+        return a
+
+    assert same(outcome(lambda: f(X)), outcome(lambda: TRANSFORMS[transform](f)))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_of_an_output_that_fits_neither_in_dtype_nor_in_shape_the_dtype_is_named(transform):
+    def f(x):
+        return np.multiply(x, np.ones(2), out=np.zeros((2, 3), int))
+
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
+        f(X)
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
+        TRANSFORMS[transform](f)

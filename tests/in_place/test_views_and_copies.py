@@ -117,3 +117,60 @@ def test_copies_leave_out_the_gaps_between_elements(name, x):
     runs = [fad.jvp(f, (x,), (x,))[0], fad.vjp(f, x)[0], fad.vmap(f)(np.stack([x, x]))[0], fad.jit(f)(x)]
     for got in runs:
         np.testing.assert_array_equal(got, wanted)
+
+
+VIEWS_OF_ONE_NUMBER = {
+    "expand_dims": lambda a: np.expand_dims(a, 0),
+    "reshape": lambda a: a.reshape(1),
+    "ravel": np.ravel,
+    "atleast_2d": np.atleast_2d,
+    "a new axis": lambda a: a[None],
+    "all of it": lambda a: a[...],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_ONE_NUMBER.values(), ids=VIEWS_OF_ONE_NUMBER)
+@pytest.mark.parametrize("batched", [fad.vmap, lambda f: fad.vmap(fad.grad(lambda x: f(x)[0] + np.sum(f(x)[1])))])
+def test_views_of_an_array_without_axes_see_writes_in_every_example_of_a_batch(view, batched):
+    def f(x):
+        a = np.array(x * 2)
+        b = view(a)
+        b += x * x
+        a[...] = a * 3
+        return a * x, b * 1.0
+
+    xs = np.array([0.5, -2.0])
+    alone = fad.grad(lambda x: f(x)[0] + np.sum(f(x)[1])) if batched is not fad.vmap else f
+    for k, x in enumerate(xs):
+        for got, wanted in zip(fad.tree.leaves(batched(f)(xs)), fad.tree.leaves(alone(x)), strict=True):
+            np.testing.assert_allclose(got[k], wanted)
+
+
+ARRAYS_OF_ONE_NUMBER = {
+    "copy": getattr(np, "copy"),  # noqa: B009  the name is looked up here, so no transform puts its own in its place
+    "copy of an array": lambda x: np.array(x).copy(),
+    "where": lambda x: np.where(x > 0, x, -x),
+    "select": lambda x: np.select([x > 0], [x]),
+    "vectorize": lambda x: np.vectorize(lambda v: v * 2)(x),
+    "asarray": lambda x: np.asarray(x),
+}
+PUT = np.put
+
+
+@pytest.mark.parametrize("make", ARRAYS_OF_ONE_NUMBER.values(), ids=ARRAYS_OF_ONE_NUMBER)
+@pytest.mark.parametrize("transform", ["vjp", "jvp", "vmap", "jit"])
+def test_where_numpy_makes_an_array_of_a_number_it_can_be_written(make, transform):
+    def f(x):
+        a = make(x * 2)
+        kind = isinstance(a, np.ndarray)
+        PUT(a, 0, x * 3)
+        return a * 1.0, kind * 1.0
+
+    x = np.float64(0.5)
+    got = {
+        "vjp": lambda: fad.vjp(f, x)[0],
+        "jvp": lambda: fad.jvp(f, (x,), (x,))[0],
+        "vmap": lambda: fad.tree.map(lambda y: y[1], fad.vmap(f)(np.array([2.0, 0.5]))),
+        "jit": lambda: fad.jit(f)(x),
+    }[transform]()
+    assert got == f(x)

@@ -333,10 +333,17 @@ def test_a_matrix_that_is_not_positive_definite_raises_as_in_numpy():
 
 def derivatives_of(f, a):
     """Return the ways to ask for a derivative, as functions without arguments."""
-    loss = lambda a: np.sum(f(a))
-    pair = np.stack([a, a])
-    ways = [lambda: fad.grad(loss)(a), lambda: fad.jvp(f, (a,), (a,)), lambda: fad.vmap(fad.grad(loss))(pair)]
-    return [*ways, lambda: fad.jit(fad.grad(loss))(a), lambda: fad.jit(lambda a: fad.jvp(f, (a,), (a,)))(a)]
+
+    def loss(a):
+        return np.sum(f(a))
+
+    return [
+        lambda: fad.grad(loss)(a),
+        lambda: fad.jvp(f, (a,), (a,)),
+        lambda: fad.vmap(fad.grad(loss))(np.stack([a, a])),
+        lambda: fad.jit(fad.grad(loss))(a),
+        lambda: fad.jit(lambda a: fad.jvp(f, (a,), (a,)))(a),
+    ]
 
 
 @pytest.mark.parametrize("way", range(5))

@@ -48,7 +48,7 @@ def add_sum(program: Program, step: Step) -> Callable | None:
     values = [numbers[o] for o in stored]
     for s in sums:
         values.append(numbers[s.ins[0]])
-        if program.graph.types[s.ins[0]].dtype != program.graph.types[s.outs[0]].dtype:  # truth values are counted
+        if program.graph.types[s.ins[0]].dtype != program.graph.types[s.outs[0]].dtype:  # booleans are counted
             nodes = (*nodes, Node("{0}", (values[-1],), I64, False))
             types = (*types, I64)
             values[-1] = len(operands) + len(nodes) - 1

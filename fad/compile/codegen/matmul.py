@@ -34,7 +34,7 @@ _COST_READ = {F32: 0.2, F64: 0.4}  # with a vector, where all of the matrix is r
 _COST_EACH = 2_000.0  # and each product of a batch costs that much besides
 SMALLEST_BLAS, LARGE_BLAS = 100_000.0, 2_000_000.0  # nanoseconds from which on one is cut in two, and in four
 _MOST_OF_BLAS = 2**31 - 1  # rows, columns and steps between them: the integers of some BLAS have 32 bits
-_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor anew
+_LEAST_SIDE = 32  # and the fewest rows or columns of a part: each part packs the other factor again
 
 
 class Product:
@@ -268,7 +268,7 @@ def _by_panels(p: Product, t: str) -> tuple | None:
 
 
 def _parts_of_panels(p: Product, t: str, batch: list, words: list) -> list[tuple]:
-    """Cut by whole panels, which takes nothing, or by rows, for each part of which the panels are packed anew."""
+    """Cut by whole panels, which takes nothing, or by rows, for each part of which the panels are packed again."""
     m, k, n = p.shape
     work = batch[0][0] * batch[1][0] * m * k * n * _COST_PANELS[t]
     if work < SMALLEST_PANELS:
@@ -320,7 +320,7 @@ def _by_blas(p: Product, t: str, alpha: float = 1.0, beta: float = 0.0) -> tuple
 
 
 def _told() -> int:
-    """Return where the pool is, which knows how BLAS is told to use one thread; 0 if it cannot be told."""
+    """Return where the pool is, which knows how BLAS is set to use one thread; 0 if it cannot be."""
     found = blas.threads()
     if found is None:
         return 0

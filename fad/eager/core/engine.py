@@ -46,7 +46,7 @@ from fad.eager.errors import BackwardError
 from fad.errors import FadError
 from fad.transforms import tape_hooks
 from fad.transforms.accumulate import accumulate
-from fad.transforms.check import as_operand
+from fad.transforms.check import split_operands
 from fad.transforms.operand_cotangents import operand_cotangents
 
 
@@ -74,17 +74,11 @@ class EagerTrace(Trace):
             self.birth = birth
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        values, nodes = [], []
-        for x in args:
-            if type(x) is Tracer and x.trace is self:
-                values.append(x.value)
-                nodes.append(x.info)
-                continue
-            x = as_operand(x)
-            if x is NotImplemented:
-                return x
-            values.append(x)
-            nodes.append(None)
+        operands = split_operands(self, args)
+        if operands is None:
+            return NotImplemented
+        values, tracers = operands
+        nodes = [t if t is None else t.info for t in tracers]
         y, rec = apply(prim, values, nodes, params)
         if type(rec) is tuple:
             return tuple(v if r is None else tracer(v, self, r) for v, r in zip(y, rec, strict=True))

@@ -73,6 +73,8 @@ def multi_dot(arrays, *, out=None):
     arrays = [as_array(a) for a in arrays]
     if len(arrays) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(arrays) == 2:
+        return np.dot(*arrays)  # of any ranks, as NumPy's
     first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
     if first:
         arrays[0] = arrays[0][None, :]

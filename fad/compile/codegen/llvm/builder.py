@@ -1,7 +1,11 @@
-"""Scalar code: an emitter of LLVM's text, one instruction a call."""
+"""An emitter of LLVM's text, one instruction a call: on numbers, or on vectors of some width.
+
+The polynomials of `math` and the expressions of kernels are written once, and know nothing of the width.
+"""
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from fad.compile.ir.types import BOOL, F32, F64, I64, INTEGERS
@@ -17,11 +21,44 @@ def constant(value: float, kind: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+_SUFFIX = {F64: "f64", F32: "f32"}
+# Intrinsics that there are on vectors, too, and instructions that would be a loop over the elements.
+_ON_VECTORS = frozenset({
+    "fma", "fabs", "sqrt", "copysign", "floor", "ceil", "trunc", "rint", "roundeven", "minnum", "maxnum", "minimum",
+    "maximum",
+})  # fmt: skip
+_ON_NUMBERS_ALONE = frozenset({"udiv", "urem", "srem"})
+
+
+class CannotWiden(Exception):
+    """An instruction that has no counterpart on vectors."""
+
+
+def vector(t: str, n: int) -> str:
+    return f"<{n} x {t}>"
+
+
+@functools.cache
+def _short_constants() -> bool:
+    import llvmlite.binding as llvm
+
+    return llvm.llvm_version_info >= (19, 0, 0)
+
+
+def splat(t: str, text: str, n: int) -> str:
+    """Return a constant vector of equal elements."""
+    if _short_constants():
+        return f"splat ({t} {text})"
+    return f"<{', '.join([f'{t} {text}'] * n)}>"
+
+
 class Emitter:
     """Collects instructions; every method returns the name of a new value."""
 
-    def __init__(self, prefix: str = "t") -> None:
+    def __init__(self, prefix: str = "t", width: int = 1) -> None:
         self.prefix = prefix
+        self.width = width  # how many elements a value has; 1 is a number, not a vector
+        self.renamed: dict[str, str] = {}  # what lives outside of a loop of vectors -> the vector of it
         self.lines: list[str] = []
         self.known: dict[str, str] = {}  # instruction -> its name: what is computed twice is written once
         self.count = 0
@@ -38,29 +75,53 @@ class Emitter:
             self.lines.append(f"  {name} = {text}")
         return name
 
+    def type(self, t: str) -> str:
+        """Return the type of values whose elements have type t."""
+        return t if self.width == 1 else vector(t, self.width)
+
+    def operand(self, a: str, t: str) -> str:
+        """Return a value or constant as an operand: among vectors, a constant is one of equal elements."""
+        if self.width == 1:
+            return a
+        return self.renamed.get(a, a) if a[0] == "%" else splat(t, a, self.width)
+
+    def apply(self, how: str, t: str, *operands: str | int) -> str:
+        """Apply an instruction to operands of one type."""
+        if self.width > 1 and how in _ON_NUMBERS_ALONE:
+            raise CannotWiden(how)
+        return self.new(f"{how} {self.type(t)} {', '.join([self.operand(str(a), t) for a in operands])}")
+
+    def convert(self, how: str, a: str, f: str, t: str) -> str:
+        return self.new(f"{how} {self.type(f)} {self.operand(a, f)} to {self.type(t)}")
+
     # arithmetic; without flags, so that each operation rounds by itself, as NumPy's do: what is fused says `fma`
     def add(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fadd {t} {a}, {b}" if t in (F64, F32) else f"add {t} {a}, {b}")
+        return self.apply("fadd" if t in (F64, F32) else "add", t, a, b)
 
     def sub(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fsub {t} {a}, {b}" if t in (F64, F32) else f"sub {t} {a}, {b}")
+        return self.apply("fsub" if t in (F64, F32) else "sub", t, a, b)
 
     def mul(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fmul {t} {a}, {b}" if t in (F64, F32) else f"mul {t} {a}, {b}")
+        return self.apply("fmul" if t in (F64, F32) else "mul", t, a, b)
 
     def div(self, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"fdiv {t} {a}, {b}")
+        return self.apply("fdiv", t, a, b)
 
     def neg(self, a: str, t: str = F64) -> str:
-        return self.new(f"fneg {t} {a}" if t in (F64, F32) else f"sub {t} 0, {a}")
+        return self.apply("fneg", t, a) if t in (F64, F32) else self.apply("sub", t, "0", a)
 
     def call(self, name: str, *args: str, t: str = F64) -> str:
-        suffix = {F64: "f64", F32: "f32"}[t]
-        full = f"llvm.{name}.{suffix}"
-        self.needs.add(f"declare {t} @{full}({', '.join([t] * len(args))})")
-        return self.new(f"call {t} @{full}({', '.join(f'{t} {a}' for a in args)})")
+        if self.width > 1 and name not in _ON_VECTORS:
+            raise CannotWiden(name)
+        full = f"llvm.{name}.{'' if self.width == 1 else f'v{self.width}'}{_SUFFIX[t]}"
+        wide = self.type(t)
+        self.needs.add(f"declare {wide} @{full}({', '.join([wide] * len(args))})")
+        return self.new(f"call {wide} @{full}({', '.join([f'{wide} {self.operand(a, t)}' for a in args])})")
 
     def outside(self, name: str, *args: str) -> str:
+        """Call a function of the C library, or of another module."""
+        if self.width > 1:
+            raise CannotWiden(name)
         self.needs.add(f"declare double @fad_{name}({', '.join(['double'] * len(args))})")
         return self.new(f"call double @fad_{name}({', '.join(f'double {a}' for a in args)})")
 
@@ -70,20 +131,21 @@ class Emitter:
     def compare(self, how: str, a: str, b: str, t: str = F64) -> str:
         if t in (F64, F32):
             code = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}[how]
-            return self.new(f"fcmp {code} {t} {a}, {b}")
+            return self.apply(f"fcmp {code}", t, a, b)
         code = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}[how]
         if t == BOOL:
             code = code.replace("s", "u", 1) if code[0] == "s" else code
-        return self.new(f"icmp {code} {t} {a}, {b}")
+        return self.apply(f"icmp {code}", t, a, b)
 
     def select(self, c: str, a: str, b: str, t: str = F64) -> str:
-        return self.new(f"select i1 {c}, {t} {a}, {t} {b}")
+        wide, condition = self.type(t), f"{self.type(BOOL)} {self.operand(c, BOOL)}"
+        return self.new(f"select {condition}, {wide} {self.operand(a, t)}, {wide} {self.operand(b, t)}")
 
     def bits(self, a: str) -> str:
-        return self.new(f"bitcast double {a} to i64")
+        return self.convert("bitcast", a, F64, I64)
 
     def real(self, a: str) -> str:
-        return self.new(f"bitcast i64 {a} to double")
+        return self.convert("bitcast", a, I64, F64)
 
     def cast(self, a: str, f: str, t: str) -> str:
         """Convert between the types as NumPy does; what an integer cannot hold is left to the CPU, as there."""
@@ -92,14 +154,14 @@ class Emitter:
         if t == BOOL:
             return self.compare("!=", a, constant(0, f), f)
         if t in INTEGERS and f in INTEGERS:
-            return self.new(f"{'sext' if t == I64 else 'trunc'} {f} {a} to {t}")
+            return self.convert("sext" if t == I64 else "trunc", a, f, t)
         if f == BOOL:
-            return self.new(f"{'zext' if t in INTEGERS else 'uitofp'} i1 {a} to {t}")
+            return self.convert("zext" if t in INTEGERS else "uitofp", a, f, t)
         if f in INTEGERS:
-            return self.new(f"sitofp {f} {a} to {t}")
+            return self.convert("sitofp", a, f, t)
         if t in INTEGERS:
-            return self.new(f"fptosi {f} {a} to {t}")
-        return self.new(f"{'fpext' if t == F64 else 'fptrunc'} {f} {a} to {t}")
+            return self.convert("fptosi", a, f, t)
+        return self.convert("fpext" if t == F64 else "fptrunc", a, f, t)
 
     def horner(self, x: str, coefficients: list[float]) -> str:
         """Evaluate a polynomial, highest coefficient first."""

@@ -9,9 +9,8 @@ index, that of a vector's elements, arrays are contiguous. Two forms do for a co
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.builder import constant, vector
 from fad.compile.codegen.llvm.module import Module
-from fad.compile.codegen.llvm.simd import vector
 from fad.compile.ir.types import BYTES, F64
 from fad.compile.machine.cpu import register_bytes
 

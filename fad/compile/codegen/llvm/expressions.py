@@ -45,12 +45,12 @@ class _Walk:
         if isinstance(n, ast.BinOp):
             a, b = self.value(n.left), self.value(n.right)
             if type(n.op) in _BITWISE:
-                return e.new(f"{_BITWISE[type(n.op)]} {t} {a}, {b}")
+                return e.apply(_BITWISE[type(n.op)], t, a, b)
             how = {ast.Add: e.add, ast.Sub: e.sub, ast.Mult: e.mul, ast.Div: e.div}[type(n.op)]
             return how(a, b, t)
         if isinstance(n, ast.UnaryOp):
             if isinstance(n.op, ast.Not):
-                return e.new(f"xor i1 {self.value(n.operand)}, true")
+                return e.apply("xor", BOOL, self.value(n.operand), "true")
             if isinstance(n.operand, ast.Constant):
                 return constant(-_number(n.operand), t)
             return e.neg(self.value(n.operand), t)
@@ -59,7 +59,7 @@ class _Walk:
             return e.compare(symbol[type(n.ops[0])], self.value(n.left), self.value(n.comparators[0]), t)
         if isinstance(n, ast.BoolOp):
             a, b = map(self.value, n.values)
-            return e.new(f"{'and' if isinstance(n.op, ast.And) else 'or'} i1 {a}, {b}")
+            return e.apply("and" if isinstance(n.op, ast.And) else "or", BOOL, a, b)
         if isinstance(n, ast.IfExp):
             return e.select(self.value(n.test), self.value(n.body), self.value(n.orelse), t)
         return self._call(n.func.id, [self.value(a) for a in n.args])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from fad.compile.codegen.llvm.builder import Emitter, constant
+from fad.compile.codegen.llvm.builder import CannotWiden, Emitter, constant
 from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.llvm.module import SCALAR, Module
-from fad.compile.codegen.llvm.simd import CannotWiden, plain_loop, sum_loop, width
+from fad.compile.codegen.llvm.simd import plain_loop, sum_loop, width
 from fad.compile.ir.kernel import Kernel, Node, facts
 from fad.compile.ir.types import BOOL, F64, I64
 
@@ -26,7 +26,7 @@ class _Writer:
     def __init__(self, kernel: Kernel, slow: bool, width: int = 1):
         self.k = kernel
         self.width = width
-        self.e = Emitter("u" if slow else "t")
+        self.e = Emitter("u" if slow else "t", width)
         self.e.slow = slow
         self.words = {w: i for i, w in enumerate(kernel.words())}
         self.lines: list[str] = []
@@ -94,7 +94,7 @@ class _Writer:
 
 
 def _natural(node: Node, out: str) -> str:
-    """Return the type of a template's value: the working type, but a truth value for comparisons."""
+    """Return the type of a template's value: the working type, but a boolean for comparisons."""
     return BOOL if out == BOOL else node.work
 
 

@@ -6,9 +6,8 @@ What follows is `OWN` for own code, which is written in vectors, and `BLAS` for 
 
 from __future__ import annotations
 
-from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.builder import constant, vector
 from fad.compile.codegen.llvm.module import CONTROL, Module
-from fad.compile.codegen.llvm.simd import vector
 from fad.compile.codegen.llvm.worker_pool import quiet_call
 from fad.compile.ir.types import BYTES, F32, F64
 from fad.compile.machine.cpu import register_bytes

@@ -9,9 +9,9 @@ high-performance matrix multiplication", 2008, without their packing of A.)
 
 from __future__ import annotations
 
+from fad.compile.codegen.llvm.builder import vector
 from fad.compile.codegen.llvm.matmul_kernels import BATCH, OWN, SUFFIX, column_masks, head, masked, over_batch, words
 from fad.compile.codegen.llvm.module import Module
-from fad.compile.codegen.llvm.simd import vector
 from fad.compile.ir.types import BYTES
 from fad.compile.machine.cpu import register_bytes
 

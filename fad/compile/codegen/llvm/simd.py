@@ -4,42 +4,19 @@ LLVM can find the vectors in a scalar loop by itself. But that search, and the s
 for the last elements, are most of the time that a kernel takes to compile; and short rows run in that copy. Written
 as vectors a kernel needs no optimisation, only code generation.
 
-`widen` turns the scalar instructions of a loop's body, which have no branches, into the same on vectors.
+The body, which has no branches, comes from the same emitter as that of a scalar loop, with a width.
 """
 
 from __future__ import annotations
 
-import functools
-import re
 from typing import Any
 
-from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.llvm.builder import constant, splat, vector
 from fad.compile.ir.expressions import is_heavy
 from fad.compile.ir.types import BOOL, BYTES, F32, F64, I32, I64
 from fad.compile.machine.cpu import register_bytes
 
-_TOKEN = re.compile(
-    r"(?P<name>%[\w.]+)|(?P<call>@[\w.]+)|(?P<type>\b(?:double|float|i64|i32|i8|i1)\b)"
-    r"|(?P<constant>0x[0-9A-F]{16}|(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?![\w.])|\b(?:true|false)\b)"
-)
 _SUFFIX = {F64: "f64", F32: "f32", I64: "i64", I32: "i32", "i8": "i8", BOOL: "i1"}
-# What would need branches or tables. A division of integers is written so that it cannot trap, in masked lanes neither.
-_CANNOT = re.compile(r"\b(?:phi|br|alloca|load|store|getelementptr|udiv|[su]rem)\b|<")
-_CALLS = {
-    "fma", "fabs", "sqrt", "copysign", "floor", "ceil", "trunc", "rint", "roundeven", "minnum", "maxnum", "minimum",
-    "maximum",
-}  # fmt: skip
-
-
-class CannotWiden(Exception):
-    """An instruction that has no counterpart on vectors."""
-
-
-@functools.cache
-def _short_constants() -> bool:
-    import llvmlite.binding as llvm
-
-    return llvm.llvm_version_info >= (19, 0, 0)
 
 
 def width(kernel: Any) -> int:
@@ -57,41 +34,6 @@ def width(kernel: Any) -> int:
     return size // 8 * (1 if heavy == 1 else 2)
 
 
-def vector(t: str, n: int) -> str:
-    return f"<{n} x {t}>"
-
-
-def splat(t: str, text: str, n: int) -> str:
-    """Return a constant vector of equal elements."""
-    if _short_constants():
-        return f"splat ({t} {text})"
-    return f"<{', '.join([f'{t} {text}'] * n)}>"
-
-
-def widen(line: str, n: int, scalars: dict[str, str]) -> str:
-    """Return an instruction or declaration on vectors of n elements; `scalars` renames what lives outside the loop."""
-    if _CANNOT.search(line):
-        raise CannotWiden(line)
-    last = ""
-
-    def one(found: re.Match) -> str:
-        nonlocal last
-        text = found.group()
-        if found["name"]:
-            return scalars.get(text, text)
-        if found["type"]:
-            last = text
-            return vector(text, n)
-        if found["constant"]:
-            return splat(last, text, n)
-        name, _, kind = text.rpartition(".")
-        if name.removeprefix("@llvm.") not in _CALLS:
-            raise CannotWiden(line)
-        return f"{name}.v{n}{kind}"
-
-    return _TOKEN.sub(one, line)
-
-
 class Lanes:
     """The vectors of one kernel: loads, stores and masks of `n` elements."""
 
@@ -100,7 +42,6 @@ class Lanes:
         self.tag = tag
         self.n = n
         self.inner = w.k.rank - 1
-        self.scalars: dict[str, str] = {}
 
     def need(self, name: str, out: str, args: str) -> str:
         self.w.e.needs.add(f"declare {out} @{name}({args})")
@@ -112,7 +53,7 @@ class Lanes:
         for k, (t, mode) in enumerate(zip(self.w.k.types, self.w.k.modes, strict=True)):
             if mode in "u0":
                 scalar = f"%v{k}" if mode == "u" else f"%v{self.tag}_{k}"
-                name = self.scalars[scalar] = f"%V{self.tag}_{k}"
+                name = self.w.e.renamed[scalar] = f"%V{self.tag}_{k}"
                 lines += self.spread_out(name, t, scalar)
         return lines
 
@@ -203,28 +144,24 @@ class Lanes:
         return f"call {t} {called}({v} {a})"
 
     def body(self) -> tuple[list[str], list[tuple[str, str]], str]:
-        """Return the instructions of one step, the results' values, and the truth value of a bound passed, if any."""
+        """Return the instructions of one step, the results' values, and the boolean of a bound passed, if any."""
         w, e, tag = self.w, self.w.e, self.tag
-        declared = set(e.needs)
-        scalar, values = w.body(tag, loads=False)
+        lines, found = w.body(tag, loads=False)
         start = len(e.lines)
         far = [e.compare(">", e.call("fabs", x), constant(limit, F64)) for x, limit in e.limit if not e.slow]
-        scalar = scalar + e.lines[start:]
+        lines = lines + e.lines[start:]
         del e.lines[start:]
-        wide = {widen(d, self.n, {}) for d in e.needs - declared}
-        e.needs = declared | wide
-        lines = [widen(line, self.n, self.scalars) for line in scalar]
-        values = [(self.scalars.get(v, v) if v[0] == "%" else splat(t, v, self.n), t) for v, t in values]
+        values = [(e.operand(v, t), t) for v, t in found]
         if not far:
             return lines, values, ""
         v = vector(BOOL, self.n)
         called = self.need(f"llvm.vector.reduce.or.v{self.n}i1", BOOL, v)
-        found = far[0]
+        passed = far[0]
         for k, x in enumerate(far[1:]):
-            lines.append(f"  %far{tag}_{k} = or {v} {found}, {x}")
-            found = f"%far{tag}_{k}"
+            lines.append(f"  %far{tag}_{k} = or {v} {passed}, {x}")
+            passed = f"%far{tag}_{k}"
         lines += [
-            f"  %hits{tag} = and {v} {found}, %m{tag}", f"  %hit{tag} = call i1 {called}({v} %hits{tag})",
+            f"  %hits{tag} = and {v} {passed}, %m{tag}", f"  %hit{tag} = call i1 {called}({v} %hits{tag})",
             f"  %passed{tag} = or i1 %bad_phi{tag}, %hit{tag}",
         ]  # fmt: skip
         return lines, values, f"%passed{tag}"

@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 
 from fad.compile.codegen.llvm.builder import constant
 from fad.compile.codegen.llvm.expressions import emit
+from fad.compile.codegen.nests.masks import Stretch, along, stretches
 from fad.compile.codegen.nests.values import Stored, Value, element, shape_of
 from fad.compile.codegen.nests.writer import Index, Number, Writer
-from fad.compile.ir.types import F32, F64
+from fad.compile.ir.types import BYTES, F32, F64
 
 UNROLLED = 16  # elements up to which there is no loop: LLVM keeps them in registers
 CHUNK = 1024  # elements that a sum adds up before the partial sums are added with compensation
@@ -35,7 +36,7 @@ def by_strides(place: Stored) -> list[int]:
 
 
 def put(w: Writer, value: Value, place: Stored, combine: Callable | None = None) -> None:
-    """Write a value of the place's shape to a place, element by element, or what ``combine(old, new)`` makes of it.
+    """Write a value of the place's shape to a place, element by element, or the sum that ``combine(old, new)`` gives.
 
     No element may be computed from another one that is overwritten.
     """
@@ -61,8 +62,15 @@ def put(w: Writer, value: Value, place: Stored, combine: Callable | None = None)
         for index, x in zip(every, found, strict=True):
             w.write(place.t, x.name, place.address(w, index))
         return
-    with loops(w, place.shape, by_strides(place)) as index:
-        w.write(place.t, new(index).name, place.address(w, index))
+    if len(place.shape) > 1:
+        with loops(w, place.shape, by_strides(place)) as index:
+            w.write(place.t, new(index).name, place.address(w, index))
+        return
+    for stretch in stretches(w, size, value):
+        nothing = place.same_place(stretch.resolve(value)) if combine is None else stretch.is_zero(value)
+        if not nothing:
+            with along(w, stretch) as i:
+                w.write(place.t, new((i,)).name, place.address(w, (i,)))
 
 
 def _is_copy(value: Stored, place: Stored) -> bool:
@@ -87,7 +95,8 @@ def combination(w: Writer, how: str, t: str, flags: str = "") -> Callable:
 def neutral(how: str, t: str) -> str:
     if t in (F64, F32):
         return constant({"add": 0.0, "maximum": -math.inf, "minimum": math.inf}[how], t)
-    return "0"
+    bits = BYTES[t] * 8
+    return {"add": "0", "maximum": str(-(2 ** (bits - 1))), "minimum": str(2 ** (bits - 1) - 1)}[how]
 
 
 def reduced(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable) -> Number:
@@ -108,25 +117,33 @@ def reduced(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable
         w.do(f"store {t} {neutral(how, t)}, ptr {lost}")
     with loops(w, shape[:-1]) as ahead:
         n = shape[-1]
-        if n <= CHUNK or not exact:
-            part = _row(w, t, how, combine, 0, n, lambda i: at((*ahead, i)))
-            _finish(w, t, total_slot, part, combination(w, how, t), lost if exact else None)
-        else:
-            with w.loop(-(-n // CHUNK)) as chunk:
-                start = w.new(f"mul i64 {chunk}, {CHUNK}")
-                left = w.new(f"sub i64 {n}, {start}")
-                some = w.new(f"icmp slt i64 {left}, {CHUNK}")
-                count = w.new(f"select i1 {some}, i64 {left}, i64 {CHUNK}")
-                part = _row(w, t, how, combine, start, count, lambda i: at((*ahead, i)))
+        found = stretches(w, n, value) if len(shape_of(value)) == 1 else [Stretch(0, n, {})]
+        for stretch in found:
+            if how == "add" and stretch.is_zero(value):
+                continue
+            if n <= CHUNK or not exact:
+                part = _row(w, t, how, combine, stretch, lambda i: at((*ahead, i)))
+                _finish(w, t, total_slot, part, combination(w, how, t), lost if exact else None)
+                continue
+            with w.loop(_over(w, w.plus(stretch.count, CHUNK - 1), CHUNK)) as chunk:
+                start = w.times(chunk, CHUNK)
+                count = w.least(w.minus(stretch.count, start), CHUNK)
+                piece = Stretch(w.plus(start, stretch.start), count, stretch.masks)
+                part = _row(w, t, how, combine, piece, lambda i: at((*ahead, i)))
                 _finish(w, t, total_slot, part, combination(w, how, t), lost)
     return Number(w.fresh(f"load {t}, ptr {total_slot}"), t)
 
 
-def _row(w: Writer, t: str, how: str, combine: Callable, start: Index, count: Index, at: Callable) -> Number:
+def _over(w: Writer, i: Index, n: int) -> Index:
+    """Return how often a number is contained in a position."""
+    return i // n if type(i) is int else w.new(f"udiv i64 {i}, {n}")
+
+
+def _row(w: Writer, t: str, how: str, combine: Callable, stretch: Stretch, at: Callable) -> Number:
     acc = w.slot(t)
     w.do(f"store {t} {neutral(how, t)}, ptr {acc}")
-    with w.loop(count) as j:
-        x = at(w.plus(j, start))
+    with along(w, stretch) as i:
+        x = at(i)
         old = Number(w.fresh(f"load {t}, ptr {acc}"), t)
         w.do(f"store {t} {combine(old, x).name}, ptr {acc}")
     return Number(w.fresh(f"load {t}, ptr {acc}"), t)
@@ -210,11 +227,14 @@ def product_into(w: Writer, t: str, x: Value, y: Value, place: Stored | None) ->
             return acc or Number(constant(0, t), t)
         slot = w.slot(t)
         w.do(f"store {t} {constant(0, t)}, ptr {slot}")
-        with w.loop(n) as k:
-            a, b = element(w, x, (*i, k)), element(w, y, (k, *j))
-            old = w.fresh(f"load {t}, ptr {slot}")
-            times = w.fresh(f"fmul reassoc contract {t} {a.name}, {b.name}")
-            w.do(f"store {t} {w.fresh(f'fadd reassoc contract {t} {old}, {times}')}, ptr {slot}")
+        for stretch in [Stretch(0, n, {})] if rows or columns else stretches(w, n, x, y):
+            if stretch.is_zero(x) or stretch.is_zero(y):
+                continue
+            with along(w, stretch) as k:
+                a, b = element(w, x, (*i, k)), element(w, y, (k, *j))
+                old = w.fresh(f"load {t}, ptr {slot}")
+                times = w.fresh(f"fmul reassoc contract {t} {a.name}, {b.name}")
+                w.do(f"store {t} {w.fresh(f'fadd reassoc contract {t} {old}, {times}')}, ptr {slot}")
         return Number(w.fresh(f"load {t}, ptr {slot}"), t)
 
     if place is None:

@@ -22,6 +22,7 @@ from fad.compile.codegen.nests.values import (
     Value,
     broadcast_to,
     buffers_of,
+    reads_elsewhere,
     shape_of,
     spread,
     whole,
@@ -72,8 +73,7 @@ class Memory:
         if number is not None:
             return spread(number_of(number, t), c.shape)
         place = whole(self.pointer(("constant", c)), c.shape, t) if c.nbytes > ON_STACK else self.new(c.shape, t)
-        if t == I64 and c.size:
-            place.bounds = (int(c.min()), int(c.max()))
+        note_integers(place, c)
         if c.nbytes > ON_STACK:
             return place
         memory, slots = ("i8" if t == "i1" else t), self.w.slots
@@ -89,6 +89,14 @@ def llvm_type(dtype: Any) -> str:
     if t is None:
         raise TooMuch(f"it has values of dtype {dtype}")
     return t
+
+
+def note_integers(place: Stored, c: np.ndarray) -> None:
+    """Note what is known of an array of constant integers."""
+    if place.t == I64 and c.size:
+        place.bounds = (int(c.min()), int(c.max()))
+        if c.ndim == 1 and np.array_equal(c, np.arange(c[0], c[0] + c.size)):
+            place.first = int(c[0])
 
 
 def number_of(x: Any, t: str) -> Number:
@@ -188,6 +196,13 @@ class Body:
         self.put(value, place)
         return place
 
+    def copied(self, value: Value) -> Stored:
+        """Return an array in memory of its own."""
+        copy = self.memory.new(shape_of(value), value.t)
+        self.owned |= copy.buffers
+        self.put(value, copy)
+        return copy
+
     def in_memory(self, i: int) -> Value:
         """Return value i as a number, or as an array that is computed already."""
         value = self.values[i]
@@ -211,26 +226,30 @@ class Body:
         place = self.places.get(o)
         if not (mine and self.order.over.get(o) == x and (place is None or place.same_place(value))):
             target = self.place(o)
+            self.keep_readable(target, eq, x, ())
+            value = self.values[x]
+            if reads_elsewhere(value, target):
+                value = self.copied(value)
             self.put(value, target)
             return target
         assert isinstance(value, Stored)
-        self.keep_readable(value, eq, x)
+        self.keep_readable(value, eq, x, self._seen_by(eq))
         self.memory.taken_over += 1
         return value
 
-    def keep_readable(self, place: Stored, eq: Equation, x: int) -> None:
-        """Copy what is read of a place later still, which is about to be overwritten as the next version of x."""
+    def keep_readable(self, place: Stored, eq: Equation, x: int, seen: tuple) -> None:
+        """Copy what is read later still of a place that is about to be overwritten as the next version of x.
+
+        The operation itself looks after the operands in `seen`.
+        """
         last = self.order.last
         for i, value in list(self.values.items()):
             read = last.get(i, -1) > self.position or (i != x and i in eq.ins)
-            if read and buffers_of(value) & place.buffers and i not in self._seen_by(eq):
-                copy = self.memory.new(shape_of(value), value.t)
-                self.owned |= copy.buffers
-                self.put(value, copy)
-                self.values[i] = copy
+            if read and buffers_of(value) & place.buffers and i not in seen:
+                self.values[i] = self.copied(value)
 
     def _seen_by(self, eq: Equation) -> tuple:
-        """Return operands that the operation itself looks after: the values of an update."""
+        """Return the operands that the operation itself looks after: the values of an update."""
         if eq.prim.name in ("index_set", "index_add"):
             v = eq.ins[1]
             return (v,) if self.order.last.get(v, -1) <= self.position else ()

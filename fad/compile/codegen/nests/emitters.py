@@ -10,6 +10,7 @@ from fad.compile.codegen.llvm.expressions import emit
 from fad.compile.codegen.nests.arrays import product_into, put, reduce_into, reduced
 from fad.compile.codegen.nests.body import Body
 from fad.compile.codegen.nests.lookups import lookup_of, take_many, update_many
+from fad.compile.codegen.nests.masks import choose, mask_of
 from fad.compile.codegen.nests.pieces import Piece, write_pieces
 from fad.compile.codegen.nests.values import (
     Bounds,
@@ -87,7 +88,23 @@ def _elementwise(body: Body, eq: Equation, text: str) -> None:
             body.put(body.values[o], body.places[o])
         return
     weight = 0 if text == "{0}" and work == t else 12 if is_heavy(text) else 1
-    body.give(o, Computed(shape, t, compute, operands, weight, bounds))
+    body.give(o, _split(body, eq, Computed(shape, t, compute, operands, weight, bounds, operands), operands, work))
+
+
+def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], work: str) -> Computed:
+    """Note of a mask of one axis where it is true, and of a choice by such a mask between what it chooses."""
+    if len(value.shape) != 1:
+        return value
+    if value.t == BOOL:
+        value.mask = mask_of(body.w, eq, operands, [body.values[i] for i in eq.ins])
+        if value.mask is not None:
+            value.weight = 0
+    elif eq.prim.name == "where_select" and len(operands) == 3 and work == value.t:
+        mask, x, y = operands
+        if isinstance(mask, Computed) and mask.mask is not None and x.t == y.t == value.t:
+            otherwise, value.choice = value.compute, (mask, x, y)
+            value.compute = lambda w, index: choose(w, value.choice, index, otherwise)
+    return value
 
 
 def _bounds(eq: Equation, text: str, ends: list[Bounds], t: str) -> Bounds:
@@ -168,7 +185,7 @@ def _update(body: Body, eq: Equation) -> None:
     value = body.values[v]
     target = stored_view(body.w, place, shape, sources)
     if reads_elsewhere(value, target):
-        value = body.stored(value) if isinstance(value, Computed) else _copied(body, value)
+        value = body.stored(value) if isinstance(value, Computed) else body.copied(value)
     value = broadcast_to(body.w, _trimmed(body.w, value, shape), shape)
     adding = eq.prim.name == "index_add"
     if body.type(o) == BOOL and adding:
@@ -205,14 +222,6 @@ def _trimmed(w: Writer, value: Value, shape: tuple) -> Value:
     return viewed(w, value, mine[extra:], sources)
 
 
-def _copied(body: Body, value: Value) -> Stored:
-    assert isinstance(value, Stored)
-    copy = body.memory.new(value.shape, value.t)
-    body.owned |= copy.buffers
-    body.put(value, copy)
-    return copy
-
-
 def _adder(w: Writer, t: str) -> Callable:
     return lambda old, new: Number(w.add(old.name, new.name, t), t)
 
@@ -225,7 +234,7 @@ def _reshape(body: Body, eq: Equation) -> None:
     found = reshaped(body.w, x, body.shape(o))
     if found is None:
         if not isinstance(x, Computed):
-            x = _copied(body, x)
+            x = body.copied(x)
         else:
             x = body.values[eq.ins[0]] = body.stored(x)
         found = reshaped(body.w, x, body.shape(o))
@@ -345,7 +354,8 @@ def _product(body: Body, eq: Equation) -> None:
     most = MOST_DOTS if min(rows, columns) == 1 else MOST_PRODUCT
     if rows * body.shape(x)[-1] * columns > most:
         raise TooMuch("a product of matrices is large enough for kernels of its own")
-    a, b = body.in_memory(x), body.in_memory(y)
+    once = ranks == (1, 1)  # every element is read once: none need be in memory
+    a, b = [body.values[i] if once else body.in_memory(i) for i in (x, y)]
     if not body.shape(o):
         number = product_into(body.w, t, a, b, None)
         assert number is not None

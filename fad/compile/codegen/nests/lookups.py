@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fad.compile.codegen.nests.arrays import loops
 from fad.compile.codegen.nests.body import Body
+from fad.compile.codegen.nests.masks import along, stretches
 from fad.compile.codegen.nests.values import (
     Computed,
     Stored,
@@ -80,7 +81,8 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     def compute(w: Writer, index: tuple) -> Number:
         return element(w, value, lookup.source(w, index, shape))
 
-    found = Computed(lookup.shape, body.type(o), compute, [value, lookup.places], 1)
+    aligned = [lookup.places] if len(lookup.shape) == 1 else []
+    found = Computed(lookup.shape, body.type(o), compute, [value, lookup.places], 1, aligned=aligned)
     if lookup.known:
         body.give(o, found)
     else:
@@ -89,32 +91,36 @@ def take_many(body: Body, eq: Equation, lookup: Lookup) -> None:
 
 def update_many(body: Body, eq: Equation, lookup: Lookup) -> None:
     """Write or add elements at many places, one after the other."""
-    (x, v, _), (o,), w = eq.ins, eq.outs, body.w
+    (x, v, at), (o,), w = eq.ins, eq.outs, body.w
     adds, t = eq.prim.name == "index_add", body.type(o)
     if math.prod(lookup.shape) > _MOST or (adds and t == BOOL):
         raise TooMuch("an update of many places that kernels do")
     place = body.take_over(eq, x, o)
-    value = _apart(body, body.values[v], place)
-    places = _apart(body, lookup.places, place)
+    value = _apart(body, v, place)
+    places = _apart(body, at, place)
     lookup = lookup._replace(places=places)
     mine = shape_of(value)
     if len(mine) > len(lookup.shape):
         raise TooMuch("values of more axes than their places")
     value = broadcast_to(w, value, lookup.shape)
-    with loops(w, lookup.shape) as index:
-        at = lookup.source(w, index, place.shape)
+
+    def one(index: tuple) -> None:
+        target = place.address(w, lookup.source(w, index, place.shape))
         new = element(w, value, index).name
-        if adds:
-            new = w.add(Number(w.read(t, place.address(w, at)), t).name, new, t)
-        w.write(t, new, place.address(w, at))
+        w.write(t, w.add(w.read(t, target), new, t) if adds else new, target)
+
+    if len(lookup.shape) > 1:
+        with loops(w, lookup.shape) as index:
+            one(index)
+    else:
+        for stretch in stretches(w, *lookup.shape, value, places):
+            if not (adds and stretch.is_zero(value)):
+                with along(w, stretch) as i:
+                    one((i,))
     body.values[o] = place
 
 
-def _apart(body: Body, value: Value, place: Stored) -> Value:
-    """Return a value that does not change while a place is written."""
-    if not buffers_of(value) & place.buffers:
-        return value
-    copy = body.memory.new(shape_of(value), value.t)
-    body.owned |= copy.buffers
-    body.put(value, copy)
-    return copy
+def _apart(body: Body, i: int, place: Stored) -> Value:
+    """Return an operand that does not change while a place is written."""
+    value = body.values[i]
+    return body.copied(value) if buffers_of(value) & place.buffers else value

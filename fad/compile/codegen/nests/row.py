@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm.module import NEST, Module
-from fad.compile.codegen.nests.body import Body, Memory, Order, llvm_type, number_of
+from fad.compile.codegen.nests.body import Body, Memory, Order, llvm_type, note_integers, number_of
 from fad.compile.codegen.nests.control import emit_any
 from fad.compile.codegen.nests.values import Stored, Value, spread, whole
 from fad.compile.codegen.nests.writer import Number, TooMuch, Writer
@@ -78,15 +78,16 @@ def _operand(program: Program, memory: Memory, i: int) -> Value:
             return spread(number_of(number, t), program.graph.types[i].shape)
     buffer = memory.pointer(i)
     if program.graph.types[i].shape:
-        return Stored(frozenset((buffer,)), buffer.pointer, 0, array.shape, array.strides, t)
+        found = Stored(frozenset((buffer,)), buffer.pointer, 0, array.shape, array.strides, t)
+        if i in program.graph.constants:
+            note_integers(found, np.asarray(program.graph.constants[i]))
+        return found
     return Number(memory.w.read(t, buffer.pointer), t)
 
 
 def _kept(program: Program, kind: str, what: Any) -> int:
-    """Return the address of memory that is kept as long as the program: room for an array, or a constant."""
+    """Return the address of memory that is kept as long as the program: space for an array, or a constant."""
     array = np.ascontiguousarray(what) if kind == "constant" else np.zeros(what + 64, np.uint8)
     program.table.kept.append(array)
     address = data_address(array)
     return address if kind == "constant" else address + -address % 64
-
-

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch, Writer
 from fad.compile.ir.types import BYTES
@@ -19,12 +19,21 @@ class Buffer:
         self.pointer = pointer
 
 
+class Mask(NamedTuple):
+    """What a boolean of each place along an axis is: true from `low` to `high` alone, or false there alone."""
+
+    low: Index
+    high: Index
+    inside: bool = True
+
+
 class Stored:
     """An array in memory: a buffer, where in it the array begins, and how many bytes lie between its elements."""
 
     weight = 0
 
     bounds: Bounds = (None, None)
+    first: int | None = None  # of an array that counts upwards
 
     def __init__(self, buffers: frozenset, pointer: str, offset: Index, shape: tuple, strides: tuple, t: str):
         self.buffers = buffers
@@ -79,10 +88,15 @@ class Computed:
         parts: list,
         weight: int,
         bounds: Bounds = (None, None),
+        aligned: Sequence = (),
     ):
         self.shape = shape
         self.t = t
         self.bounds = bounds
+        self.aligned = aligned  # what is read at the index of the element that is computed
+        self.mask: Mask | None = None  # of an array of one axis
+        self.number: Number | None = None  # what every element is
+        self.choice: tuple | None = None  # the mask that chooses between two values, and these
         self.compute = compute
         self.parts = parts
         self.buffers: frozenset = frozenset().union(*[buffers_of(p) for p in parts])
@@ -192,7 +206,9 @@ def spread(number: Number, shape: tuple) -> Value:
     """Return an array that is one number everywhere."""
     if not shape:
         return number
-    return Computed(shape, number.t, lambda w, index: number, [], 0, (number.low, number.high))
+    found = Computed(shape, number.t, lambda w, index: number, [], 0, (number.low, number.high))
+    found.number = number
+    return found
 
 
 def broadcast_to(w: Writer, value: Value, shape: tuple) -> Value:

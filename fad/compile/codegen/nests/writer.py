@@ -46,6 +46,7 @@ class Writer(Emitter):
         self.labels = 0
         self.fresh_names = 0
         self.loaded: dict = {}  # elements that are at hand in this run of a loop over elements
+        self.assumed: dict = {}  # what masks are known to be at an index: in a stretch of a loop that they split
         self.fails = False  # whether an index or a number may have no answer
 
     # --- names and blocks ---------------------------------------------------------------------------------------------
@@ -113,6 +114,21 @@ class Writer(Emitter):
         if i == 0 or j == 0:
             return j if i == 0 else i
         return self.new(f"add i64 {i}, {j}" if type(i) is str else f"add i64 {j}, {i}")
+
+    def greatest(self, i: Index, j: Index) -> Index:
+        return max(i, j) if type(i) is int and type(j) is int else self._call("smax", i, j)
+
+    def least(self, i: Index, j: Index) -> Index:
+        return min(i, j) if type(i) is int and type(j) is int else self._call("smin", i, j)
+
+    def _call(self, name: str, i: Index, j: Index) -> Index:
+        self.needs.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
+        return self.new(f"call i64 @llvm.{name}.i64(i64 {i}, i64 {j})")
+
+    def minus(self, i: Index, j: Index) -> Index:
+        if type(i) is int and type(j) is int:
+            return i - j
+        return i if j == 0 else self.new(f"sub i64 {i}, {j}")
 
     def position(self, i: Number, n: int) -> Index:
         """Return where a user's index points along an axis of n places; leave the function if that is nowhere."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fad.compile.codegen.llvm.builder import Emitter
 from fad.compile.codegen.llvm.math import division, erf, exp_log_trig, integers, inverse, powers
-from fad.compile.ir.types import F32, F64, INTEGERS
+from fad.compile.ir.types import BOOL, F32, F64, INTEGERS
 
 
 def _extreme(how: str) -> Callable:
@@ -15,7 +15,7 @@ def _extreme(how: str) -> Callable:
     def emit(e: Emitter, a: str, b: str, t: str) -> str:
         first = e.compare(how, a, b, t)
         if t in (F64, F32):
-            first = e.new(f"or i1 {first}, {e.compare('!=', a, a, t)}")
+            first = e.apply("or", BOOL, first, e.compare("!=", a, a, t))
         return e.select(first, a, b, t)
 
     return emit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fad.compile.codegen.llvm.builder import Emitter, c
 from fad.compile.codegen.llvm.math.exp_log_trig import clamp, expm1_core, power_of_two, reduce_exp
+from fad.compile.ir.types import I64
 
 _NEAR = 0.85  # where erf changes its formula, and erfc below its own bound
 _NEAR_COMPLEMENT = 0.477
@@ -61,9 +62,9 @@ def _far(e: Emitter, a: str, more: str = "") -> str:
     high = e.add(less, c(1.0))
     low = e.fma(e.neg(rest), high, e.add(e.sub(c(1.0), high), less))
     y = e.fma(high, q, e.fma(high, q_low, e.mul(low, q)))
-    half = e.new(f"ashr i64 {n}, 1")
+    half = e.apply("ashr", I64, n, "1")
     y = e.mul(y, power_of_two(e, half))
-    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    return e.mul(y, power_of_two(e, e.apply("sub", I64, n, half)))
 
 
 def _near(e: Emitter, x: str) -> str:

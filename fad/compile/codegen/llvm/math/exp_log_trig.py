@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 
 from fad.compile.codegen.llvm.builder import Emitter, c
+from fad.compile.ir.types import F64, I64
 
 _MAGIC = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
 LN2_HI, LN2_LO = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2 in two parts, the first with 33 bits
@@ -19,13 +20,13 @@ _LOG2E = 1.4426950408889634
 
 def power_of_two(e: Emitter, n: str) -> str:
     """Return 2**n for an integer n (as i64) of a normal number."""
-    return e.real(e.new(f"shl i64 {e.new(f'add i64 {n}, 1023')}, 52"))
+    return e.real(e.apply("shl", I64, e.apply("add", I64, n, "1023"), "52"))
 
 
 def reduce_exp(e: Emitter, x: str) -> tuple[str, str]:
     """Return ``(n, r)`` with x = n ln 2 + r, n an i64."""
     t = e.fma(x, c(_LOG2E), c(_MAGIC))
-    n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
+    n = e.apply("sub", I64, e.bits(t), struct.unpack("<q", struct.pack("<d", _MAGIC))[0])
     k = e.sub(t, c(_MAGIC))
     r = e.fma(k, c(-LN2_HI), x)
     return n, e.fma(k, c(-LN2_LO), r)
@@ -49,11 +50,11 @@ def expm1_core(e: Emitter, r: str) -> str:
 def scaled_exp(e: Emitter, x: str, less: int) -> str:
     """Return exp(x) / 2**less, without overflow or loss on the way."""
     n, r = reduce_exp(e, clamp(e, x, -800.0, 800.0))
-    n = e.new(f"sub i64 {n}, {less}") if less else n
-    half = e.new(f"ashr i64 {n}, 1")
+    n = e.apply("sub", I64, n, less) if less else n
+    half = e.apply("ashr", I64, n, "1")
     y = e.add(expm1_core(e, r), c(1.0))
     y = e.mul(y, power_of_two(e, half))
-    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    return e.mul(y, power_of_two(e, e.apply("sub", I64, n, half)))
 
 
 def exp(e: Emitter, x: str) -> str:
@@ -63,17 +64,17 @@ def exp(e: Emitter, x: str) -> str:
 def exp2(e: Emitter, x: str) -> str:
     x = clamp(e, x, -1100.0, 1100.0)
     t = e.add(x, c(_MAGIC))
-    n = e.new(f"sub i64 {e.bits(t)}, {struct.unpack('<q', struct.pack('<d', _MAGIC))[0]}")
+    n = e.apply("sub", I64, e.bits(t), struct.unpack("<q", struct.pack("<d", _MAGIC))[0])
     r = e.mul(e.sub(x, e.sub(t, c(_MAGIC))), c(math.log(2)))
-    half = e.new(f"ashr i64 {n}, 1")
+    half = e.apply("ashr", I64, n, "1")
     y = e.mul(e.add(expm1_core(e, r), c(1.0)), power_of_two(e, half))
-    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    return e.mul(y, power_of_two(e, e.apply("sub", I64, n, half)))
 
 
 def _half_expm1(e: Emitter, x: str, high: float) -> str:
     """Return (exp(x) - 1) / 2, which overflows only where sinh does; right for x >= -60 and normal results."""
     n, r = reduce_exp(e, clamp(e, x, -60.0, high))
-    s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
+    s = power_of_two(e, e.apply("sub", I64, n, "2"))
     return e.mul(e.fma(s, expm1_core(e, r), e.sub(s, c(0.25))), c(2.0))
 
 
@@ -90,7 +91,7 @@ def expm1(e: Emitter, x: str) -> str:
 def sinh(e: Emitter, x: str) -> str:
     a = e.call("fabs", x)
     n, r = reduce_exp(e, clamp(e, a, 0.0, 710.5))
-    s = power_of_two(e, e.new(f"sub i64 {n}, 2"))
+    s = power_of_two(e, e.apply("sub", I64, n, "2"))
     # h = (exp(a) - 1) / 2 in two parts
     square = e.mul(r, r)
     tail = e.mul(square, _expm1_tail(e, r))
@@ -125,10 +126,10 @@ def log_parts(e: Emitter, x: str) -> tuple[str, str]:
     tiny = e.compare("<", x, c(2.0**-1022))
     x = e.select(tiny, e.mul(x, c(2.0**54)), x)
     b = e.bits(x)
-    shifted = e.new(f"sub i64 {b}, {struct.unpack('<q', struct.pack('<d', math.sqrt(0.5)))[0]}")
-    n = e.new(f"ashr i64 {shifted}, 52")
-    m = e.real(e.new(f"sub i64 {b}, {e.new(f'shl i64 {n}, 52')}"))
-    k = e.new(f"sitofp i64 {n} to double")
+    shifted = e.apply("sub", I64, b, struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0])
+    n = e.apply("ashr", I64, shifted, "52")
+    m = e.real(e.apply("sub", I64, b, e.apply("shl", I64, n, "52")))
+    k = e.convert("sitofp", n, I64, F64)
     return e.select(tiny, e.sub(k, c(54.0)), k), m
 
 
@@ -148,7 +149,7 @@ def log_ends(e: Emitter, x: str, y: str) -> str:
     """Put right what log gives for 0, negative numbers, infinity and NaN."""
     y = e.select(e.compare("==", x, c(math.inf)), x, y)
     y = e.select(e.compare("==", x, c(0.0)), c(-math.inf), y)
-    return e.select(e.new(f"fcmp ult double {x}, 0.0"), c(math.nan), y)
+    return e.select(e.apply("fcmp ult", F64, x, "0.0"), c(math.nan), y)
 
 
 def log(e: Emitter, x: str) -> str:
@@ -199,7 +200,7 @@ def _sin_cos(e: Emitter, x: str) -> tuple[str, str, str]:
 
 
 def _quadrant(e: Emitter, q: str, bit: int) -> str:
-    return e.new(f"icmp ne i64 {e.new(f'and i64 {q}, {bit}')}, 0")
+    return e.apply("icmp ne", I64, e.apply("and", I64, q, bit), "0")
 
 
 def trig(name: str) -> Callable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fad.compile.codegen.llvm.builder import Emitter
+from fad.compile.codegen.llvm.builder import CannotWiden, Emitter
 
 # The greatest common divisor of two magnitudes, by halves and differences (J. Stein, 1967); $T is their type.
 _GCD = """
@@ -90,6 +90,8 @@ done:
 
 def _calling(name: str, *texts: str) -> Callable:
     def emit(e: Emitter, a: str, b: str, t: str) -> str:
+        if e.width > 1:
+            raise CannotWiden(name)
         e.needs.update(" ".join(text.replace("$T", t).split()) for text in texts)
         if _GCD in texts:
             e.needs.add(f"declare {t} @llvm.cttz.{t}({t}, i1)")

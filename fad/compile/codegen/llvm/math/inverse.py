@@ -9,6 +9,7 @@ import math
 
 from fad.compile.codegen.llvm.builder import Emitter, c
 from fad.compile.codegen.llvm.math.exp_log_trig import log_core, log_ends, log_parts, or_itself
+from fad.compile.ir.types import F64, I64
 
 # (arctan(u) / u - 1) / u**2 for u**2 up to tan(pi/8)**2, and (arcsin(u) / u - 1) / u**2 for u**2 up to 1/4
 _ATAN = [
@@ -70,11 +71,11 @@ def arctan2(e: Emitter, y: str, x: str) -> str:
     quarters, r = _arctan_of_ratio(e, small, large)
     quarters = e.select(steep, e.sub(c(2.0), quarters), quarters)
     r = e.select(steep, e.neg(r), r)
-    left = e.new(f"icmp slt i64 {e.bits(x)}, 0")
+    left = e.apply("icmp slt", I64, e.bits(x), "0")
     quarters = e.select(left, e.sub(c(4.0), quarters), quarters)
     high, low = _part_of_pi(e, quarters)
     angle = e.add(high, e.add(low, e.select(left, e.neg(r), r)))
-    return e.select(e.new(f"fcmp uno double {x}, {y}"), c(math.nan), e.call("copysign", angle, y))
+    return e.select(e.apply("fcmp uno", F64, x, y), c(math.nan), e.call("copysign", angle, y))
 
 
 def _finite_ratio(e: Emitter, small: str, large: str) -> tuple[str, str]:
@@ -162,7 +163,7 @@ def arccosh(e: Emitter, x: str) -> str:
     big, less = e.select(e.compare(">", t, root), t, root), e.select(e.compare(">", t, root), root, t)
     low = e.add(e.sub(big, s), less)
     y = _log1p_of_two(e, s, low, huge, x)
-    return e.select(e.new(f"fcmp ult double {x}, {c(1.0)}"), c(math.nan), y)
+    return e.select(e.apply("fcmp ult", F64, x, c(1.0)), c(math.nan), y)
 
 
 def arctanh(e: Emitter, x: str) -> str:

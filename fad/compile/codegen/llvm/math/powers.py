@@ -17,7 +17,8 @@ from fad.compile.codegen.llvm.math.exp_log_trig import (
     log_parts,
     power_of_two,
     reduce_exp,
-)  # fmt: skip
+)
+from fad.compile.ir.types import BOOL, F64, I64  # fmt: skip
 
 _TWO_THIRDS = (2 / 3, 3.700743415417188e-17)  # in two parts
 
@@ -56,12 +57,12 @@ def _log_in_two(e: Emitter, x: str) -> tuple[str, str]:
 
 def _exp_of_two(e: Emitter, high: str, low: str) -> str:
     """Return exp(high + low), low being far smaller."""
-    beyond = e.new(f"fcmp uge double {e.call('fabs', high)}, {c(800.0)}")
+    beyond = e.apply("fcmp uge", F64, e.call("fabs", high), c(800.0))
     n, r = reduce_exp(e, clamp(e, high, -800.0, 800.0))
     r = e.add(r, e.select(beyond, c(0.0), low))
-    half = e.new(f"ashr i64 {n}, 1")
+    half = e.apply("ashr", I64, n, "1")
     y = e.mul(e.add(expm1_core(e, r), c(1.0)), power_of_two(e, half))
-    return e.mul(y, power_of_two(e, e.new(f"sub i64 {n}, {half}")))
+    return e.mul(y, power_of_two(e, e.apply("sub", I64, n, half)))
 
 
 def _magnitude(e: Emitter, a: str, y: str) -> str:
@@ -71,7 +72,7 @@ def _magnitude(e: Emitter, a: str, y: str) -> str:
     high, low = _log_in_two(e, a)
     zero, infinite = e.compare("==", a, c(0.0)), e.compare("==", a, c(math.inf))
     high = e.select(zero, c(-math.inf), e.select(infinite, c(math.inf), high))
-    low = e.select(e.new(f"or i1 {zero}, {infinite}"), c(0.0), low)
+    low = e.select(e.apply("or", BOOL, zero, infinite), c(0.0), low)
     product = e.mul(y, high)
     rest = e.fma(y, low, e.fma(y, high, e.neg(product)))
     return _exp_of_two(e, product, rest)
@@ -80,20 +81,20 @@ def _magnitude(e: Emitter, a: str, y: str) -> str:
 def power(e: Emitter, x: str, y: str) -> str:
     a = e.call("fabs", x)
     z = _magnitude(e, a, y)
-    z = e.select(e.new(f"fcmp uno double {x}, {y}"), c(math.nan), z)
+    z = e.select(e.apply("fcmp uno", F64, x, y), c(math.nan), z)
     whole = e.compare("==", e.call("trunc", y), y)
     half = e.mul(y, c(0.5))
-    odd = e.new(f"and i1 {whole}, {e.compare('!=', e.call('trunc', half), half)}")
-    negative = e.new(f"icmp slt i64 {e.bits(x)}, 0")
+    odd = e.apply("and", BOOL, whole, e.compare("!=", e.call("trunc", half), half))
+    negative = e.apply("icmp slt", I64, e.bits(x), "0")
     minus = e.compare("<", x, c(0.0))
     # a negative number to a fraction is NaN, unless it is infinite
-    fraction = e.new(f"and i1 {minus}, {e.new(f'xor i1 {whole}, true')}")
-    fraction = e.new(f"and i1 {fraction}, {e.compare('!=', a, c(math.inf))}")
+    fraction = e.apply("and", BOOL, minus, e.apply("xor", BOOL, whole, "true"))
+    fraction = e.apply("and", BOOL, fraction, e.compare("!=", a, c(math.inf)))
     z = e.select(fraction, c(math.nan), z)
-    z = e.select(e.new(f"and i1 {negative}, {odd}"), e.neg(z), z)
-    still = e.new(f"and i1 {e.compare('==', x, c(-1.0))}, {e.compare('==', e.call('fabs', y), c(math.inf))}")
-    one = e.new(f"or i1 {e.compare('==', x, c(1.0))}, {e.compare('==', y, c(0.0))}")
-    return e.select(e.new(f"or i1 {one}, {still}"), c(1.0), z)
+    z = e.select(e.apply("and", BOOL, negative, odd), e.neg(z), z)
+    still = e.apply("and", BOOL, e.compare("==", x, c(-1.0)), e.compare("==", e.call("fabs", y), c(math.inf)))
+    one = e.apply("or", BOOL, e.compare("==", x, c(1.0)), e.compare("==", y, c(0.0)))
+    return e.select(e.apply("or", BOOL, one, still), c(1.0), z)
 
 
 _LOG10E = (0.4342944819032518, 1.098319650216765e-17)
@@ -123,14 +124,14 @@ def cbrt(e: Emitter, x: str) -> str:
     rest = e.fma(e.neg(e.fma(y, y, e.neg(square))), y, rest)
     y = e.add(y, e.div(rest, e.mul(square, c(3.0))))
     scaled = e.mul(y, power_of_two(e, _integer(e, q)))
-    plain = e.new(f"or i1 {e.compare('==', a, c(0.0))}, {e.new(f'fcmp ueq double {a}, {c(math.inf)}')}")
+    plain = e.apply("or", BOOL, e.compare("==", a, c(0.0)), e.apply("fcmp ueq", F64, a, c(math.inf)))
     return e.select(plain, x, e.call("copysign", scaled, x))
 
 
 def _integer(e: Emitter, q: str) -> str:
     """Return a whole double below 2**51 as an integer."""
     magic = 1.5 * 2.0**52
-    return e.new(f"sub i64 {e.bits(e.add(q, c(magic)))}, 4843621399236968448")
+    return e.apply("sub", I64, e.bits(e.add(q, c(magic))), "4843621399236968448")
 
 
 def hypot(e: Emitter, x: str, y: str) -> str:
@@ -144,14 +145,14 @@ def hypot(e: Emitter, x: str, y: str) -> str:
     large, small = e.mul(large, scale), e.mul(small, scale)
     square = e.mul(small, small)
     z = e.mul(e.call("sqrt", e.fma(large, large, square)), back)
-    infinite = e.new(f"or i1 {e.compare('==', a, c(math.inf))}, {e.compare('==', b, c(math.inf))}")
+    infinite = e.apply("or", BOOL, e.compare("==", a, c(math.inf)), e.compare("==", b, c(math.inf)))
     return e.select(infinite, c(math.inf), z)
 
 
 def logaddexp(e: Emitter, x: str, y: str) -> str:
-    top = e.select(e.new(f"fcmp ogt double {x}, {y}"), x, y)
+    top = e.select(e.apply("fcmp ogt", F64, x, y), x, y)
     rest = log1p(e, exp(e, e.neg(e.call("fabs", e.sub(x, y)))))
     # two equal infinities have no difference
     same = e.compare("==", x, y)
     z = e.select(same, e.add(x, c(math.log(2))), e.add(top, rest))
-    return e.select(e.new(f"fcmp uno double {x}, {y}"), c(math.nan), z)
+    return e.select(e.apply("fcmp uno", F64, x, y), c(math.nan), z)
