@@ -80,7 +80,8 @@ def jacobian(
         Which passes to use. "auto" takes what is cheapest, full rows or columns by themselves.
     check : bool, keyword only
         Whether each call compares one product with a vector drawn at random, for one pass more. Where the places of an
-        earlier call are too few for this one, they are looked for again.
+        earlier call are too few for this one, or index arrays take other elements, they are looked for again. False
+        trusts that they are those of the first call with arguments of these shapes.
     chunk_size : int, None or "auto", keyword only
         How many passes to run at once.
 

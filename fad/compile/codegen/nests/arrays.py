@@ -125,9 +125,9 @@ def reduced(w: Writer, how: str, t: str, value: Value, axes: tuple, at: Callable
                 part = _row(w, t, how, combine, stretch, lambda i: at((*ahead, i)))
                 _finish(w, t, total_slot, part, combination(w, how, t), lost if exact else None)
                 continue
-            with w.loop(_over(w, w.plus(stretch.count, CHUNK - 1), CHUNK)) as chunk:
+            with w.loop(_over(w, w.plus(stretch.length, CHUNK - 1), CHUNK)) as chunk:
                 start = w.times(chunk, CHUNK)
-                count = w.least(w.minus(stretch.count, start), CHUNK)
+                count = w.least(w.minus(stretch.length, start), CHUNK)
                 piece = Stretch(w.plus(start, stretch.start), count, stretch.masks)
                 part = _row(w, t, how, combine, piece, lambda i: at((*ahead, i)))
                 _finish(w, t, total_slot, part, combination(w, how, t), lost)

@@ -102,8 +102,9 @@ def _split(body: Body, eq: Equation, value: Computed, operands: list[Value], wor
     elif eq.prim.name == "where_select" and len(operands) == 3 and work == value.t:
         mask, x, y = operands
         if isinstance(mask, Computed) and mask.mask is not None and x.t == y.t == value.t:
-            otherwise, value.choice = value.compute, (mask, x, y)
-            value.compute = lambda w, index: choose(w, value.choice, index, otherwise)
+            otherwise, choice = value.compute, (mask, x, y)
+            value.choice = choice
+            value.compute = lambda w, index: choose(w, choice, index, otherwise)
     return value
 
 

@@ -54,7 +54,7 @@ class Stretch(NamedTuple):
     """A part of an axis in which it is known what some masks are."""
 
     start: Index
-    count: Index
+    length: Index
     masks: dict[Computed, bool]
 
     def resolve(self, value: Value) -> Value:
@@ -106,7 +106,7 @@ def _masks_in(values: tuple) -> list[Computed]:
 @contextmanager
 def along(w: Writer, stretch: Stretch) -> Iterator[Index]:
     """Write a loop over a stretch; give the position along the axis."""
-    with w.loop(stretch.count) as j:
+    with w.loop(stretch.length) as j:
         i = w.plus(j, stretch.start)
         before = w.assumed
         w.assumed = {**before, **{(m, (i,)): known for m, known in stretch.masks.items()}}
