@@ -44,7 +44,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.anchors.add(found.get("id") or "")
-        if tag == "a" and found.get("href"):
+        if tag == "a" and found.get("href") and "headerlink" not in (found.get("class") or ""):
             self._to, self._text = self._place(found["href"] or ""), ""
 
     def handle_data(self, data: str) -> None:

@@ -331,12 +331,13 @@ def write() -> int:
     for caption, group in NAMESPACES.items():
         hidden = ["", f".. toctree::\n   :caption: {caption}\n   :hidden:\n   :maxdepth: 1", ""]
         contents += ["", caption, "-" * len(caption), ""]
-        contents += [".. list-table::", "   :widths: 35 55 10", "   :class: names", ""]
+        contents += [".. list-table::", "   :widths: 35 51 14", "   :class: names", ""]
         for space, about in group:
             found = names(space)
             pages[space] = write_table(space, about, found)
             hidden.append(f"   {space}")
-            contents += [f"   * - :doc:`{space}`", f"     - {about}", f"     - {len(found)} names"]
+            count = f"{len(found)} names" if len(found) > 1 else "1 name"
+            contents += [f"   * - :doc:`{space}`", f"     - {about}", f"     - {count}"]
             for name in found:
                 pages[name.page] = write_page(name, rows, id(name.thing) in seen)
                 seen.add(id(name.thing))
