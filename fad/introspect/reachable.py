@@ -14,7 +14,7 @@ import itertools
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ _CODE = (
 )  # fmt: skip
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # what a class is called for
 _NOT_CALLED = _MAKING | {"__repr__", "__str__", "__init_subclass__", "__del__", "__reduce__", "__reduce_ex__"}
-_WHETHER_THERE = frozenset({"hasattr", "getattr", "AttributeError"})
+_WHETHER_THERE = frozenset({"hasattr", "getattr"})  # code that names these asks for attributes by texts
 _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these may read any variable of its module
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
@@ -59,7 +59,8 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "found", "names", "most", "missing", "_seen", "_by_any_name", "_unnamed", "_named", "_absent",
+        "places", "found", "names", "most", "missing",
+        "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_absent",
     )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False):
@@ -72,7 +73,8 @@ class Walk:
         self._by_any_name = False  # whether some code may read all attributes of objects
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
-        self._absent: list[list] = []  # [the dictionaries of an object and its classes, how many names were looked up]
+        self._texts: dict[str, None] = {}  # those that stand in code as texts
+        self._absent: list[tuple] = []  # (the dictionaries of an object and its classes, names that were looked up)
         for x in roots:
             self._add(x)
 
@@ -151,6 +153,7 @@ class Walk:
             self._named += [(owner, name) for owner in self._unnamed.pop(name, ())]
             if name in _BY_ANY_NAME:
                 self._by_any_name = True
+        self._texts.update(dict.fromkeys(code.texts))
 
     def _module(self, module: Any, names: frozenset) -> None:
         """Look into a module for what a function that names it names besides."""
@@ -168,12 +171,16 @@ class Walk:
         if issubclass(kind, dict):
             read = x.get if kind is dict else functools.partial(dict.get, x)
             for key, value in itertools.islice(dict.items(x), MANY):
-                self._add(value, read, key)
-                self._add(key)
+                if type(value) in PLAIN:  # most are
+                    self.places.append(Place(read, key, value))
+                else:
+                    self._add(value, read, key)
+                if type(key) not in PLAIN:
+                    self._add(key)
             self.places.append(Place(len, x, len(x)))
             return
         items = tuple(itertools.islice(x, MANY))
-        self._each(items)
+        self._each(item for item in items if type(item) not in PLAIN)
         if not issubclass(kind, (tuple, frozenset)):
             self.places.append(Place(sample, x, sample(x)))
 
@@ -201,7 +208,7 @@ class Walk:
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
                 self._own(Owner(vars(cls), x, functools.partial(_look_up, tuple(hiding))), named)
         if self.missing:
-            self._absent.append([tuple(hiding), 0])
+            self._absent.append((tuple(hiding), set()))
 
     def _own(self, owner: Owner, more: frozenset = frozenset()) -> None:
         """Note the attributes of an object: those that some code names, and `more`, are looked at."""
@@ -213,12 +220,9 @@ class Walk:
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
-        asks = self.missing and not _WHETHER_THERE.isdisjoint(self.names)  # other code cannot tell, but by an error
-        names = tuple(self.names)
-        for entry in self._absent if asks else ():
-            hiding, done = entry
-            entry[1] = len(names)
-            for name in names[done:]:
+        for hiding, done in self._absent:
+            for name in self._asked_for() - done:
+                done.add(name)
                 if _look_up(hiding, name) is _ABSENT:
                     self.places.append(Place(functools.partial(_look_up, hiding), name, _ABSENT))
         if self._by_any_name:
@@ -233,6 +237,12 @@ class Walk:
                     self._add(value.__get__(x), value.__get__, x)
                 except AttributeError:  # a slot that is empty
                     continue
+
+    def _asked_for(self) -> Set[str]:
+        """Return the attributes of which some code may ask whether they are there."""
+        if "AttributeError" in self.names:  # any of them may raise it
+            return self.names.keys()
+        return self._texts.keys() if not _WHETHER_THERE.isdisjoint(self.names) else frozenset()
 
     def _name_attributes_of_objects(self) -> None:
         """Look at all attributes of the objects found so far, not at those of their classes."""
@@ -267,11 +277,12 @@ class Names(NamedTuple):
     """What code names: globals, attributes, and modules that it imports."""
 
     loaded: frozenset
-    attributes: frozenset
+    attributes: frozenset  # the texts among them
+    texts: frozenset
     imported: frozenset
 
 
-NOTHING = Names(frozenset(), frozenset(), frozenset())
+NOTHING = Names(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 @functools.lru_cache(4096)
@@ -285,9 +296,10 @@ def code_names(code: types.CodeType) -> Names:
                 loaded.add(at.argval)
             elif at.opname == "IMPORT_NAME":
                 imported.add(at.argval)
-    attributes = {name for c in codes for name in c.co_names}
-    attributes |= {x for c in codes for x in c.co_consts if type(x) is str and x.isidentifier()}  # getattr(x, "name")
-    return Names(frozenset(loaded), frozenset(attributes), frozenset(imported))
+    attributes = frozenset(name for c in codes for name in c.co_names)
+    constants = [x for c in codes for x in c.co_consts]
+    texts = frozenset(x for x in constants if type(x) is str and x.isidentifier())  # getattr(x, "name")
+    return Names(frozenset(loaded), attributes | texts, texts, frozenset(imported))
 
 
 def codes_of(code: types.CodeType) -> list[types.CodeType]:
