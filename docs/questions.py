@@ -20,7 +20,7 @@ QUESTIONS = {
     "Where does this NaN come from?": "howto.html#find-where-a-nan-comes-from",
     "May I write into arrays?": "faq.html#may-i-write-into-arrays",
     "Is jit worth while for my function?": "choosing.html#jit-or-not",
-    "Why is my loop not captured by jit?": "control-flow.html#pythons-loops-under-jit",
+    "Why is my loop not captured by jit?": "control-flow.html#python-s-loops-under-jit",
     "What does this error mean?": "errors.html#fad.errors.TracerConversionError",
     "Does it run on a GPU?": "faq.html#does-it-run-on-a-gpu",
     "What are the arguments of vmap?": "generated/reference/fad.vmap.html",
