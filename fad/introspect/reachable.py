@@ -73,7 +73,7 @@ class Walk:
         self._by_any_name = False  # whether some code may read all attributes of objects
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
-        self._texts: dict[str, None] = {}  # those that stand in code as texts
+        self._texts: dict[str, None] = {}  # those that code may have as texts
         self._absent: list[tuple] = []  # (the dictionaries of an object and its classes, names that were looked up)
         for x in roots:
             self._add(x)
@@ -97,6 +97,8 @@ class Walk:
         kind = type(x)
         if read is not None and kind not in _CODE and kind not in TRACED and not issubclass(kind, type):
             self.places.append(Place(read, key, x))
+        if kind is str and x.isidentifier():
+            self._texts[x] = None
         if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
             self._seen.add(id(x))
             self.found.append(x)
@@ -180,7 +182,7 @@ class Walk:
             self.places.append(Place(len, x, len(x)))
             return
         items = tuple(itertools.islice(x, MANY))
-        self._each(item for item in items if type(item) not in PLAIN)
+        self._each(item for item in items if type(item) is str or type(item) not in PLAIN)
         if not issubclass(kind, (tuple, frozenset)):
             self.places.append(Place(sample, x, sample(x)))
 
@@ -298,6 +300,8 @@ def code_names(code: types.CodeType) -> Names:
                 imported.add(at.argval)
     attributes = frozenset(name for c in codes for name in c.co_names)
     constants = [x for c in codes for x in c.co_consts]
+    for held in constants:  # the names that a loop runs over
+        constants += held if type(held) in (tuple, frozenset) else ()
     texts = frozenset(x for x in constants if type(x) is str and x.isidentifier())  # getattr(x, "name")
     return Names(frozenset(loaded), attributes | texts, texts, frozenset(imported))
 

@@ -248,6 +248,19 @@ def test_an_attribute_that_hides_one_of_the_class_is_seen():
         del _Derived.power
 
 
+@pytest.mark.parametrize("names", [None, ("bias", "scale"), ["bias"]], ids=["in the code", "tuple", "list"])
+def test_an_attribute_that_was_not_there_is_seen_where_its_name_is_a_value(names):
+    model = _Model()
+
+    def f(x):
+        for name in ("bias", "scale") if names is None else names:
+            if hasattr(model, name):
+                x = x + getattr(model, name)
+        return x
+
+    calls(f, lambda: setattr(model, "bias", 5.0))
+
+
 def test_an_attribute_or_a_global_that_was_not_there_is_seen():
     model = _Model()
     calls(lambda x: x * 2 if hasattr(model, "bias") else x, lambda: setattr(model, "bias", 0.0))
