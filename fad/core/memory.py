@@ -179,7 +179,7 @@ def rewritten(root: Any, new: Any) -> None:
 
 
 class Aliased(BaseException):
-    """An array was written that a recording has under two names, where it cannot tell whether it is one array.
+    """An array was written that a recording has under two names, where nothing says whether it is one array.
 
     Not an Exception: user code may catch those. The program is recorded again, with its loops step by step.
     """
