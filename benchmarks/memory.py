@@ -61,7 +61,8 @@ def measure(limit: str, steps: int, state: int, rounds: int) -> None:
             start = time.process_time()
             gradient(w, x)
             times.append(time.process_time() - start)
-    print(f"{limit:>8} {expected / 1e6:12.1f} {grown / 1e6:12.1f} {grown / expected:8.2f} {min(times):8.2f}", flush=True)
+    found = f"{expected / 1e6:12.1f} {grown / 1e6:12.1f} {grown / expected:8.2f} {min(times):8.2f}"
+    print(f"{limit:>8} {found}", flush=True)
 
 
 def main() -> None:
