@@ -19,7 +19,7 @@ from fad.core.memory import ViewRule
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import Tracer, bind
-from fad.core.weak import NUMPY_SCALARS, is_weak, on_number, on_numbers
+from fad.core.weak import NUMPY_SCALARS, WEAK, on_number, on_numbers
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
 REGISTRY: dict[str, Any] = {}
@@ -221,7 +221,7 @@ class Unary(Primitive):
         if type(x) is Tracer:
             return x.trace.unary(self, x)
         try:
-            if type(x) in NUMPY_SCALARS and is_weak(x) and type(self.forward) is np.ufunc:
+            if type(x) in WEAK and type(self.forward) is np.ufunc:
                 return on_number(self.forward, x)
             return self.forward(x)
         except TypeError as error:
