@@ -79,6 +79,8 @@ class Primitive(Operation):
     ``vjp``
         one function ``(ct, y, *xs, **params) -> ct of that operand`` per operand, or a single function for
         operations of any number of like operands, called with the operand's number: ``vjp(k, ct, y, *xs, **params)``.
+    ``vjp_of_all``
+        ``(ct, y, *xs, **params) -> [ct of each operand]``, in place of `vjp`: of many operands, in one go.
     ``batch(size, batched, xs, params) -> y``
         the same operation over a leading batch axis of the operands for which ``batched`` is true; the result
         carries the batch axis in front.
@@ -156,6 +158,7 @@ class Primitive(Operation):
     partials: tuple | None = None
     jvp: Callable | None = None
     vjp: Any = None
+    vjp_of_all: Callable | None = None
     batch: Callable | None = None
     multi: bool = False  # returns a tuple of arrays
     saves: str = "all"
