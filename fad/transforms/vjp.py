@@ -399,7 +399,8 @@ class Tape:
         self.watch.finish()
 
     def _arguments(self) -> Any:
-        trace, xs = self.trace, []
+        trace = self.trace
+        xs: list = []
         for x in self.leaves:
             xs.append(tracer(x, trace, len(xs)))
         return tree.unflatten(self.in_tree, xs)

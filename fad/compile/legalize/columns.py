@@ -159,10 +159,11 @@ class _Rewriter(Rewriting):
         if len(shape) != 2 or self.types[out].dtype not in _REAL or out in self.graph.outputs:
             return
         places = [_place(reader, shape) for reader in self.readers.get(out, [])]
-        axes = {None if place is None else place[0] for place in places}
-        if len(axes) != 1 or None in axes or any(self.types[i].dtype != self.types[out].dtype for i in eq.ins):
+        if not places or any(self.types[i].dtype != self.types[out].dtype for i in eq.ins):
             return
-        (axis,) = axes
+        axis = places[0][0] if places[0] is not None else -1
+        if any(place is None or place[0] != axis for place in places):
+            return
         if shape[1 - axis] < _SHORTEST or shape[axis] > _MOST:
             return
         for column, row in (eq.ins, eq.ins[::-1]):
