@@ -11,7 +11,7 @@ from fad.capture.context import forget, report, reporting
 from fad.capture.convert import Sites
 from fad.capture.rewrite import MADE
 from fad.core import transformed
-from fad.staging.record import is_recording
+from fad.transforms.mutation import recording
 
 
 class _as_local:
@@ -96,7 +96,7 @@ class Helpers:
 
 
 def _as_recorded(fun: Callable) -> Callable:
-    if not is_recording():
+    if recording.get() is None:
         return fun
     if config.loops.get() == "record":
         forget()

@@ -59,6 +59,7 @@ def optimise(graph: Graph) -> Graph:
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
+    from fad.compile.legalize.columns import multiply_by_columns
     from fad.compile.legalize.conv_layout import lay_examples_last
     from fad.compile.legalize.decompose import compose
     from fad.compile.legalize.gemm_accumulate import add_products
@@ -71,6 +72,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         compose,  # norms, variances, einsum, distances: by simpler operations
+        multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         slice_sooner,  # what is computed only for slices is computed on the slices

@@ -15,7 +15,7 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -219,14 +219,17 @@ class Running:
     """
 
     __slots__ = ("spaces", "function", "lent", "before", "unknown")
+    spaces: tuple
+    lent: Sequence[tuple]
+    before: Sequence[tuple]
+    unknown: Sequence[tuple]
 
     def __init__(self, function: Callable, user: Callable | None = None):
-        self.spaces: tuple = ()
-        self.lent: list = []
         self.function = function
-        self.unknown: Any = ()
+        self.spaces = self.lent = self.before = self.unknown = ()
         found, failed, first = spaces_of(user or function)
-        self.before = copies([function]) if first else ()
+        if first:
+            self.before = copies([function])
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -259,7 +262,7 @@ class Running:
         lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
-        self.lent += lent
+        self.lent = [*self.lent, *lent]
         if found or lent:
             for x, then in self.before:
                 x[...] = then
@@ -370,7 +373,7 @@ def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
     if type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     ):
-        parts = [function.__code__, function.__globals__]
+        parts: Any = function.__code__, function.__globals__
         key: Any = id(parts[0]), id(parts[1])
     else:
         parts = _parts(function)
