@@ -16,7 +16,8 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.tracer import Tracer
+from fad.core.journal import effect_place
+from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, trace_like, vary
@@ -263,6 +264,9 @@ def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux
         def entry(number: int) -> Callable:
             def enter(x: Any) -> Any:
                 trace = x.trace
+                first = len(trace.tape)
+                if (earlier := effect_place(trace, first)) != first:
+                    return tracer(x.value, trace, earlier)
                 return trace.call([x.info], [x.value], lambda gs: _put(buckets, number, gs[0]))[0]
 
             return enter

@@ -24,6 +24,7 @@ import numpy as np
 
 from fad.core.graph import EFFECT
 from fad.core.journal import JOURNAL, once
+from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
 from fad.distributed.errors import DistributedError, RankTypeError
@@ -93,7 +94,7 @@ def collective(
         if trace is not None and trace.of_examples:
             return _example(does, x, comm)
         _check_paths()
-        if JOURNAL.done is None:
+        if not RUNS.depth and JOURNAL.done is None:
             return comm.run(does, x, **params, **fixed)
         return once(comm.run, does, x, **params, **fixed)
 
