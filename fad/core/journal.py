@@ -44,7 +44,7 @@ class _Raised:
 
 
 class _Placed:
-    """Where an operation with an effect stands on a trace, which outlives the run that put it there."""
+    """Where an operation with an effect stands on a trace, or in what else outlives the run that put it there."""
 
     __slots__ = ("trace", "where")
 

@@ -112,3 +112,80 @@ def test_a_function_that_runs_again_after_a_failed_write_sends_each_collective_o
         found.append((list(comm.asked), [np.asarray(v).tolist() for v in fad.tree.leaves(y)]))
     assert len(found[0][0]) >= 2
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_a_program_recorded_in_two_runs_sends_each_collective_once_in_every_run(array, unknown):
+    f, comm = unknown(array, "u[0] = w * 1.0"), Noted()
+    j = fad.jit(D.value_and_grad(lambda w, x: f(w, x, comm), comm))
+    found = []
+    for _ in range(3):
+        comm.asked.clear()
+        found.append((fad.tree.map(float, j(2.0, X)), list(comm.asked)))
+    comm.asked.clear()
+    value = fad.tree.map(float, fad.jit(D.value_and_grad(lambda w, x: f(w, x, comm), comm))(2.0, X))  # in one run
+    assert found[0] == found[1] == found[2] == (value, comm.asked)
+
+
+def test_what_the_first_run_wrote_into_a_result_is_not_there_in_the_second(unknown):
+    loss, comm = unknown("kept.copy()", "u[0] = w * 1.0"), Noted()
+
+    def f(w):
+        a = comm.all_reduce(X)
+        a += 1.0
+        return loss(w, X, types.SimpleNamespace(all_reduce=lambda x: x * 1.0)) * np.sum(a)
+
+    assert [fad.grad(f)(2.0) for _ in range(2)] == [2 * 2.0 * 6.0 * 9.0] * 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_begun_in_the_first_run_is_waited_for_in_the_second(again, unknown):
+    """On two ranks, of which with `again` the second alone runs again: both get what all of them sent."""
+    loss = unknown("kept.copy()", "u[0] = w * 1.0")
+
+    def run(comm):
+        def f(w, x):
+            before = comm.start_permute(np.sin(w * x), [(0, 1), (1, 0)])
+            total = comm.start_all_reduce(w * x)
+            v = comm.varying(w)
+            if again and comm.rank:
+                loss(v, x, types.SimpleNamespace(all_reduce=lambda x: x * 1.0))
+            return comm.all_reduce(np.sum(before.wait() * total.wait() * np.cos(w * x)))
+
+        x = X + comm.rank
+        return [fad.value_and_grad(D.spmd(f, comm, replicated=0))(0.5, x) for _ in range(2)]
+
+    def serial(w):
+        total = w * X + w * (X + 1.0)
+        return sum(np.sum(np.sin(w * (X + 1.0 - r)) * total * np.cos(w * (X + r))) for r in range(2))
+
+    for found in D.run_ranks(run, 2, timeout=20):
+        for pair in found:
+            np.testing.assert_allclose(pair, fad.value_and_grad(serial)(0.5))
+
+
+def test_what_was_begun_in_a_run_that_is_given_up_is_waited_for_in_the_other_path():
+    comm = Noted()
+
+    def f(x):
+        handle = comm.start_all_reduce(x)
+        sign = 1.0 if np.sum(x) > 0 else -1.0
+        return sign * handle.wait()
+
+    j = fad.jit(f)
+    for sign in (1.0, 1.0, -1.0, -1.0, 1.0):
+        comm.asked.clear()
+        np.testing.assert_allclose(j(sign * X), X)
+        assert comm.asked == [("all_reduce", (sign * X).tolist())]
+
+
+def test_what_a_loss_does_before_it_is_found_to_need_types_is_done_once(capsys):
+    comm, other = Noted(), Noted()
+
+    def loss(w):
+        fad.debug.print("w is {}", w)
+        return comm.all_reduce(w * w) * np.sum(other.all_reduce(np.ones(1)))
+
+    assert D.value_and_grad(loss, comm)(3.0) == (9.0, 6.0)
+    assert capsys.readouterr().out.count("w is") == 1
+    assert len(other.asked) == 1
