@@ -30,6 +30,7 @@ from fad.core.callees import (
     imports_numpy,
     writes_arrays,
 )
+from fad.core.journal import JOURNAL, forget
 from fad.core.memory import RUNS, Memory, is_array, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, take_back
@@ -218,7 +219,7 @@ class Running:
     `function` calls, with arguments that it holds.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before", "unknown")
+    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects")
     spaces: tuple
     lent: Sequence[tuple]
     before: Sequence[tuple]
@@ -230,6 +231,7 @@ class Running:
         found, failed, first = spaces_of(user or function)
         if first:
             self.before = copies([function])
+        self.effects = JOURNAL.next
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -250,7 +252,7 @@ class Running:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
-        put another, `error`. What the run wrote into arrays from outside is undone.
+        put another, `error`. What the run wrote into arrays from outside is undone; its effects are not repeated.
         """
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
@@ -266,6 +268,7 @@ class Running:
         if found or lent:
             for x, then in self.before:
                 x[...] = then
+            JOURNAL.next = self.effects
         return bool(found or lent)
 
     def again(self, run: Callable) -> Any:
@@ -287,6 +290,8 @@ class Running:
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
+        if JOURNAL.of_transform and not RUNS.depth:
+            forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:
