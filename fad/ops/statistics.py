@@ -22,7 +22,9 @@ from fad.ops.reduction import (
     absent,
     argmax_p,
     argmin_p,
+    as_mask,
     as_scalar,
+    check_mask,
     convert,
     find_reduced_axes,
     is_true,
@@ -72,14 +74,24 @@ def _wide(a, dtype):
     return (a.astype(np.float32), a.dtype) if a.dtype == np.float16 else (a, None)
 
 
-def _total(a, axes, keepdims, where):
+def _counted(a, axis, where):
+    """Return the axes of a mean, and a mask of the elements that count, or True.
+
+    NumPy counts them first: it looks at the shape of the mask before the axes, and at its dtype after them.
+    """
+    where = as_array(where) if isinstance(where, (list, tuple)) else where
+    check_mask(a, True if where is NOTHING else where)
+    return normalize_axes(axis, a.ndim), as_mask(where)
+
+
+def _total(a, axes, keepdims, mask):
     """Return the sum over axes, and how many elements it has: a number, or an array if a mask says which count."""
-    if where is NOTHING or where is True:
+    if mask is True:
         count = 1
         for i in axes:
             count *= a.shape[i]
         return bind(sum_p, a, axis=axes, keepdims=keepdims), count
-    mask = np.broadcast_to(where, a.shape)
+    mask = np.broadcast_to(mask, a.shape)
     count = np.sum(mask, axis=axes, keepdims=keepdims)
     return bind(sum_p, np.where(mask, a, 0), axis=axes, keepdims=keepdims), count
 
@@ -107,7 +119,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING)
     if out is not None:
         refuse_out(out)
     a, narrow = _wide(as_array(a), dtype)
-    total, count = _total(a, normalize_axes(axis, a.ndim), is_true(keepdims), where)
+    axes, mask = _counted(a, axis, where)
+    total, count = _total(a, axes, is_true(keepdims), mask)
     if type(count) is int and count == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
     return convert(_ratio(total, count), narrow)
@@ -142,16 +155,15 @@ def _variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     a, narrow = _wide(as_array(a), dtype)
-    axes = normalize_axes(axis, a.ndim)
-    whole = where is NOTHING or where is True
-    if whole and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
+    axes, mask = _counted(a, axis, where)
+    if mask is True and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
         return convert(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
     if absent(mean):
-        total, count = _total(a, axes, True, where)
+        total, count = _total(a, axes, True, mask)
         mean = _ratio(total, count)
     d = a - mean
     squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
-    total, count = _total(squares, axes, is_true(keepdims), where)
+    total, count = _total(squares, axes, is_true(keepdims), mask)
     if type(count) is int and type(ddof) is not Tracer:
         if count <= ddof:
             warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=5)
@@ -428,6 +440,7 @@ def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     a = as_array(a)
     if a.dtype.kind not in "fc":
         return reduce(a, axis, keepdims=is_true(keepdims), **_list_given(initial, where))
+    as_mask(where)  # before the axes are looked at
     missing = np.isnan(a)
     if 0 in [a.shape[i] for i in find_reduced_axes(axis, a.ndim)] and absent(initial):
         raise ValueError("zero-size array to reduction operation which has no identity")
@@ -469,10 +482,12 @@ def nanmin(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTH
     return _nan_extreme(smallest, np.inf, a, axis, out, keepdims, initial, where)
 
 
-def _present(a, where):
-    """Return a mask of the elements that count."""
-    mask = ~np.isnan(a)
-    return mask if where is NOTHING or where is True else mask & where
+def _present(a, axis, where):
+    """Return the axes of a reduction that leaves NaN out, and a mask of the elements that count."""
+    mask = as_mask(where)
+    axes = find_reduced_axes(axis, a.ndim)
+    check_mask(a, mask)
+    return axes, ~np.isnan(a) & mask
 
 
 @public(np.nanmean, samples=_sample_nan_where)
@@ -486,8 +501,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHI
     a = as_array(a)
     if a.dtype.kind not in "fc":
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=where)
-    mask = _present(a, where)
-    axis = find_reduced_axes(axis, a.ndim)
+    axis, mask = _present(a, axis, where)
     warn_if(~np.any(mask, axis), "Mean of empty slice")
     with np.errstate(invalid="ignore"):
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
@@ -501,8 +515,7 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
         ddof = correction
     if a.dtype.kind not in "fc":
         return _variance(a, axis, dtype, out, ddof, keepdims, where, mean, NOTHING)
-    mask = _present(a, where)
-    axes = find_reduced_axes(axis, a.ndim)
+    axes, mask = _present(a, axis, where)
     count = np.sum(mask, axis=axes, keepdims=is_true(keepdims))
     poor = count <= ddof
     warn_if(poor, "Degrees of freedom <= 0 for slice.")
