@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
+from fad.control_flow import traced_masks
 from fad.control_flow.padded import PaddedArray, reverse
 from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed, is_index, places, refuse
 from fad.core.memory import version_of
@@ -130,11 +131,16 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         write_at(y, Ellipsis, v)
 
 
-class _TracedSlices:
-    """What answers slices with bounds of a loop's body."""
+class _Brackets:
+    """What answers slices with bounds of a loop's body, and its masks."""
 
-    read = staticmethod(read)
-    write = staticmethod(write)
+    @staticmethod
+    def read(x: Any, index: Any) -> Any:
+        return traced_masks.read(x, index) if type(index) is Tracer else read(x, index)
+
+    @staticmethod
+    def write(x: Any, index: Any, v: Any) -> None:
+        return traced_masks.write(x, index, v) if type(index) is Tracer else write(x, index, v)
 
 
-SLICERS.append(_TracedSlices())
+SLICERS.append(_Brackets())

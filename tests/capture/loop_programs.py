@@ -111,8 +111,17 @@ class Program:
             f"mix(u, {i}, {self.value(1)})",
             "u = shift(u)", "shift(v)", f"s, t = t, 0.5 * {self.value(1)}", "u[1:-1] = 0.5 * (u[2:] + u[:-2])",
             f"a = {self.value(1)}; s = s + 0.1 * a", "v = u", f"m[{self.place()}, 1:] += 0.1 * u[:-1]", "m *= 0.9",
-            f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]",
+            f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]", self.masked(),
         ))  # fmt: skip
+
+    def masked(self):
+        a = self.pick("u", "v", "m", f"m[{self.place()}]")
+        mask = self.pick(f"{a} > {self.value(0)}", f"{a} < {self.value(0)}", f"~({a} > 0.2)")
+        return self.pick(
+            f"{a}[{mask}] = {self.value(1)}", f"{a}[{mask}] *= 0.9",
+            f"{a}[{mask}] = 0.3 * np.log(2.5 + abs({a}[{mask}]))",
+            f"s = 0.5 * s + 0.1 * np.sum({a}[{mask}])", f"k = {mask}; {a}[k] = np.sin({a}[k]) - 0.1 * {a}[k]",
+        )  # fmt: skip
 
     def block(self, level):
         for _ in range(self.random.randint(1, 3)):
