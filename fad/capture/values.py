@@ -27,7 +27,7 @@ _IN_PLACE = {name: f"__{f.__name__.strip('_')}__" for name, f in _UPDATES.items(
 def _is_traced(index: Any) -> bool:
     """Return whether an index holds a traced place or a traced bound."""
     for part in index if type(index) is tuple else (index,):
-        if type(part) is Tracer:
+        if type(part) in (Tracer, PaddedArray):
             return True
         if type(part) is slice and Tracer in (type(part.start), type(part.stop), type(part.step)):
             return True

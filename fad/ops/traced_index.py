@@ -84,6 +84,8 @@ def slicer(index: Any) -> Slicer | None:
     for part in index if type(index) is tuple else (index,):
         if type(part) is slice and (_of_body(part.start) or _of_body(part.stop)):
             return SLICERS[0]
+        if getattr(type(part), "holds_places", False):
+            return SLICERS[0]
     return None
 
 
