@@ -53,8 +53,8 @@ def optimise(graph: Graph) -> Graph:
     for step in OPTIMISE:
         graph = step(graph)
     graph = trim(graph, optimise)  # results of loops that nothing reads are dropped, and the bodies optimised
-    graph = leave_loops(graph)  # products that a loop need not do step by step become one large product
-    return simplify(graph)
+    left = leave_loops(graph)  # products and conversions that a loop need not do step by step are done for all at once
+    return simplify(graph if left is graph else fold_constants(left))
 
 
 def legalize(graph: Graph) -> Graph:
