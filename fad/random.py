@@ -15,7 +15,7 @@ import numpy as np
 
 from fad import backends, config
 from fad.backends import is_numpy_scalar
-from fad.core.docstrings import complete
+from fad.core.docstring_sections import complete
 from fad.core.memory import unwrap
 from fad.core.primitive import Primitive, register
 from fad.core.samples import call

@@ -24,7 +24,8 @@ LAYERS = [
     ["backends."],
     [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
-        "core.values", "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings",
+        "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
+        "core.docstring_sections", "core.docstrings",
         "core.primitive", "core.transformed", "core.callees", "core.overlay", "core.cotangent", "core.archetypes",
         "core.limits", "core.liveness", "core.graph", "core.journal", "core.effects",
     ],

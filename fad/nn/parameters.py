@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fad.core.docstrings import complete
+from fad.core.docstring_sections import complete
 
 LAYERS = """
 in_features, out_features, in1_features, in2_features : int
