@@ -555,10 +555,41 @@ lower, upper : number
 num : int
     How many keys.
 """
+_ERRORS = """
+key.seed : ValueError
+    It is no integer.
+dtype : TypeError
+    It is no real floating-point one.
+a, df, alpha : TypeError
+    It is complex.
+choice.a : ValueError
+    More different elements are requested than there are.
+minval : ValueError
+    It is not below `maxval`, or they are further apart than 2**32.
+axis : IndexError
+    The array has no such axis.
+choice.axis : None
+lam : ValueError
+    It is negative, infinite or NaN.
+cov : LinAlgError
+    It is not positive definite.
+mean : ValueError
+    Its length is not that of `cov`.
+"""
+_ALGORITHMS = {
+    "beta": "a ratio of draws of `gamma`",
+    "dirichlet": "ratios of draws of `gamma`",
+    "gamma": "G. Marsaglia and W. Tsang, ACM TOMS 26 (2000); derivatives: M. Figurnov et al., NeurIPS 2018",
+    "categorical": "the largest of logits and draws of `gumbel`: C. Maddison, D. Tarlow and T. Minka, NeurIPS 2014",
+    **dict.fromkeys(("key", "split", "fold_in", "bits", "philox"), "J. K. Salmon et al., SC 2011"),
+}
 _RESULTS = {
     "key": "random key\n    An array of two uint32.", "fold_in": "random key", "split": "array of keys, (num, 2)",
     "bits": "array of uint32", "philox": "tuple of four arrays of uint64", "bernoulli": "array of bool",
 }  # fmt: skip
 
 _OWN = {name: globals()[name] for name in __all__}
-complete(_OWN, _PARAMETERS, lambda name, thing: _RESULTS.get(name, "array\n    Of that shape."))
+complete(
+    _OWN, _PARAMETERS, lambda name, thing: _RESULTS.get(name, "array\n    Of that shape."), _ERRORS,
+    lambda name: _ALGORITHMS.get(name, ""),
+)  # fmt: skip

@@ -81,6 +81,11 @@ def unflatten(treedef: Any, leaves: Any) -> PyTree:
     -------
     tree
 
+    Raises
+    ------
+    ValueError
+        if there are not as many leaves as the tree has.
+
     Examples
     --------
     >>> unflatten(structure({"a": 0, "b": (0, 0)}), [1.0, 2.0, 3.0])
@@ -155,6 +160,11 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
     tree
         Of the results.
 
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
+
     Examples
     --------
     >>> map(lambda x, y: x + y, {"w": 1.0}, {"w": 2.0})
@@ -194,6 +204,11 @@ def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
     -------
     what `f` returns
 
+    Raises
+    ------
+    TypeError
+        if the tree has no leaves, and there is no initial value.
+
     Examples
     --------
     >>> reduce(lambda a, b: a + b, [1.0, (2.0, 3.0)])
@@ -215,6 +230,11 @@ def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
     -------
     tree
         With the inner structure outside.
+
+    Raises
+    ------
+    TreeMismatchError
+        if the tree is no `outer` tree of `inner` trees.
 
     Examples
     --------
@@ -274,6 +294,11 @@ def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | 
     tree
         Of the results.
 
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
+
     Examples
     --------
     >>> map_with_path(lambda path, x: 0 * x if path[0] == "bias" else x, {"bias": 1.0, "w": 2.0})
@@ -298,6 +323,11 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     -------
     None
 
+    Raises
+    ------
+    ValueError
+        if the class is registered already, or one of Python's containers.
+
     Examples
     --------
     >>> class Interval:
@@ -321,6 +351,11 @@ def register_dataclass(cls: type) -> type:
     Returns
     -------
     the class
+
+    Raises
+    ------
+    TypeError
+        if the class is no dataclass.
 
     Examples
     --------
@@ -396,6 +431,11 @@ def add(a: PyTree, b: PyTree) -> PyTree:
     -------
     tree
 
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
+
     Examples
     --------
     >>> add({"w": 1.0}, {"w": 2.0})
@@ -415,6 +455,11 @@ def sub(a: PyTree, b: PyTree) -> PyTree:
     Returns
     -------
     tree
+
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
 
     Examples
     --------
@@ -455,6 +500,11 @@ def vdot(a: PyTree, b: PyTree) -> Any:
     Returns
     -------
     number
+
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
 
     Examples
     --------

@@ -29,7 +29,7 @@ axes : ValueError
     An axis is named twice, or the array has no such axis.
 tensordot.axes, fftshift.axes, ifftshift.axes, apply_over_axes.axes : IndexError
     The array has no such axis.
-rfft2.axes, irfft2.axes : None
+rfft2.axes, irfft2.axes, fft2.axes, ifft2.axes, fftn.axes, ifftn.axes, rfftn.axes, irfftn.axes, vecdot.axes : None
 axis1 : IndexError
     The array has no such axis.
 source : IndexError
@@ -54,18 +54,19 @@ norm : ValueError
     There is no such normalisation.
 type : ValueError
     There is no such type.
+eigh.type, eigvalsh.type : None
 k : TypeError
     The number of the diagonal is no integer.
 rot90.k : TypeError
     The number of quarter turns is no integer.
-polyint.k : None
+polyint.k, BSpline.k, integrate.k, make_interp_spline.k : None
 n : ValueError
     The length of the result is less than 1.
 diff.n : ValueError
     It is negative.
 decimate.n : ValueError
     The order of the filter is less than 1.
-logn.n : None
+logn.n, matrix_power.n : None
 num : ValueError
     It is negative.
 shape : ValueError
@@ -110,8 +111,7 @@ def document(function: Any, name: str | None, doc: str, plain: Any, raises: str 
         own = join(inspect.cleandoc(own), sections) if sections else own
     code = function.__code__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    owners = (function.__name__, *reversed(function.__module__.split(".")))
-    errors = [*stated_errors(raises), *errors_of_parameters(parameters, owners)]
+    errors = [*stated_errors(raises), *errors_of_parameters(parameters, owners_of(function))]
     own = with_errors(inspect.cleandoc(own), errors)
     function.__doc__ = with_references(own, [*filter(None, [source]), *references((plain,))])
 
@@ -121,14 +121,14 @@ def complete(
     parameters: str,
     result: Callable[[str, Any], str],
     raises: str = "",
-    sources: dict[str, str] | None = None,
+    source: Callable[[str], str] = lambda name: "",
 ) -> None:
     """Add sections on parameters, results and errors to public functions and classes that lack them.
 
     `parameters` describes each once: lines ``name, other : type`` with indented text below; ``function.name`` or
     ``Class.name`` goes before ``name``. `result` returns the text of the section on results, or ''. `raises` has the
     form of `parameters`, with an error for the type, or with the name of the function or class alone before it.
-    `sources` says of a name where its formula stands.
+    `source` says of a name where its formula stands, or what it is checked against.
     """
     known, errors = entries(parameters), entries(raises)
     for name, thing in names.items():
@@ -143,10 +143,9 @@ def complete(
             "Returns": result(name, thing),
         }
         own = join(own, "\n\n".join(section(title, texts[title]) for title in missing if texts[title]))
-        whole = [errors[owner] for owner in owners if owner in errors][:1]
+        whole = [errors[owner] for owner in owners[:1] if owner in errors]
         own = with_errors(own, [*whole, *errors_of_parameters(given, owners, errors)])
-        source = next((sources[owner] for owner in owners if owner in sources), "") if sources else ""
-        thing.__doc__ = with_references(own, [source] if source else [])
+        thing.__doc__ = with_references(own, [*filter(None, [source(name)])])
 
 
 def section(title: str, text: str) -> str:
@@ -175,6 +174,11 @@ def _describe(known: dict[str, tuple[str, str]], owners: list[str], name: str) -
         return ""
     kind, text = found
     return f"{name} : {kind}\n{text}" if kind else f"{name}\n{text}"
+
+
+def owners_of(function: Any) -> tuple[str, ...]:
+    """Return the names under which tables speak of a function's parameters: its own, its module's, its packages'."""
+    return (function.__name__.strip("_"), *reversed(function.__module__.split(".")))
 
 
 def errors_of_parameters(
@@ -209,6 +213,15 @@ def with_errors(own: str, errors: Iterable[tuple[str, str]]) -> str:
 def with_references(own: str, lines: list[str]) -> str:
     """Add a section on sources to a docstring that has none."""
     return own if not lines or "\nReferences\n---" in own else join(own, section("References", "\n".join(lines)))
+
+
+def refer(names: dict[str, Any], module: Any, *sources: str) -> None:
+    """Let public functions and classes name the one of a module of NumPy's or SciPy's that has their name."""
+    for name, thing in names.items():
+        theirs = getattr(module, name, None)
+        own = vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)
+        if own and (inspect.isfunction(thing) or isinstance(thing, type)):
+            thing.__doc__ = with_references(inspect.cleandoc(own), [*sources, *references((theirs,))])
 
 
 _SITES = {

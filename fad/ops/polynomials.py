@@ -80,7 +80,11 @@ def polymul(a1, a2):
     return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
 
 
-@public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
+@public(
+    np.polyder,
+    samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)],
+    raises="ValueError: The order `m` is negative.",
+)
 def polyder(p, m=1):
     """Return the coefficients of the m-th derivative of a polynomial.
 
@@ -97,7 +101,7 @@ def polyder(p, m=1):
 
 @public(np.polyint, samples=lambda s: [
     call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 2, s.real()), call(s.real(3), 0),
-])  # fmt: skip
+], raises="ValueError: The order `m` is negative.")  # fmt: skip
 def polyint(p, m=1, k=None):
     """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration.
 

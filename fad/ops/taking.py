@@ -183,7 +183,9 @@ Tracer.compress = lambda self, condition, axis=None, out=None: compress(conditio
 
 
 @public(
-    np.extract, samples=lambda s: [call(np.array([[True, False], [True, True]]), s.real(2, 2)), call([1, 0], s.real(2))]
+    np.extract,
+    samples=lambda s: [call(np.array([[True, False], [True, True]]), s.real(2, 2)), call([1, 0], s.real(2))],
+    raises="IndexError: The condition is true beyond the end of the array.",
 )
 def extract(condition, arr):
     """Take the elements of the flattened array where a condition holds.
@@ -260,6 +262,7 @@ def _sort(s):
         call(_sort(s), s.real(4), side="right"),
         call(np.array([3.0, 1.0, 2.0]), 1.5, sorter=[1, 2, 0]),
     ],
+    raises='ValueError: `side` is neither "left" nor "right", or the sorted array has several axes.',
 )
 def searchsorted(a, v, side="left", sorter=None):
     """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat.
@@ -374,6 +377,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     np.ix_,
     flat=True,
     samples=lambda s: [call(s.ints(0, 3, (2,)), s.ints(0, 3, (3,))), call([0, 1], np.array([True, False, True]))],
+    raises="ValueError: An argument has several axes.",
 )
 def ix_(*args):
     """Return index arrays that select the grid of all combinations of their elements.

@@ -465,6 +465,11 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
         Call its ``defjvp(rule)`` with ``rule(*nondiff, primals, tangents) -> (out, tangent_out)``, or ``defjvps``;
         ``defvjp`` and ``defvmap`` may be given as well.
 
+    Raises
+    ------
+    CustomRuleError
+        if the function is called before its rule is given with `defjvp`.
+
     Examples
     --------
     >>> import fad
@@ -500,6 +505,11 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     CustomFunction
         Call its ``defvjp(fwd, bwd)`` with ``fwd(*args) -> (out, res)`` and ``bwd(*nondiff, res, ct) -> tuple``,
         one cotangent per differentiable argument, None for zero; ``defjvp`` and ``defvmap`` may be given as well.
+
+    Raises
+    ------
+    CustomRuleError
+        if the function is called before its rules are given with `defvjp`.
 
     Examples
     --------

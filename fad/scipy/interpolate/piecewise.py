@@ -32,6 +32,11 @@ class PPoly(Curve):
     axis : int
         Which axis of the results belongs to the points.
 
+    Raises
+    ------
+    ValueError
+        if `x` decreases, or there are not as many pieces as coefficients are for.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -190,6 +195,11 @@ class CubicHermiteSpline(PPoly):
     extrapolate : bool or "periodic"
         What to do beyond the ends: evaluate, give NaN, or go on from the other end.
 
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or its length is not that of `y` along `axis`.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -226,6 +236,11 @@ class PchipInterpolator(CubicHermiteSpline):
         The axis of `y` along `x`.
     extrapolate : bool
         Whether to evaluate beyond the ends, or give NaN.
+
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or its length is not that of `y` along `axis`.
 
     Examples
     --------
@@ -285,6 +300,11 @@ class Akima1DInterpolator(CubicHermiteSpline):
     extrapolate : bool
         Whether to evaluate beyond the ends, or give NaN.
 
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or its length is not that of `y` along `axis`.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -342,6 +362,11 @@ class CubicSpline(CubicHermiteSpline):
         What holds at the ends, as of scipy.interpolate.CubicSpline.
     extrapolate : bool or "periodic"
         What to do beyond the ends: evaluate, give NaN, or go on from the other end.
+
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or its length is not that of `y` along `axis`.
 
     Examples
     --------

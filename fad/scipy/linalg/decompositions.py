@@ -238,7 +238,8 @@ def svdvals(a, overwrite_a=False, check_finite=True):
 
 
 @scipy_function("polar", samples=lambda s: [
-    call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")])  # fmt: skip
+    call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")],
+    raises='ValueError: `side` is neither "left" nor "right", or the array is no matrix.')  # fmt: skip
 def polar(a, side="right"):
     """Return the polar decomposition: a unitary factor, and a Hermitian positive semidefinite one.
 

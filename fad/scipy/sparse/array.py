@@ -324,6 +324,11 @@ def from_scipy(matrix: Any) -> SparseArray:
     -------
     SparseArray
 
+    Raises
+    ------
+    TypeError
+        if the argument is no sparse matrix.
+
     Examples
     --------
     >>> import scipy.sparse
@@ -405,6 +410,11 @@ def csr_array(arg1: Any, shape: Any = None) -> SparseArray:
     -------
     SparseArray
 
+    Raises
+    ------
+    ValueError
+        if the entries and their indices differ in number, or an index lies outside of the shape.
+
     Examples
     --------
     >>> import numpy as np
@@ -430,6 +440,11 @@ def csc_array(arg1: Any, shape: Any = None) -> SparseArray:
     -------
     SparseArray
 
+    Raises
+    ------
+    ValueError
+        if the entries and their indices differ in number, or an index lies outside of the shape.
+
     Examples
     --------
     >>> fad.scipy.sparse.csc_array(np.diag(np.array([2.0, 3.0]))).toarray()
@@ -453,6 +468,11 @@ def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
     -------
     SparseArray
 
+    Raises
+    ------
+    ValueError
+        if the entries and their indices differ in number, or an index lies outside of the shape.
+
     Examples
     --------
     >>> fad.scipy.sparse.coo_array((np.array([2.0, 3.0]), ([0, 1], [1, 0])), shape=(2, 2)).toarray()
@@ -475,6 +495,11 @@ def matmul(a: Any, b: Any) -> Any:
     Returns
     -------
     array
+
+    Raises
+    ------
+    TypeError
+        if neither operand is a sparse matrix.
 
     Examples
     --------

@@ -14,6 +14,7 @@ import scipy.sparse
 import scipy.sparse.linalg as sla
 
 from fad.core.archetypes import cast
+from fad.core.docstring_sections import refer
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import bind
@@ -269,6 +270,11 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float 
     (x, info)
         `info` is 0 where the iteration converged.
 
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
     Examples
     --------
     >>> fad.scipy.sparse.linalg.bicgstab(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
@@ -306,6 +312,11 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     (x, info)
         `info` is 0 where the iteration converged.
 
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
     Examples
     --------
     >>> fad.scipy.sparse.linalg.gmres(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
@@ -319,3 +330,4 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
 
 __all__ = ["bicgstab", "cg", "gmres", "spsolve"]
 __getattr__ = missing("sparse.linalg")
+refer({name: globals()[name] for name in __all__}, sla)

@@ -153,7 +153,8 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
     >>> round(float(fad.scipy.spatial.distance.{name}(np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 3.0]))), 6)
     {round(float(theirs), 6)!r}
     """
-    notes = {"kinks": _kinks_of_two, "complex": False, "rounding": "single"}
+    raises = "ValueError: An operand has several axes, or the vectors have different lengths."
+    notes = {"kinks": _kinks_of_two, "complex": False, "rounding": "single", "raises": raises}
     return register_function(name, samples=_two, doc=doc, **notes)(between)
 
 
@@ -179,7 +180,13 @@ canberra = _pair("canberra", _canberra, "sum of differences relative to the sum 
 braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over that of absolute sums", True)
 
 
-@register_function("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "chebyshev",
+    complex=False,
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def chebyshev(u, v, w=None):
     """Return the largest absolute difference of two vectors, among places with a positive weight.
 
@@ -193,7 +200,8 @@ def chebyshev(u, v, w=None):
 
 @register_function("minkowski", complex=False, rounding="single", kinks=_kinks_of_two, samples=lambda s: [
     call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
-    call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
+    call(s.real(3), s.real(3), 1.5, w=s.positive(3))],
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.")  # fmt: skip
 def minkowski(u, v, p=2, w=None):
     """Return the p-norm of the difference of two vectors, with optional weights.
 
@@ -210,7 +218,14 @@ def minkowski(u, v, p=2, w=None):
     return _powers(u, v, _weights(w), p)
 
 
-@register_function("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "cosine",
+    complex=False,
+    rounding="single",
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def cosine(u, v, w=None):
     """Return 1 less the cosine of the angle between two vectors.
 
@@ -220,7 +235,13 @@ def cosine(u, v, w=None):
     return _clip(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
-@register_function("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "correlation",
+    complex=False,
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def correlation(u, v, w=None, centered=True):
     """Return 1 less the correlation of two vectors.
 
@@ -236,7 +257,8 @@ def _clip(d: Any) -> Any:
 
 
 @register_function("seuclidean", complex=False, rounding="single", samples=lambda s: [
-    call(s.real(3), s.real(3), s.positive(3))])  # fmt: skip
+    call(s.real(3), s.real(3), s.positive(3))],
+    raises="TypeError: `V` is no vector of the length of the operands.")  # fmt: skip
 def seuclidean(u, v, V):
     """Return the Euclidean distance with each squared difference divided by a variance.
 
@@ -249,7 +271,12 @@ def seuclidean(u, v, V):
     return _euclidean(u, v, 1.0 / variances.astype(np.float64))
 
 
-@register_function("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
+@register_function(
+    "mahalanobis",
+    complex=False,
+    samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))],
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def mahalanobis(u, v, VI):
     """Return the distance of two vectors by the inverse `VI` of a covariance matrix.
 
@@ -425,7 +452,14 @@ def _kinks_of_all(x: Any, *_: Any, **__: Any) -> tuple:
     return kinks(x[i], x[j])
 
 
-@register_function("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
+@register_function(
+    "pdist",
+    samples=_pdist_samples,
+    complex=False,
+    rounding="single",
+    kinks=_kinks_of_all,
+    raises="ValueError: `X` is no matrix.",
+)
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix.
 
@@ -443,7 +477,8 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
 
 @register_function("squareform", numerical=False, samples=lambda s: [
     call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0)),
-])  # fmt: skip
+],
+    raises="ValueError: The vector is no triangle, or the matrix is not square and symmetric.")  # fmt: skip
 def squareform(X, force="no", checks=True):
     """Turn the distances of `pdist` into a symmetric matrix, or such a matrix into its entries above the diagonal.
 
