@@ -8,7 +8,7 @@ from fad.backends import like, made_like
 from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axes
 
 

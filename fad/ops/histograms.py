@@ -13,7 +13,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.core.values import stop_gradient
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array
 from fad.ops.taking import searchsorted
 

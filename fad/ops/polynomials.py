@@ -9,7 +9,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.errors import MissingRuleError
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, beside
 
 

@@ -17,7 +17,8 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.core.values import depth
-from fad.ops.indexing import At, pick
+from fad.ops.functional_updates import At
+from fad.ops.indexing import pick
 from fad.ops.structural import along, as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import scipy.interpolate
 
 from fad.core.docstring_sections import refer
+from fad.scipy.interpolate import operations  # noqa: F401  (registers the curves)
 from fad.scipy.interpolate.grids import RegularGridInterpolator, interp1d, interpn
 from fad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,

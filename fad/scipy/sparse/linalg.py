@@ -21,14 +21,8 @@ from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.registration import missing, on_host
-from fad.scipy.sparse.array import (
-    SparseArray,
-    at_places,
-    from_scipy,
-    run_batch_as_columns,
-    sample_pattern,
-    sparse_matmul_p,
-)
+from fad.scipy.sparse.array import SparseArray, from_scipy
+from fad.scipy.sparse.products import at_places, run_batch_as_columns, sample_pattern, sparse_matmul_p
 
 # --- how a system is solved -----------------------------------------------------------------------------------------
 
