@@ -19,7 +19,7 @@ ROOT = Path(fad.__file__).parent
 # A file may import lower layers and earlier entries of its own layer; lazy imports inside functions count.
 # An entry that ends in a dot is a folder and stands for all its files, among which only cycles are forbidden.
 LAYERS = [
-    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors", "tree"],
+    ["config", "introspect", "introspect.frames", "introspect.reachable", "errors", "tree."],
     ["viz."],
     ["backends."],
     [
@@ -43,7 +43,7 @@ LAYERS = [
         "transforms", "transforms.check", "transforms.mutation", "transforms.undo_writes", "transforms.accumulate",
         "transforms.tape", "transforms.overwrites", "transforms.operand_cotangents", "transforms.vjp",
         "transforms.grad", "transforms.jvp", "transforms.vmap", "transforms.jacobian", "transforms.linearize",
-        "transforms.handles", "transforms.checkpoint", "transforms.custom",
+        "transforms.handles", "transforms.checkpoint", "transforms.custom_rules", "transforms.custom",
         "transforms.implicit", "transforms.jet", "transforms.eval_shape", "transforms.tape_hooks",
     ],
     ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
@@ -67,9 +67,9 @@ LAYERS = [
     ],
     [
         "jitting", "jitting.static_arguments", "jitting.donated_arrays", "jitting.impurity", "jitting.nested",
-        "jitting.programs", "jitting.notebook", "jitting.jit",
+        "jitting.programs", "jitting.notebook", "jitting.call", "jitting.jit",
     ],
-    ["doctor", "control", "numpy.", "scipy.", "sparse.", "random"],
+    ["doctor", "control", "numpy.", "scipy.", "sparse.", "random."],
     [
         "distributed.errors", "distributed.communicator", "distributed.sequence", "distributed.threads",
         "distributed.mpi", "distributed.nccl", "distributed.worlds", "distributed.primitives", "distributed.ranks",
