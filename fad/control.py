@@ -48,6 +48,11 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     true_fun, false_fun : callable
     *operands : arrays or pytrees
 
+    Raises
+    ------
+    BatchingError
+        if the branches return trees of different structures, and `vmap` runs both.
+
     Examples
     --------
     >>> import fad
@@ -79,6 +84,11 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     Returns
     -------
     the result of the branch
+
+    Raises
+    ------
+    ValueError
+        if there is no branch.
 
     Examples
     --------
@@ -194,6 +204,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any, *, checkpoi
     init : pytree
     checkpoint : "sqrt", "binomial" or "none", keyword only
         As in :func:`scan`.
+
+    Raises
+    ------
+    TreeMismatchError
+        if the body returns a tree of another structure than it was given.
+    ShapeMismatchError
+        if it returns an array of another shape.
 
     Examples
     --------
@@ -394,6 +411,11 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     batch_size : int, keyword only
         How many elements to run at once, by ``vmap``; one if not given.
 
+    Raises
+    ------
+    ValueError
+        if the arrays have different lengths.
+
     Examples
     --------
     >>> import numpy as np
@@ -421,6 +443,11 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     reverse : bool
         Combine from the end.
     axis : int
+
+    Raises
+    ------
+    ValueError
+        if the arrays have different lengths along the axis.
 
     Examples
     --------

@@ -187,6 +187,11 @@ def device_put(x: Any, backend: str | None = None) -> Any:
     array or tree of arrays
         On that backend.
 
+    Raises
+    ------
+    ValueError
+        if there is no such backend.
+
     Examples
     --------
     >>> import numpy as np

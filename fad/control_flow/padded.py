@@ -36,7 +36,7 @@ from fad.control_flow.slice_bounds import (
 )
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, stop
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.writing import _as_written, write
 
 FUNCTIONS: dict[Any, Callable] = {}

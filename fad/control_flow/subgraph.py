@@ -28,7 +28,7 @@ from fad.errors import user_line
 from fad.staging.may_raise import stand_in
 from fad.staging.record import RecordTrace, _output, is_recording, is_traceable, recording_by
 from fad.transforms.check import as_value
-from fad.transforms.custom import _RULES, Call, _batched
+from fad.transforms.custom_rules import RULES, Call, batch_call
 from fad.transforms.jvp import JVPTrace
 from fad.transforms.linearize import LinearTrace
 from fad.transforms.mutation import equal
@@ -236,7 +236,7 @@ def _forward_call(*xs: Any, call: Call, graph: Graph | None) -> tuple:
 
 
 def _batch_call(size: int, batched: tuple, xs: list, params: dict) -> tuple:
-    return tuple(_batched(params["call"], list(batched), size)(*xs))
+    return tuple(batch_call(params["call"], list(batched), size)(*xs))
 
 
 # A call of a function with custom rules. `graph` is what it computes, None for a library's function.
@@ -261,7 +261,7 @@ def _with_custom_rule(trace: BodyTrace, call: Call, xs: tuple) -> list:
     return list(trace.process(call_p, xs, {"call": call, "graph": graph}))
 
 
-_RULES[BodyTrace] = _with_custom_rule
+RULES[BodyTrace] = _with_custom_rule
 
 
 def inlined(graph: Graph) -> Graph:

@@ -21,24 +21,20 @@ from typing import Any
 
 import numpy as np
 
+from fad.core.docstring_sections import (
+    numpydoc_sections,
+    references,
+    section,
+    stated_errors,
+    with_errors,
+    with_references,
+)
 from fad.core.samples import Sampler
 
-_AFTER = re.compile(r"\n *(?:See Also|See also|Notes|Examples|References|Warnings|Warns)\n")
 _UFUNC_OPTIONS = {
     "out": None, "where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True,
 }  # fmt: skip
 _NICE = (0.5, 1.5, 0.25, 2.0, 0.75, 2.5, 1.2, 3.0, 4.0, -0.5, 5.0, 8.0)
-
-
-class PageOfInstance:
-    """``__doc__`` of a class whose instances have pages of their own: the class keeps its text."""
-
-    def __init__(self, text: str | None, page: Callable[[Any], str]):
-        self.text = text
-        self.page = page
-
-    def __get__(self, instance: Any, owner: Any = None) -> str | None:
-        return self.text if instance is None else self.page(instance)
 
 
 class SignatureOfInstance:
@@ -48,67 +44,6 @@ class SignatureOfInstance:
         if instance is None:
             raise AttributeError("__signature__")
         return signature(instance)
-
-
-def document(function: Any, name: str | None, doc: str, plain: Any) -> None:
-    """Complete the docstring of a public function: parameters and results as on the page of NumPy's function.
-
-    `name` and `doc` are for a function that another one made; `plain` is what NumPy or SciPy calls the function.
-    """
-    if not inspect.isfunction(function):  # a method, which its class documents
-        return
-    if name is not None and "<locals>" in function.__qualname__:
-        function.__name__ = function.__qualname__ = name.rpartition(".")[2]
-    own = doc or function.__doc__ or ""
-    if plain is not None and not isinstance(plain, list | tuple) and "Parameters\n" not in own:
-        sections = numpydoc_sections(plain.__doc__ or "")
-        own = _join(inspect.cleandoc(own), sections) if sections else own
-    function.__doc__ = own or None
-
-
-def complete(names: dict[str, Any], parameters: str, result: Callable[[str, Any], str]) -> None:
-    """Add sections on parameters and results to public functions and classes that lack them.
-
-    `parameters` describes each once: lines ``name, other : type`` with indented text below; ``function.name`` or
-    ``Class.name`` goes before ``name``. `result` returns the text of the section on results, or ''.
-    """
-    known = _entries(parameters)
-    for name, thing in names.items():
-        if not callable(thing) or isinstance(vars(type(thing)).get("__doc__"), PageOfInstance):
-            continue
-        own = inspect.cleandoc(vars(thing).get("__doc__") or "" if isinstance(thing, type) else thing.__doc__ or "")
-        missing = [title for title in ("Parameters", "Returns") if f"\n{title}\n---" not in own]
-        owners = [c.__name__ for c in thing.__mro__] if isinstance(thing, type) else [thing.__name__]
-        lines = [_entry(known, owners, p) for p in inspect.signature(thing).parameters.values()]
-        texts = {"Parameters": "\n".join(filter(None, lines)), "Returns": result(name, thing)}
-        thing.__doc__ = _join(own, "\n\n".join(_section(title, texts[title]) for title in missing if texts[title]))
-
-
-def _entries(parameters: str) -> dict[str, tuple[str, str]]:
-    """Return ``{name: (type, text)}``."""
-    found = {}
-    for head, text in re.findall(r"^(\S.*)\n((?: {4}.*\n)+)", parameters, flags=re.MULTILINE):
-        names, _, kind = head.partition(" : ")
-        found.update({name.strip(): (kind, text.rstrip()) for name in names.split(",")})
-    return found
-
-
-def _entry(known: dict[str, tuple[str, str]], owners: list[str], parameter: inspect.Parameter) -> str:
-    name = parameter.name
-    key = next((k for k in (*(f"{owner}.{name}" for owner in owners), name) if k in known), None)
-    if key is None:
-        return ""
-    kind, text = known[key]
-    return f"{name} : {kind}\n{text}" if kind else f"{name}\n{text}"
-
-
-def _join(own: str, sections: str) -> str:
-    """Put sections behind the words of a docstring and before its examples."""
-    if not own or not sections:
-        return own
-    at = own.find("\n>>> ") + 1 or len(own)
-    words, example = own[:at].removesuffix("Examples\n--------\n").rstrip(), own[at:]
-    return f"{words}\n\n{sections}" + (f"\n\nExamples\n--------\n{example}" if example else "")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -134,26 +69,29 @@ def _page(operation: Any) -> str:
     parts = [
         f"{operation.__name__}{signature(operation)}",
         sentence(operation, upstream),
-        _section("Derivative", "\n".join(_derivative(operation, names))),
-        numpydoc_sections(upstream) or _own_sections(operation, names),
-        _section("Notes", _notes(operation, names)),
-        _section("Examples", example) if example else "",
+        section("Derivative", "\n".join(_derivative(operation, names))),
+        with_errors(numpydoc_sections(upstream) or _own_sections(operation, names), _errors(operation, names)),
+        section("Notes", _notes(operation, names)),
+        section("Examples", example) if example else "",
     ]
-    return "\n\n".join(p for p in parts if p) + "\n"
-
-
-def _section(title: str, text: str) -> str:
-    return f"{title}\n{'-' * len(title)}\n{text}"
+    text = "\n\n".join(p for p in parts if p) + "\n"
+    upstream_functions = (*operation.numpy, _special_function(operation))
+    return with_references(text, [*filter(None, [operation.source]), *references(upstream_functions)])
 
 
 def _upstream(operation: Any) -> str:
     """Return the page that NumPy or SciPy has of the function that an operation answers for, or ''."""
-    special = vars(sys.modules.get("scipy.special", sys)) if operation.name.startswith("special.") else {}
-    for f in (*operation.numpy, special.get(operation.__name__)):
+    for f in (*operation.numpy, _special_function(operation)):
         text = getattr(f, "__doc__", None)
         if text and (isinstance(f, np.ufunc) or not (getattr(f, "__module__", "") or "").startswith("fad")):
             return text
     return ""
+
+
+def _special_function(operation: Any) -> Any:
+    """Return SciPy's function of the name of an operation that is a special function."""
+    special = sys.modules.get("scipy.special") if operation.name.startswith("special.") else None
+    return getattr(special, operation.__name__, None)
 
 
 def signature(operation: Any) -> inspect.Signature:
@@ -217,29 +155,52 @@ def summary(text: str) -> str:
     return ""
 
 
-def numpydoc_sections(text: str) -> str:
-    """Return the sections on parameters, results and errors of a docstring in NumPy's format.
-
-    They stand one after the other; it runs for each function when fad is imported, and so looks for their ends alone.
-    """
-    at = text.find("Parameters\n")
-    if at < 0:
-        return ""
-    start = text.rfind("\n", 0, at) + 1
-    margin = text[start:at]
-    end = _AFTER.search(text, at)
-    kept = text[start : end.start() if end else None].rstrip()
-    return kept.replace("\n" + margin, "\n")[len(margin) :] if margin else kept
-
-
 def _own_sections(operation: Any, names: tuple[str, ...]) -> str:
     kind = "real or complex" if operation.complex else "real"
     entries = [f"{n} : array_like, {kind}" for n in names]
     params = [n for n, p in _forward_parameters(operation) if p.kind == p.KEYWORD_ONLY]
     entries += [f"{n} : parameter, not differentiated" for n in params]
-    given = _section("Parameters", "\n".join(entries)) + "\n\n" if entries else ""
+    given = section("Parameters", "\n".join(entries)) + "\n\n" if entries else ""
     result = "tuple of arrays" if operation.multi else "ndarray or scalar"
-    return given + _section("Returns", result)
+    return given + section("Returns", result)
+
+
+_REFUSED_MATRICES = {
+    "infinite": "LinAlgError: An entry is infinite or NaN.",
+    "indefinite": "LinAlgError: The matrix is not positive definite.",
+    "singular": "LinAlgError: The matrix is singular.",
+}
+
+
+def _errors(operation: Any, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Give the errors that the registry knows of: of dtypes, of shapes, of matrices, of derivatives that it lacks."""
+    yield from stated_errors(operation.raises)
+    ufunc = next((f for f in (*operation.numpy, operation.forward) if isinstance(f, np.ufunc)), None)
+    refused = [word for word, dtype in _KINDS.items() if ufunc is not None and not _takes(ufunc, dtype)]
+    if refused:
+        *first, last = refused
+        yield "TypeError", f"    An operand is {', '.join(first)}{' or ' if first else ''}{last}."
+    if len(names) > 1 and operation.archetype in ("elementwise", "special"):
+        yield "ValueError", "    The operands cannot be broadcast against each other."
+    if operation.refuses:
+        yield from stated_errors(_REFUSED_MATRICES[operation.refuses])
+    lacking = [(n, rule) for n, rule in zip(names, operation.declared or (), strict=False) if isinstance(rule, str)]
+    for name, reason in lacking:
+        yield "DerivativeError", f"    A derivative in {name} is requested: {reason}."
+
+
+_KINDS = {"complex": "D", "a string": "U1", "a date": "M8[D]"}
+
+
+def _takes(ufunc: np.ufunc, dtype: str) -> bool:
+    """Return whether a ufunc has a loop for operands of a dtype: of complex ones, for one of them at least."""
+    if dtype == "D":
+        return any({*"FDG"} & {*loop.partition("->")[0]} for loop in ufunc.types)
+    try:
+        ufunc.resolve_dtypes((np.dtype(dtype),) * ufunc.nin + (None,) * ufunc.nout)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _notes(operation: Any, names: tuple[str, ...]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from fad.backends import AVOIDED, backend_of
 from fad.backends.counterparts import explain
-from fad.core.docstrings import PageOfInstance, SignatureOfInstance, document, page
+from fad.core.docstring_sections import PageOfInstance, document
+from fad.core.docstrings import SignatureOfInstance, page
 from fad.core.memory import ViewRule
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
@@ -49,6 +50,10 @@ class Operation:
         "single" where the reference rounds a double result to single precision on the way.
     ``gauge``
         what of its result is a convention, in words.
+    ``raises``
+        the errors that `help` cannot infer, one in a line: ``"ValueError: The array has fewer than two axes."``.
+    ``source``
+        where the formula of its derivative, or its definition, stands in the literature: ``"DLMF 5.2, 5.15"``.
     """
 
     samples: Callable | None = None
@@ -61,6 +66,8 @@ class Operation:
     order: int = 3
     rounding: str = ""
     gauge: str = ""
+    raises: str = ""
+    source: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -330,7 +337,8 @@ def public(
     """
 
     def decorate(function: Callable) -> Callable:
-        document(function, name, doc, numpy_callables[0] if numpy_callables else None)
+        plain = numpy_callables[0] if numpy_callables else None
+        document(function, name, doc, plain, facts.get("raises", ""), facts.get("source", ""))
         function = with_out(function)
         wrapper = function if own or not numpy_callables else _plain_first(function, numpy_callables[0])
         operation = Composite(

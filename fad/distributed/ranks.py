@@ -38,7 +38,7 @@ from fad.errors import user_line
 from fad.ops.writing import rewritten, updated
 from fad.staging.record import RecordTrace, recorder
 from fad.transforms.check import as_operand, as_value
-from fad.transforms.custom import _RULES, Call
+from fad.transforms.custom_rules import RULES, Call
 
 _NUMBERS = (bool, int, float, complex)
 _active: ContextVar[Any] = ContextVar("ranks", default=None)
@@ -235,7 +235,7 @@ def _custom_rule(trace: RankTrace, call: Call, xs: tuple) -> list:
     return [trace.new(y, not own) for y in call(*values)]
 
 
-_RULES[RankTrace] = _custom_rule
+RULES[RankTrace] = _custom_rule
 
 
 def spmd(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -23,39 +22,28 @@ import numpy as np
 
 from fad import tree
 from fad.backends import DEVICE_ARRAYS
-from fad.capture.runtime import reporting
 from fad.compile.pipeline import optimise
 from fad.compile.targets.select import load_compiler
 from fad.core import effects
 from fad.core.graph import GuardFailed
-from fad.core.journal import journaled, rewind, run_instead
-from fad.core.memory import copy_layout, snapshot
+from fad.core.journal import run_instead
 from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.weak import number
-from fad.errors import PathLimitWarning
+from fad.jitting.call import JittedCall
 from fad.jitting.donated_arrays import DONATED, donate, refuse_gone, take_back
-from fad.jitting.impurity import Hidden
 from fad.jitting.nested import RULES
 from fad.jitting.notebook import programs_as_html
 from fad.jitting.programs import (
-    MAX_PATHS,
     MAX_SIGNATURES,
     Path,
     Signature,
     again,
-    check_pure,
-    forget_unused,
     is_of_values,
     note_operation,
-    raised_by_operation,
-    strides_of,
-    why_so_many,
 )
 from fad.jitting.static_arguments import StaticArguments, as_tuple, hashable
-from fad.staging.may_raise import Refused
-from fad.staging.outer_state import OuterState
-from fad.staging.record import LARGEST, Foreign, is_traceable, make_graph, record
+from fad.staging.record import LARGEST, is_traceable, make_graph
 from fad.transforms.handles import closes_over_tracer
 from fad.transforms.mutation import overlaps
 from fad.transforms.undo_writes import outside
@@ -149,7 +137,7 @@ class Jitted(Wrapping):
                 key.append(hashable(x, "an argument that is no array"))
         xs = [x for x, t in zip(leaves, traced, strict=True) if t]
         donated, given = self._give(args_given, leaves, xs) if self._donated else ((), [])
-        call = _Call(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
+        call = JittedCall(self, effects.with_changes(fun) if state else fun, in_tree, leaves, traced, xs, donated)
         try:
             out = call.run((in_tree, tuple(key), static), self._quick_key(leaves, in_tree, traced))
         except BaseException:
@@ -251,166 +239,6 @@ def _describe(x: Any) -> list:
 
 def _fits(n: int) -> bool:
     return -LARGEST < n < LARGEST
-
-
-class _Call:
-    """One call that the fast path did not answer."""
-
-    __slots__ = ("jitted", "fun", "in_tree", "leaves", "traced", "xs", "donated", "written")
-
-    def __init__(self, jitted: Jitted, fun: Callable, in_tree: Any, leaves: list, traced: list, xs: list, donated: Any):
-        self.jitted = jitted
-        self.fun = fun
-        self.in_tree = in_tree
-        self.leaves = leaves
-        self.traced = traced
-        self.xs = xs
-        self.donated = donated
-        self.written = False  # whether a program may have written into donated arguments
-
-    def run(self, key: Any, quick: Any) -> Any:
-        jitted = self.jitted
-        signature = jitted._signatures.get(key)
-        if signature is not None and signature.by_layout:
-            signature.used = True
-            key = (*key, *strides_of(self.xs))
-            signature = jitted._signatures.get(key)
-        if signature is None:
-            return self.record(key, None)
-        path: Path | None = signature.paths[0] if signature.paths else None
-        expected: list | None = None
-        last: Path | None = None  # the one that gave these answers
-        while path is not None:
-            if path.is_part():
-                return self.eager()
-            if path.depends and path.is_stale():
-                with jitted._lock:
-                    jitted._quick.clear()
-                    stale = [p for p in signature.paths if p.is_stale()]
-                    signature.paths = [p for p in signature.paths if p not in stale]
-                    signature.full = False
-                    signature.note_change()
-                return self.record(key, None, arrays=[e.array for p in stale for e in p.outer.arrays])
-            if path.program is None:
-                with jitted._lock:
-                    if path.program is None:
-                        path.compile()
-            if path.takes_over:
-                self.leave_constants(path)
-            try:
-                self.written = path.takes_over
-                out = path.run(self.xs)
-            except GuardFailed as failed:  # a program with guards takes over nothing
-                n = path.numbers[failed.position]
-                expected = [*path.answers[:n], failed.found]
-                last, path = path, signature.matching(path, n, failed.found)
-                continue
-            except Exception as error:
-                note_operation(error)
-                self.written = self.written and not raised_by_operation(error)
-                if self.written or not is_of_values(error):
-                    raise
-                return again(error, run_instead, error, self.eager)
-            jitted._hits += 1
-            signature.used = True
-            signature.changes = 0
-            self.promote(signature, path, quick)
-            return out
-        return self.record(key, expected, last)
-
-    def leave_constants(self, path: Path) -> None:
-        """Copy the donated arrays if one of them is a constant of the program, too, which would change as it runs."""
-        given = [self.xs[k] for k in path.donated]
-        if overlaps(given, [x for x, *_ in path.outer.arrays]):
-            for k in path.donated:
-                self.xs[k] = self.xs[k].copy()
-
-    def promote(self, signature: Signature, path: Path, quick: Any) -> None:
-        """Try this path first next time."""
-        if signature.paths and signature.paths[0] is not path:
-            with self.jitted._lock:
-                if path in signature.paths:
-                    signature.paths.remove(path)
-                    signature.paths.insert(0, path)
-        if quick is not None:
-            self.jitted._quick[quick] = path
-
-    def eager(self) -> Any:
-        """Run the function without jit, on values of its own: what it writes into its arguments is not seen outside."""
-        leaves = [_own(x) if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
-        args, kwargs = tree.unflatten(self.in_tree, leaves)
-        return self.fun(*args, **kwargs)
-
-    @journaled
-    def record(self, key: Any, expected: list | None, replayed: Path | None = None, arrays: Any = ()) -> Any:
-        jitted = self.jitted
-        signature = jitted._signatures.get(key)
-        if signature is not None and signature.full:
-            return self.eager()
-        if closes_over_tracer(jitted.fun):
-            return self.eager()
-        outer = OuterState([self.fun, *(x for x, t in zip(self.leaves, self.traced, strict=True) if not t)], arrays)
-        hidden = None if jitted._warned_random else Hidden(jitted.fun, outer.found)
-        before = outside(jitted.fun, outer.found)
-        try:
-            with effects.compiling(), reporting() as loops:
-                recording = record(self.fun, self.in_tree, self.leaves, self.traced, outer=outer)
-        except (Foreign, Refused) as why:
-            if isinstance(why, Refused) and not why.trace.dead:  # of a recording around this one
-                raise
-            before.undo()
-            rewind()
-            return again(why.error, self.eager) if isinstance(why, Refused) else self.eager()
-        path = Path(recording, self.xs, self.donated, loops.values())
-        path.check_memory()
-        if path.is_part():
-            rewind()
-            return self.eager()
-        check_pure(path, expected, replayed, self.xs)
-        jitted._warned_random = hidden is None or hidden.warn(path.graph)
-        with jitted._lock:
-            jitted._misses += 1
-            if key not in jitted._signatures and len(jitted._signatures) >= MAX_SIGNATURES:
-                self.evict(key)
-            signature = jitted._signatures.setdefault(key, Signature())
-            if path.strides and len(key) == 3:
-                signature.paths, signature.by_layout = [], True
-                signature = jitted._signatures.setdefault((*key, *path.strides), Signature())
-            if path.outer.changed:  # what the program would not repeat
-                signature.note_change()
-            elif expected is not None and signature.has(path):
-                pass  # but the program of that path rounds so that it takes these values for another's
-            elif len(signature.paths) >= MAX_PATHS:
-                signature.full = True
-                warnings.warn(
-                    f"jit recorded {MAX_PATHS} paths of {jitted!r} for one signature, and runs others without jit: "
-                    f"an if, int() or float() there has many answers, at {path.graph.guards()[-1].params['line']}. "
-                    "Keep the number an array, or make the argument static",
-                    PathLimitWarning,
-                    stacklevel=6,
-                )
-            else:
-                signature.paths.insert(0, path)
-        return recording.result
-
-    def evict(self, key: Any) -> None:
-        jitted = self.jitted
-        forget_unused(jitted._signatures)
-        jitted._quick.clear()
-        if not jitted._crowded:
-            jitted._crowded = True
-            warnings.warn(
-                f"jit recorded {jitted!r} for {MAX_SIGNATURES} signatures, and from now on forgets those that are not "
-                f"in use: {why_so_many(key)}",
-                PathLimitWarning,
-                stacklevel=7,
-            )
-
-
-def _own(x: Any) -> Any:
-    if type(x) is Tracer:
-        return snapshot(x)
-    return copy_layout(x) if type(x) is np.ndarray else x
 
 
 def jit(

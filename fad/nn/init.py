@@ -167,7 +167,7 @@ def xavier_uniform(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -
 
 
 def xavier_normal(key: Any, shape: Any, gain: float = 1.0, dtype: Any = None) -> Any:
-    """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out)).
+    """Return normal numbers of standard deviation gain √(2 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010).
 
     >>> fad.nn.init.xavier_normal(fad.random.key(0), (4, 2)).shape
     (4, 2)
@@ -186,7 +186,7 @@ def kaiming_uniform(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: st
 
 
 def kaiming_normal(key: Any, shape: Any, gain: float = math.sqrt(2.0), mode: str = "fan_in", dtype: Any = None) -> Any:
-    """Return normal numbers of standard deviation gain / √fan; the default gain is for ReLU.
+    """Return normal numbers of standard deviation gain / √fan (K. He et al., 2015); the default gain is for ReLU.
 
     >>> fad.nn.init.kaiming_normal(fad.random.key(0), (4, 2)).shape
     (4, 2)

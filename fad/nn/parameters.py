@@ -5,9 +5,10 @@ An entry is ``name : type`` with its text below; ``Layer.name`` is for one layer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from fad.core.docstrings import complete
+from fad.core.docstring_sections import complete
 
 LAYERS = """
 in_features, out_features, in1_features, in2_features : int
@@ -144,6 +145,143 @@ requires_grad : bool
     Whether it is differentiated.
 persistent : bool
     Whether ``state_dict()`` has it.
+"""
+
+ERRORS_OF_LAYERS = """
+in_features, in1_features, input_size : ValueError
+    The last axis of the input has another length.
+in_channels : ValueError
+    The input has another number of channels.
+groups : ValueError
+    They do not divide the channels.
+padding_mode : ValueError
+    There is no such mode.
+num_features : ValueError
+    The input has other axes, or another number of channels.
+num_groups : ValueError
+    They do not divide the channels.
+normalized_shape : ValueError
+    The input does not end with these axes.
+kernel_size : ShapeMismatchError
+    A window is larger than the padded input.
+Conv.kernel_size, ConvTranspose.kernel_size : None
+Fold.kernel_size : ValueError
+    The input has not a column for each window.
+Unfold.kernel_size : ValueError
+    A window is larger than the padded input.
+Pad.padding : ValueError
+    There are not as many numbers as ends of axes.
+p : ValueError
+    It is no probability.
+padding_idx : ValueError
+    The table has no such row.
+num_embeddings : IndexError
+    The table has no row of an index.
+EmbeddingBag.mode, Upsample.mode : ValueError
+    There is no such mode.
+nonlinearity, activation, approximate : ValueError
+    There is no such function.
+num_heads, nhead : ValueError
+    They do not divide the length of the vectors.
+size, scale_factor : ValueError
+    Neither of both is given, or both are.
+LocalResponseNorm.size : IndexError
+    The input has no axis of channels.
+GLU.axis : ValueError
+    Its length is odd.
+axis : IndexError
+    The array has no such axis.
+sizes : ValueError
+    Their product is not the length of the axis.
+num_parameters : ValueError
+    The input has another number of channels.
+upscale_factor : ValueError
+    Its square does not divide the channels.
+downscale_factor : ValueError
+    It does not divide height and width.
+layers : TypeError
+    One of them is called, and cannot be.
+Softmax2d : ValueError
+    The input has not three axes, or four.
+Module : NotImplementedError
+    It is called, and defines no ``forward``.
+"""
+
+ERRORS_OF_FUNCTIONS = """
+target : ShapeMismatchError
+    Its shape is not that of `input`.
+cosine_embedding_loss.target, margin_ranking_loss.target, hinge_embedding_loss.target : None
+nll_loss.target, multi_margin_loss.target : LabelError
+    There is no such class.
+multilabel_soft_margin_loss.target : None
+reduction : ValueError
+    It is none of "mean", "sum" and "none".
+axis : IndexError
+    The array has no such axis.
+cosine_similarity.axis : None
+cosine_similarity.y, pairwise_distance.y, cosine_embedding_loss.y : ValueError
+    Its shape cannot be broadcast against that of `x`.
+glu.axis : ValueError
+    Its length is odd.
+num_groups, groups : ValueError
+    They do not divide the channels.
+batch_norm.mean, instance_norm.weight, layer_norm.weight, rms_norm.weight, prelu.weight : ValueError
+    Its shape does not fit that of `x`.
+bilinear.weight, linear.weight : ValueError
+    It has not as many columns as the input.
+embedding.indices, embedding_bag.indices, one_hot.labels : IndexError
+    One lies outside of the table.
+embedding_bag.mode : ValueError
+    There is no such mode.
+output_size : ValueError
+    The array has fewer axes than windows have.
+adaptive_avg_pool1d.output_size, adaptive_max_pool1d.output_size : ZeroDivisionError
+    It is 0.
+kernel_size : ShapeMismatchError
+    A window is larger than the padded input.
+fold.output_size : ValueError
+    The input has not a column for each window.
+fold.kernel_size : None
+unfold.kernel_size : ValueError
+    A window is larger than the padded input.
+size, scale_factor : ValueError
+    Neither of both is given, or both are.
+affine_grid.size : None
+local_response_norm.size : IndexError
+    The input has no axis of channels.
+theta : ValueError
+    Its shape is not (batch, 2, 3).
+grid : ValueError
+    `x` or it has another number of axes.
+mode, padding_mode : ValueError
+    There is no such mode.
+upscale_factor : ValueError
+    Its square does not divide the channels.
+downscale_factor : ValueError
+    It does not divide height and width.
+pad.pad : ValueError
+    The numbers do not come in pairs, or are too many.
+dropout.p, dropout1d.p, dropout2d.p, dropout3d.p, alpha_dropout.p : ValueError
+    It is no probability.
+attention_weights.key, scaled_dot_product_attention.key : ValueError
+    Its vectors have another length than those of `query`.
+approximate : ValueError
+    It is neither "none" nor "tanh".
+"""
+
+ERRORS_OF_INITIALISERS = """
+key : TypeError
+    It is no key.
+fans.shape, xavier_uniform.shape, xavier_normal.shape, kaiming_uniform.shape, kaiming_normal.shape : ValueError
+    It has fewer than two axes.
+dirac.shape : ValueError
+    It has fewer than two axes.
+zeros.shape, ones.shape, constant.shape : ValueError
+    A length is negative.
+mode : ValueError
+    It is neither "fan_in" nor "fan_out".
+nonlinearity : ValueError
+    No gain is known for it.
 """
 
 FUNCTIONS = """
@@ -329,18 +467,31 @@ def _result(name: str, thing: Any) -> str:
     return "array\n    Of the dtype of `x`; elementwise functions keep the shape."
 
 
+def _cite(module: str, without: str) -> Callable[[str], str]:
+    """Return a function that names the page of PyTorch's function or class of a name."""
+
+    def cite(name: str) -> str:
+        path = f"{module}.{name}"
+        return "" if name in without.split() else f"{path}, https://docs.pytorch.org/docs/stable/generated/{path}.html"
+
+    return cite
+
+
 def document_layers(names: dict) -> None:
     """Add sections on parameters to the docstrings of layers."""
-    complete(names, LAYERS, lambda name, thing: "")
+    cite = _cite("torch.nn", without="LabelError StateDictError")
+    complete(names, LAYERS, lambda name, thing: "", ERRORS_OF_LAYERS, cite)
 
 
 def document_functions(names: dict) -> None:
     """Add sections on parameters and results to the docstrings of `fad.nn.functional`."""
-    complete(names, FUNCTIONS, _result)
+    own = "avg_pool conv conv_transpose max_pool attention_weights log_sigmoid"
+    complete(names, FUNCTIONS, _result, ERRORS_OF_FUNCTIONS, _cite("torch.nn.functional", without=own))
 
 
 def document_initialisers(names: dict) -> None:
     """Add sections on parameters and results to the docstrings of `fad.nn.init`."""
     results = {"fans": "(int, int)\n    fan_in and fan_out.", "calculate_gain": "float", "next_key": "random key",
                "seed": "context manager"}  # fmt: skip
-    complete(names, INITIALISERS, lambda name, thing: results.get(name, "array\n    Of that shape and dtype."))
+    of_array = "array\n    Of that shape and dtype."
+    complete(names, INITIALISERS, lambda name, thing: results.get(name, of_array), ERRORS_OF_INITIALISERS)

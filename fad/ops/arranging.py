@@ -97,6 +97,7 @@ def atleast_3d(x):
 @public(
     np.broadcast_arrays,
     samples=lambda s: [call(s.real(3, 1), s.real(4)), call(s.real(2, 3), s.real(), s.real(3))],
+    raises="ValueError: The operands cannot be broadcast against each other.",
 )
 def broadcast_arrays(*args, subok=False):
     """Broadcast arrays against each other, to one shape; returns a tuple.
@@ -116,6 +117,7 @@ def broadcast_arrays(*args, subok=False):
         call(s.real(2), s.real(3), s.real(4), indexing="ij"),
         call(s.real(2), s.real(3), sparse=True),
     ],
+    raises='ValueError: `indexing` is neither "xy" nor "ij".',
 )
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """Return the coordinate arrays of a grid, from a vector per axis.
@@ -169,7 +171,11 @@ def vstack(tup, *, dtype=None, casting="same_kind"):
     return np.concatenate(_sequence(tup, np.atleast_2d), 0, dtype=dtype, casting=casting)
 
 
-@public(np.dstack, samples=_two)
+@public(
+    np.dstack,
+    samples=_two,
+    raises="ValueError: The arrays have other lengths along an axis that they are not joined along.",
+)
 def dstack(tup):
     """Join arrays along the third axis.
 
@@ -180,7 +186,11 @@ def dstack(tup):
     return np.concatenate(_sequence(tup, np.atleast_3d), 2)
 
 
-@public(np.column_stack, samples=lambda s: [call([s.real(3), s.real(3)]), call([s.real(3), s.real(3, 2)])])
+@public(
+    np.column_stack,
+    samples=lambda s: [call([s.real(3), s.real(3)]), call([s.real(3), s.real(3, 2)])],
+    raises="ValueError: The arrays have other lengths along an axis that they are not joined along.",
+)
 def column_stack(tup):
     """Join vectors as columns, and matrices beside them.
 
@@ -261,6 +271,7 @@ def append(arr, values, axis=None):
         call(s.real(2, 3), (2, 1, 2)),
         call(s.real(), 3),
     ],
+    raises="ValueError: A number of repetitions is negative.",
 )
 def tile(A, reps):
     """Repeat a whole array along its axes, `reps` times each.
@@ -312,7 +323,11 @@ def repeat(a, repeats, axis=None):
     return a[(slice(None),) * axis + (np.repeat(np.arange(n), repeats),)]
 
 
-@public(np.resize, samples=lambda s: [call(s.real(2, 3), (4, 2)), call(s.real(4), 3), call(s.real(0), (2,))])
+@public(
+    np.resize,
+    samples=lambda s: [call(s.real(2, 3), (4, 2)), call(s.real(4), 3), call(s.real(0), (2,))],
+    raises="ValueError: A length is negative.",
+)
 def resize(a, new_shape):
     """Return an array of a new shape, filled with repeated copies of the elements in order.
 
@@ -346,7 +361,11 @@ def flip(m, axis=None):
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]
 
 
-@public(np.fliplr, samples=lambda s: [call(s.real(2, 3)), call(s.real(2, 3, 2))])
+@public(
+    np.fliplr,
+    samples=lambda s: [call(s.real(2, 3)), call(s.real(2, 3, 2))],
+    raises="ValueError: The array has fewer than two axes.",
+)
 def fliplr(m):
     """Reverse the second axis.
 
@@ -360,7 +379,7 @@ def fliplr(m):
     return m[:, ::-1]
 
 
-@public(np.flipud, samples=lambda s: [call(s.real(3)), call(s.real(2, 3))])
+@public(np.flipud, samples=lambda s: [call(s.real(3)), call(s.real(2, 3))], raises="ValueError: The array is a number.")
 def flipud(m):
     """Reverse the first axis.
 

@@ -119,7 +119,7 @@ def imag(val):
     return np.broadcast_to(y, y.shape) if type(y) is Tracer and y.shape else y  # zeros that nobody may write into
 
 
-@public(np.conjugate, samples=_both)
+@public(np.conjugate, samples=_both, raises="TypeError: The operand is a string.")
 def conjugate(x, /, **options):
     """Return the complex conjugate; of a real array, the same numbers.
 
@@ -146,7 +146,7 @@ def angle(z, deg=False):
     return np.rad2deg(a) if deg else a
 
 
-@public(np.sign, samples=_both, name="sign", flat="real")
+@public(np.sign, samples=_both, name="sign", flat="real", raises="TypeError: The operand is a string.")
 def sign(x, /, **options):
     """Return the sign: -1, 0 or 1 of a real number, z / abs(z) of a complex one. Flat for real numbers.
 

@@ -183,7 +183,9 @@ def dot(a, b, out=None):
 
 
 @public(
-    np.vdot, samples=lambda s: [call(s.real(4), s.real(4)), call(s.real(2, 3), s.real(2, 3)), call(s.real(), s.real())]
+    np.vdot,
+    samples=lambda s: [call(s.real(4), s.real(4)), call(s.real(2, 3), s.real(2, 3)), call(s.real(), s.real())],
+    raises="ValueError: The operands have different numbers of elements.",
 )
 def vdot(a, b, /):
     """Return the dot product of two arrays as vectors, the first conjugated.

@@ -15,7 +15,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome, strong
 from fad.ops.asking import result_type
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.memory_order import duplicate, lay_out
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 

@@ -8,7 +8,7 @@ from fad.backends import like, made_like
 from fad.core.buffers import Taken
 from fad.core.primitive import public
 from fad.core.samples import call
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axes
 
 
@@ -126,7 +126,11 @@ def diagflat(v, k=0):
     return diag(np.ravel(as_array(v)), k)
 
 
-@public(np.vander, samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)])
+@public(
+    np.vander,
+    samples=lambda s: [call(s.real(3)), call(s.real(3), 4, increasing=True), call(s.real(2), 1)],
+    raises="ValueError: `x` is no vector.",
+)
 def vander(x, N=None, increasing=False):
     """Return the matrix of the powers of a vector's elements, falling from left to right, or rising.
 
@@ -183,7 +187,12 @@ def triu_indices_from(arr, k=0):
     return np.triu_indices(arr.shape[-2], k=k, m=arr.shape[-1])
 
 
-@public(np.diag_indices_from, flat=True, samples=lambda s: [call(s.real(3, 3))])
+@public(
+    np.diag_indices_from,
+    flat=True,
+    samples=lambda s: [call(s.real(3, 3))],
+    raises="ValueError: The array has fewer than two axes, or axes of different lengths.",
+)
 def diag_indices_from(arr):
     """Return the indices of the main diagonal of an array of equal axes, as plain arrays.
 

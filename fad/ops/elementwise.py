@@ -108,7 +108,7 @@ Tracer.__pow__ = _power_operator
         call(0.7, s.real(3)),
         call(s.positive(), s.real()),
     ],
-)
+raises="ValueError: The operands cannot be broadcast against each other.")
 def float_power(x1, x2, /, **options):
     """Return x1**x2 in double precision at least.
 

@@ -13,7 +13,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.core.values import stop_gradient
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array
 from fad.ops.taking import searchsorted
 
@@ -27,6 +27,7 @@ from fad.ops.taking import searchsorted
         call(s.real(5), np.sort(s.real(4))),
     ],
     complex=False,
+    raises="ValueError: There is no bin, or the edges decrease.",
 )
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """Return the edges of a histogram's bins; equal bins lie between the smallest and the largest value, or on `range`.
@@ -86,6 +87,7 @@ def _off_grid(sample: Any, bins: Any = 10, range: Any = None, **_: Any) -> tuple
         call(s.real(5), 3, range=(-1.0, 1.5), weights=s.positive(5), density=True),
     ],
     complex=False,
+    raises="ValueError: There is no bin, or the edges decrease.",
 )
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Count the values in each bin, or add up their weights; returns ``(hist, edges)``.
@@ -131,6 +133,7 @@ def _add_up(found: list[tuple], weights: Any) -> Any:
         call(s.real(5), 4),
     ],
     complex=False,
+    raises="ValueError: There is no bin, or the edges decrease.",
 )
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """Count points in the boxes of a grid, or add up their weights; returns ``(hist, edges)``.
@@ -190,6 +193,7 @@ def _axis_edges(i: int, a: Any, bins: Any, range: Any) -> Any:
         call(s.real(6), s.real(6), np.array([-1.5, 0.0, 1.5]), density=True, weights=s.positive(6)),
     ],
     complex=False,
+    raises="ValueError: There is no bin, or the edges decrease.",
 )
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """Count points in the rectangles of a grid, or add up their weights; returns ``(hist, xedges, yedges)``.

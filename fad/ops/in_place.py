@@ -12,7 +12,7 @@ from fad.core.memory import RUNS, is_array, layout, root_of, snapshot
 from fad.core.numpy_dispatch import UFUNC_METHODS
 from fad.core.primitive import answer
 from fad.core.tracer import Tracer, outcome
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
 from fad.ops.writing import assign, check_order, write
 

@@ -12,7 +12,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer
 from fad.errors import MissingRuleError
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, as_shape, beside, normalize_axis
 
 
@@ -116,6 +116,7 @@ _taken = Taken(_all_windows, lambda x, window, axis: _windows(x, window, axis))
         call(s.real(), True, [lambda v: v * v]),
     ],
     own=True,
+    raises="ValueError: There are more than one function more than conditions, or fewer functions.",
 )
 def piecewise(x, condlist, funclist, *args, **kw):
     """Evaluate a function defined by parts; a function for which no condition holds applies elsewhere.

@@ -176,7 +176,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 @public(np.linalg.matrix_norm, kinks=kinks_of_matrix, samples=lambda s: [
-    call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)])  # fmt: skip
+    call(s.real(2, 3, 4)), call(s.real(3, 4), ord=1, keepdims=True)],
+    raises="ValueError: The array has fewer than two axes.")  # fmt: skip
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Return the norm of the matrices in the last two axes.
 

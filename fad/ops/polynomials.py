@@ -9,7 +9,7 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.errors import MissingRuleError
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, beside
 
 
@@ -93,7 +93,11 @@ def polymul(a1, a2):
     return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
 
 
-@public(np.polyder, samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)])
+@public(
+    np.polyder,
+    samples=lambda s: [call(s.real(4)), call(s.real(4), 2), call(s.real(2), 3), call(s.real(3), 0)],
+    raises="ValueError: The order `m` is negative.",
+)
 def polyder(p, m=1):
     """Return the coefficients of the m-th derivative of a polynomial.
 
@@ -111,7 +115,7 @@ def polyder(p, m=1):
 
 @public(np.polyint, samples=lambda s: [
     call(s.real(3)), call(s.real(3), 2, [1.0, s.real()]), call(s.real(3), 2, s.real()), call(s.real(3), 0),
-])  # fmt: skip
+], raises="ValueError: The order `m` is negative.")  # fmt: skip
 def polyint(p, m=1, k=None):
     """Return the coefficients of the m-th antiderivative of a polynomial, with `k` as the constants of integration.
 

@@ -50,7 +50,7 @@ def _infinite(x, out, sign, name):
     return np.isinf(x) & (np.signbit(x) if sign < 0 else ~np.signbit(x))
 
 
-@public(np.isposinf, flat=True, samples=_infinities, complex=False)
+@public(np.isposinf, flat=True, samples=_infinities, complex=False, raises="TypeError: The operand is complex.")
 def isposinf(x, out=None):
     """Return elementwise whether a number is plus infinity; flat.
 
@@ -60,7 +60,7 @@ def isposinf(x, out=None):
     return _infinite(x, out, 1, "isposinf")
 
 
-@public(np.isneginf, flat=True, samples=_infinities, complex=False)
+@public(np.isneginf, flat=True, samples=_infinities, complex=False, raises="TypeError: The operand is complex.")
 def isneginf(x, out=None):
     """Return elementwise whether a number is minus infinity; flat.
 

@@ -66,7 +66,11 @@ where_p = register(
 )
 
 
-@public(np.where, samples=_where_samples)
+@public(
+    np.where,
+    samples=_where_samples,
+    raises="ValueError: Only one of `x` and `y` is given, or the operands cannot be broadcast against each other.",
+)
 def where(condition, x=None, y=None, /):
     """Choose elementwise from `x` where `condition` is true, else from `y`.
 
@@ -94,6 +98,7 @@ def where(condition, x=None, y=None, /):
         call(s.real(5), None, 0.5),
         call(s.real(5), a_min=-0.5, a_max=None),
     ],
+    raises="ValueError: The bounds cannot be broadcast to the array.",
 )
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **options):
     """Limit values to an interval; at a limit hit exactly, value and limit share the derivative equally.
@@ -143,6 +148,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 @public(
     np.select,
     samples=lambda s: [call([s.bools(4), s.bools(4)], [s.real(4), s.real(4)], 0.5)],
+    raises="ValueError: There are not as many choices as conditions.",
 )
 def select(condlist, choicelist, default=0):
     """Choose from the first entry of `choicelist` whose condition holds, else `default`.
@@ -167,7 +173,14 @@ round_p = flat(
 )
 
 
-@public(np.round, np.around, flat=True, methods=("round",), samples=lambda s: [call(s.real(3, 4), 1), call(s.real())])
+@public(
+    np.round,
+    np.around,
+    flat=True,
+    methods=("round",),
+    samples=lambda s: [call(s.real(3, 4), 1), call(s.real())],
+    raises="TypeError: `decimals` is no integer.",
+)
 def round(a, decimals=0, out=None):
     """Round to a number of decimals; flat.
 
@@ -247,7 +260,9 @@ def _modf(x, /, **options):
     return sign * (size - np.trunc(size)), np.trunc(x)
 
 
-modf = public(np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))])(_modf)
+modf = public(
+    np.modf, name="modf", samples=lambda s: [call(s.real(3, 4))], raises="TypeError: The operand is complex."
+)(_modf)
 
 
 exponent_p = flat(
@@ -271,10 +286,18 @@ def _frexp(x, /, **options):
     return np.ldexp(x, -exponent), exponent
 
 
-frexp = public(np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))])(_frexp)
+frexp = public(
+    np.frexp, name="frexp", samples=lambda s: [call(s.positive(4))], raises="TypeError: The operand is complex."
+)(_frexp)
 
 
-@public(np.divmod, name="divmod", samples=lambda s: [call(s.real(3, 4), s.positive(4))], kinks=at_multiples)
+@public(
+    np.divmod,
+    name="divmod",
+    samples=lambda s: [call(s.real(3, 4), s.positive(4))],
+    kinks=at_multiples,
+    raises="ValueError: The operands cannot be broadcast against each other.",
+)
 def divmod(x, y, /, **options):
     """Return floor quotient (flat) and remainder.
 
@@ -304,7 +327,12 @@ def _sample_close(s):
     ]
 
 
-@public(np.isclose, flat=True, samples=_sample_close)
+@public(
+    np.isclose,
+    flat=True,
+    samples=_sample_close,
+    raises="ValueError: The operands cannot be broadcast against each other.",
+)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Return elementwise whether two arrays agree within tolerances; flat.
 
@@ -319,7 +347,12 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     return (close | (np.isnan(a) & np.isnan(b))) if equal_nan else close
 
 
-@public(np.allclose, flat=True, samples=_sample_close)
+@public(
+    np.allclose,
+    flat=True,
+    samples=_sample_close,
+    raises="ValueError: The operands cannot be broadcast against each other.",
+)
 def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Return whether all elements agree within tolerances; flat.
 

@@ -95,9 +95,11 @@ def _split_at(name, rank, axis, words, shape):
     {np.split(np.arange(4.0).reshape(shape), 2, axis(len(shape)))[0]!r}
     """
     shapes = [(4, 4, 4), (2, 4)][: 1 if rank == 3 else 2]
+    raises = f"ValueError: The array has fewer axes than {rank}, or the parts do not divide the axis."
     return public(
         getattr(np, name), name=name, doc=doc,
         samples=lambda s: [call(s.real(*shape), p) for shape in shapes for p in (2, [1])],
+        raises=raises,
     )(split_at)  # fmt: skip
 
 

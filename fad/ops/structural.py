@@ -262,7 +262,8 @@ def matrix_transpose(x):
 
 Tracer.mT = property(matrix_transpose)
 matrix_transpose = public(
-    *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []), samples=lambda s: [call(s.real(2, 3, 4))]
+    *([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []), samples=lambda s: [call(s.real(2, 3, 4))],
+    raises="ValueError: The array has fewer than two axes.",
 )(matrix_transpose)
 
 

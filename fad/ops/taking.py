@@ -17,7 +17,8 @@ from fad.core.primitive import public
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
 from fad.core.values import depth
-from fad.ops.indexing import At, pick
+from fad.ops.functional_updates import At
+from fad.ops.indexing import pick
 from fad.ops.structural import along, as_array, beside, normalize_axis
 
 _MODES = ("raise", "wrap", "clip")
@@ -185,7 +186,9 @@ Tracer.compress = lambda self, condition, axis=None, out=None: compress(conditio
 
 
 @public(
-    np.extract, samples=lambda s: [call(np.array([[True, False], [True, True]]), s.real(2, 2)), call([1, 0], s.real(2))]
+    np.extract,
+    samples=lambda s: [call(np.array([[True, False], [True, True]]), s.real(2, 2)), call([1, 0], s.real(2))],
+    raises="IndexError: The condition is true beyond the end of the array.",
 )
 def extract(condition, arr):
     """Take the elements of the flattened array where a condition holds.
@@ -262,6 +265,7 @@ def _sort(s):
         call(_sort(s), s.real(4), side="right"),
         call(np.array([3.0, 1.0, 2.0]), 1.5, sorter=[1, 2, 0]),
     ],
+    raises='ValueError: `side` is neither "left" nor "right", or the sorted array has several axes.',
 )
 def searchsorted(a, v, side="left", sorter=None):
     """Find where to insert values into a sorted vector so that it stays sorted; integers, and so flat.
@@ -376,6 +380,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     np.ix_,
     flat=True,
     samples=lambda s: [call(s.ints(0, 3, (2,)), s.ints(0, 3, (3,))), call([0, 1], np.array([True, False, True]))],
+    raises="ValueError: An argument has several axes.",
 )
 def ix_(*args):
     """Return index arrays that select the grid of all combinations of their elements.

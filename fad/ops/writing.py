@@ -21,7 +21,7 @@ from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
 from fad.ops.index_layout import ARRAY
-from fad.ops.indexing import _full_value, as_basic, join_index, set_p, split_index
+from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
 
@@ -117,10 +117,10 @@ def updated(x: Any, path: list, template: tuple, v: Any, arrays: list) -> Any:
     if path:
         prim, params = path[0]
         if len(path) == 1 and template == (Ellipsis,) and type(prim) is TracedIndex:  # all of a row that x[i] gave
-            return prim.view.put_back(x, _full_value(prim(x), v, arrays, template))
+            return prim.view.put_back(x, as_full_value(prim(x), v, arrays, template))
         part = prim(x, **params)
         return prim.view.put_back(x, updated(part, path[1:], template, v, arrays), **params)
-    v = _full_value(x, v, arrays, template)
+    v = as_full_value(x, v, arrays, template)
     return bind(set_p, x, v, *[like(x, a) for a in arrays], template=template)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fad.core.docstrings import complete
+from fad.core.docstring_sections import complete
 
 _OPTIMISERS = """
 params : tree of arrays or Module
@@ -75,6 +75,35 @@ step : int
     The number of the step, for the message.
 """
 
+_ERRORS = """
+lr : ValueError
+    It is negative, or neither number nor function.
+weight_decay : ValueError
+    It is negative.
+nesterov : ValueError
+    It is true without momentum, or with dampening.
+betas : ValueError
+    One lies outside of [0, 1).
+rho, decay : ValueError
+    It lies outside of [0, 1].
+etas : ValueError
+    They are not one number in (0, 1) and one above 1.
+check_finite : NonFiniteLossError
+    The loss is infinite or NaN.
+max_norm : FloatingPointError
+    The gradient has infinities or NaNs.
+global_norm : TypeError
+    A leaf is no array of numbers.
+"""
+
+_PAPERS = {
+    "LBFGS": "J. Nocedal, Math. Comp. 35 (1980); J. Nocedal and S. Wright, Numerical Optimization (2006), chapter 7",
+    "SGD": "I. Sutskever, J. Martens, G. Dahl and G. Hinton, ICML 2013",
+    "RMSProp": "T. Tieleman and G. Hinton, Neural Networks for Machine Learning, lecture 6.5 (2012)",
+    "EMA": "B. Polyak and A. Juditsky, SIAM J. Control Optim. 30 (1992)",
+    "clip_by_global_norm": "R. Pascanu, T. Mikolov and Y. Bengio, ICML 2013",
+}
+
 _RESULTS = {
     "check_finite": "None\n    or NonFiniteLossError is raised.",
     "clip_by_global_norm": "(tree of arrays, number)\n    The gradient, shortened, and the norm that it had.",
@@ -85,4 +114,6 @@ _RESULTS = {
 
 def document_optimisers(names: dict) -> None:
     """Add sections on parameters to the docstrings of optimisers and what belongs to them."""
-    complete(names, _OPTIMISERS, lambda name, thing: _RESULTS.get(name, ""))
+    complete(
+        names, _OPTIMISERS, lambda name, thing: _RESULTS.get(name, ""), _ERRORS, lambda name: _PAPERS.get(name, "")
+    )

@@ -201,6 +201,11 @@ def joined(schedules: list[Schedule], boundaries: list[int]) -> Schedule:
     callable
         From the number of steps done to the rate.
 
+    Raises
+    ------
+    ValueError
+        if there are not one boundary fewer than schedules, in increasing order.
+
     Examples
     --------
     >>> [joined([constant(1.0), constant(0.1)], [2])(i) for i in range(4)]

@@ -34,6 +34,11 @@ def nquad(func: Callable, ranges: Sequence, args: tuple = (), opts: Any = None) 
     -------
     (integral, error) : the error is the estimate of the outermost integral, a constant.
 
+    Raises
+    ------
+    ValueError
+        if there are not as many options as ranges.
+
     Examples
     --------
     The area of an ellipse, and its derivative in one of the half-axes:
@@ -161,6 +166,11 @@ def fixed_quad(func: Callable, a: Any, b: Any, args: tuple = (), n: int = 5) -> 
     Returns
     -------
     (integral, None)
+
+    Raises
+    ------
+    ValueError
+        if a limit is infinite.
 
     Examples
     --------

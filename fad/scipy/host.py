@@ -14,7 +14,7 @@ from fad.core.tracer import Tracer, youngest
 from fad.core.values import stop_gradient
 from fad.errors import CustomRuleError
 from fad.staging.record import RecordTrace
-from fad.transforms.custom import Call
+from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.tape import is_inexact
 from fad.transforms.vjp import vjp

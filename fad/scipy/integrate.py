@@ -8,6 +8,9 @@ along it: every method works, and the derivative is as accurate as the tolerance
 
 from __future__ import annotations
 
+import scipy.integrate
+
+from fad.core.docstring_sections import refer
 from fad.scipy.cubature import dblquad, fixed_quad, nquad, tplquad
 from fad.scipy.ode import odeint, solve_ivp
 from fad.scipy.quadrature import quad
@@ -19,3 +22,4 @@ __all__ = [
     "solve_ivp", "tplquad", "trapezoid",
 ]  # fmt: skip
 __getattr__ = missing("integrate")
+refer({name: globals()[name] for name in __all__}, scipy.integrate)

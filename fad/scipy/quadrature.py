@@ -43,6 +43,11 @@ def quad(
     -------
     (integral, error) : the error is SciPy's estimate, a constant.
 
+    Raises
+    ------
+    DerivativeError
+        if `points` varies under `vmap` or `jit`.
+
     Examples
     --------
     >>> import numpy as np, fad

@@ -27,7 +27,7 @@ from fad.errors import NotSparseError
 from fad.ops.pooling import window_parts
 from fad.sparse import sets as of
 from fad.transforms.check import run, split_operands, zeros_like
-from fad.transforms.custom import _RULES, Call
+from fad.transforms.custom_rules import RULES, Call
 
 TAPS = 1024  # elements of a kernel up to which a convolution is followed one by one
 MANY = 1 << 24  # products of two numbers that are looked at one by one, where one operand is constant
@@ -338,7 +338,7 @@ def _sets_of(x: Any, trace: DependenceTrace) -> Any:
     return x.info if type(x) is Tracer and x.trace is trace else None
 
 
-_RULES[DependenceTrace] = _custom_rule
+RULES[DependenceTrace] = _custom_rule
 
 # --- the search -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from fad.core.transformed import Wrapping, name_of
 from fad.core.values import stop_gradient
 from fad.errors import BatchedValueError, DerivativeError, ShapeMismatchError
 from fad.ops.taking import at
-from fad.scipy.sparse.array import Pattern, SparseArray
+from fad.scipy.sparse.array import SparseArray
+from fad.scipy.sparse.products import Pattern
 from fad.sparse.colouring import Plan, bound, compose, cost
 from fad.sparse.dependence import dependences
 from fad.sparse.gathers import Cut, CutChanged, cut_gathers, find_cut, no_shifts

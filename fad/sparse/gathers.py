@@ -22,7 +22,7 @@ from fad.ops.indexing import getitem_p
 from fad.sparse.dependence import constant
 from fad.sparse.sets import kind_of_index
 from fad.transforms.check import as_operand, run
-from fad.transforms.custom import _RULES, Call
+from fad.transforms.custom_rules import RULES, Call
 
 MANY = 256  # gathers of one run beyond which nothing is cut: a loop over single observations
 _MOVES = ("broadcast", "getitem", "in_memory_order", "join", "permute", "reshape_to")
@@ -101,7 +101,7 @@ def _custom_rule(trace: _GatherTrace, call: Call, xs: tuple) -> list:
     return [trace._wrap(y, None) for y in call(*[trace.lower(x) for x in xs])]
 
 
-_RULES[_GatherTrace] = _custom_rule
+RULES[_GatherTrace] = _custom_rule
 
 
 def _run(fun: Callable, in_tree: Any, xs: list, moved: list, gathers: Callable) -> Any:

@@ -7,7 +7,6 @@ are batched by ``vmap``.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -16,206 +15,16 @@ from typing import Any
 import numpy as np
 
 from fad import tree
-from fad.core.cotangent import densify
-from fad.core.limits import keep_perturbed
 from fad.core.memory import copy_layout, snapshot
 from fad.core.overlay import spaces_of
-from fad.core.tracer import Trace, Tracer, tracer, youngest
+from fad.core.tracer import Tracer, youngest
 from fad.core.transformed import Wrapping, as_run, name_of
 from fad.core.values import depth
 from fad.errors import CustomRuleError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.jvp import JVPTrace
-from fad.transforms.linearize import LinearTrace
+from fad.transforms.custom_rules import Call
 from fad.transforms.mutation import equal
 from fad.transforms.tape import is_inexact
-from fad.transforms.vjp import VJPTrace, vjp
-from fad.transforms.vmap import BatchTrace, vmap
-
-
-class Call:
-    """One call of a function with custom rules, on flat lists of leaves.
-
-    ``fun(*xs) -> ys``; ``jvp(xs, ts) -> (ys, tys)``; ``fwd(*xs) -> (ys, res)`` with ``bwd(res, cts) -> cts of xs``.
-    `functions` are those that the user wrote, for messages.
-    """
-
-    __slots__ = ("name", "fun", "jvp", "fwd", "bwd", "batch", "functions")
-    opaque = False  # whether `fun` takes plain arrays alone
-
-    def __init__(self, name, fun, jvp=None, fwd=None, bwd=None, batch=None, functions=()):
-        self.name = name
-        self.fun = fun
-        self.jvp = jvp
-        self.fwd = fwd
-        self.bwd = bwd
-        self.batch = batch
-        self.functions = functions
-
-    def __call__(self, *xs: Any) -> list:
-        trace = youngest(xs)
-        if trace is None:
-            return self.fun(*xs)
-        rule = _RULES.get(type(trace))
-        return rule(trace, self, xs) if rule else self.fun(*xs)
-
-
-def _check_closed(trace: Trace, ys: list, call: Call) -> list:
-    """Refuse results that depend on a tracer the rule never saw: its derivative would be lost.
-
-    Such a tracer is of the trace that runs the rule, or of a younger one, to which no argument belongs.
-    """
-    if any(type(y) is Tracer and y.trace.birth >= trace.birth for y in ys):
-        names = " and ".join(_find_traced_names(call.functions))
-        raise CustomRuleError(
-            f"{call.name} has a custom derivative rule and uses a traced value from outside its arguments"
-            f"{names and f' ({names})'}, whose derivative the rule cannot give. Pass that value as an argument"
-        )
-    return ys
-
-
-def _find_traced_names(functions: tuple) -> list[str]:
-    """Return the names of the variables outside of functions that hold traced values."""
-    found = {}
-    for function in functions:
-        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-        for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
-            with contextlib.suppress(ValueError):  # a variable that has no value yet
-                if any(type(x) is Tracer for x in tree.leaves(cell.cell_contents)):
-                    found[name] = None
-    return list(found)
-
-
-def _forward_rule(trace: JVPTrace, call: Call, xs: tuple) -> list:
-    trace.check_alive()
-    values = [trace.lower(x) for x in xs]
-    tangents = [x.info if x is not v else zeros_like(v) for x, v in zip(xs, values, strict=True)]
-    ys, ts = _push(call, values, tangents)
-    _check_closed(trace, ys + ts, call)
-    return [tracer(y, trace, t) if is_inexact(y) else y for y, t in zip(ys, ts, strict=True)]
-
-
-@keep_perturbed()
-def _push(call: Call, values: list, tangents: list) -> tuple[list, list]:
-    tangents = [densify(t) for t in tangents]
-    if call.jvp is not None:
-        return call.jvp(values, tangents)
-    ys, res = call.fwd(*values)
-    inexact = [i for i, x in enumerate(values) if is_inexact(x)]
-
-    def pull(cts):
-        found = call.bwd(res, cts)
-        return [zeros_like(values[i]) if found[i] is None else found[i] for i in inexact]
-
-    _, transpose = vjp(pull, [zeros_like(y) for y in ys])
-    return ys, transpose([tangents[i] for i in inexact])[0]
-
-
-def _reverse_rule(trace: VJPTrace, call: Call, xs: tuple) -> list:
-    values = [trace.lower(x) for x in xs]
-    parents = [x.info if x is not v else -1 for x, v in zip(xs, values, strict=True)]
-    if call.fwd is not None:
-        ys, res = call.fwd(*values)
-        res = tree.map(lambda x: trace.watch.take(x) if type(x) is np.ndarray else x, res)
-        pull = functools.partial(_pull_by_bwd, call, res, ys)
-    else:
-        ys = call(*values)
-        pull = functools.partial(_pull_by_transpose, call, trace.keep(values, parents), parents, ys)
-    return trace.call(parents, _check_closed(trace, ys, call), pull)
-
-
-def _fill(cts: list, ys: list) -> list:
-    return [zeros_like(y) if ct is None else ct for ct, y in zip(cts, ys, strict=True)]
-
-
-@keep_perturbed()
-def _pull_by_bwd(call: Call, res: Any, ys: list, cts: list) -> list:
-    return call.bwd(res, _fill(cts, ys))
-
-
-@keep_perturbed()
-def _pull_by_transpose(call: Call, values: list, parents: list, ys: list, cts: list) -> list:
-    wanted = [i for i, p in enumerate(parents) if p >= 0]
-
-    def push(*ts):
-        tangents = [zeros_like(v) for v in values]
-        for i, t in zip(wanted, ts, strict=True):
-            tangents[i] = t
-        return call.jvp(values, tangents)[1]
-
-    _, pullback = vjp(push, *[zeros_like(values[i]) for i in wanted])
-    found: list = [None] * len(values)
-    for i, c in zip(wanted, pullback(_fill(cts, ys)), strict=True):
-        found[i] = c
-    return found
-
-
-def _linear_rule(trace: LinearTrace, call: Call, xs: tuple) -> list:
-    values = [trace.lower(x) for x in xs]
-    parents = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
-    ys = _check_closed(trace, call(*values), call)
-    values = [trace.keep(v) if p is None else v for v, p in zip(values, parents, strict=True)]
-
-    def push(ts):
-        return _push(call, values, [zeros_like(v) if t is None else t for t, v in zip(ts, values, strict=True)])[1]
-
-    return list(trace.attach(True, ys, parents, push))
-
-
-def _batch_rule(trace: BatchTrace, call: Call, xs: tuple) -> list:
-    trace.check_alive()
-    values = [trace.lower(x) for x in xs]
-    batched = [x is not v for x, v in zip(xs, values, strict=True)]
-    if call.batch is not None:
-        ys, flags = call.batch(trace.size, batched, values)
-        ys = [y if b else np.broadcast_to(y, (trace.size, *y.shape)) for y, b in zip(ys, flags, strict=True)]
-    else:
-        ys = _batched(call, batched, trace.size)(*values)
-    return [tracer(y, trace, None) for y in _check_closed(trace, ys, call)]
-
-
-def _batched(call: Call, batched: list, size: int) -> Call:
-    """Return the same call over a leading batch axis, with all its rules."""
-    axes = tuple(0 if b else None for b in batched)
-    size_of: Any = {"axis_size": size}
-
-    def jvp(xs, ts):
-        ts = [t if b else zeros_like(x) if not is_inexact(x) else t for t, x, b in zip(ts, xs, batched, strict=True)]
-        tangent_axes = tuple(0 if b or _wider(t, x) else None for t, x, b in zip(ts, xs, batched, strict=True))
-        return vmap(lambda xs, ts: call.jvp(list(xs), list(ts)), (axes, tangent_axes), **size_of)(tuple(xs), tuple(ts))
-
-    def bwd(res, cts):
-        missing: list = []
-
-        def pull(r, c):
-            found = call.bwd(r, c)
-            missing[:] = [x is None for x in found]
-            return [x for x in found if x is not None]
-
-        it = iter(vmap(pull, **size_of)(res, cts))
-        found = [None if none else next(it) for none in missing]
-        return [c if b or c is None else np.sum(c, axis=0) for c, b in zip(found, batched, strict=True)]
-
-    return Call(
-        call.name,
-        vmap(call.fun, axes, **size_of),
-        jvp if call.jvp else None,
-        vmap(call.fwd, axes, **size_of) if call.fwd else None,
-        bwd if call.bwd else None,
-        functions=call.functions,
-    )
-
-
-def _wider(t: Any, x: Any) -> bool:
-    return np.ndim(t) > np.ndim(x)
-
-
-_RULES: dict[type, Callable] = {
-    JVPTrace: _forward_rule,
-    VJPTrace: _reverse_rule,
-    LinearTrace: _linear_rule,
-    BatchTrace: _batch_rule,
-}
 
 
 class CustomFunction(Wrapping):
@@ -465,6 +274,11 @@ def custom_jvp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
         Call its ``defjvp(rule)`` with ``rule(*nondiff, primals, tangents) -> (out, tangent_out)``, or ``defjvps``;
         ``defvjp`` and ``defvmap`` may be given as well.
 
+    Raises
+    ------
+    CustomRuleError
+        if the function is called before its rule is given with `defjvp`.
+
     Examples
     --------
     >>> import fad
@@ -500,6 +314,11 @@ def custom_vjp(fun: Callable, nondiff_argnums: Any = (), nondiff_argnames: Any =
     CustomFunction
         Call its ``defvjp(fwd, bwd)`` with ``fwd(*args) -> (out, res)`` and ``bwd(*nondiff, res, ct) -> tuple``,
         one cotangent per differentiable argument, None for zero; ``defjvp`` and ``defvmap`` may be given as well.
+
+    Raises
+    ------
+    CustomRuleError
+        if the function is called before its rules are given with `defvjp`.
 
     Examples
     --------

@@ -182,6 +182,13 @@ def value_and_grad(
     callable
         Returns ``(value, gradient)``, or with `has_aux` ``((value, aux), gradient)``.
 
+    Raises
+    ------
+    IntegerInputError
+        if the argument is an integer or a boolean.
+    NonScalarOutputError
+        if the function returns anything but one number.
+
     Examples
     --------
     >>> value_and_grad(lambda x: x * x)(3.0)

@@ -21,7 +21,7 @@ from fad.core.transformed import Transformed
 from fad.core.values import depth, stop_gradient, stop_older
 from fad.errors import CustomRuleError, DerivativeError, TreeMismatchError
 from fad.transforms.check import as_value, zeros_like
-from fad.transforms.custom import Call
+from fad.transforms.custom_rules import Call
 from fad.transforms.jvp import jvp
 from fad.transforms.linearize import linear_transpose, linearize
 from fad.transforms.tape import is_inexact

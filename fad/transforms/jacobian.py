@@ -158,6 +158,11 @@ def jacfwd(
     callable
         Returns arrays of shape ``out.shape + in.shape``; for pytrees the output's structure is outside.
 
+    Raises
+    ------
+    IntegerInputError
+        if the argument is an integer or a boolean.
+
     Examples
     --------
     >>> import numpy as np
@@ -195,6 +200,13 @@ def jacrev(
     callable
         Returns arrays of shape ``out.shape + in.shape``; for a tree, a tree of trees.
 
+    Raises
+    ------
+    IntegerInputError
+        if the argument is an integer or a boolean.
+    ComplexGradientError
+        if the result is complex, and `holomorphic` is false.
+
     Examples
     --------
     >>> import numpy as np
@@ -225,6 +237,15 @@ def jacobian(
     -------
     callable
         Returns arrays of shape ``out.shape + in.shape``.
+
+    Raises
+    ------
+    ValueError
+        if `mode` is none of "auto", "fwd" and "rev".
+    IntegerInputError
+        if the argument is an integer or a boolean.
+    ArgnumsError
+        if there is no such argument.
 
     Examples
     --------
@@ -282,6 +303,11 @@ def hessian(
     callable
         Returns arrays of shape ``out.shape + in.shape + in.shape``; for a tree, a tree of trees.
 
+    Raises
+    ------
+    IntegerInputError
+        if the argument is an integer or a boolean.
+
     Examples
     --------
     >>> import numpy as np
@@ -316,6 +342,13 @@ def hvp(fun: Callable, primals: Any, tangents: Any) -> tuple:
     (value, product)
         The product has the structure of ``primals[0]`` if there is one primal, else it is a tuple.
 
+    Raises
+    ------
+    NonScalarOutputError
+        if the function returns anything but one number.
+    ShapeMismatchError
+        if a tangent has another shape than its primal.
+
     Examples
     --------
     >>> import numpy as np
@@ -349,6 +382,11 @@ def vhp(fun: Callable, primals: Any, cotangents: Any) -> tuple:
     (value, product)
         The product has the structure of ``primals[0]`` if there is one primal, else it is a tuple.
 
+    Raises
+    ------
+    TypeError
+        if `cotangents` is no tuple with an entry for each argument.
+
     Examples
     --------
     >>> import numpy as np
@@ -378,6 +416,11 @@ def elementwise_grad(fun: Callable, argnums: Any = 0) -> Callable:
     -------
     callable
         With the arguments of `fun`; returns the derivative in the shape of the argument.
+
+    Raises
+    ------
+    IntegerInputError
+        if the argument is an integer or a boolean.
 
     Examples
     --------

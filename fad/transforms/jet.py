@@ -29,7 +29,7 @@ from fad.core.tracer import Trace, Tracer, bind, tracer
 from fad.errors import TreeMismatchError
 from fad.ops.elementwise import divide, multiply
 from fad.transforms.check import as_primal, check_like, root, run, split_operands, zeros_like
-from fad.transforms.custom import _RULES, Call, _check_closed, _push
+from fad.transforms.custom_rules import RULES, Call, check_closed, push_call
 from fad.transforms.jvp import _like, transposed_vjp
 from fad.transforms.tape import is_inexact
 
@@ -341,13 +341,13 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
     series = [x.info if x is not v else None for x, v in zip(xs, values, strict=True)]
     zeros = [zeros_like(v) for v in values]
     step = Differential(trace, series)
-    outs = trace.attach(step, _check_closed(trace, call(*values), call))
+    outs = trace.attach(step, check_closed(trace, call(*values), call))
 
     def push(at: list, ts: list) -> list:
-        return _push(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
+        return push_call(call, at, [z if t is None else t for t, z in zip(ts, zeros, strict=True)])[1]
 
     def first(ts: list) -> list:
-        return _check_closed(trace, push(values, ts), call)
+        return check_closed(trace, push(values, ts), call)
 
     def rule(ts: list) -> list:
         # On series a value from outside looks like one of the operands, so the rule is tried on the values first.
@@ -358,7 +358,7 @@ def _custom_rule(trace: JetTrace, call: Call, xs: tuple) -> list:
     return trace.settle(step, outs)
 
 
-_RULES[JetTrace] = _custom_rule
+RULES[JetTrace] = _custom_rule
 
 
 # --- the transform ----------------------------------------------------------------------------------------------------

@@ -134,6 +134,13 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     (out, f_jvp) or (out, f_jvp, aux)
         ``f_jvp(*tangents)`` returns the tangent of the output; a call costs one pass, without evaluating `fun` again.
 
+    Raises
+    ------
+    IntegerInputError
+        if a primal is an integer or a boolean.
+    ShapeMismatchError
+        if a tangent has another shape than its primal.
+
     Examples
     --------
     >>> y, push = linearize(lambda x: x * x, 3.0)

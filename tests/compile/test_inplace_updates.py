@@ -8,7 +8,7 @@ from natively import compiled, native
 
 import fad
 from fad.compile.targets.select import using
-from fad.ops.indexing import At
+from fad.ops.functional_updates import At
 
 pytest.importorskip("llvmlite")
 

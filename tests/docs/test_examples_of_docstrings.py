@@ -25,6 +25,80 @@ MODULES = [
 # fad's own names that need no example or no parameters section, each with its reason.
 EXEMPT: dict[str, str] = {}
 
+# Names without errors of their own, with the reason; what every function raises (a TypeError for what is no array, what
+# a function that is given raises) is not said of each.
+RAISES_NOTHING = {
+    "is elementwise, and defined for every number": """
+        fad.numpy: angle i0 imag isreal iscomplex nan_to_num real real_if_close sinc
+        fad.numpy.emath: sqrt log log2 logn log10 power arccos arcsin arctanh
+        fad.scipy.special: lambertw legendre_p sph_harm_y spherical_in spherical_jn spherical_kn spherical_yn zeta
+        fad.nn: CELU ELU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish ReLU ReLU6
+        fad.nn: SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Threshold
+        fad.nn.functional: celu elu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logsigmoid mish
+        fad.nn.functional: relu relu6 selu sigmoid silu softplus softshrink softsign tanh tanhshrink threshold
+        fad.optim: clip_by_value
+    """,
+    "takes arrays of any shape": """
+        fad.numpy: argwhere array_equal array_equiv at atleast_1d atleast_2d atleast_3d c_ r_ ediff1d flatnonzero
+        fad.numpy: intersect1d kron nonzero outer polyadd polydiv polymul polysub polyval setdiff1d setxor1d union1d
+        fad.numpy: unique_all unique_counts unique_inverse unique_values
+        fad.scipy.linalg: block_diag circulant fiedler hankel orth toeplitz
+        fad.scipy.fft: fht ifht
+        fad.nn: AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
+        fad.nn: AdaptiveMaxPool3d Buffer Flatten Parameter
+        fad.nn.init: eye
+        fad.random: bernoulli bits fold_in philox split
+    """,
+    "raises what the function that it is given does": """
+        fad: eval_shape make_graph saved
+        fad.scipy.integrate: dblquad odeint tplquad
+        fad.scipy.optimize: fixed_point
+    """,
+    "takes any tree": """
+        fad: device_get stop_gradient
+        fad.tree: flatten flatten_with_path leaves norm ravel scale structure zeros_like
+    """,
+    "is an object or an error, whose methods say what they raise": """
+        fad: ShapeDtypeStruct
+        fad.scipy.stats: dirichlet multivariate_normal
+        fad.scipy.sparse: SparseArray
+        fad.nn: LabelError StateDictError TransformerDecoder TransformerEncoder
+        fad.optim: History NonFiniteLossError sharded
+    """,
+    "is made of numbers, which are not checked": """
+        fad: doctor
+        fad.nn: seed
+        fad.nn.init: seed
+        fad.optim.schedules: constant linear cosine exponential step_decay warmup one_cycle
+    """,
+}
+
+# Where every name answers for one of NumPy's, SciPy's or PyTorch's, or computes a published formula.
+SOURCED = [m for m in MODULES if m not in ("fad", "fad.sparse", "fad.data", "fad.tree", "fad.optim.schedules")]
+WITHOUT_SOURCE = {
+    "is fad's own": """
+        fad.numpy: at put_along_axis top_k vectorize
+        fad.scipy.sparse: SparseArray from_scipy matmul
+        fad.nn: LabelError StateDictError seed
+        fad.nn.init: seed next_key fans
+        fad.optim: History NonFiniteLossError Optimizer check_finite fit sharded
+    """,
+    "is the definition": """
+        fad.numpy: c_ r_
+        fad.nn.functional: relu sigmoid avg_pool max_pool attention_weights
+        fad.nn.init: constant dirac eye normal ones orthogonal trunc_normal uniform zeros calculate_gain
+        fad.optim: clip_by_value global_norm
+        fad.random: bernoulli cauchy choice exponential gumbel laplace logistic multivariate_normal normal permutation
+        fad.random: poisson rademacher randint t truncated_normal uniform
+    """,
+}
+
+
+def listed(groups):
+    """Return the full names of a list of exceptions."""
+    rows = [row.split() for text in groups.values() for row in text.strip().splitlines()]
+    return [f"{module.removesuffix(':')}.{name}" for module, *names in rows for name in names]
+
 
 def public_names(module):
     """Return fad's own public functions, classes and objects of a module: NumPy's own are documented there."""
@@ -64,9 +138,14 @@ def has(thing):
             ("example", ">>> " in text),
             ("parameters", "\nParameters\n---" in text or "\nMethods\n---" in text),
             ("returns", isinstance(thing, type) or "\nReturns\n---" in text),
+            ("raises", "\nRaises\n---" in text),
+            ("source", "\nReferences\n---" in text or re.search(r"\b(1[89]|20)\d\d\)", text)),
         )
         if there
     ]
+
+
+WORDS = ("example", "parameters", "raises", "source")
 
 
 def count():
@@ -75,7 +154,7 @@ def count():
     for module in MODULES:
         names = public_names(importlib.import_module(module))
         wanted = [n for n in names if f"{module}.{n}" not in EXEMPT]
-        rows[module] = (len(names), *(sum(w in has(names[n]) for n in wanted) for w in ("example", "parameters")))
+        rows[module] = (len(names), *(sum(w in has(names[n]) for n in wanted) for w in WORDS))
     return rows
 
 
@@ -85,6 +164,20 @@ def test_every_public_name_has_a_sentence_parameters_and_an_example(module):
     lacking = {n: set(wants(x)) - set(has(x)) for n, x in names.items() if f"{module}.{n}" not in EXEMPT}
     assert {n: sorted(ws) for n, ws in lacking.items() if ws} == {}
     assert [n for n, x in names.items() if not (inspect.getdoc(x) or "").strip()] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_says_what_it_raises_but_those_of_which_there_is_nothing_to_say(module):
+    names = public_names(importlib.import_module(module))
+    silent = {f"{module}.{n}" for n, x in names.items() if "raises" not in has(x)}
+    assert silent == {n for n in listed(RAISES_NOTHING) if n.rpartition(".")[0] == module}
+
+
+@pytest.mark.parametrize("module", SOURCED)
+def test_every_public_name_of_a_formula_says_where_it_stands(module):
+    names = public_names(importlib.import_module(module))
+    silent = {f"{module}.{n}" for n, x in names.items() if "source" not in has(x)}
+    assert silent == {n for n in listed(WITHOUT_SOURCE) if n.rpartition(".")[0] == module}
 
 
 # Where every docstring is fad's own, and not completed by NumPy's or SciPy's page, which has other names for *args.
@@ -140,8 +233,7 @@ def test_every_example_of_a_public_name_runs_and_shows_what_is_written(module):
 
 
 if __name__ == "__main__":
-    print(f"{'module':32} names  example  parameters   (of them exempt: {len(EXEMPT)})")
-    for module, row in (rows := count()).items():
-        print(f"{module:32} {row[0]:5} {row[1]:8} {row[2]:11}")
-    print(f"{'all':32} {sum(r[0] for r in rows.values()):5} {sum(r[1] for r in rows.values()):8} "
-          f"{sum(r[2] for r in rows.values()):11}")  # fmt: skip
+    rows = count()
+    print(f"{'module':32} {'names':>10} " + " ".join(f"{word:>10}" for word in WORDS))
+    for module, row in [*rows.items(), ("all", [sum(column) for column in zip(*rows.values(), strict=True)])]:
+        print(f"{module:32} " + " ".join(f"{n:10}" for n in row))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fad
-from fad.core.docstrings import numpydoc_sections, public_path, summary, written
+from fad.core.docstring_sections import numpydoc_sections
+from fad.core.docstrings import public_path, summary, written
 from fad.core.primitive import REGISTRY, Primitive
 
 for _part in fad.scipy.__all__:

@@ -14,7 +14,7 @@ from fad.core.tracer import Tracer, tracer
 from fad.eager.core.engine import EagerTrace, Pullback, _outside, call_record, lift, output
 from fad.eager.core.mode import is_recording
 from fad.eager.tensor import Tensor, wrap
-from fad.transforms import custom
+from fad.transforms.custom_rules import RULES
 from fad.transforms.vjp import vjp
 
 
@@ -113,4 +113,4 @@ def _with_custom_rule(trace: EagerTrace, call: Any, xs: tuple) -> list:
     return [tracer(y.value, trace, y.node) if y.node is not None else y.value for y in ys]
 
 
-custom._RULES[EagerTrace] = _with_custom_rule
+RULES[EagerTrace] = _with_custom_rule

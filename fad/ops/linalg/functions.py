@@ -61,7 +61,8 @@ def _positive_power(a: Any, n: int) -> Any:
 
 @public(np.linalg.multi_dot, samples=lambda s: [
     call([s.real(2, 5), s.real(5, 3), s.real(3, 4)]), call([s.real(5), s.real(5, 3), s.real(3, 2), s.real(2)]),
-    call([s.real(2, 3), s.real(3, 2)]), call([s.real(2, 6), s.real(6, 1), s.real(1, 6), s.real(6)])])  # fmt: skip
+    call([s.real(2, 3), s.real(3, 2)]), call([s.real(2, 6), s.real(6, 1), s.real(1, 6), s.real(6)])],
+    raises="ValueError: There are fewer than two arrays.")  # fmt: skip
 def multi_dot(arrays, *, out=None):
     """Return the product of several matrices, multiplied in the order of least work; the ends may be vectors.
 
@@ -112,7 +113,12 @@ def _chain(arrays: list, split: dict, i: int, j: int) -> Any:
 # --- the array API's names -------------------------------------------------------------------------------------------
 
 
-@public(np.linalg.matrix_transpose, name="linalg_matrix_transpose", samples=lambda s: [call(s.real(2, 3, 4))])
+@public(
+    np.linalg.matrix_transpose,
+    name="linalg_matrix_transpose",
+    samples=lambda s: [call(s.real(2, 3, 4))],
+    raises="ValueError: The array has fewer than two axes.",
+)
 def matrix_transpose(x, /):
     """Swap the last two axes.
 
@@ -123,7 +129,8 @@ def matrix_transpose(x, /):
 
 
 @public(np.linalg.diagonal, name="linalg_diagonal", samples=lambda s: [
-    call(s.real(3, 4)), call(s.real(2, 3, 4), offset=1)])  # fmt: skip
+    call(s.real(3, 4)), call(s.real(2, 3, 4), offset=1)],
+    raises="ValueError: The array has fewer than two axes.")  # fmt: skip
 def diagonal(x, /, *, offset=0):
     """Return the diagonals of the matrices in the last two axes.
 
@@ -145,7 +152,12 @@ def trace(x, /, *, offset=0, dtype=None):
     return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-@public(np.linalg.outer, name="linalg_outer", samples=lambda s: [call(s.real(3), s.real(4))])
+@public(
+    np.linalg.outer,
+    name="linalg_outer",
+    samples=lambda s: [call(s.real(3), s.real(4))],
+    raises="ValueError: An operand is no vector.",
+)
 def outer(x1, x2, /):
     """Return the outer product of two vectors.
 

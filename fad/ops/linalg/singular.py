@@ -173,7 +173,11 @@ def _svd_hermitian(a, compute_uv):
     return np.linalg._linalg.SVDResult(v, s, h(v * row(sign)))
 
 
-@public(np.linalg.svdvals, samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 3, 2))])
+@public(
+    np.linalg.svdvals,
+    samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 3, 2))],
+    raises="LinAlgError: The array has fewer than two axes.",
+)
 def svdvals(x, /):
     """Return the singular values of matrices, descending.
 
@@ -319,7 +323,8 @@ matrix_rank_p = Primitive(
 @public(np.linalg.matrix_rank, flat=True, samples=lambda s: [
     call(s.real(3, 2)), call(s.real(2, 3, 3), tol=0.1), call(s.real(3, 3), rtol=1e-3),
     call(np.diag([1.0, 1e-2, 1e-4]), rtol=1e-3), call(np.diag([10.0, 1e-2, 1e-4]), tol=1e-3),
-    call(np.diag([1.0, -1.0, 0.0]), hermitian=True)])  # fmt: skip
+    call(np.diag([1.0, -1.0, 0.0]), hermitian=True)],
+    raises="ValueError: Both `tol` and `rtol` are given.")  # fmt: skip
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     """Return the number of singular values above a tolerance; flat.
 
@@ -340,7 +345,8 @@ def _kinks_of_cond(x, p=None):
     call(_near_rank(s, 3, 3)), call(_near_rank(s, 3, 2), 2), call(_near_rank(s, 3, 2), -2),
     call(np.stack([_near_rank(s, 3, 3), _near_rank(s, 3, 3)])), call(_near_rank(s, 3, 3), "fro"),
     call(_near_rank(s, 4, 3), 2), call(_near_rank(s, 3, 4), -2),
-    call(_near_rank(s, 3, 3), 1)])  # fmt: skip
+    call(_near_rank(s, 3, 3), 1)],
+    raises="LinAlgError: The array is empty, or has fewer than two axes.")  # fmt: skip
 def cond(x, p=None):
     """Return condition numbers: largest by smallest singular value, or ``norm(x, p) * norm(inv(x), p)``.
 

@@ -201,7 +201,11 @@ det_p = Primitive(
 )
 
 
-@public(np.linalg.det, samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))])
+@public(
+    np.linalg.det,
+    samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))],
+    raises="LinAlgError: The array has fewer than two axes, or its matrices are not square.",
+)
 def det(a):
     """Return determinants. The derivative, the adjugate, is exact for singular matrices too, to every order.
 
@@ -251,7 +255,11 @@ slogdet_p = Primitive(
 )
 
 
-@public(np.linalg.slogdet, samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))])
+@public(
+    np.linalg.slogdet,
+    samples=lambda s: [call(s.real(3, 3)), call(regular(s, 2, 3, 3)), call(s.real(1, 1))],
+    raises="LinAlgError: The array has fewer than two axes, or its matrices are not square.",
+)
 def slogdet(a):
     """Return sign (or phase) and logarithm of the absolute value of determinants.
 

@@ -11,6 +11,10 @@ array([0., 0., 1., 0., 0., 0.])
 
 from __future__ import annotations
 
+import scipy.interpolate
+
+from fad.core.docstring_sections import refer
+from fad.scipy.interpolate import operations  # noqa: F401  (registers the curves)
 from fad.scipy.interpolate.grids import RegularGridInterpolator, interp1d, interpn
 from fad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -27,3 +31,4 @@ __all__ = [
     "RegularGridInterpolator", "interp1d", "interpn", "make_interp_spline",
 ]  # fmt: skip
 __getattr__ = missing("interpolate")
+refer({name: globals()[name] for name in __all__}, scipy.interpolate)

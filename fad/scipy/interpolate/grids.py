@@ -43,6 +43,11 @@ class interp1d(Curve):
     copy, assume_sorted : bool
         Whether the arrays are copied, and whether `x` is in order.
 
+    Raises
+    ------
+    ValueError
+        if `x` and `y` differ in length, or a point lies outside.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -147,6 +152,11 @@ class RegularGridInterpolator(Curve):
         How values between places are found.
     fill_value : number or None
         What stands outside; NaN unless it is given.
+
+    Raises
+    ------
+    ValueError
+        if the points are not in order, a point lies outside, or there is no such method.
 
     Examples
     --------
@@ -258,6 +268,11 @@ def interpn(
     Returns
     -------
     array
+
+    Raises
+    ------
+    ValueError
+        if the points are not in order, a point lies outside, or there is no such method.
 
     Examples
     --------

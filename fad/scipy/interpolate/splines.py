@@ -42,6 +42,11 @@ class BSpline(Curve):
     axis : int
         Which axis of `c` counts the coefficients.
 
+    Raises
+    ------
+    ValueError
+        if the knots decrease, or are too few for the degree.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -237,6 +242,11 @@ def make_interp_spline(
     Returns
     -------
     BSpline
+
+    Raises
+    ------
+    ValueError
+        if `x` does not increase, or the knots do not fit the degree.
 
     Examples
     --------

@@ -16,23 +16,17 @@ from typing import Any
 import scipy.linalg as _scipy
 
 from fad.scipy.linalg.decompositions import (
-    det,
     eig,
     eigh,
     eigvals,
     eigvalsh,
     eigvalsh_tridiagonal,
-    inv,
-    lstsq,
-    norm,
     null_space,
     orth,
     orthogonal_procrustes,
-    pinv,
     pinvh,
     polar,
     qr,
-    solve,
     svd,
     svdvals,
 )
@@ -56,6 +50,7 @@ from fad.scipy.linalg.functions import (
     tanhm,
     tanm,
 )
+from fad.scipy.linalg.solving import det, inv, lstsq, norm, pinv, solve
 from fad.scipy.linalg.structured import (
     block_diag,
     circulant,

@@ -14,6 +14,7 @@ from fad.backends.counterparts import ScipyModule
 from fad.core.archetypes import align
 from fad.core.primitive import public
 from fad.core.tracer import bind
+from fad.errors import MissingRuleError
 from fad.scipy.linalg import formulas
 
 sl = ScipyModule("linalg", formulas)  # SciPy's functions, and what a device has in their place
@@ -92,3 +93,10 @@ def regular(s: Any, n: int, shift: float = 5.0) -> Any:
     """Return a sample of a matrix well away from singular ones, with its eigenvalues near `shift`."""
     x = s.real(n, n)
     return x + shift * np.eye(n, dtype=x.dtype)
+
+
+def refuse_options(**options: Any) -> None:
+    """Raise for an option of SciPy's that has no rule."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise MissingRuleError(f"{name}={value!r} has no rule for traced matrices; leave it out")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.core.values import depth, stop_gradient
 from fad.errors import MissingRuleError
-from fad.ops.linalg import singular
 from fad.ops.linalg.common import (
     diagonal,
     eps,
@@ -28,19 +26,12 @@ from fad.ops.linalg.common import (
     rule_batch,
 )
 from fad.ops.linalg.eigen import diag_matrix, eigh_rule_p, general
-from fad.ops.norms import kinks_of_matrix
 from fad.ops.structural import as_array
 from fad.scipy.linalg import formulas
-from fad.scipy.linalg.common import definite, double, over_stacks, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.common import definite, double, over_stacks, refuse_options, regular, scipy_function, sl, stacked
+from fad.scipy.linalg.solving import pinv
 
 _GAUGE = dict(numerical=False, gauge="the phases of the vectors, and the triangle that is read")
-
-
-def _refuse(**options: Any) -> None:
-    """Raise for an option of SciPy's that has no rule."""
-    for name, value in options.items():
-        if value is not None and value is not False:
-            raise MissingRuleError(f"{name}={value!r} has no rule for traced matrices; leave it out")
 
 
 def _hermitian(s, n):
@@ -125,7 +116,7 @@ def eigh(
     array([[0., 0.],
            [0., 1.]])
     """
-    _refuse(subset_by_value=subset_by_value)
+    refuse_options(subset_by_value=subset_by_value)
     w, v = _eigh(a, b, lower, type, subset_by_index)
     return w if eigvals_only else (w, v)
 
@@ -140,7 +131,7 @@ def eigvalsh(
     >>> fad.scipy.linalg.eigvalsh(np.diag(np.array([1.0, 2.0])))
     array([1., 2.])
     """
-    _refuse(subset_by_value=subset_by_value)
+    refuse_options(subset_by_value=subset_by_value)
     return _eigh(a, b, lower, type, subset_by_index)[0]
 
 
@@ -185,7 +176,7 @@ def eig(
     >>> fad.scipy.linalg.eig(np.diag(np.array([1.0, 2.0])))[0]
     array([1.+0.j, 2.+0.j])
     """
-    _refuse(left=left, homogeneous_eigvals=homogeneous_eigvals)
+    refuse_options(left=left, homogeneous_eigvals=homogeneous_eigvals)
     a = _one_matrix(a, b)
     w, v = bind(_eig_p, a)
     if not right:
@@ -204,7 +195,7 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
     >>> fad.scipy.linalg.eigvals(np.diag(np.array([1.0, 2.0])))
     array([1.+0.j, 2.+0.j])
     """
-    _refuse(homogeneous_eigvals=homogeneous_eigvals)
+    refuse_options(homogeneous_eigvals=homogeneous_eigvals)
     return bind(_eig_p, _one_matrix(a, b))[0]
 
 
@@ -238,7 +229,8 @@ def svdvals(a, overwrite_a=False, check_finite=True):
 
 
 @scipy_function("polar", samples=lambda s: [
-    call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")])  # fmt: skip
+    call(regular(s, 3)), call(s.real(3, 2)), call(s.real(2, 3), side="left")],
+    raises='ValueError: `side` is neither "left" nor "right", or the array is no matrix.')  # fmt: skip
 def polar(a, side="right"):
     """Return the polar decomposition: a unitary factor, and a Hermitian positive semidefinite one.
 
@@ -322,159 +314,6 @@ _column_order_p = Primitive(
 )
 
 
-# --- plain solves ---------------------------------------------------------------------------------------------------
-
-
-@scipy_function("inv", samples=lambda s: [call(regular(s, 3))])
-def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
-    """Return the inverse of a matrix.
-
-    >>> fad.scipy.linalg.inv(2 * np.eye(2))
-    array([[0.5, 0. ],
-           [0. , 0.5]])
-    >>> fad.grad(lambda a: fad.scipy.linalg.inv(a)[0, 0])(2 * np.eye(2))
-    array([[-0.25, -0.  ],
-           [-0.  , -0.  ]])
-    """
-    return np.linalg.inv(_assume(a, assume_a, lower))
-
-
-@scipy_function("det", samples=lambda s: [call(double(s.real(3, 3)))])
-def det(a, overwrite_a=False, check_finite=True):
-    """Return the determinant; the derivative is exact for singular matrices too.
-
-    >>> fad.scipy.linalg.det(2 * np.eye(2))
-    np.float64(4.0)
-    >>> fad.grad(fad.scipy.linalg.det)(2 * np.eye(2))
-    array([[2., 0.],
-           [0., 2.]])
-    """
-    return np.linalg.det(double(as_array(a)))  # SciPy's result is double, always
-
-
-def _sample_pinv(s):
-    # Far from a lower rank, where the derivatives grow without bound.
-    tall, wide = (2.0 * np.eye(*shape, dtype=s.dtype) + 0.5 * s.real(*shape) for shape in ((3, 2), (2, 3)))
-    return [call(tall.astype(s.dtype)), call(wide.astype(s.dtype), rtol=1e-10)]
-
-
-@scipy_function("pinv", samples=_sample_pinv)
-def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
-    """Return the pseudo-inverse; the derivative is that among matrices of the same rank.
-
-    >>> fad.scipy.linalg.pinv(np.diag(np.array([1.0, 2.0])))
-    array([[1. , 0. ],
-           [0. , 0.5]])
-    """
-    _refuse(atol=atol)
-    a = inexact(as_array(a))
-    rtol = eps(a) * max(a.shape[-2:]) if rtol is None else rtol
-    y = singular.pinv(a, rtol)
-    return (y, int(np.linalg.matrix_rank(a, rtol=rtol))) if return_rank else y
-
-
-def _assume(a: Any, assume_a: str | None, lower: bool) -> Any:
-    """Return the matrix that SciPy reads from `a` under an assumption."""
-    a = inexact(as_array(a))
-    if assume_a is not None and not _knows_structure(assume_a):
-        raise ValueError(f"{assume_a} is not a recognized matrix structure")
-    if assume_a in (None, "gen", "general", "banded"):
-        return a
-    if assume_a in ("diagonal", "tridiagonal"):
-        beside = int(assume_a == "tridiagonal")
-        return np.triu(np.tril(a, beside), -beside)
-    if assume_a in ("her", "hermitian", "pos", "positive definite"):
-        return hermitian_part(a, "L" if lower else "U")
-    if assume_a in ("upper triangular", "lower triangular"):
-        return np.triu(a) if assume_a.startswith("upper") else np.tril(a)
-    if assume_a in ("sym", "symmetric"):
-        read, mirrored = (np.tril(a), np.tril(a, -1)) if lower else (np.triu(a), np.triu(a, 1))
-        return read + mirrored.swapaxes(-1, -2)
-    raise MissingRuleError(f"assume_a={assume_a!r} has no rule for traced matrices; leave it out")
-
-
-@functools.cache
-def _knows_structure(name: str) -> bool:
-    """Return whether SciPy's `solve` has a name for a structure."""
-    try:
-        sl.solve(np.eye(3), np.ones(3), assume_a=name)  # of one equation some releases find no tridiagonal solution
-    except ValueError:
-        return False
-    return True
-
-
-def _apply_structure(s):
-    return [
-        call(regular(s, 3), s.real(3), assume_a=name) for name in ("upper triangular", "lower triangular", "general")
-    ]
-
-
-@scipy_function("solve", samples=lambda s: [
-    call(regular(s, 3), s.real(3)), call(regular(s, 3), s.real(3, 2), transposed=True), *_apply_structure(s)],
-    constants=("assume_a",))  # fmt: skip
-def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
-    """Solve ``a x = b``, or ``a^T x = b`` if `transposed`, for a square matrix of a known structure or of any.
-
-    >>> fad.scipy.linalg.solve(2 * np.eye(2), np.array([2.0, 4.0]))
-    array([1., 2.])
-    >>> fad.grad(lambda b: fad.scipy.linalg.solve(2 * np.eye(2), b).sum())(np.array([2.0, 4.0]))
-    array([0.5, 0.5])
-    """
-    a = _assume(a, assume_a, lower)
-    return np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, inexact(as_array(b)))
-
-
-@scipy_function("lstsq", samples=lambda s: [call(s.real(4, 2), s.real(4)), call(regular(s, 3), s.real(3, 2))],
-                constants=("cond",))  # fmt: skip
-def lstsq(a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None):
-    """Return the least-squares solution of smallest norm, squared residuals, rank and singular values.
-
-    >>> fad.scipy.linalg.lstsq(np.ones((2, 1)), np.array([1.0, 3.0]))[0].round(6)
-    array([2.])
-    """
-    a, b = inexact(as_array(a)), inexact(as_array(b))
-    x, residuals, rank, s = singular.lstsq(a, b, eps(a) if cond is None else cond)
-    if a.shape == (0, 0):
-        residuals = np.sum(b.real, 0, keepdims=b.ndim == 1)  # of no equation
-    return x, _residuals(residuals, x, a.shape, b.shape), rank.astype(np.int64), s
-
-
-def _residuals(residuals: Any, x: Any, of_a: tuple, of_b: tuple) -> Any:
-    """Return NumPy's residuals, which are empty for a matrix of less than full rank, in the form of SciPy's."""
-    full, deficient = _residuals_of_scipy(x.dtype)
-    if residuals.size == 0:
-        if of_a[-2] <= of_a[-1] or deficient.size == 0:
-            return residuals.astype(x.dtype)
-        residuals = np.full_like(x, np.nan, shape=of_b[1:] or (1,))
-    residuals = residuals.astype(full.dtype)
-    if len(of_b) > 1:
-        return residuals
-    return residuals[0] if isinstance(full, np.generic) else residuals.reshape(())
-
-
-@functools.cache
-def _residuals_of_scipy(dtype: Any) -> tuple:
-    """Return the residual of one system of full rank and of one that is not, as this SciPy gives it.
-
-    Versions differ in its dtype for complex systems, in its kind, and in whether it is NaN or left out.
-    """
-    ones = np.ones((2, 1), dtype)
-    return sl.lstsq(ones, ones[:, 0])[1], sl.lstsq(0 * ones, ones[:, 0])[1]
-
-
-@scipy_function("norm", kinks=kinks_of_matrix, samples=lambda s: [
-    call(s.real(3, 2)), call(s.real(3), 1), call(s.real(2, 3), "nuc")])  # fmt: skip
-def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
-    """Return a vector or matrix norm, as ``numpy.linalg.norm``.
-
-    >>> fad.scipy.linalg.norm(np.array([3.0, 4.0]))
-    5.0
-    >>> fad.grad(fad.scipy.linalg.norm)(np.array([3.0, 4.0]))
-    array([0.6, 0.8])
-    """
-    return np.linalg.norm(a, ord, axis, keepdims)
-
-
 # --- what is made of them ---------------------------------------------------------------------------------------------
 
 
@@ -488,7 +327,7 @@ def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=T
     array([[1. , 0. ],
            [0. , 0.5]])
     """
-    _refuse(atol=atol)
+    refuse_options(atol=atol)
     return pinv(hermitian_part(inexact(as_array(a)), "L" if lower else "U"), rtol=rtol, return_rank=return_rank)
 
 
@@ -523,5 +362,5 @@ def eigvalsh_tridiagonal(d, e, select="a", select_range=None, check_finite=True,
     >>> fad.scipy.linalg.eigvalsh_tridiagonal(np.array([1.0, 2.0]), np.array([0.0]))
     array([1., 2.])
     """
-    _refuse(select_range=select_range)
+    refuse_options(select_range=select_range)
     return eigvalsh(_from_diagonals(d, e))

@@ -60,7 +60,11 @@ def solve_sylvester(a, b, q):
     return sylvester(*(inexact(as_array(x)) for x in (a, b, q)))
 
 
-@scipy_function("solve_continuous_lyapunov", samples=lambda s: [call(regular(s, 3), s.real(3, 3))])
+@scipy_function(
+    "solve_continuous_lyapunov",
+    samples=lambda s: [call(regular(s, 3), s.real(3, 3))],
+    raises="ValueError: The matrices are not square, or of different sizes.",
+)
 def solve_continuous_lyapunov(a, q):
     """Solve ``a x + x a^H = q``.
 

@@ -71,7 +71,11 @@ def _square(a: Any, name: str) -> Any:
     return a
 
 
-@scipy_function("expm", samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1))])
+@scipy_function(
+    "expm",
+    samples=lambda s: [call(s.real(3, 3)), call(s.real(2, 2, 2)), call(s.real(1, 1))],
+    raises="LinAlgError: The array is no square matrix, or a stack of them.",
+)
 def expm(A):
     """Return the exponential of square matrices.
 
@@ -101,7 +105,11 @@ def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
     return (both[..., :n, :n], both[..., :n, n:]) if compute_expm else both[..., :n, n:]
 
 
-@scipy_function("logm", samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))])
+@scipy_function(
+    "logm",
+    samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))],
+    raises="ValueError: The array is no square matrix.",
+)
 def logm(A):
     """Return the principal logarithm of a square matrix without eigenvalues on the negative real axis.
 
@@ -113,7 +121,8 @@ def logm(A):
 
 
 @scipy_function("fractional_matrix_power", constants=(1,), samples=lambda s: [
-    call(definite(s, 3), 0.3), call(regular(s, 3), -1.5)])  # fmt: skip
+    call(definite(s, 3), 0.3), call(regular(s, 3), -1.5)],
+    raises="ValueError: The array is no square matrix.")  # fmt: skip
 def fractional_matrix_power(A, t):
     """Return a square matrix to a real power, a plain number; the derivative is that in the matrix.
 
@@ -144,7 +153,11 @@ _sqrtm_p = Primitive(
 )
 
 
-@scipy_function("sqrtm", samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))])
+@scipy_function(
+    "sqrtm",
+    samples=lambda s: [call(definite(s, 3)), call(regular(s, 3))],
+    raises="ValueError: The array is no square matrix.",
+)
 def sqrtm(A):
     """Return the principal square root of a square matrix.
 
@@ -172,7 +185,7 @@ def _small(s):
     return [call(0.5 * s.real(3, 3)), call(s.real(1, 1))]
 
 
-@scipy_function("cosm", samples=_small)
+@scipy_function("cosm", samples=_small, raises="ValueError: The array is no square matrix.")
 def cosm(A):
     """Return the cosine of a square matrix.
 
@@ -184,7 +197,7 @@ def cosm(A):
     return cast(0.5 * (plus + minus), as_array(A).dtype)
 
 
-@scipy_function("sinm", samples=_small)
+@scipy_function("sinm", samples=_small, raises="ValueError: The array is no square matrix.")
 def sinm(A):
     """Return the sine of a square matrix.
 
@@ -196,7 +209,7 @@ def sinm(A):
     return cast(-0.5j * (plus - minus), as_array(A).dtype)
 
 
-@scipy_function("tanm", samples=_small)
+@scipy_function("tanm", samples=_small, raises="ValueError: The array is no square matrix.")
 def tanm(A):
     """Return the tangent of a square matrix.
 
@@ -207,7 +220,7 @@ def tanm(A):
     return np.linalg.solve(cosm(A), sinm(A))
 
 
-@scipy_function("coshm", samples=_small)
+@scipy_function("coshm", samples=_small, raises="ValueError: The array is no square matrix.")
 def coshm(A):
     """Return the hyperbolic cosine of a square matrix.
 
@@ -219,7 +232,7 @@ def coshm(A):
     return 0.5 * (bind(_expm_p, a) + bind(_expm_p, -a))
 
 
-@scipy_function("sinhm", samples=_small)
+@scipy_function("sinhm", samples=_small, raises="ValueError: The array is no square matrix.")
 def sinhm(A):
     """Return the hyperbolic sine of a square matrix.
 
@@ -231,7 +244,7 @@ def sinhm(A):
     return 0.5 * (bind(_expm_p, a) - bind(_expm_p, -a))
 
 
-@scipy_function("tanhm", samples=_small)
+@scipy_function("tanhm", samples=_small, raises="ValueError: The array is no square matrix.")
 def tanhm(A):
     """Return the hyperbolic tangent of a square matrix.
 

@@ -172,7 +172,11 @@ def fiedler(a):
     return np.abs(a[..., :, None] - a[..., None, :])
 
 
-@scipy_function("leslie", samples=lambda s: [call(s.real(4), s.real(3)), call(s.real(2), s.real(1))])
+@scipy_function(
+    "leslie",
+    samples=lambda s: [call(s.real(4), s.real(3)), call(s.real(2), s.real(1))],
+    raises="ValueError: `s` is not one shorter than `f`.",
+)
 def leslie(f, s):
     """Return the Leslie matrix of a population: births `f` in the first row, survivals `s` below the diagonal.
 
@@ -190,7 +194,11 @@ def leslie(f, s):
     return np.concatenate([f[..., None, :], below], -2)
 
 
-@scipy_function("khatri_rao", samples=lambda s: [call(s.real(2, 3), s.real(4, 3))])
+@scipy_function(
+    "khatri_rao",
+    samples=lambda s: [call(s.real(2, 3), s.real(4, 3))],
+    raises="ValueError: The matrices have different numbers of columns.",
+)
 def khatri_rao(a, b):
     """Return the Kronecker products of the columns of two matrices.
 
@@ -205,7 +213,12 @@ def khatri_rao(a, b):
     return both.reshape(*both.shape[:-3], a.shape[-2] * b.shape[-2], a.shape[-1])
 
 
-@scipy_function("diagsvd", constants=(1, 2), samples=lambda s: [call(s.real(2), 3, 2), call(s.real(2), 2, 3)])
+@scipy_function(
+    "diagsvd",
+    constants=(1, 2),
+    samples=lambda s: [call(s.real(2), 3, 2), call(s.real(2), 2, 3)],
+    raises="ValueError: The vector has neither `M` nor `N` elements.",
+)
 def diagsvd(s, M, N):
     """Return the M by N matrix with singular values `s` on its diagonal.
 
@@ -243,7 +256,8 @@ def solve_toeplitz(c_or_cr, b, check_finite=True):
 
 
 @scipy_function("matmul_toeplitz", samples=lambda s: [
-    call((s.real(3), s.real(4)), s.real(4)), call(s.real(3), s.real(3, 2))])  # fmt: skip
+    call((s.real(3), s.real(4)), s.real(4)), call(s.real(3), s.real(3, 2))],
+    raises="ValueError: `x` has another length than the matrix has columns.")  # fmt: skip
 def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
     """Multiply with a Toeplitz matrix, given by its first column and row.
 

@@ -7,6 +7,9 @@ A solver that did not converge returns its result with a warning, as its ``succe
 the derivative there is refused, for there is no equation to take it from.
 """
 
+import scipy.optimize
+
+from fad.core.docstring_sections import refer
 from fad.scipy.optimize.common import OptimizeResult
 from fad.scipy.optimize.equations import brentq, fixed_point, newton, root, root_scalar
 from fad.scipy.optimize.minima import curve_fit, least_squares, minimize
@@ -15,3 +18,4 @@ __all__ = [
     "OptimizeResult", "brentq", "curve_fit", "fixed_point", "least_squares", "minimize", "newton", "root",
     "root_scalar",
 ]  # fmt: skip
+refer({name: globals()[name] for name in __all__}, scipy.optimize)

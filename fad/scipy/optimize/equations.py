@@ -182,6 +182,11 @@ def brentq(
     number
         The root, differentiated by the implicit function theorem.
 
+    Raises
+    ------
+    ValueError
+        if the function has the same sign at both ends.
+
     Examples
     --------
     >>> import numpy as np, fad
@@ -220,6 +225,11 @@ def newton(
     -------
     number or array
         The root, differentiated by the implicit function theorem.
+
+    Raises
+    ------
+    RuntimeError
+        if the iteration does not converge.
 
     Examples
     --------
@@ -268,6 +278,11 @@ def root_scalar(
     -------
     RootResults
         With ``root``, differentiated by the implicit function theorem.
+
+    Raises
+    ------
+    ValueError
+        if there is no such method.
 
     Examples
     --------

@@ -170,6 +170,11 @@ def least_squares(
     OptimizeResult
         ``x`` in the structure of `x0`, ``fun`` the residuals there, ``cost``, and SciPy's other entries.
 
+    Raises
+    ------
+    ValueError
+        if the start lies outside of the bounds, or there is no such method.
+
     Examples
     --------
     The slope of a fitted line, as a function of the data:

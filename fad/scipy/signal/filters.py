@@ -177,7 +177,9 @@ def _filter_samples(s):
     ]
 
 
-@register_function("lfilter", samples=_filter_samples)
+@register_function(
+    "lfilter", samples=_filter_samples, raises="ValueError: A coefficient array is empty or has several axes."
+)
 def lfilter(b, a, x, axis=-1, zi=None):
     """Filter along an axis by ``a[0] y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - ...``.
 
@@ -216,7 +218,8 @@ def _state(zi: Any, x: Any, axis: int, order: int) -> Any:
 @register_function("lfilter_zi", samples=lambda s: [
     call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(2)])),
     call(s.real(1), 3.0 * np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(2)])),
-    call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(1)]))])  # fmt: skip
+    call(s.real(3), np.concatenate([np.ones(1, s.dtype), 0.2 * s.real(1)]))],
+    raises="ValueError: A coefficient array has several axes.")  # fmt: skip
 def lfilter_zi(b, a):
     """Return the state of a filter after a constant signal of 1: what starts it without a jump.
 
@@ -281,7 +284,12 @@ def sosfilt(sos, x, axis=-1, zi=None):
     return (y, np.stack(finals)) if state else y
 
 
-@register_function("sosfilt_zi", numerical=False, samples=lambda s: [call(_sections(s, 2))])
+@register_function(
+    "sosfilt_zi",
+    numerical=False,
+    samples=lambda s: [call(_sections(s, 2))],
+    raises="ValueError: The array has not the shape (sections, 6).",
+)
 def sosfilt_zi(sos):
     """Return the state of second-order sections after a constant signal of 1.
 

@@ -315,7 +315,12 @@ def _inverse_samples(s):
     ]
 
 
-@register_function("istft", constants=("fs", "window"), samples=_inverse_samples)
+@register_function(
+    "istft",
+    constants=("fs", "window"),
+    samples=_inverse_samples,
+    raises="ValueError: The array has fewer than two axes, or the window does not fit it.",
+)
 def istft(
     Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True,
     time_axis=-1, freq_axis=-2, scaling="spectrum",

@@ -11,9 +11,13 @@ array([22., 30.])
 
 from __future__ import annotations
 
+import scipy.sparse
+
+from fad.core.docstring_sections import refer
 from fad.scipy.registration import missing
 from fad.scipy.sparse import linalg
 from fad.scipy.sparse.array import SparseArray, coo_array, csc_array, csr_array, from_scipy, matmul
 
 __all__ = ["SparseArray", "coo_array", "csc_array", "csr_array", "from_scipy", "linalg", "matmul"]
 __getattr__ = missing("sparse")
+refer({name: globals()[name] for name in __all__}, scipy.sparse)

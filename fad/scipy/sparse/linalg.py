@@ -14,20 +14,15 @@ import scipy.sparse
 import scipy.sparse.linalg as sla
 
 from fad.core.archetypes import cast
+from fad.core.docstring_sections import refer
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import bind
 from fad.errors import DerivativeError
 from fad.ops.structural import as_array
 from fad.scipy.registration import missing, on_host
-from fad.scipy.sparse.array import (
-    SparseArray,
-    at_places,
-    from_scipy,
-    run_batch_as_columns,
-    sample_pattern,
-    sparse_matmul_p,
-)
+from fad.scipy.sparse.array import SparseArray, from_scipy
+from fad.scipy.sparse.products import at_places, run_batch_as_columns, sample_pattern, sparse_matmul_p
 
 # --- how a system is solved -----------------------------------------------------------------------------------------
 
@@ -269,6 +264,11 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float 
     (x, info)
         `info` is 0 where the iteration converged.
 
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
     Examples
     --------
     >>> fad.scipy.sparse.linalg.bicgstab(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
@@ -306,6 +306,11 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
     (x, info)
         `info` is 0 where the iteration converged.
 
+    Raises
+    ------
+    ValueError
+        if the matrix is not square, or `b` does not fit it.
+
     Examples
     --------
     >>> fad.scipy.sparse.linalg.gmres(fad.scipy.sparse.csr_array(2 * np.eye(2)), np.array([2.0, 4.0]))[0]
@@ -319,3 +324,4 @@ def gmres(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0
 
 __all__ = ["bicgstab", "cg", "gmres", "spsolve"]
 __getattr__ = missing("sparse.linalg")
+refer({name: globals()[name] for name in __all__}, sla)

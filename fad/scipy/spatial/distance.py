@@ -27,90 +27,10 @@ from fad.core.samples import call
 from fad.core.values import stop_gradient
 from fad.ops.structural import as_array
 from fad.scipy.registration import missing, registrar
+from fad.scipy.spatial import metrics
 from fad.scipy.spatial.pairs import kinks, root, sum_along
 
 register_function = registrar("spatial.distance")
-
-# --- one formula for each metric, over the last axis ----------------------------------------------------------------
-
-
-def _where(condition: Any, a: Any, b: Any) -> Any:
-    """Choose as np.where does, with a scalar for a scalar."""
-    y = np.where(condition, a, b)
-    return y if y.ndim else y[()]
-
-
-def _weigh(x: Any, w: Any) -> Any:
-    return x if w is None else x * w
-
-
-def _over(a: Any, b: Any) -> Any:
-    """Divide, with 0 for 0/0."""
-    zero = b == 0
-    return np.where(zero, 0.0 * a, a / np.where(zero, 1.0 + 0.0 * b, b))
-
-
-def _squares(u: Any, v: Any, w: Any) -> Any:
-    d = u - v
-    return np.sum(_weigh(d * d, w), axis=-1)
-
-
-def _powers(u: Any, v: Any, w: Any, p: Any) -> Any:
-    d = np.abs(u - v)
-    if p == math.inf:
-        return np.max(d if w is None else np.where(w > 0, d, 0.0 * d), axis=-1)
-    if p == 1:
-        return np.sum(_weigh(d, w), axis=-1)
-    if p == 2:
-        return root(np.sum(_weigh(d * d, w), axis=-1))
-    zero = d == 0
-    terms = np.where(zero, 0.0 * d, np.where(zero, 1.0 + 0.0 * d, d) ** p)
-    return _positive_power(np.sum(_weigh(terms, w), axis=-1), 1.0 / p)
-
-
-def _positive_power(x: Any, exponent: Any) -> Any:
-    """Return a power of a number that is not negative, with the derivative 0 at 0."""
-    zero = x == 0
-    return _where(zero, 0.0 * x, np.where(zero, 1.0 + 0.0 * x, x) ** exponent)
-
-
-def _mean(x: Any, w: Any) -> Any:
-    return np.mean(x, axis=-1, keepdims=True) if w is None else np.sum(x * w, axis=-1, keepdims=True) / np.sum(w)
-
-
-def _correlation(u: Any, v: Any, w: Any, centered: bool = True) -> Any:
-    if centered:
-        u, v = u - _mean(u, w), v - _mean(v, w)
-    inner = np.sum(_weigh(u * v, w), axis=-1)
-    lengths = np.sqrt(np.sum(_weigh(u * u, w), axis=-1) * np.sum(_weigh(v * v, w), axis=-1))
-    return 1.0 - inner / lengths
-
-
-def _canberra(u: Any, v: Any, w: Any) -> Any:
-    return np.sum(_weigh(_over(np.abs(u - v), np.abs(u) + np.abs(v)), w), axis=-1)
-
-
-def _braycurtis(u: Any, v: Any, w: Any) -> Any:
-    return np.sum(_weigh(np.abs(u - v), w), axis=-1) / np.sum(_weigh(np.abs(u + v), w), axis=-1)
-
-
-def _jensenshannon(u: Any, v: Any) -> Any:
-    u, v = u / np.sum(u, axis=-1, keepdims=True), v / np.sum(v, axis=-1, keepdims=True)
-    m = (u + v) / 2.0
-    total = np.sum(_relative(u, m), axis=-1) + np.sum(_relative(v, m), axis=-1)
-    return root(np.where(total > 0, total, 0.0 * total) / 2.0)
-
-
-def _relative(p: Any, q: Any) -> Any:
-    """Return ``p log(p / q)``, 0 where p is 0."""
-    zero = p == 0
-    safe = np.where(zero, 1.0 + 0.0 * p, p)
-    return np.where(zero, 0.0 * p, safe * np.log(safe / np.where(zero, 1.0 + 0.0 * q, q)))
-
-
-def _mahalanobis(u: Any, v: Any, inverse: Any) -> Any:
-    d = u - v
-    return root(np.sum((d @ inverse) * d, axis=-1))
 
 
 # --- between two vectors --------------------------------------------------------------------------------------------
@@ -153,16 +73,17 @@ def _pair(name: str, formula: Callable, what: str, double: bool = False) -> Call
     >>> round(float(fad.scipy.spatial.distance.{name}(np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 3.0]))), 6)
     {round(float(theirs), 6)!r}
     """
-    notes = {"kinks": _kinks_of_two, "complex": False, "rounding": "single"}
+    raises = "ValueError: An operand has several axes, or the vectors have different lengths."
+    notes = {"kinks": _kinks_of_two, "complex": False, "rounding": "single", "raises": raises}
     return register_function(name, samples=_two, doc=doc, **notes)(between)
 
 
 def _cityblock(u: Any, v: Any, w: Any) -> Any:
-    return _powers(u, v, w, 1)
+    return metrics.powers(u, v, w, 1)
 
 
 def _euclidean(u: Any, v: Any, w: Any) -> Any:
-    return _powers(u, v, w, 2)
+    return metrics.powers(u, v, w, 2)
 
 
 @functools.cache
@@ -173,13 +94,19 @@ def _lengths_are_double() -> bool:
 
 
 euclidean = _pair("euclidean", _euclidean, "Euclidean distance", _lengths_are_double())
-sqeuclidean = _pair("sqeuclidean", _squares, "squared Euclidean distance")
+sqeuclidean = _pair("sqeuclidean", metrics.squares, "squared Euclidean distance")
 cityblock = _pair("cityblock", _cityblock, "sum of absolute differences")
-canberra = _pair("canberra", _canberra, "sum of differences relative to the sum of magnitudes", True)
-braycurtis = _pair("braycurtis", _braycurtis, "sum of absolute differences over that of absolute sums", True)
+canberra = _pair("canberra", metrics.canberra, "sum of differences relative to the sum of magnitudes", True)
+braycurtis = _pair("braycurtis", metrics.braycurtis, "sum of absolute differences over that of absolute sums", True)
 
 
-@register_function("chebyshev", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "chebyshev",
+    complex=False,
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def chebyshev(u, v, w=None):
     """Return the largest absolute difference of two vectors, among places with a positive weight.
 
@@ -188,12 +115,13 @@ def chebyshev(u, v, w=None):
     >>> fad.grad(fad.scipy.spatial.distance.chebyshev)(np.array([1.0, 2.0]), np.array([4.0, 3.0]))
     array([-1.,  0.])
     """
-    return _powers(_vector(u), _vector(v), _weights(w), math.inf)
+    return metrics.powers(_vector(u), _vector(v), _weights(w), math.inf)
 
 
 @register_function("minkowski", complex=False, rounding="single", kinks=_kinks_of_two, samples=lambda s: [
     call(s.real(4), s.real(4)), call(s.real(4), s.real(4), 3.5), call(s.real(3), s.real(3), 1, w=s.positive(3)),
-    call(s.real(3), s.real(3), 1.5, w=s.positive(3))])  # fmt: skip
+    call(s.real(3), s.real(3), 1.5, w=s.positive(3))],
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.")  # fmt: skip
 def minkowski(u, v, p=2, w=None):
     """Return the p-norm of the difference of two vectors, with optional weights.
 
@@ -207,36 +135,50 @@ def minkowski(u, v, p=2, w=None):
     u, v = _vector(u), _vector(v)
     if p == 2 and _lengths_are_double():
         u, v = u.astype(np.float64), v.astype(np.float64)
-    return _powers(u, v, _weights(w), p)
+    return metrics.powers(u, v, _weights(w), p)
 
 
-@register_function("cosine", complex=False, rounding="single", samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "cosine",
+    complex=False,
+    rounding="single",
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def cosine(u, v, w=None):
     """Return 1 less the cosine of the angle between two vectors.
 
     >>> fad.scipy.spatial.distance.cosine(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     np.float64(1.0)
     """
-    return _clip(_correlation(_vector(u), _vector(v), _weights(w), centered=False))
+    return _clip(metrics.correlation(_vector(u), _vector(v), _weights(w), centered=False))
 
 
-@register_function("correlation", complex=False, samples=_two, kinks=_kinks_of_two)
+@register_function(
+    "correlation",
+    complex=False,
+    samples=_two,
+    kinks=_kinks_of_two,
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def correlation(u, v, w=None, centered=True):
     """Return 1 less the correlation of two vectors.
 
     >>> fad.scipy.spatial.distance.correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])).round(6)
     np.float64(2.0)
     """
-    return _clip(_correlation(_vector(u), _vector(v), _weights(w), centered))
+    return _clip(metrics.correlation(_vector(u), _vector(v), _weights(w), centered))
 
 
 def _clip(d: Any) -> Any:
     """Return a distance between 0 and 2, which rounding may have brought outside."""
-    return _where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
+    return metrics.where(d < 0, 0.0 * d, np.where(d > 2, 2.0 + 0.0 * d, d))
 
 
 @register_function("seuclidean", complex=False, rounding="single", samples=lambda s: [
-    call(s.real(3), s.real(3), s.positive(3))])  # fmt: skip
+    call(s.real(3), s.real(3), s.positive(3))],
+    raises="TypeError: `V` is no vector of the length of the operands.")  # fmt: skip
 def seuclidean(u, v, V):
     """Return the Euclidean distance with each squared difference divided by a variance.
 
@@ -249,14 +191,19 @@ def seuclidean(u, v, V):
     return _euclidean(u, v, 1.0 / variances.astype(np.float64))
 
 
-@register_function("mahalanobis", complex=False, samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))])
+@register_function(
+    "mahalanobis",
+    complex=False,
+    samples=lambda s: [call(s.real(3), s.real(3), _definite(s, 3))],
+    raises="ValueError: An operand has several axes, or the vectors have different lengths.",
+)
 def mahalanobis(u, v, VI):
     """Return the distance of two vectors by the inverse `VI` of a covariance matrix.
 
     >>> fad.scipy.spatial.distance.mahalanobis(np.array([0.0, 0.0]), np.array([3.0, 4.0]), np.eye(2))
     np.float64(5.0)
     """
-    return _mahalanobis(_vector(u), _vector(v), as_array(VI))
+    return metrics.mahalanobis(_vector(u), _vector(v), as_array(VI))
 
 
 def _definite(s, n):
@@ -274,7 +221,7 @@ def jensenshannon(p, q, base=None, *, axis=0, keepdims=False):
     np.float64(0.832555)
     """
     p, q = (np.moveaxis(as_array(x), axis, -1) for x in (p, q))
-    d = _jensenshannon(p, q)
+    d = metrics.jensenshannon(p, q)
     d = d if base is None else d / math.sqrt(math.log(base))
     return np.expand_dims(d, axis) if keepdims else d
 
@@ -298,7 +245,7 @@ def _all_powers(a: Any, b: Any, w: Any, p: Any) -> Any:
         return sum_along("absolute", a, b, w)
     if p == 2:
         return root(sum_along("square", a, b, w))
-    return _positive_power(sum_along("power", a, b, w, p), 1.0 / p)
+    return metrics.positive_power(sum_along("power", a, b, w, p), 1.0 / p)
 
 
 def _all_braycurtis(a: Any, b: Any, w: Any) -> Any:
@@ -307,9 +254,9 @@ def _all_braycurtis(a: Any, b: Any, w: Any) -> Any:
 
 def _all_cosines(a: Any, b: Any, w: Any, centered: bool = False) -> Any:
     if centered:
-        a, b = a - _mean(a, w), b - _mean(b, w)
-    squares = [np.sum(_weigh(x * x, w), axis=-1) for x in (a, b)]
-    return 1.0 - _weigh(a, w) @ b.T / np.sqrt(squares[0][:, None] * squares[1][None, :])
+        a, b = a - metrics.mean(a, w), b - metrics.mean(b, w)
+    squares = [np.sum(metrics.weigh(x * x, w), axis=-1) for x in (a, b)]
+    return 1.0 - metrics.weigh(a, w) @ b.T / np.sqrt(squares[0][:, None] * squares[1][None, :])
 
 
 # The distances between all points of two sets, (a, b, weights) -> one for each pair.
@@ -344,9 +291,9 @@ def _metric(metric: Any, points: tuple, w: Any = None, p: Any = 2, V: Any = None
     if metric == "mahalanobis":
         if VI is None:
             VI = np.linalg.inv(np.cov(np.concatenate(points).T)).T
-        return _between_all(lambda u, v: _mahalanobis(u, v, VI))
+        return _between_all(lambda u, v: metrics.mahalanobis(u, v, VI))
     if metric == "jensenshannon":
-        return _between_all(_jensenshannon)
+        return _between_all(metrics.jensenshannon)
     w = _weights(w)
     if metric == "minkowski":
         if p <= 0:
@@ -425,7 +372,14 @@ def _kinks_of_all(x: Any, *_: Any, **__: Any) -> tuple:
     return kinks(x[i], x[j])
 
 
-@register_function("pdist", samples=_pdist_samples, complex=False, rounding="single", kinks=_kinks_of_all)
+@register_function(
+    "pdist",
+    samples=_pdist_samples,
+    complex=False,
+    rounding="single",
+    kinks=_kinks_of_all,
+    raises="ValueError: `X` is no matrix.",
+)
 def pdist(X, metric="euclidean", *, out=None, **kwargs):
     """Return the distances between all pairs of points of a set, as the entries above the diagonal of a matrix.
 
@@ -443,7 +397,8 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):
 
 @register_function("squareform", numerical=False, samples=lambda s: [
     call(s.real(6)), call(_symmetric(s, 3)), call(s.real(0)),
-])  # fmt: skip
+],
+    raises="ValueError: The vector is no triangle, or the matrix is not square and symmetric.")  # fmt: skip
 def squareform(X, force="no", checks=True):
     """Turn the distances of `pdist` into a symmetric matrix, or such a matrix into its entries above the diagonal.
 

@@ -44,6 +44,7 @@ from fad.scipy.special.elementary import lambertw
 from fad.scipy.special.gamma import comb, factorial, multigammaln, perm, polygamma, zeta
 from fad.scipy.special.orthogonal import legendre_p, sph_harm_y
 from fad.scipy.special.reductions import log_softmax, logsumexp, softmax, softplus
+from fad.scipy.special.sources import cite
 
 # The ufuncs, under SciPy's names: whatever a module has answered for.
 _OPERATIONS = {
@@ -60,6 +61,8 @@ __all__ = [
     "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
+
+cite({name: globals()[name] for name in __all__})
 
 
 def __getattr__(name: str) -> Any:

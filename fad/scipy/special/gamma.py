@@ -117,6 +117,11 @@ def polygamma(n, x):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    DerivativeError
+        a derivative in the order `n` is requested.
+
     Examples
     --------
     >>> fad.scipy.special.polygamma(1, 1.0).round(6)
@@ -144,6 +149,11 @@ def multigammaln(a, d):
     Returns
     -------
     ndarray or scalar
+
+    Raises
+    ------
+    ValueError
+        `d` is no positive integer, or `a` is not above ``(d - 1) / 2``.
 
     Examples
     --------
@@ -224,6 +234,11 @@ def comb(N, k, *, exact=False, repetition=False):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        `exact` is true, and an argument is no integer.
+
     Examples
     --------
     >>> fad.scipy.special.comb(4, 2)
@@ -252,6 +267,11 @@ def perm(N, k, exact=False):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    ValueError
+        `exact` is true, and an argument is no integer.
+
     Examples
     --------
     >>> fad.scipy.special.perm(4, 2)
@@ -275,6 +295,11 @@ def factorial(n, exact=False):
     Returns
     -------
     ndarray or scalar
+
+    Raises
+    ------
+    ValueError
+        `exact` is true, and an argument is no integer.
 
     Examples
     --------

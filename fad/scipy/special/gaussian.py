@@ -71,6 +71,11 @@ def wofz(z, /, **options):
     -------
     complex ndarray or scalar
 
+    Raises
+    ------
+    TypeError
+        the operand is a string.
+
     Examples
     --------
     >>> fad.scipy.special.wofz(0.0)

@@ -155,6 +155,11 @@ def softplus(x, **options):
     -------
     ndarray or scalar
 
+    Raises
+    ------
+    TypeError
+        the operand is complex or a string.
+
     Examples
     --------
     >>> fad.scipy.special.softplus(0.0).round(6)

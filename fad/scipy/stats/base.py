@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from fad.core.docstrings import PageOfInstance
+from fad.core.docstring_sections import PageOfInstance
 from fad.core.primitive import has_tracer, public
 from fad.core.samples import call
 from fad.core.tracer import Tracer

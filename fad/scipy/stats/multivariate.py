@@ -28,6 +28,12 @@ def _register_methods(distribution: Draws, samples: dict) -> Any:
 class _MultivariateNormal(Draws):
     """The normal distribution of vectors, along the last axis: ``logpdf``, ``pdf``, ``entropy`` and ``rvs``.
 
+    References
+    ----------
+    scipy.stats.multivariate_normal, https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.multivariate_normal.html
+
+    Examples
+    --------
     >>> fad.grad(lambda m: fad.scipy.stats.multivariate_normal.logpdf(np.ones(2), m))(np.zeros(2))
     array([1., 1.])
     """
@@ -95,6 +101,12 @@ class _MultivariateNormal(Draws):
 class _Dirichlet(Draws):
     """The Dirichlet distribution on the simplex: ``logpdf``, ``pdf`` and ``rvs``.
 
+    References
+    ----------
+    scipy.stats.dirichlet, https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.dirichlet.html
+
+    Examples
+    --------
     >>> fad.scipy.stats.dirichlet.pdf(np.array([0.5, 0.5]), np.ones(2)).round(6)
     np.float64(1.0)
     """

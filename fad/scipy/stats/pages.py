@@ -33,6 +33,10 @@ Raises
 TypeError
     if a parameter is missing, unknown, or given twice.
 
+References
+----------
+scipy.stats.{name}, https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.{name}.html
+
 Examples
 --------
 >>> import numpy as np, fad
@@ -51,6 +55,7 @@ def page(distribution: Any) -> str:
     given = ", ".join([*distribution.shapes, *last])
     methods = [f"{m}({'q' if m in ('ppf', 'isf') else x}, {given})" for m in _METHODS if hasattr(distribution, m)]
     return _PAGE.format(
+        name=distribution.name,
         summary=summary(getattr(scipy.stats, distribution.name).__doc__ or ""),
         differentiable="Differentiable in its real parameters; a count has no derivative."
         if discrete

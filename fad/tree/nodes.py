@@ -1,4 +1,4 @@
-"""Pytrees: nested containers of arrays. optree does the work, in the namespace ``"fad"``, under fad's own names.
+"""The structure of pytrees: taking them apart, putting them together, mapping over their leaves; optree does the work.
 
 A bare array is by far the commonest tree, so it has a short path that never enters optree.
 """
@@ -15,17 +15,6 @@ import numpy as np
 import optree
 
 from fad.errors import TreeMismatchError
-
-__all__ = [
-    "add", "flatten", "flatten_with_path", "leaves", "map", "map_with_path", "norm", "ravel", "reduce",
-    "register_dataclass", "register_node", "scale", "structure", "sub", "transpose", "unflatten", "vdot",
-    "zeros_like",
-]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _NAMESPACE = "fad"
 _LEAF = optree.tree_structure(cast(Any, 0))
@@ -80,6 +69,11 @@ def unflatten(treedef: Any, leaves: Any) -> PyTree:
     Returns
     -------
     tree
+
+    Raises
+    ------
+    ValueError
+        if there are not as many leaves as the tree has.
 
     Examples
     --------
@@ -155,6 +149,11 @@ def map(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | None = Non
     tree
         Of the results.
 
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
+
     Examples
     --------
     >>> map(lambda x, y: x + y, {"w": 1.0}, {"w": 2.0})
@@ -194,6 +193,11 @@ def reduce(f: Callable, tree: PyTree, *initial: Any) -> Any:
     -------
     what `f` returns
 
+    Raises
+    ------
+    TypeError
+        if the tree has no leaves, and there is no initial value.
+
     Examples
     --------
     >>> reduce(lambda a, b: a + b, [1.0, (2.0, 3.0)])
@@ -215,6 +219,11 @@ def transpose(outer: Any, inner: Any, tree: PyTree) -> PyTree:
     -------
     tree
         With the inner structure outside.
+
+    Raises
+    ------
+    TreeMismatchError
+        if the tree is no `outer` tree of `inner` trees.
 
     Examples
     --------
@@ -274,6 +283,11 @@ def map_with_path(f: Callable, tree: PyTree, *rest: PyTree, is_leaf: Callable | 
     tree
         Of the results.
 
+    Raises
+    ------
+    TreeMismatchError
+        if the trees have different structures.
+
     Examples
     --------
     >>> map_with_path(lambda path, x: 0 * x if path[0] == "bias" else x, {"bias": 1.0, "w": 2.0})
@@ -297,6 +311,11 @@ def register_node(cls: type, flatten: Callable, unflatten: Callable) -> type:
     Returns
     -------
     None
+
+    Raises
+    ------
+    ValueError
+        if the class is registered already, or one of Python's containers.
 
     Examples
     --------
@@ -322,6 +341,11 @@ def register_dataclass(cls: type) -> type:
     -------
     the class
 
+    Raises
+    ------
+    TypeError
+        if the class is no dataclass.
+
     Examples
     --------
     >>> @register_dataclass
@@ -344,162 +368,3 @@ def register_dataclass(cls: type) -> type:
         return new
 
     return register_node(cls, flatten_fields, unflatten_fields)
-
-
-def ravel(tree: PyTree) -> tuple[Any, Callable]:
-    """Return ``(flat, unravel)``: all leaves in one vector, and the function that puts a vector back into the tree.
-
-    Parameters
-    ----------
-    tree : tree of arrays
-
-    Returns
-    -------
-    (vector, callable)
-        All elements in one axis, and the function that makes the tree of such a vector.
-
-    Examples
-    --------
-    >>> flat, unravel = ravel({"a": np.ones((2, 2)), "b": 3.0})
-    >>> flat.shape, unravel(2 * flat)["b"]
-    ((5,), np.float64(6.0))
-    """
-    xs, treedef = flatten(tree)
-    shapes = [np.shape(x) for x in xs]
-    dtypes = [np.result_type(x) for x in xs]
-    sizes = [int(np.prod(s)) for s in shapes]
-    if not xs:
-        return np.zeros(0), lambda flat: unflatten(treedef, [])
-    flat = np.concatenate([np.reshape(x, (-1,)) for x in xs])
-
-    def unravel(flat):
-        parts, start = [], 0
-        for shape, dtype, size in zip(shapes, dtypes, sizes, strict=True):
-            part = np.reshape(flat[start : start + size], shape)
-            part = part if part.dtype == dtype else part.astype(dtype)
-            parts.append(part[()] if shape == () else part)
-            start += size
-        return unflatten(treedef, parts)
-
-    return flat, unravel
-
-
-def add(a: PyTree, b: PyTree) -> PyTree:
-    """Return ``a + b``, leaf by leaf.
-
-    Parameters
-    ----------
-    a, b : trees of arrays
-        Of one structure.
-
-    Returns
-    -------
-    tree
-
-    Examples
-    --------
-    >>> add({"w": 1.0}, {"w": 2.0})
-    {'w': 3.0}
-    """
-    return map(lambda x, y: x + y, a, b)
-
-
-def sub(a: PyTree, b: PyTree) -> PyTree:
-    """Return ``a - b``, leaf by leaf.
-
-    Parameters
-    ----------
-    a, b : trees of arrays
-        Of one structure.
-
-    Returns
-    -------
-    tree
-
-    Examples
-    --------
-    >>> sub({"w": 1.0}, {"w": 2.0})
-    {'w': -1.0}
-    """
-    return map(lambda x, y: x - y, a, b)
-
-
-def scale(factor: Any, tree: PyTree) -> PyTree:
-    """Return ``factor * tree``, leaf by leaf.
-
-    Parameters
-    ----------
-    factor : number
-    tree : tree of arrays
-
-    Returns
-    -------
-    tree
-
-    Examples
-    --------
-    >>> scale(0.5, [2.0, 4.0])
-    [1.0, 2.0]
-    """
-    return map(lambda x: factor * x, tree)
-
-
-def vdot(a: PyTree, b: PyTree) -> Any:
-    """Return the inner product of two trees, the first conjugated as in ``numpy.vdot``.
-
-    Parameters
-    ----------
-    a, b : trees of arrays
-        Of one structure.
-
-    Returns
-    -------
-    number
-
-    Examples
-    --------
-    >>> vdot([np.ones(2), 1.0], [np.ones(2), 3.0])
-    np.float64(5.0)
-    """
-    return sum(leaves(map(np.vdot, a, b)))
-
-
-def norm(tree: PyTree) -> Any:
-    """Return the Euclidean norm of all leaves together; its gradient at zero is zero.
-
-    Parameters
-    ----------
-    tree : tree of arrays
-
-    Returns
-    -------
-    number
-        The root of the sum of the squares of all elements.
-
-    Examples
-    --------
-    >>> norm([3.0, np.array([0.0, 4.0])])
-    np.float64(5.0)
-    """
-    flat, _ = ravel(tree)
-    return np.linalg.norm(flat)
-
-
-def zeros_like(tree: PyTree) -> PyTree:
-    """Return a tree of zeros of the same structure, shapes and dtypes.
-
-    Parameters
-    ----------
-    tree : tree of arrays
-
-    Returns
-    -------
-    tree
-        Of the same structure, shapes and dtypes.
-
-    Examples
-    --------
-    >>> zeros_like({"w": np.ones(2)})
-    {'w': array([0., 0.])}
-    """
-    return map(lambda x: np.zeros_like(x)[()] if np.ndim(x) == 0 else np.zeros_like(x), tree)
