@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,16 +83,21 @@ class _Message(_Request):
     __slots__ = ()
 
     def complete(self) -> None:
-        status = MPI.Status()
-        try:
-            self.requests[0].Wait(status)
-        except MPI.Exception as error:
-            if error.Get_error_class() != MPI.ERR_TRUNCATE:
-                raise
-            raise _of_another_size(self.comm, self.out, status.source, "more") from None
+        _receive(self.comm, self.out, self.requests[0].Wait)
         MPI.Request.Waitall(self.requests[1:])
-        if (sent := status.Get_count(MPI.BYTE)) != self.out.nbytes:
-            raise _of_another_size(self.comm, self.out, status.source, sent)
+
+
+def _receive(comm: MPIRank, out: Any, receive: Callable, *args: Any) -> None:
+    """Receive an array, by a function of MPI's that says last what came; raise if it is of another size."""
+    status = MPI.Status()
+    try:
+        receive(*args, status)
+    except MPI.Exception as error:
+        if error.Get_error_class() != MPI.ERR_TRUNCATE:
+            raise
+        raise _of_another_size(comm, out, status.source, "more") from None
+    if (sent := status.Get_count(MPI.BYTE)) != out.nbytes:
+        raise _of_another_size(comm, out, status.source, sent)
 
 
 def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchError:
@@ -103,7 +108,7 @@ def _of_another_size(comm: MPIRank, x: Any, source: int, sent: Any) -> MismatchE
 
 
 class _Exchange(_Message):
-    """A reduction of two ranks: each sends the other an array, and adds one of its own to what it is sent."""
+    """A reduction of two ranks that was begun: each sends the other an array, and adds what it is sent to its own."""
 
     __slots__ = ("mine", "op")
 
@@ -115,9 +120,13 @@ class _Exchange(_Message):
         self.op = op
 
     def wait(self) -> Any:
-        other = super().wait()
-        pair = (other, self.mine) if self.comm.rank else (self.mine, other)  # the same bits on both
-        return OPERATIONS[self.op](*pair, out=other)
+        return _reduce_pair(self.comm, self.mine, super().wait(), self.op)
+
+
+def _reduce_pair(comm: MPIRank, mine: Any, theirs: Any, op: str) -> Any:
+    """Reduce what two ranks have, in the order of the ranks, for the same bits on both; in the memory of the other."""
+    pair = (theirs, mine) if comm.rank else (mine, theirs)
+    return OPERATIONS[op](*pair, out=theirs)
 
 
 class MPIRank(Communicator):
@@ -188,17 +197,23 @@ class MPIRank(Communicator):
     def _exchanges(self, x: Any) -> bool:
         return self.size == 2 and x.nbytes >= EXCHANGED
 
+    def _exchange(self, mine: Any, theirs: Any, op: str) -> Any:
+        """Do in one call what `_Exchange` begins."""
+        out, other = np.empty_like(mine), 1 - self.rank
+        _receive(self, out, self.mpi.Sendrecv, _bytes(theirs), other, _REDUCE, _bytes(out), other, _REDUCE)
+        return _reduce_pair(self, mine, out, op)
+
     def _all_reduce(self, x: Any, op: str) -> Any:
         if self._exchanges(x):
-            return self._start_all_reduce(x, op).wait()
+            return self._exchange(x, x, op)
         if self.deterministic:
             return self._reduce_in_order(x, op)
         if x.dtype.itemsize == 2 and x.dtype in _WIDER:
             return self._all_reduce(x.astype(_WIDER[x.dtype]), op).astype(x.dtype)
         if x.dtype.char == "?":  # MPI has no largest of them
             return self._all_reduce(x.view(np.uint8), op).view(np.bool_)
-        out = np.empty_like(x)
-        self.mpi.Allreduce(x, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
+        out = x.copy()
+        self.mpi.Allreduce(MPI.IN_PLACE, out, (_INEXACT_OPS if x.dtype.kind in "fc" else _OPS)[op])
         return out
 
     def _start_all_reduce(self, x: Any, op: str) -> Any:
@@ -236,7 +251,7 @@ class MPIRank(Communicator):
 
     def _reduce_scatter(self, x: Any) -> Any:
         if self._exchanges(x):
-            return self._start_reduce_scatter(x).wait()
+            return self._exchange(x[int(self.rank)], x[1 - int(self.rank)], "sum")
         if self.deterministic:
             return reduce(self._all_to_all(x), "sum")
         out = np.empty(x.shape[1:], x.dtype)
