@@ -326,7 +326,7 @@ _under_way: dict[Any, list[_Begun]] = {}
 
 
 class _Begun:
-    """A collective that was begun, and what its wait knows it by: in a run that takes another's place something else."""
+    """A collective that was begun, and what its wait knows it by: in a run in the place of another something else."""
 
     __slots__ = ("key", "request")
 
