@@ -66,7 +66,7 @@ class Buckets:
             self.missing[self.where[number]] -= 1
             while len(self.sent) < len(self.plan) and not self.missing[len(self.sent)]:
                 self.send(self.plan[len(self.sent)])
-        if self.sent:
+        if 0 < len(self.sent) < len(self.plan):  # the last is waited for when it is sent
             self.comm.progress()
 
     def send(self, bucket: list) -> None:
