@@ -143,8 +143,8 @@ class _Window:
         self.comm = comm
         self.window = MPI.Win.Allocate_shared(2 * SHARED, comm=comm.mpi)
         self.window.Lock_all(MPI.MODE_NOCHECK)
-        own, others = (self.window.Shared_query(r)[0] for r in (int(comm.rank), 1 - comm.rank))
-        self.own, self.others = np.frombuffer(own, np.uint8), np.frombuffer(others, np.uint8)
+        places: Any = [self.window.Shared_query(r)[0] for r in (int(comm.rank), 1 - comm.rank)]
+        self.own, self.others = (np.frombuffer(place, np.uint8) for place in places)
         self.start = 0
         self.size, self.size_of_other = np.zeros(1, np.int64), np.zeros(1, np.int64)
         other = 1 - comm.rank
