@@ -146,22 +146,22 @@ class _Window:
         places: Any = [self.window.Shared_query(r)[0] for r in (int(comm.rank), 1 - comm.rank)]
         self.own, self.others = (np.frombuffer(place, np.uint8) for place in places)
         self.start = 0
-        self.size, self.size_of_other = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.sent, self.received = np.zeros(2, np.int64), np.zeros(2, np.int64)  # bytes, and where they start
         other = 1 - comm.rank
-        self.sizes = [self.size, MPI.INT64_T], other, _REDUCE, [self.size_of_other, MPI.INT64_T], other, _REDUCE
+        self.messages = [self.sent, MPI.INT64_T], other, _REDUCE, [self.received, MPI.INT64_T], other, _REDUCE
 
     def exchange(self, x: Any) -> Any:
         """Give the other rank an array; return a view of its own, until the next but one is exchanged."""
         self.start = SHARED - self.start
-        self.size[0] = x.nbytes
-        place = slice(self.start, self.start + x.nbytes)
-        self.own[place] = x.reshape(-1).view(np.uint8)
+        np.ndarray(x.shape, x.dtype, self.own, self.start)[...] = x
+        self.sent[:] = x.nbytes, self.start
         self.window.Sync()
-        _receive(self.comm, x, 8, self.comm.mpi.Sendrecv, *self.sizes)
-        if self.size_of_other[0] != x.nbytes:
-            raise _of_another_size(self.comm, x, 1 - self.comm.rank, self.size_of_other[0])
+        _receive(self.comm, x, self.sent.nbytes, self.comm.mpi.Sendrecv, *self.messages)
         self.window.Sync()
-        return self.others[place].view(x.dtype).reshape(x.shape)
+        nbytes, start = self.received.tolist()
+        if nbytes != x.nbytes:
+            raise _of_another_size(self.comm, x, 1 - self.comm.rank, nbytes)
+        return np.ndarray(x.shape, x.dtype, self.others, start)
 
 
 class MPIRank(Communicator):
