@@ -77,6 +77,11 @@ class Plan:
         return np.repeat(np.arange(self.sums.size), np.diff(self.sums, append=self.take.size))
 
 
+def _no_group(size: int) -> Any:
+    """Return the groups of so many rows or columns that are in none, in the memory of one."""
+    return np.broadcast_to(np.intp(-1), (size,))
+
+
 def _members(groups: Any, count: int) -> Any:
     """Return one row of booleans for each group, true at its members."""
     rows = np.zeros((count, groups.size), bool)
@@ -144,9 +149,9 @@ def planned(pattern: Any, mode: str) -> Plan:
     """Return the plan with the fewest passes: forward ("fwd"), in reverse ("rev"), or whichever is cheaper ("auto")."""
     forward, reverse = pattern.T.tocsr(), pattern
     if mode == "fwd":
-        return _compress(pattern, colour(forward), np.full(pattern.shape[0], -1))
+        return _compress(pattern, colour(forward), _no_group(pattern.shape[0]))
     if mode == "rev":
-        return _compress(pattern, np.full(pattern.shape[1], -1), colour(reverse))
+        return _compress(pattern, _no_group(pattern.shape[1]), colour(reverse))
     bound, rows = _heavy(pattern, REVERSE)
     other_bound, columns = _heavy(forward, 1 / REVERSE)
     plans = []
@@ -180,8 +185,10 @@ def _heavy(pattern: Any, price: float) -> tuple[float, Any]:
 
 
 def _forward(pattern: Any, heavy: Any) -> Plan:
-    pulled = np.full(pattern.shape[0], -1)
-    pulled[heavy] = np.arange(len(heavy))
+    pulled = _no_group(pattern.shape[0])
+    if len(heavy):
+        pulled = pulled.copy()
+        pulled[heavy] = np.arange(len(heavy))
     return _compress(pattern, colour(without(pattern, heavy).T.tocsr()), pulled)
 
 
