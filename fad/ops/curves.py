@@ -100,8 +100,9 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     if not odd:
         wrapped = np.where((wrapped == low) & (step > 0), half, wrapped)
     change = np.cumsum(np.where(np.abs(step) < discont, 0, wrapped - step), axis=-1)
-    shift = np.concatenate((np.zeros_like(change, shape=(*change.shape[:-1], 1)), change), axis=-1)
-    return (p + np.moveaxis(shift, -1, axis)).astype(dtype)
+    moved = np.moveaxis(p, axis, -1)
+    moved = np.concatenate((moved[..., :1], moved[..., 1:] + change), axis=-1)
+    return np.moveaxis(moved, -1, axis).astype(dtype)
 
 
 # --- i0 ----------------------------------------------------------------------------------------------------------

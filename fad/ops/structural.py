@@ -564,8 +564,10 @@ def astype(x, dtype, /, order="K", casting="unsafe", subok=True, copy=True, *, d
         raise ComplexGradientError(
             f"a complex traced value was about to lose its imaginary part in astype({str(dtype)!r}); write x.real"
         )
+    if dtype == x.dtype and not copy:
+        return x
     if dtype.kind not in "fc":
         return bind(astype_flat_p, x, dtype=dtype)
     if dtype == x.dtype:
-        return duplicate(x) if copy and type(x) is Tracer else x
+        return duplicate(x) if type(x) is Tracer else x
     return bind(astype_p, x, dtype=dtype)
