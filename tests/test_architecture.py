@@ -26,7 +26,7 @@ LAYERS = [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
         "core.values", "core.buffers", "core.outside", "core.options", "core.samples", "core.docstrings",
         "core.primitive", "core.transformed", "core.callees", "core.overlay", "core.cotangent", "core.archetypes",
-        "core.limits", "core.liveness", "core.graph", "core.journal", "core.effects",
+        "core.limits", "core.errstate", "core.liveness", "core.graph", "core.journal", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",

@@ -57,7 +57,7 @@ def with_out(function: Any) -> Any:
         kwargs.pop("out", None)
         y = function(*args, **kwargs)
         if name == "dot":
-            _check_as_dot(out, y)
+            _check_as_dot(out, y, args[:2])
         if name.startswith("cum") and not np.size(y) and out.ndim == 1:
             return out  # the sums of nothing change nothing, whatever the array's size
         if name == "einsum" and out.ndim != np.ndim(y):
@@ -70,8 +70,10 @@ def with_out(function: Any) -> Any:
     return run
 
 
-def _check_as_dot(out: Any, y: Any) -> None:
+def _check_as_dot(out: Any, y: Any, operands: tuple) -> None:
     """Raise where NumPy's dot does not take an array for its result, which it writes without a conversion."""
+    if out.ndim > 2 and 0 in map(np.ndim, operands):
+        return  # NumPy multiplies then, with a conversion
     RUNS.laid_out = True
     plain = layout(out)
     if out.dtype != y.dtype or (type(plain) is np.ndarray and not plain.flags.c_contiguous):

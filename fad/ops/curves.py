@@ -8,7 +8,8 @@ import numpy as np
 
 from fad.backends import is_numpy, like
 from fad.core.archetypes import elementwise
-from fad.core.primitive import public
+from fad.core.memory import as_one_array
+from fad.core.primitive import answer, public
 from fad.core.samples import call
 from fad.core.tracer import outcome
 from fad.core.values import stop_gradient
@@ -119,3 +120,4 @@ def _i1(x):
 
 
 i0 = elementwise("i0", lambda _z, x: _i1(x), domain=(-3.0, 3.0))
+answer(np.i0, lambda x: as_one_array(i0(x)))

@@ -197,6 +197,8 @@ def writing(text):
      "np.copyto(y, x[None] * 2, where=MASK)", "np.copyto(y, x, where=MASK[None])", "np.copyto(y, x, where=MASK[:2])",
      "np.einsum('ij,j->i', np.outer(x, x)[:1], x, out=y)", "np.einsum('i->', x, out=y)",
      "np.cumsum(x[:0], out=y)", "np.cumsum(x[:2], out=y)",
+     "z = np.zeros((1, 1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
+     "z = np.zeros((1, 3), np.float32) + y.astype(np.float32); y = np.dot(z, 3.0, out=z)",
      "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
      "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y"],
 )  # fmt: skip
@@ -225,6 +227,40 @@ def test_a_number_of_python_widens_nothing_in_joining_brackets(f):
     assert outcome(lambda: fad.vjp(f, x, y)[0]) == wanted
     assert outcome(lambda: fad.jvp(f, (x, y), (x, y))[0]) == wanted
     assert outcome(lambda: fad.jit(f)(x, y)) == wanted
+
+
+WITHOUT_AXES = {
+    "broadcast_to": lambda x: np.broadcast_to(x, ()),
+    "a copy of broadcast_to": lambda x: np.broadcast_to(x, ()).copy(),
+    "transpose": np.transpose,
+    "moveaxis": lambda x: np.moveaxis(x, [], []),
+    "i0": np.i0,
+    "real_if_close": np.real_if_close,
+    "cross": lambda x: np.cross(x * np.array([1.0, 2.0]), np.array([2.0, 1.0])),
+    "astype of an array": lambda x: np.asarray(x)[...].astype(np.float32),
+    "astype to the same": lambda x: np.asarray(x)[...].astype(float),
+    "sum": np.sum,
+    "where": lambda x: np.where(x > 0, x, 0.0),
+}
+
+
+@pytest.mark.parametrize("x", [np.float64(1.25), 1.25, np.array(1.25)], ids=["a scalar", "a float", "an array"])
+@pytest.mark.parametrize("f", WITHOUT_AXES.values(), ids=WITHOUT_AXES)
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+def test_a_result_without_axes_is_an_array_where_numpy_gives_one(f, x):
+    seen = []
+
+    def watched(x):
+        seen.append(isinstance(f(x), np.ndarray))
+        return 1.0 * x
+
+    watched(x)
+    fad.vjp(watched, x)
+    fad.jvp(watched, (x,), (x,))
+    fad.jit(watched)(x)
+    if type(x) is np.float64:  # what the elements of a vector are
+        fad.vmap(watched)(np.stack([x, x]))
+    assert len(set(seen)) == 1
 
 
 def test_unwrap_keeps_the_sign_of_a_first_zero():
@@ -279,3 +315,13 @@ def test_what_is_written_into_parts_has_the_derivatives_of_a_sum():
             np.testing.assert_allclose(got, wanted, rtol=1e-14)
         found = [fad.jvp(f, (a, b), (b, a))[1] for f in (one, other)]
         np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+
+
+def test_what_has_no_derivative_leaves_jvp_as_its_value_at_repeated_singular_values():
+    def f(x):
+        return np.heaviside(np.linalg.cond(x * np.eye(3)), 0.5), np.sign(np.linalg.svdvals(x[:1] * np.eye(3)))
+
+    for found in (fad.jvp(f, (X * X,), (X,))[0], fad.jvp(lambda x: (x, f(x)), (X * X,), (X,), has_aux=True)[2]):
+        for got, wanted in zip(found, f(X * X), strict=True):
+            assert type(got) is type(wanted)
+            np.testing.assert_array_equal(got, wanted)
