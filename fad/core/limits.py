@@ -150,6 +150,8 @@ def at_zero(values: Any, report: bool = True) -> Any:
         return values[HALF]
     first, other = values[: len(LINE)], values[len(LINE) :]
     limit = _limit(first)
+    if type(values) is np.ndarray and values.size:
+        limit = np.where(np.all(first == first[HALF], axis=0), first[HALF], limit)  # of a constant, to the bit
     if report and type(values) is not Tracer and values.size:
         _report(first, other, limit)
     return limit if type(limit) is Tracer else limit[()]

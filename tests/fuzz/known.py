@@ -49,8 +49,8 @@ _PRODUCTS = ("dot(", "inner(", "matmul(", "einsum(", "tensordot(", " @ ")
 
 
 def _sign_of_a_product(program, check, message):
-    """NumPy's products of matrices are BLAS's or its own, of stacks its own: one begins with a term, one with 0."""
-    return check == "vmap" and "the sign of a zero" in message and any(name in program.source for name in _PRODUCTS)
+    """NumPy's dot is BLAS's, and begins with a term; its matmul and einsum, which stand for it, may begin with 0."""
+    return check in _VALUES and "the sign of a zero" in message and any(name in program.source for name in _PRODUCTS)
 
 
 def _sign_of_a_part(program, check, message):
@@ -96,7 +96,7 @@ KNOWN = {
     "einsum's diagonals of empty arrays": _diagonal_of_nothing,
     "an infinite partial times zero": _zero_times_infinity,
     "the sign of a zero in jit": _sign_of_a_zero,
-    "the sign of a zero in a product of a batch": _sign_of_a_product,
+    "the sign of a zero in a product": _sign_of_a_product,
     "the sign of a zero in add.reduceat": _sign_of_a_part,
     "which of two zeros NumPy takes": _either_of_two_zeros,
 }
