@@ -17,6 +17,7 @@ import numpy as np
 from fad import tree
 from fad.backends import is_on_device
 from fad.control_flow import traced_slices  # noqa: F401  answers slices with bounds of a body
+from fad.control_flow.compose_views import compose_views
 from fad.control_flow.intervals import assume, interval
 from fad.control_flow.scan import scan_p, while_p
 from fad.control_flow.split_pullback import needed
@@ -119,6 +120,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
             return None
         if settled:
             body, leaves = settled
+            compose_views(body)
             break
         if dynamic or left < 2 or peeled == most:
             return None
@@ -346,6 +348,7 @@ def _while(go, flat, leaves, in_tree, bound, failed, accept) -> Any:
     if not settled:
         return None
     body, leaves = settled
+    compose_views(body)
     graph, c, m = body.graph, len(body.captured), len(leaves)
     # whether to go on is the first of the state; a step does not read it
     graph = graph.replace(types=[*graph.types, Type((), np.dtype(bool), "scalar")])

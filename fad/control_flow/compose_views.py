@@ -1,0 +1,345 @@
+"""Reads and writes through views of an array, in a recorded body, as reads and writes of the array itself.
+
+``y = x[1:]`` and ``y[t] = v`` are recorded as what they mean for values that do not change: a part is taken, a changed
+copy of it is made, and that is put back. A loop whose body does so touches the whole part in every step, and so does
+its pullback, where it is zeros of the array's size that are added up. Here the indices are composed instead, ``x[1 + t]
+= v``, before any derivative is taken.
+
+A view is known by its *base*, a value that is no view of another one, and its `_Place` there. A value that was written
+through a view is the same place of a new base, which equals the old one everywhere else; so putting it back into
+the old one gives the new one.
+
+An integer that is not known must lie in the view, which only the view's own check tells. So it is passed on to an axis
+of which the view has all, where the check is the same; elsewhere it is composed if it is known to lie in bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fad.control_flow.intervals import interval_of
+from fad.control_flow.slice_bounds import by_axis
+from fad.control_flow.subgraph import Body
+from fad.core.graph import ARRAY as IS_ARRAY
+from fad.core.graph import NUMBER, SCALAR, Equation, Graph, Type
+from fad.core.primitive import REGISTRY
+from fad.ops.index_layout import ARRAY, index_layout
+from fad.ops.indexing import getitem_p, set_p
+from fad.ops.structural import inverse, reshape_p, transpose_p
+from fad.staging.record import on_numbers
+
+_WORD = np.dtype(np.int64)
+
+
+class _At(NamedTuple):
+    """A place on an axis by a value of the program: an integer, or an array of integers."""
+
+    value: int
+
+
+class _Place(NamedTuple):
+    """What part of an array a view is.
+
+    For each axis of the array there is a range, an integer or an `_At`; `order` says which axis of the array each axis
+    of the view is.
+    """
+
+    parts: tuple
+    order: tuple
+
+
+class _Change(NamedTuple):
+    """How a value came from another one: it was written inside of each of some places, and equals it elsewhere."""
+
+    before: int
+    inside: list
+
+
+def compose_views(body: Body) -> None:
+    """Let a body index and write the arrays that views belong to, where it indexes and writes views."""
+    work = _Composition(body)
+    for eq in body.graph.equations:
+        work.take(eq)
+    if work.changed:
+        body.graph = work.graph()
+
+
+class _Composition:
+    """The body that is being rewritten, and what is known of its values."""
+
+    def __init__(self, body: Body):
+        self.body = body
+        self.source = body.graph
+        self.types, self.constants = list(body.graph.types), dict(body.graph.constants)
+        self.equations: list[Equation] = []
+        self.changed = False
+        self.alias: dict[int, int] = {}
+        self.views: dict[int, tuple[int, _Place]] = {}
+        self.changes: dict[int, _Change] = {}
+        self.moved: dict[tuple, int] = {}  # indices that were computed from others
+        self.reshaped: dict[int, int] = {}
+        self.made = {o: eq for eq in body.graph.equations for o in eq.outs}
+        self.given = dict(zip(body.graph.inputs, body.captured, strict=False))
+        self.of_written = self._of_written()
+
+    def _of_written(self) -> set[int]:
+        """Return the results of reads of arrays that the body writes, directly or through views."""
+        root: dict[int, int] = {}
+        reads, written = {}, set()
+        for eq in self.source.equations:
+            if eq.prim in (getitem_p, set_p, transpose_p):
+                x, (out,) = root.get(eq.ins[0], eq.ins[0]), eq.outs
+                reads.update({out: x} if eq.prim is getitem_p else {})
+                written.update({x} if eq.prim is set_p else ())
+                if eq.prim is not getitem_p or not any(self.types[i].shape for i in eq.ins[1:]):
+                    root[out] = x
+        return {out for out, x in reads.items() if x in written}
+
+    def graph(self) -> Graph:
+        """Return the rewritten body, without views that nothing needs any more."""
+        outputs = [self.alias.get(o, o) for o in self.source.outputs]
+        alive, kept = set(outputs), []
+        for eq in reversed(self.equations):
+            if eq.prim in (getitem_p, set_p, transpose_p) and alive.isdisjoint(eq.outs):
+                continue
+            alive.update(eq.ins)
+            kept.append(eq)
+        parts = {"types": self.types, "constants": self.constants, "equations": kept[::-1], "outputs": outputs}
+        return self.source.replace(**parts)
+
+    # --- equations ------------------------------------------------------------------------------------------------
+
+    def take(self, eq: Equation) -> None:
+        """Take an equation over, or what does the same without views."""
+        if not self.alias.keys().isdisjoint(eq.ins):
+            eq = Equation(eq.prim, tuple([self.alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+        done = False
+        if eq.prim is getitem_p:
+            done = self.read(eq)
+        elif eq.prim is set_p:
+            done = self.write(eq)
+        elif eq.prim is reshape_p:
+            done = self.reshape(eq)
+        elif eq.prim is transpose_p:
+            base, place = self.view(eq.ins[0])
+            self.views[eq.outs[0]] = base, place._replace(order=tuple([place.order[k] for k in eq.params["axes"]]))
+        if done:
+            self.changed = True
+        else:
+            self.equations.append(eq)
+
+    def read(self, eq: Equation) -> bool:
+        x, *arrays = eq.ins
+        base, place = self.view(x)
+        part = self.part(base, place, eq.params["template"], arrays)
+        if part is None:
+            return False
+        if not self.has_arrays(part):
+            self.views[eq.outs[0]] = base, part
+        if base == x or eq.outs[0] not in self.of_written:
+            return False
+        self.emit_read(base, part, eq)
+        return True
+
+    def write(self, eq: Equation) -> bool:
+        x, v, *arrays = eq.ins
+        base, place = self.view(x)
+        part = self.part(base, place, eq.params["template"], arrays)
+        out = eq.outs[0]
+        if part is None or self.types[out] != self.types[x]:
+            return False
+        if not is_sorted(part.order) and self.types[v].shape != tuple([len(part.parts[k]) for k in part.order]):
+            return False
+        source, there = self.view(v)
+        changes = self.changes_between(source, base, part) if there == part else None
+        if changes:  # a part that was written is put back
+            for change in changes:
+                change.inside.append(place)
+            self.stand_for(eq, source, place)
+            return True
+        if base == x:
+            return False
+        new = self.emit_write(base, v, part, eq)
+        self.changes[new] = _Change(base, [part, place])
+        self.stand_for(eq, new, place)
+        return True
+
+    def reshape(self, eq: Equation) -> bool:
+        """Let what is given back the shape that it had be what it was."""
+        (x,), (out,) = eq.ins, eq.outs
+        self.reshaped[out] = x
+        before = self.reshaped.get(x)
+        if before is None or self.types[before] != self.types[out]:
+            return False
+        self.alias[out] = before
+        return True
+
+    def stand_for(self, eq: Equation, base: int, place: _Place) -> None:
+        """Let the result of an equation be a place of a base."""
+        (out,) = eq.outs
+        if place == self.whole(base):
+            self.alias[out] = base
+        else:
+            self.views[out] = base, place
+            self.emit_read(base, place, eq)
+
+    def changes_between(self, new: int, base: int, part: _Place) -> list[_Change] | None:
+        """Return the changes that made a value of another one, if all are inside of a part."""
+        found = []
+        while new != base:
+            change = self.changes.get(new)
+            if change is None or part not in change.inside:
+                return None
+            found.append(change)
+            new = change.before
+        return found
+
+    def emit_read(self, base: int, part: _Place, eq: Equation) -> None:
+        (out,) = eq.outs
+        shape = self.types[out].shape
+        template, arrays = self.template(base, part)
+        if not shape and self.types[out].kind == IS_ARRAY:
+            template = (*template, Ellipsis)
+        if is_sorted(part.order):
+            self.emit(getitem_p, (base, *arrays), {"template": template}, eq, out)
+            return
+        axes = inverse(tuple(np.argsort(part.order).tolist()))
+        plain = Type(tuple([shape[k] for k in inverse(axes)]), self.types[out].dtype, home=self.types[out].home)
+        taken = self.emit(getitem_p, (base, *arrays), {"template": template}, eq, self.new(plain))
+        self.emit(transpose_p, (taken,), {"axes": axes}, eq, out)
+
+    def emit_write(self, base: int, v: int, part: _Place, eq: Equation) -> int:
+        template, arrays = self.template(base, part)
+        if not is_sorted(part.order):
+            axes = tuple(np.argsort(part.order).tolist())
+            t = self.types[v]
+            turned = Type(tuple([t.shape[k] for k in axes]), t.dtype, home=t.home)
+            v = self.emit(transpose_p, (v,), {"axes": axes}, eq, self.new(turned))
+        return self.emit(set_p, (base, v, *arrays), {"template": template}, eq, self.new(self.types[base]))
+
+    def emit(self, prim: Any, ins: tuple, params: dict, eq: Equation, out: int) -> int:
+        self.equations.append(Equation(prim, ins, params, (out,), eq.place))
+        return out
+
+    def new(self, t: Type) -> int:
+        self.types.append(t)
+        return len(self.types) - 1
+
+    # --- places ---------------------------------------------------------------------------------------------------
+
+    def view(self, v: int) -> tuple[int, _Place]:
+        """Return the base of a value and the place that it is."""
+        return self.views[v] if v in self.views else (v, self.whole(v))
+
+    def whole(self, v: int) -> _Place:
+        shape = self.types[v].shape
+        return _Place(tuple(map(range, shape)), tuple(range(len(shape))))
+
+    def part(self, base: int, place: _Place, template: tuple, arrays: list) -> _Place | None:
+        """Return the place of what an index takes of a view, or None if that cannot be said by one index."""
+        if any(part is None for part in template) or any(self.types[i].dtype.kind not in "iu" for i in arrays):
+            return None
+        sizes = self.types[base].shape
+        values = iter(arrays)
+        parts, order = list(place.parts), []
+        for axis, part in zip(place.order, by_axis(template, len(place.order)), strict=True):
+            within = parts[axis]
+            if part is ARRAY:
+                at = self.at(next(values), within, sizes[axis])
+                if at is None:
+                    return None
+                parts[axis] = at
+            elif type(part) is int and not -len(within) <= part < len(within):
+                return None
+            else:
+                parts[axis] = within[part]
+                order += [axis] if type(part) is slice else []
+        found = _Place(tuple(parts), tuple(order))
+        return found if self.keeps_axes(base, place, template, arrays, found) else None
+
+    def keeps_axes(self, base: int, place: _Place, template: tuple, arrays: list, part: _Place) -> bool:
+        """Return whether the axes of index arrays stand where they stood."""
+        if not self.has_arrays(part):
+            return True
+        if not is_sorted(place.order):
+            return False
+        *_, before = index_layout(template, self.stand_ins(arrays), len(place.order))
+        now, all_arrays = self.template(base, part)
+        *_, after = index_layout(now, self.stand_ins(all_arrays), len(part.parts))
+        return before == after
+
+    def stand_ins(self, arrays: list) -> list:
+        return [np.broadcast_to(np.intp(0), self.types[i].shape) for i in arrays]
+
+    def has_arrays(self, part: _Place) -> bool:
+        return any(type(p) is _At and self.types[p.value].shape for p in part.parts)
+
+    def template(self, base: int, place: _Place) -> tuple[tuple, list]:
+        """Return the index of a place, as `split_index` gives it."""
+        template: list = []
+        for part, whole in zip(place.parts, map(range, self.types[base].shape), strict=True):
+            if type(part) is range:
+                template.append(slice(None) if part == whole else as_slice(part))
+            else:
+                template.append(ARRAY if type(part) is _At else part)
+        while len(template) > 1 and template[-1] == slice(None):
+            template.pop()
+        return tuple(template), [part.value for part in place.parts if type(part) is _At]
+
+    def at(self, i: int, within: range, size: int) -> Any:
+        """Return the place on an axis that an index value means on a range of it."""
+        if within == range(size):
+            return _At(i)
+        low, high = self.bounds(i)
+        n = len(within)
+        if low is None or high is None or low < -n or high >= n or low < 0 <= high:
+            return None
+        start = within.start + (within.step * n if high < 0 else 0)
+        t = self.types[i]
+        if t.dtype != _WORD:
+            return None
+        for name, k in (("multiply", within.step), ("add", start)):
+            i = self.moved_by(name, i, k)
+        return _At(i)
+
+    def moved_by(self, name: str, i: int, k: int) -> int:
+        """Return a value times a number, or the sum."""
+        if k == (name == "multiply"):
+            return i
+        key = name, i, k
+        if key not in self.moved:
+            t = self.types[i]
+            number = self.new(Type((), _WORD, NUMBER))
+            self.constants[number] = k
+            prim = on_numbers(REGISTRY[name]) if t.kind == NUMBER else REGISTRY[name]
+            out = self.new(t if t.kind == NUMBER or t.shape else Type((), _WORD, SCALAR))
+            self.equations.append(Equation(prim, (i, number), {}, (out,)))
+            self.moved[key] = out
+        return self.moved[key]
+
+    def bounds(self, i: int) -> tuple[int | None, int | None]:
+        """Return the least and the most that the integers of a value of the body can be."""
+        if not self.types[i].shape:
+            return interval_of(self.body.trace, i)
+        x = self.given.get(i, self.constants.get(i))
+        if type(x) is np.ndarray and x.size:
+            return int(x.min()), int(x.max())
+        eq = self.made.get(i)
+        if eq is None or eq.prim.name != "add":
+            return None, None
+        ends = [self.bounds(k) for k in eq.ins]
+        return tuple([None if None in column else sum(column) for column in zip(*ends, strict=True)])  # type: ignore
+
+
+def as_slice(r: range) -> slice:
+    """Return the slice that takes a range of an axis."""
+    if not r:
+        return slice(0, 0, None)
+    stop = r[-1] + (1 if r.step > 0 else -1)
+    return slice(r.start, stop if stop >= 0 else None, r.step)
+
+
+def is_sorted(axes: tuple) -> bool:
+    return list(axes) == sorted(axes)
