@@ -89,7 +89,7 @@ class _Composition:
         root: dict[int, int] = {}
         reads, written = {}, set()
         for eq in self.source.equations:
-            if eq.prim in (getitem_p, set_p, transpose_p):
+            if eq.prim in (getitem_p, set_p, transpose_p, reshape_p):
                 x, (out,) = root.get(eq.ins[0], eq.ins[0]), eq.outs
                 reads.update({out: x} if eq.prim is getitem_p else {})
                 written.update({x} if eq.prim is set_p else ())
@@ -331,6 +331,41 @@ class _Composition:
             return None, None
         ends = [self.bounds(k) for k in eq.ins]
         return tuple([None if None in column else sum(column) for column in zip(*ends, strict=True)])  # type: ignore
+
+
+def reshape_carries(graph: Graph, carried: range) -> tuple[Graph, dict[int, tuple]]:
+    """Let a body take in another shape those arrays that it reads and returns in that shape alone.
+
+    `carried` are the numbers of the inputs whose next values are the first outputs. Returns the body, and the shapes
+    by number of output. A pullback would have to add up arrays in one shape and in the other.
+    """
+    uses: dict[int, list[Equation]] = {}
+    for eq in graph.equations:
+        for i in eq.ins:
+            uses.setdefault(i, []).append(eq)
+    made = {o: eq for eq in graph.equations for o in eq.outs}
+    types, inputs, outputs, shapes, same = list(graph.types), list(graph.inputs), list(graph.outputs), {}, {}
+    for k, place in enumerate(carried):
+        i, last = inputs[place], made.get(outputs[k])
+        if last is None or last.prim is not reshape_p or inputs.count(i) > 1 or i in outputs:
+            continue
+        t = types[last.ins[0]]
+        first = uses.get(i, [])
+        if not first or any(eq.prim is not reshape_p or types[eq.outs[0]] != t for eq in first):
+            continue
+        types.append(t)
+        inputs[place] = len(types) - 1
+        outputs[k] = last.ins[0]
+        shapes[k] = t.shape
+        same.update({eq.outs[0]: inputs[place] for eq in first})
+    if not shapes:
+        return graph, {}
+    equations = [
+        Equation(eq.prim, tuple([same.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+        for eq in graph.equations if eq.outs[0] not in same
+    ]  # fmt: skip
+    outputs = [same.get(o, o) for o in outputs]
+    return graph.replace(types=types, inputs=inputs, equations=equations, outputs=outputs), shapes
 
 
 def as_slice(r: range) -> slice:
