@@ -9,8 +9,9 @@ A view is known by its *base*, a value that is no view of another one, and its `
 through a view is the same place of a new base, which equals the old one everywhere else; so putting it back into
 the old one gives the new one.
 
-An integer that is not known must lie in the view, which only the view's own check tells. So it is passed on to an axis
-of which the view has all, where the check is the same; elsewhere it is composed if it is known to lie in bounds.
+An integer that is not known must lie in the view, and the array's own check does not tell. Where the view has all of an
+axis it does. Where the integer is known to lie in bounds none is needed, and elsewhere it is looked up in a table of
+the places that the view has.
 """
 
 from __future__ import annotations
@@ -57,19 +58,22 @@ class _Change(NamedTuple):
     inside: list
 
 
-def compose_views(body: Body) -> None:
-    """Let a body index and write the arrays that views belong to, where it indexes and writes views."""
-    work = _Composition(body)
+def compose_views(body: Body, rows: bool = False) -> None:
+    """Let a body index and write the arrays that views belong to, where it indexes and writes views.
+
+    With `rows` it goes on to read views of arrays from outside that it does not write: a loop may take them as rows.
+    """
+    work = _Composition(body, rows)
     for eq in body.graph.equations:
         work.take(eq)
     if work.changed:
-        body.graph = work.graph()
+        work.finish()
 
 
 class _Composition:
     """The body that is being rewritten, and what is known of its values."""
 
-    def __init__(self, body: Body):
+    def __init__(self, body: Body, rows: bool):
         self.body = body
         self.source = body.graph
         self.types, self.constants = list(body.graph.types), dict(body.graph.constants)
@@ -82,23 +86,21 @@ class _Composition:
         self.reshaped: dict[int, int] = {}
         self.made = {o: eq for eq in body.graph.equations for o in eq.outs}
         self.given = dict(zip(body.graph.inputs, body.captured, strict=False))
-        self.of_written = self._of_written()
+        self.tables: dict[range, int] = {}
+        self.kept = self._read_only() if rows else set()
 
-    def _of_written(self) -> set[int]:
-        """Return the results of reads of arrays that the body writes, directly or through views."""
-        root: dict[int, int] = {}
-        reads, written = {}, set()
+    def _read_only(self) -> set[int]:
+        """Return the views of arrays from outside that the body does not write, directly or through views."""
+        root: dict[int, int] = {i: i for i in self.given}
+        written = set()
         for eq in self.source.equations:
-            if eq.prim in (getitem_p, set_p, transpose_p, reshape_p):
-                x, (out,) = root.get(eq.ins[0], eq.ins[0]), eq.outs
-                reads.update({out: x} if eq.prim is getitem_p else {})
-                written.update({x} if eq.prim is set_p else ())
-                if eq.prim is not getitem_p or not any(self.types[i].shape for i in eq.ins[1:]):
-                    root[out] = x
-        return {out for out, x in reads.items() if x in written}
+            if eq.prim in (getitem_p, set_p, transpose_p, reshape_p) and eq.ins[0] in root:
+                root[eq.outs[0]] = root[eq.ins[0]]
+                written.update({root[eq.ins[0]]} if eq.prim is set_p else ())
+        return {v for v, x in root.items() if x not in written}
 
-    def graph(self) -> Graph:
-        """Return the rewritten body, without views that nothing needs any more."""
+    def finish(self) -> None:
+        """Put the rewritten program in the place of the body's, without views that nothing needs any more."""
         outputs = [self.alias.get(o, o) for o in self.source.outputs]
         alive, kept = set(outputs), []
         for eq in reversed(self.equations):
@@ -106,8 +108,10 @@ class _Composition:
                 continue
             alive.update(eq.ins)
             kept.append(eq)
-        parts = {"types": self.types, "constants": self.constants, "equations": kept[::-1], "outputs": outputs}
-        return self.source.replace(**parts)
+        n = len(self.given)
+        inputs = [*self.source.inputs[:n], *self.tables.values(), *self.source.inputs[n:]]
+        self.body.captured = [*self.body.captured, *[np.array(r, _WORD) for r in self.tables]]
+        self.body.graph = Graph(self.types, inputs, self.constants, kept[::-1], outputs)
 
     # --- equations ------------------------------------------------------------------------------------------------
 
@@ -123,8 +127,7 @@ class _Composition:
         elif eq.prim is reshape_p:
             done = self.reshape(eq)
         elif eq.prim is transpose_p:
-            base, place = self.view(eq.ins[0])
-            self.views[eq.outs[0]] = base, place._replace(order=tuple([place.order[k] for k in eq.params["axes"]]))
+            done = self.transpose(eq)
         if done:
             self.changed = True
         else:
@@ -133,12 +136,12 @@ class _Composition:
     def read(self, eq: Equation) -> bool:
         x, *arrays = eq.ins
         base, place = self.view(x)
-        part = self.part(base, place, eq.params["template"], arrays)
+        part = None if base in self.kept else self.part(base, place, eq, arrays)
         if part is None:
             return False
         if not self.has_arrays(part):
             self.views[eq.outs[0]] = base, part
-        if base == x or eq.outs[0] not in self.of_written:
+        if base == x:
             return False
         self.emit_read(base, part, eq)
         return True
@@ -146,7 +149,7 @@ class _Composition:
     def write(self, eq: Equation) -> bool:
         x, v, *arrays = eq.ins
         base, place = self.view(x)
-        part = self.part(base, place, eq.params["template"], arrays)
+        part = self.part(base, place, eq, arrays)
         out = eq.outs[0]
         if part is None or self.types[out] != self.types[x]:
             return False
@@ -165,6 +168,15 @@ class _Composition:
         self.changes[new] = _Change(base, [part, place])
         self.stand_for(eq, new, place)
         return True
+
+    def transpose(self, eq: Equation) -> bool:
+        base, place = self.view(eq.ins[0])
+        place = place._replace(order=tuple([place.order[k] for k in eq.params["axes"]]))
+        if place == self.whole(base):
+            self.alias[eq.outs[0]] = base
+            return True
+        self.views[eq.outs[0]] = base, place
+        return False
 
     def reshape(self, eq: Equation) -> bool:
         """Let what is given back the shape that it had be what it was."""
@@ -237,8 +249,9 @@ class _Composition:
         shape = self.types[v].shape
         return _Place(tuple(map(range, shape)), tuple(range(len(shape))))
 
-    def part(self, base: int, place: _Place, template: tuple, arrays: list) -> _Place | None:
+    def part(self, base: int, place: _Place, eq: Equation, arrays: list) -> _Place | None:
         """Return the place of what an index takes of a view, or None if that cannot be said by one index."""
+        template = eq.params["template"]
         if any(part is None for part in template) or any(self.types[i].dtype.kind not in "iu" for i in arrays):
             return None
         sizes = self.types[base].shape
@@ -247,10 +260,7 @@ class _Composition:
         for axis, part in zip(place.order, by_axis(template, len(place.order)), strict=True):
             within = parts[axis]
             if part is ARRAY:
-                at = self.at(next(values), within, sizes[axis])
-                if at is None:
-                    return None
-                parts[axis] = at
+                parts[axis] = self.at(next(values), within, sizes[axis], eq.place)
             elif type(part) is int and not -len(within) <= part < len(within):
                 return None
             else:
@@ -288,21 +298,29 @@ class _Composition:
             template.pop()
         return tuple(template), [part.value for part in place.parts if type(part) is _At]
 
-    def at(self, i: int, within: range, size: int) -> Any:
+    def at(self, i: int, within: range, size: int, place: Any) -> _At:
         """Return the place on an axis that an index value means on a range of it."""
         if within == range(size):
             return _At(i)
         low, high = self.bounds(i)
         n = len(within)
-        if low is None or high is None or low < -n or high >= n or low < 0 <= high:
-            return None
-        start = within.start + (within.step * n if high < 0 else 0)
-        t = self.types[i]
-        if t.dtype != _WORD:
-            return None
-        for name, k in (("multiply", within.step), ("add", start)):
-            i = self.moved_by(name, i, k)
-        return _At(i)
+        known = self.types[i].dtype == _WORD and low is not None and high is not None
+        if not known or low < -n or high >= n or low < 0 <= high:  # type: ignore[operator]
+            return _At(self.looked_up(i, within, place))
+        start = within.start + (within.step * n if high < 0 else 0)  # type: ignore[operator]
+        return _At(self.moved_by("add", self.moved_by("multiply", i, within.step), start))
+
+    def looked_up(self, i: int, within: range, place: Any) -> int:
+        """Return the places on an axis of a range of it, by a table, of which NumPy refuses the indices it would."""
+        if within not in self.tables:
+            self.tables[within] = self.new(Type((len(within),), _WORD))
+        key = "look up", i, within
+        if key not in self.moved:
+            shape = self.types[i].shape
+            self.moved[key] = self.new(Type(shape, _WORD, IS_ARRAY if shape else SCALAR))
+            ins = self.tables[within], i
+            self.equations.append(Equation(getitem_p, ins, {"template": (ARRAY,)}, (self.moved[key],), place))
+        return self.moved[key]
 
     def moved_by(self, name: str, i: int, k: int) -> int:
         """Return a value times a number, or the sum."""
@@ -327,6 +345,8 @@ class _Composition:
         if type(x) is np.ndarray and x.size:
             return int(x.min()), int(x.max())
         eq = self.made.get(i)
+        if eq is not None and eq.prim is reshape_p:
+            return self.bounds(eq.ins[0])
         if eq is None or eq.prim.name != "add":
             return None, None
         ends = [self.bounds(k) for k in eq.ins]

@@ -120,7 +120,7 @@ def _scan(flat, leaves, in_tree, items, n, reverse, save, index, bound, most, fa
             return None
         if settled:
             body, leaves = settled
-            compose_views(body)
+            compose_views(body, rows=index)
             break
         if dynamic or left < 2 or peeled == most:
             return None
