@@ -32,6 +32,7 @@ from fad.ops.structural import inverse, reshape_p, transpose_p
 from fad.staging.record import on_numbers
 
 _WORD = np.dtype(np.int64)
+_MOVES = (getitem_p, set_p, transpose_p, reshape_p)
 
 
 class _At(NamedTuple):
@@ -92,9 +93,9 @@ class _Composition:
     def _read_only(self) -> set[int]:
         """Return the views of arrays from outside that the body does not write, directly or through views."""
         root: dict[int, int] = {i: i for i in self.given}
-        written = set()
+        written: set[int] = set()
         for eq in self.source.equations:
-            if eq.prim in (getitem_p, set_p, transpose_p, reshape_p) and eq.ins[0] in root:
+            if eq.prim in _MOVES and eq.ins[0] in root:
                 root[eq.outs[0]] = root[eq.ins[0]]
                 written.update({root[eq.ins[0]]} if eq.prim is set_p else ())
         return {v for v, x in root.items() if x not in written}
@@ -104,13 +105,13 @@ class _Composition:
         outputs = [self.alias.get(o, o) for o in self.source.outputs]
         alive, kept = set(outputs), []
         for eq in reversed(self.equations):
-            if eq.prim in (getitem_p, set_p, transpose_p) and alive.isdisjoint(eq.outs):
+            if eq.prim in _MOVES and alive.isdisjoint(eq.outs):
                 continue
             alive.update(eq.ins)
             kept.append(eq)
         n = len(self.given)
         inputs = [*self.source.inputs[:n], *self.tables.values(), *self.source.inputs[n:]]
-        self.body.captured = [*self.body.captured, *[np.array(r, _WORD) for r in self.tables]]
+        self.body.captured = [*self.body.captured, *[np.arange(r.start, r.stop, r.step) for r in self.tables]]
         self.body.graph = Graph(self.types, inputs, self.constants, kept[::-1], outputs)
 
     # --- equations ------------------------------------------------------------------------------------------------
@@ -260,7 +261,10 @@ class _Composition:
         for axis, part in zip(place.order, by_axis(template, len(place.order)), strict=True):
             within = parts[axis]
             if part is ARRAY:
-                parts[axis] = self.at(next(values), within, sizes[axis], eq.place)
+                at = self.at(next(values), within, sizes[axis], eq.place)
+                if at is None:
+                    return None
+                parts[axis] = at
             elif type(part) is int and not -len(within) <= part < len(within):
                 return None
             else:
@@ -281,6 +285,7 @@ class _Composition:
         return before == after
 
     def stand_ins(self, arrays: list) -> list:
+        """Return arrays of the shapes of index arrays."""
         return [np.broadcast_to(np.intp(0), self.types[i].shape) for i in arrays]
 
     def has_arrays(self, part: _Place) -> bool:
@@ -298,19 +303,21 @@ class _Composition:
             template.pop()
         return tuple(template), [part.value for part in place.parts if type(part) is _At]
 
-    def at(self, i: int, within: range, size: int, place: Any) -> _At:
-        """Return the place on an axis that an index value means on a range of it."""
+    def at(self, i: int, within: range, size: int, line: Any) -> _At | None:
+        """Return the place on an axis that an index value means on a range of it; None if it lives on a device."""
         if within == range(size):
             return _At(i)
+        if self.types[i].home is not None:
+            return None
         low, high = self.bounds(i)
         n = len(within)
         known = self.types[i].dtype == _WORD and low is not None and high is not None
         if not known or low < -n or high >= n or low < 0 <= high:  # type: ignore[operator]
-            return _At(self.looked_up(i, within, place))
+            return _At(self.looked_up(i, within, line))
         start = within.start + (within.step * n if high < 0 else 0)  # type: ignore[operator]
         return _At(self.moved_by("add", self.moved_by("multiply", i, within.step), start))
 
-    def looked_up(self, i: int, within: range, place: Any) -> int:
+    def looked_up(self, i: int, within: range, line: Any) -> int:
         """Return the places on an axis of a range of it, by a table, of which NumPy refuses the indices it would."""
         if within not in self.tables:
             self.tables[within] = self.new(Type((len(within),), _WORD))
@@ -319,7 +326,7 @@ class _Composition:
             shape = self.types[i].shape
             self.moved[key] = self.new(Type(shape, _WORD, IS_ARRAY if shape else SCALAR))
             ins = self.tables[within], i
-            self.equations.append(Equation(getitem_p, ins, {"template": (ARRAY,)}, (self.moved[key],), place))
+            self.equations.append(Equation(getitem_p, ins, {"template": (ARRAY,)}, (self.moved[key],), line))
         return self.moved[key]
 
     def moved_by(self, name: str, i: int, k: int) -> int:
@@ -397,4 +404,5 @@ def as_slice(r: range) -> slice:
 
 
 def is_sorted(axes: tuple) -> bool:
+    """Return whether axes are in ascending order."""
     return list(axes) == sorted(axes)

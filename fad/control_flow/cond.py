@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fad import tree
+from fad.control_flow.compose_views import compose_views
 from fad.control_flow.record_loop import attempt
 from fad.control_flow.split_pullback import reached
-from fad.control_flow.compose_views import compose_views
 from fad.control_flow.subgraph import (
     Body,
     BodyTrace,
