@@ -157,7 +157,7 @@ class RecordTrace(Trace):
             if promoted is not None:
                 return self.process(prim, promoted, params)
         if numbers and prim.symbol in _ARITHMETIC and not params and from_operator():
-            prim = _on_numbers(prim)
+            prim = on_numbers(prim)
         try:
             y = self.compute(prim, values, params)
         except Exception as error:
@@ -281,7 +281,7 @@ _ARITHMETIC: dict[str | None, Callable] = {
 _number_prims: dict[Primitive, Primitive] = {}
 
 
-def _on_numbers(prim: Primitive) -> Primitive:
+def on_numbers(prim: Primitive) -> Primitive:
     """Return the operation as Python does it on its own numbers, with the rules of the array operation."""
     found = prim if prim.array_form is not None else _number_prims.get(prim)
     if found is None:
