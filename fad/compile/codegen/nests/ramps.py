@@ -1,14 +1,16 @@
-"""Integers that rise or fall by the same step from place to place: ``k - 1 - i``, the places of a reversed slice.
+"""Places of an axis: integers that rise or fall by one step, and those of which a mask says which count.
 
-An element of such an array is computed from its position and read nowhere, so LLVM sees that neighbours are read, and
-whether all of them lie within an array is asked of the first and the last.
+``k - 1 - i`` are the places of a reversed slice. An element of such an array is computed from its position and read
+nowhere, so LLVM sees that neighbours are read, and whether all of them lie within an array is asked of the first and
+the last. Other places that a mask chooses are asked one by one, before they are used: only those that it chooses are.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from fad.compile.codegen.nests.values import Computed, Stored, Value, element, shape_of, spread
+from fad.compile.codegen.nests.masks import Stretch, along
+from fad.compile.codegen.nests.values import Computed, Stored, Value, bounds_of, element, shape_of, spread
 from fad.compile.codegen.nests.writer import Index, Number, Writer
 from fad.compile.ir.types import I64
 from fad.core.graph import Equation
@@ -55,36 +57,51 @@ def as_computed(ramp: Ramp, shape: tuple, bounds: tuple) -> Computed:
 
 
 def kept_within(w: Writer, places: Value, size: int) -> Computed | None:
-    """Return places of an axis that are a ramp where a mask is true, and one number elsewhere, within the axis.
+    """Return places of an axis that a mask chooses, with one number elsewhere, and check that all are within the axis.
 
-    The function is left where one of them is outside, or negative. None if the places are something else.
+    The function is left where one is outside; of a ramp also where it is negative. None if they are something else.
     """
     if not isinstance(places, Computed) or places.choice is None:
         return None
     mask, x, y = places.choice
-    ramp = _of(x)
-    if ramp is None or not isinstance(y, Computed) or y.number is None or mask.mask is None or not mask.mask.inside:
+    if not isinstance(y, Computed) or y.number is None or mask.mask is None or not mask.mask.inside:
         return None
-    (n,) = shape_of(places)
+    (n,) = places.shape
     low = w.least(w.greatest(mask.mask.low, 0), n)
-    high = w.least(mask.mask.high, n)
-    ends = [w.new(f"icmp ult i64 {ramp.at(w, i)}, {size}") for i in (low, w.plus(high, -1))]
-    inside = w.new(f"and i1 {ends[0]}, {ends[1]}")
-    empty = w.new(f"icmp sge i64 {low}, {high}")
-    w.require(w.new(f"or i1 {empty}, {inside}"))
-    bounds = (0, size - 1)
-    first = as_computed(ramp, places.shape, bounds)
-    other = spread(Number(str(w.position(y.number, size)), I64, *bounds), places.shape)
-    choice = (mask, first, other)
+    high = w.least(w.greatest(mask.mask.high, low), n)
+    first = _inside(w, x, Stretch(low, w.minus(high, low), {mask: True}), size)
+    other = spread(Number(str(w.position(y.number, size)), I64, 0, size - 1), places.shape)
 
     def compute(w: Writer, index: tuple) -> Number:
         known = w.assumed.get((mask, index))
         if known is not None:
             return element(w, first if known else other, index)
         a, b = element(w, first, index), element(w, other, index)
-        return Number(w.new(f"select i1 {element(w, mask, index).name}, i64 {a.name}, i64 {b.name}"), I64, *bounds)
+        chosen = w.new(f"select i1 {element(w, mask, index).name}, i64 {a.name}, i64 {b.name}")
+        return Number(chosen, I64, *first.bounds)
 
-    found = Computed(places.shape, I64, compute, places.parts, 0, bounds, (mask, first, other))
-    found.weight = 0
-    found.choice = choice
+    found = Computed(places.shape, I64, compute, places.parts, 0, first.bounds, (mask, first, other))
+    found.choice = (mask, first, other)
     return found
+
+
+def _inside(w: Writer, x: Value, part: Stretch, size: int) -> Computed:
+    """Return places that are within an axis of some size in a part of them, after a check of these."""
+    ramp = _of(x)
+    if ramp is not None:
+        ends = [ramp.at(w, i) for i in (part.start, w.plus(part.start, w.plus(part.length, -1)))]
+        within = [w.new(f"icmp ult i64 {i}, {size}") for i in ends]
+        empty = w.new(f"icmp sle i64 {part.length}, 0")
+        w.require(w.new(f"or i1 {empty}, {w.new(f'and i1 {within[0]}, {within[1]}')}"))
+        return as_computed(ramp, shape_of(x), (0, size - 1))
+    low, high = bounds_of(x)
+    bounds = (max(-size, -size if low is None else low), min(size - 1, size - 1 if high is None else high))
+    if (low, high) != bounds:
+        with along(w, part) as i:
+            w.position(element(w, x, (i,)), size)
+
+    def compute(w: Writer, index: tuple) -> Number:
+        found = element(w, x, index)
+        return Number(found.name, I64, *bounds)
+
+    return Computed(shape_of(x), I64, compute, [x], 0, bounds, [x])
