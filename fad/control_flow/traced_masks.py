@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fad.control_flow.slice_bounds import places, refuse
+from fad.control_flow.subgraph import BodyTrace
 from fad.core.graph import Equation
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer, bind, stop, up_to_date
@@ -195,7 +196,7 @@ def _selecting(x: Any, mask: Tracer) -> Selection:
 
 def _is_same(a: Any, b: Any) -> bool:
     """Return whether two values of a body are computed alike: by the same operations of the same values."""
-    if type(a) is not Tracer or type(b) is not Tracer or a.trace is not b.trace:
+    if type(a) is not Tracer or type(b) is not Tracer or a.trace is not b.trace or not isinstance(a.trace, BodyTrace):
         return a is b
     made: dict[int, Equation] = {}
     equations = iter(reversed(a.trace.equations))

@@ -37,16 +37,16 @@ def ramp_of(w: Writer, eq: Equation, numbers: list[Value]) -> Ramp | None:
     name = eq.prim.name.removeprefix("python_")
     if name not in ("add", "subtract") or len(numbers) != 2:
         return None
-    for x, y, sign in (*numbers, 1), (*numbers[::-1], -1):
-        ramp = _of(x)
-        if ramp is None or not isinstance(y, Number) or y.t != I64:
-            continue
-        if name == "add":
-            return Ramp(w.plus(ramp.start, y.index), ramp.step)
-        if sign > 0:
-            return Ramp(w.minus(ramp.start, y.index), ramp.step)
-        return Ramp(w.minus(y.index, ramp.start), -ramp.step)
-    return None
+    x, y = numbers
+    swapped = isinstance(x, Number)
+    ramp, number = _of(y if swapped else x), x if swapped else y
+    if ramp is None or not isinstance(number, Number) or number.t != I64:
+        return None
+    if name == "add":
+        return Ramp(w.plus(ramp.start, number.index), ramp.step)
+    if swapped:
+        return Ramp(w.minus(number.index, ramp.start), -ramp.step)
+    return Ramp(w.minus(ramp.start, number.index), ramp.step)
 
 
 def as_computed(ramp: Ramp, shape: tuple, bounds: tuple) -> Computed:
