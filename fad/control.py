@@ -20,15 +20,17 @@ import numpy as np
 from fad import tree
 from fad.control_flow import cond as branches_
 from fad.control_flow import record_loop
+from fad.control_flow.chunks import KEPT, SHORT
 from fad.control_flow.subgraph import is_weak
 from fad.core.tracer import Tracer, youngest
 from fad.core.values import same_structure
 from fad.errors import DtypeMismatchError, ShapeMismatchError
 from fad.transforms.checkpoint import checkpoint as _checkpoint
+from fad.transforms.tape_hooks import saved_bytes
 from fad.transforms.vjp import VJPTrace
 from fad.transforms.vmap import BatchTrace, vmap
 
-_SHORT = 64  # steps up to which reverse mode keeps everything
+_SAMPLE = 9  # steps after which it is known how much memory one takes
 _CHOICES = ("sqrt", "binomial", "none")
 
 
@@ -162,6 +164,10 @@ def _like(go: Any, x: Any) -> Any:
 
 def _check(new: Any, old: Any, what: str) -> Any:
     """Check that a loop's body gave back what it was given: structure, shapes and dtypes."""
+    if type(new) is Tracer and type(old) is Tracer and new.trace is old.trace:
+        x, y = new.value, old.value
+        if x.dtype is y.dtype and x.shape == y.shape:
+            return new
     xs, structure = tree.flatten(new)
     ys, expected = tree.flatten(old)
     if structure != expected:
@@ -169,7 +175,7 @@ def _check(new: Any, old: Any, what: str) -> Any:
     for x, y in zip(xs, ys, strict=True):
         if x is y:
             continue
-        if np.shape(x) != np.shape(y):
+        if getattr(x, "shape", ()) != getattr(y, "shape", ()):
             raise ShapeMismatchError(
                 f"{what} was given an array of shape {np.shape(y)} and returned one of shape {np.shape(x)}: "
                 "the state must keep its shapes"
@@ -255,8 +261,8 @@ def scan(
         Accepted for compatibility with JAX.
     checkpoint : "sqrt", "binomial" or "none", keyword only
         What reverse mode keeps of a long loop: the carry after every √n steps ("sqrt": the steps are computed twice),
-        about 2 log n carries ("binomial": up to log n times), or everything ("none"). Under ``jit``, what takes less
-        than 32 MB is kept in any case.
+        about 2 log n carries ("binomial": up to log n times), or everything ("none"). What takes less than 32 MB is
+        kept in any case.
 
     Returns
     -------
@@ -307,19 +313,33 @@ def _check_choice(checkpoint: str) -> None:
 def _scan(step: Callable, init: Any, xs: Any, n: int, reverse: bool, checkpoint: str) -> tuple[Any, list]:
     """Run the steps; return the last carry and the list of y in the order of the x. Without xs, x is the number."""
 
+    arrays, structure = tree.flatten(xs)
+
     def steps(carry: Any, start: int, stop: int) -> tuple[Any, list]:
         ys = []
         for k in range(start, stop):
             i = n - 1 - k if reverse else k
-            carry, y = step(carry, i if xs is None else tree.map(lambda x, i=i: x[i], xs))
+            carry, y = step(carry, i if xs is None else tree.unflatten(structure, [x[i] for x in arrays]))
             ys.append(y)
         return carry, ys
 
-    if n > _SHORT and checkpoint != "none" and _in_reverse_mode(step, init, xs):
-        run = _by_square_roots if checkpoint == "sqrt" else _by_halves
-        carry, ys = run(steps, init, 0, n)
-    else:
+    tapes = _find_tapes(step, init, xs) if n > SHORT and checkpoint != "none" else []
+    if not tapes:
         carry, ys = steps(init, 0, n)
+    else:
+        start = [len(tape) for tape in tapes]
+        carry, ys = steps(init, 0, 1)
+        first = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True))
+        carry, more = steps(carry, 1, _SAMPLE)
+        ys += more
+        later = sum(saved_bytes(tape[a:]) for tape, a in zip(tapes, start, strict=True)) - first
+        if n * later <= (_SAMPLE - 1) * KEPT:  # what all steps share is in the first
+            carry, more = steps(carry, _SAMPLE, n)
+        elif checkpoint == "sqrt":
+            carry, more = _by_square_roots(steps, carry, _SAMPLE, n)
+        else:
+            carry, more = _by_halves(steps, carry, _SAMPLE, n)
+        ys += more
     return carry, ys[::-1] if reverse else ys
 
 
@@ -334,7 +354,7 @@ def _by_square_roots(steps: Callable, carry: Any, start: int, stop: int) -> tupl
 
 def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any, list]:
     """Keep the state in the middle, and treat both halves alike: memory grows with the logarithm of the length."""
-    if stop - start <= _SHORT:
+    if stop - start <= SHORT:
         return steps(carry, start, stop)
     middle = (start + stop) // 2
     carry, first = _checkpoint(lambda c: _by_halves(steps, c, start, middle))(carry)
@@ -342,16 +362,16 @@ def _by_halves(steps: Callable, carry: Any, start: int, stop: int) -> tuple[Any,
     return carry, first + second
 
 
-def _in_reverse_mode(step: Callable, init: Any, xs: Any) -> bool:
-    """Return whether a value of the loop, or one that its body takes from outside, is traced by reverse mode."""
+def _find_tapes(step: Callable, init: Any, xs: Any) -> list:
+    """Return the tapes of reverse mode that trace a value of the loop, or one that its body takes from outside."""
+    traces: dict = {}
     seen = [*tree.leaves((init, xs)), *_find_closed_over(step)]
     while seen:
         x = seen.pop()
         if type(x) is Tracer:
-            if isinstance(x.trace, VJPTrace):
-                return True
+            traces[x.trace] = isinstance(x.trace, VJPTrace) and not x.trace.dead
             seen.append(x.value)
-    return False
+    return [trace.tape for trace, records in traces.items() if records]
 
 
 def _find_closed_over(f: Callable, depth: int = 4) -> list:

@@ -116,11 +116,6 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
     """
     leaves, structure = tree.flatten((args, kwargs))
     leaves = [_recorded(stop_gradient(x)) for x in leaves]
-    trace = recorder.get()
-    if trace is None:
-        args, kwargs = tree.unflatten(structure, leaves)
-        fun(*args, **kwargs)
-        return
     places = [i for i, x in enumerate(leaves) if isinstance(x, (Tracer, np.ndarray))]
 
     def run(*values: Any) -> None:
@@ -130,7 +125,12 @@ def callback(fun: Callable, *args: Any, **kwargs: Any) -> None:
         args, kwargs = tree.unflatten(structure, filled)
         fun(*args, **kwargs)
 
-    trace.process(callback_p, tuple(leaves[i] for i in places), {"run": run})
+    values = tuple([leaves[i] for i in places])
+    trace = recorder.get()
+    if trace is None:
+        once(run, *values)
+    else:
+        trace.process(callback_p, values, {"run": run})
 
 
 def _recorded(x: Any) -> Any:

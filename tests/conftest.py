@@ -1,5 +1,6 @@
 """What all tests share: how numbers are drawn, and no state left behind."""
 
+import gc
 import os
 import random
 import zlib
@@ -29,6 +30,18 @@ def pytest_collection_modifyitems(items):
     """Run the tests in an order of their own, if a seed for it is given: no test may depend on those before it."""
     if "ORDER_SEED" in os.environ:
         random.Random(os.environ["ORDER_SEED"]).shuffle(items)
+
+
+def pytest_collection():
+    """Let the garbage collector wait: of what is collected, some 30 000 tests, everything stays until the end."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """Take what was collected out of its sight: each full round would look at all of it, for up to a second."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """How the package is built: layers, no cycles, small files, documented API, few dependencies."""
 
 import ast
+import functools
 import gc
 import importlib
 import inspect
@@ -26,8 +27,8 @@ LAYERS = [
         "core", "core.spec", "core.conversions", "core.memory", "core.weak", "core.numpy_dispatch", "core.tracer",
         "core.values", "core.buffers", "core.outside", "core.options", "core.samples",
         "core.docstring_sections", "core.docstrings",
-        "core.primitive", "core.transformed", "core.callees", "core.overlay", "core.cotangent", "core.archetypes",
-        "core.limits", "core.liveness", "core.graph", "core.journal", "core.effects",
+        "core.primitive", "core.transformed", "core.liveness", "core.graph", "core.journal", "core.callees",
+        "core.overlay", "core.cotangent", "core.archetypes", "core.limits", "core.effects",
     ],
     [
         "ops.asking", "ops.elementwise", "ops.activation", "ops.complexes", "ops.selection", "ops.memory_order",
@@ -49,8 +50,9 @@ LAYERS = [
     ["staging", "staging.may_raise", "staging.outer_state", "staging.record"],
     [
         "control_flow", "control_flow.subgraph", "control_flow.intervals", "control_flow.slice_bounds",
-        "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_slices",
-        "control_flow.split_pullback", "control_flow.interpreter", "control_flow.stack", "control_flow.chunks",
+        "control_flow.padded", "control_flow.padded_functions", "control_flow.traced_masks",
+        "control_flow.traced_slices", "control_flow.split_pullback", "control_flow.interpreter",
+        "control_flow.stack", "control_flow.chunks",
         "control_flow.pullback", "control_flow.scan", "control_flow.record_loop", "control_flow.cond",
     ],
     [
@@ -91,7 +93,19 @@ def _module_name(path):
 
 
 MODULES = {_module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+@functools.cache
+def _tree(module):
+    """Return the syntax tree of a module."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_let_go():
+    """Leave no tree behind: they are most of a million objects, at which each full garbage collection would look."""
+    yield
+    _tree.cache_clear()
 
 
 def _entry(module):
@@ -108,13 +122,14 @@ def _place(module):
 
 def _typing_only(tree):
     """Return the nodes under ``if TYPE_CHECKING``."""
-    guards = (x for x in ast.walk(tree) if isinstance(x, ast.If) and "TYPE_CHECKING" in ast.unparse(x.test))
+    guards = (x for x in ast.walk(tree) if isinstance(x, ast.If) and "TYPE_CHECKING" in ast.dump(x.test))
     return {id(y) for x in guards for y in ast.walk(x)}
 
 
+@functools.cache
 def _imports(module):
     """Return the modules of fad that a module imports, anywhere in its text."""
-    tree, found = TREES[module], set()
+    tree, found = _tree(module), set()
     skipped = _typing_only(tree)
     for node in ast.walk(tree):
         if id(node) in skipped:
@@ -139,18 +154,15 @@ def _resolve(name):
     return name
 
 
-EDGES = {module: _imports(module) for module in MODULES if module}
-
-
 @pytest.mark.parametrize("module", [m for m in MODULES if m])
 def test_a_module_has_its_place_in_a_layer(module):
     assert _place(module) is not None, f"put {module} into LAYERS in this test, after what it imports"
 
 
-@pytest.mark.parametrize("module", list(EDGES))
+@pytest.mark.parametrize("module", [m for m in MODULES if m])
 def test_imports_only_point_down(module):
     here = _place(module)
-    for other in EDGES[module]:
+    for other in _imports(module):
         if other == "":
             assert here[0] == len(LAYERS) - 1, f"{module} imports fad itself; only the top layer may"
         elif here and _place(other) and _entry(other) != _entry(module):
@@ -167,12 +179,12 @@ def test_there_are_no_import_cycles():
         if module in done or module == "":
             return
         path.append(module)
-        for other in sorted(EDGES[module]):
+        for other in sorted(_imports(module)):
             visit(other)
         path.pop()
         done.add(module)
 
-    for module in EDGES:
+    for module in MODULES:
         visit(module)
 
 
@@ -184,7 +196,7 @@ def test_files_are_short(module):
 @pytest.mark.parametrize("module", list(MODULES))
 def test_a_module_says_what_it_is(module):
     text = MODULES[module].read_text(encoding="utf-8")
-    assert not text.strip() or ast.get_docstring(TREES[module]), f"{module} has no docstring"
+    assert not text.strip() or ast.get_docstring(_tree(module)), f"{module} has no docstring"
 
 
 def test_every_file_of_tests_has_a_name_of_its_own():
@@ -213,11 +225,13 @@ NAMED_OFTEN = {
 
 def _named_in():
     """Return the modules in which each primitive is named, besides those with words of their own."""
+    gc.unfreeze()  # to see what was made before the tests
     names = {op.name for op in gc.get_objects() if issubclass(type(op), Primitive)}
+    gc.freeze()
     found = {name: set() for name in names}
-    for module, tree in TREES.items():
+    for module in MODULES:
         if module and not any(module == w or module.startswith(f"{w}.") for w in OTHER_WORDS):
-            for node in ast.walk(tree):
+            for node in ast.walk(_tree(module)):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:
                     found[node.value].add(module)
     return found
@@ -328,7 +342,7 @@ def _host_arrays(module):
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(TREES[module])
+    visit(_tree(module))
     return found
 
 
@@ -345,7 +359,7 @@ def test_rules_make_arrays_like_their_operands_and_not_from_shapes(module):
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(("ops", "transforms", "core"))])
 def test_no_library_code_changes_numpys_global_state(module):
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Call):
             assert ast.unparse(node.func) not in {"np.seterr", "np.random.seed", "np.set_printoptions"}
 

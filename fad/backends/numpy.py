@@ -13,6 +13,7 @@ import numpy as np
 name = "numpy"
 array_type: type = np.ndarray
 avoided: frozenset = frozenset()
+_LONG, _MOST = 512, 64  # indices, and vectors that they go into, for which `scatter_add` takes one vector at a time
 
 
 def owns(x: Any) -> bool:
@@ -28,8 +29,36 @@ def to_host(x: Any) -> np.ndarray:
 
 
 def scatter_add(target: np.ndarray, index: Any, values: Any) -> None:
-    """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur."""
-    np.add.at(target, index, values)
+    """Add `values` into `target` at `index`, in place, counting repeated positions as often as they occur.
+
+    NumPy takes a tenth of the time where a vector of indices goes into a vector, so that one array of indices into
+    several vectors is given for each of them.
+    """
+    found = _vectors(target, index)
+    if found is None:
+        np.add.at(target, index, values)
+        return
+    part, axis, indices = found
+    shape, end = part.shape, axis + indices.ndim
+    values = np.broadcast_to(values, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+    values = values.transpose(*range(axis), *range(end, values.ndim), *range(axis, end))
+    vectors, line = part.transpose(*range(axis), *range(axis + 1, part.ndim), axis), indices.reshape(-1)
+    for k in np.ndindex(vectors.shape[:-1]):
+        np.add.at(vectors[k], line, values[k].reshape(-1))
+
+
+def _vectors(target: np.ndarray, index: Any) -> tuple[np.ndarray, int, np.ndarray] | None:
+    """Return the part of an array that slices name, an axis of it and the indices into that; None for other indices."""
+    places = index if type(index) is tuple else (index,)
+    arrays = [x for x in places if type(x) is np.ndarray]
+    if len(arrays) != 1 or arrays[0].dtype.kind not in "iu" or arrays[0].size < _LONG:
+        return None
+    if not all(type(x) in (slice, np.ndarray, type(Ellipsis)) for x in places):
+        return None
+    part = target[tuple([slice(None) if type(x) is np.ndarray else x for x in places])]
+    before = [type(x) for x in places[: [type(x) for x in places].index(np.ndarray)]]
+    axis = len(before) + (target.ndim - len(places) if type(Ellipsis) in before else 0)
+    return (part, axis, arrays[0]) if part.size <= _MOST * part.shape[axis] else None
 
 
 @functools.cache

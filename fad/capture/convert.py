@@ -15,7 +15,7 @@ import itertools
 import linecache
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,14 @@ _looping: dict[int, tuple] = {}  # id of code -> (code, whether it may come to a
 
 
 class Sites:
-    """The loops and branches of one converted function."""
+    """The loops and branches of one converted function, and the names of its local variables."""
 
-    __slots__ = ("loops", "branches")
+    __slots__ = ("loops", "branches", "local")
 
-    def __init__(self, loops: list, branches: list):
+    def __init__(self, loops: list, branches: list, local: Iterable[str]):
         self.loops = loops
         self.branches = branches
+        self.local = frozenset(local)
 
 
 def converted(fun: Callable, make_helpers: Callable, everywhere: bool = False) -> tuple[Callable | None, str]:
@@ -93,7 +94,7 @@ def _convert(code: types.CodeType, everywhere: bool) -> tuple:
         new = _compiled(node, rewriter.function(body), code)
     except NotConvertible as why:
         return None, None, str(why)
-    return new, Sites(rewriter.loops, rewriter.branches), ""
+    return new, Sites(rewriter.loops, rewriter.branches, (*code.co_varnames, *code.co_cellvars)), ""
 
 
 def _compiled(node: Any, body: list[ast.stmt], code: types.CodeType) -> types.CodeType:

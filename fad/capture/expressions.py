@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import types
 from typing import Any
 
 HELPERS = "__fad__"  # the name under which converted code finds the helpers
+MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
+_THUNK = f"{MADE}thunk"
 _SCOPED = frozenset({"super", "locals", "vars", "globals", "eval", "exec", "dir"})  # what asks about its own frame
 _SEQUENCES = frozenset({"range", "zip", "enumerate", "reversed"})
 
@@ -18,9 +21,14 @@ def helper(name: str, *args: ast.expr, at: ast.AST | None = None) -> ast.expr:
 
 
 def thunk(value: ast.expr) -> ast.Lambda:
-    """Return a function without arguments that evaluates an expression."""
-    empty = ast.arguments([], [], None, [], [], None, [])
-    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(empty, value), value))
+    """Return a function that evaluates an expression; an argument that is never given tells it from the user's own."""
+    never = ast.arguments([], [], ast.arg(_THUNK), [], [], None, [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(never, value), value))
+
+
+def is_made(code: types.CodeType) -> bool:
+    """Return whether some code is a piece of a converted function, and no function of the user's within it."""
+    return code.co_name.startswith(MADE) or _THUNK in code.co_varnames
 
 
 class Expressions(ast.NodeTransformer):

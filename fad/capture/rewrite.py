@@ -11,7 +11,7 @@ import ast
 import copy
 from collections.abc import Iterable
 
-from fad.capture.expressions import HELPERS, Expressions, Iterables, as_index, helper
+from fad.capture.expressions import HELPERS, MADE, Expressions, Iterables, as_index, helper
 from fad.capture.names import Liveness, Names, bound_by, own_jumps, walk_scope
 from fad.capture.sites import Branch, Loop
 
@@ -21,7 +21,6 @@ _REASONS: tuple = (
     ((ast.Import, ast.ImportFrom), "it imports"), (ast.ClassDef, "it defines a class"), (ast.Match, "it has match"),
     ((ast.Global, ast.Nonlocal), "it declares global or nonlocal names"),
 )  # fmt: skip
-MADE = "_fad_"  # begins the names that conversion makes, of functions and variables
 _FRAME = frozenset({"super", "locals", "vars", "eval", "exec", "dir", "__class__"})
 
 

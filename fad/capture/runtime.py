@@ -9,28 +9,28 @@ from fad import config
 from fad.capture import branches, calls, loops, outcomes, sequences, values
 from fad.capture.context import forget, report, reporting
 from fad.capture.convert import Sites
-from fad.capture.rewrite import MADE
+from fad.capture.expressions import is_made
 from fad.core import transformed
-from fad.staging.record import is_recording
+from fad.transforms.mutation import recording
 
 
 class _as_local:
     """Raise the error of a local variable without a value as such: to a body, it is a variable of the code around."""
 
-    __slots__ = ("_site",)
+    __slots__ = ("_sites",)
 
-    def __init__(self, site: Any):
-        self._site = site
+    def __init__(self, sites: Sites):
+        self._sites = sites
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if kind is not NameError or error.name not in self._site.names or "free variable" not in str(error):
+        if kind is not NameError or error.name not in self._sites.local or "free variable" not in str(error):
             return
         while traceback.tb_next is not None:
             traceback = traceback.tb_next
-        if traceback.tb_frame.f_code.co_name.startswith(MADE):  # and no function of the user's within
+        if is_made(traceback.tb_frame.f_code):
             message = f"cannot access local variable '{error.name}' where it is not associated with a value"
             raise UnboundLocalError(message) from None
 
@@ -74,19 +74,19 @@ class Helpers:
     def for_(self, number: int, iterable: Any, body: Callable) -> Any:
         """Run a ``for`` loop."""
         site = self._sites.loops[number]
-        with _as_local(site):
+        with _as_local(self._sites):
             return loops.run_for(site, iterable, body)
 
     def while_(self, number: int, test: Callable, body: Callable) -> Any:
         """Run a ``while`` loop."""
         site = self._sites.loops[number]
-        with _as_local(site):
+        with _as_local(self._sites):
             return loops.run_while(site, test, body)
 
     def if_(self, number: int, test: Any, then: Callable, orelse: Callable) -> Any:
         """Run an ``if`` statement."""
         site = self._sites.branches[number]
-        with _as_local(site):
+        with _as_local(self._sites):
             return branches.run_if(site, test, then, orelse)
 
     def note(self, number: int) -> None:
@@ -96,7 +96,7 @@ class Helpers:
 
 
 def _as_recorded(fun: Callable) -> Callable:
-    if not is_recording():
+    if recording.get() is None:
         return fun
     if config.loops.get() == "record":
         forget()

@@ -10,6 +10,7 @@ import numpy as np
 from fad.capture.context import current, is_staged, refuse
 from fad.control_flow.padded import PaddedArray
 from fad.control_flow.subgraph import to_number_p
+from fad.control_flow.traced_masks import SelectedElements
 from fad.core.buffers import buffer
 from fad.core.memory import Memory
 from fad.core.tracer import Tracer, bind
@@ -19,13 +20,14 @@ _UPDATES = {
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "MatMult": operator.imatmul, "BitAnd": operator.iand,
     "BitOr": operator.ior, "BitXor": operator.ixor, "LShift": operator.ilshift, "RShift": operator.irshift,
 }  # fmt: skip
+_ARRAYS = (Tracer, PaddedArray, SelectedElements)
 _IN_PLACE = {name: f"__{f.__name__.strip('_')}__" for name, f in _UPDATES.items()}
 
 
 def _is_traced(index: Any) -> bool:
     """Return whether an index holds a traced place or a traced bound."""
     for part in index if type(index) is tuple else (index,):
-        if type(part) is Tracer:
+        if type(part) in (Tracer, PaddedArray):
             return True
         if type(part) is slice and Tracer in (type(part.start), type(part.stop), type(part.step)):
             return True
@@ -34,7 +36,7 @@ def _is_traced(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
-    if current() is None or type(x) in (Tracer, PaddedArray) or not _is_traced(index):
+    if current() is None or type(x) in _ARRAYS or not _is_traced(index):
         return x[index]
     if type(x) is np.ndarray:
         return _outside(x)[index]
@@ -54,7 +56,7 @@ def setitem(value: Any, x: Any, index: Any) -> None:
     if current() is None:
         x[index] = value
         return
-    if type(x) not in (Tracer, PaddedArray):
+    if type(x) not in _ARRAYS:
         if type(x) is np.ndarray:
             refuse("it writes into a plain array from outside of the loop, or one that no derivative can pass through")
         refuse(f"it changes a {type(x).__name__}")
@@ -63,7 +65,7 @@ def setitem(value: Any, x: Any, index: Any) -> None:
 
 def update(name: str, x: Any, value: Any) -> Any:
     """Return what ``x += value`` binds to x."""
-    if current() is not None and type(x) not in (Tracer, PaddedArray) and hasattr(type(x), _IN_PLACE[name]):
+    if current() is not None and type(x) not in _ARRAYS and hasattr(type(x), _IN_PLACE[name]):
         refuse(f"it changes a {type(x).__name__} in place")
     return _UPDATES[name](x, value)
 

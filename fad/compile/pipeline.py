@@ -53,12 +53,13 @@ def optimise(graph: Graph) -> Graph:
     for step in OPTIMISE:
         graph = step(graph)
     graph = trim(graph, optimise)  # results of loops that nothing reads are dropped, and the bodies optimised
-    graph = leave_loops(graph)  # products that a loop need not do step by step become one large product
-    return simplify(graph)
+    left = leave_loops(graph)  # products and conversions that a loop need not do step by step are done for all at once
+    return simplify(graph if left is graph else fold_constants(left))
 
 
 def legalize(graph: Graph) -> Graph:
     """Rewrite a program into operations that native code has kernels for."""
+    from fad.compile.legalize.columns import multiply_by_columns
     from fad.compile.legalize.conv_layout import lay_examples_last
     from fad.compile.legalize.decompose import compose
     from fad.compile.legalize.gemm_accumulate import add_products
@@ -71,6 +72,7 @@ def legalize(graph: Graph) -> Graph:
 
     for rewrite in (
         compose,  # norms, variances, einsum, distances: by simpler operations
+        multiply_by_columns,  # a matrix that is joined of columns is multiplied with vectors column by column
         narrow_choices,  # a choice between numbers is made in the dtype that it is wanted in
         expand_pools,  # pooling is a maximum or a sum of slices
         slice_sooner,  # what is computed only for slices is computed on the slices

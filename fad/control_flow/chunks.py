@@ -2,7 +2,8 @@
 
 A loop of ``c₁ c₂ ⋯ c_k`` steps on k levels keeps c₁ states, then c₂ of one of its parts, and so on; of the innermost
 level it keeps all that c_k steps need. So it takes ``(c₁ + ⋯ + c_{k-1}) s + c_k r`` bytes, where a state takes s and
-what one step keeps r, and runs the steps forward k times. That is least where all terms are equal.
+what one step keeps r, and runs the steps forward k times. That is least where all terms are equal. Steps that are left
+over, because the lengths do not divide, are loops of their own behind the others, and keep what they need beside them.
 """
 
 from __future__ import annotations
@@ -72,18 +73,31 @@ def _levels(k: int, steps: int, state: int, kept: int) -> tuple[int, ...]:
     terms = (steps * max(1, kept) / max(1, state)) ** (1 / k)  # of states on each level
     sizes, left = [], steps
     for _ in range(k - 1):
-        left = max(1, math.ceil(left / max(2.0, terms)))
+        left = _divisor(left, max(1, math.ceil(left / max(2.0, terms))))
         sizes.append(left)
     return tuple(sizes[: sizes.index(1) + 1] if 1 in sizes else sizes)
 
 
+def _divisor(steps: int, least: int) -> int:
+    """Return a length not much above `least` that leaves as few steps over as one can."""
+    longer = range(least, least + min(least // 8, 64) + 1)
+    return min(longer, key=lambda size: steps % size)
+
+
 def bytes_kept(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int = 0) -> int:
     """Return the bytes that a loop keeps if it is cut so."""
-    total, left = 0, steps
-    for size in sizes:
-        total += -(-left // size) * state + beside
-        left = size
-    return total + left * kept
+    return sum(_held(steps, sizes, state, kept, beside))
+
+
+def _held(steps: int, sizes: tuple[int, ...], state: int, kept: int, beside: int) -> tuple[int, int]:
+    """Return the bytes that a loop holds to its end, and the most that one of its inner loops takes while it runs."""
+    sizes = tuple([n for n in sizes if n < steps])
+    if not sizes:
+        return steps * kept, 0
+    size, inner = sizes[0], sizes[1:]
+    rest, beside_rest = _held(steps % size, inner, state, kept, beside)  # of the steps that are left over
+    part = sum(_held(size, inner, state, kept, beside))
+    return steps // size * state + beside + rest, max(part, beside_rest)
 
 
 def run_in_chunks(scan: Primitive, args: Any, params: dict, sizes: tuple[int, ...]) -> list:

@@ -188,16 +188,19 @@ def _of_number(trace: RecordTrace, number: int) -> Form:
             continue
         eq = known.maker(trace, v)
         rule = None if eq is None else _RULES.get((eq.prim.array_form or eq.prim).name)
-        if eq is None or rule is None or not all(_is_integer(trace, i) for i in eq.ins):
+        taken = eq.ins[:1] if eq is not None and eq.prim.name == "getitem" else ()  # the array of an element
+        if eq is None or (rule is None and not taken) or not all(_is_integer(trace, i) for i in eq.ins[len(taken) :]):
             known.forms[v] = _given(trace, v)
             continue
-        missing = [i for i in eq.ins if i not in known.forms]
+        places = eq.ins[len(taken) :]
+        missing = [i for i in places if i not in known.forms]
         waiting += missing
         if not missing:
-            forms = [known.forms[i] for i in eq.ins]
-            key = (eq.prim.name, trace.types[v].dtype, *[form.key() for form in forms])
+            forms = [known.forms[i] for i in places]
+            key = (eq.prim.name, trace.types[v].dtype, *taken, str(eq.params), *[form.key() for form in forms])
             if key not in known.results:
-                known.results[key] = _in_range(rule(*forms), trace.types[v].dtype)
+                dtype = trace.types[v].dtype
+                known.results[key] = _in_range(rule(*forms), dtype) if rule else _given(trace, v)
             known.forms[v] = known.results[key]
     return known.forms[number]
 
@@ -310,10 +313,13 @@ def _masked_bits(x: Form, y: Form) -> Form:
     return opaque(0, min(masks)) if masks else opaque()
 
 
+_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 _RULES: dict[str, Callable] = {
     "add": operator.add, "subtract": operator.sub, "multiply": _product, "negative": lambda x: x * -1,
     "positive": lambda x: x, "to_number": lambda x: x, "to_scalar": lambda x: x, "convert": lambda x: x,
+    "convert_to_integer": lambda x: x,
     "copy": lambda x: x, "stop_gradient": lambda x: x, "floor_divide": _monotonous(operator.floordiv),
     "right_shift": _monotonous(operator.rshift), "remainder": _remainder, "maximum": _maximum, "minimum": _minimum,
+    **dict.fromkeys(_COMPARISONS, lambda x, y: opaque(0, 1)),
     "where_select": _either, "absolute": _absolute, "bitwise_and": _masked_bits, "square": lambda x: _product(x, x),
 }  # fmt: skip

@@ -147,6 +147,7 @@ class PaddedArray(NDArrayOperatorsMixin):
         return function(*args, **kwargs)
 
     __fad_function__ = True  # a traced array leaves NumPy's functions to this class
+    holds_places = True  # it may be an index, which `fad.control_flow.traced_slices` answers
 
     @staticmethod
     def __fad_bind__(prim: Primitive, args: tuple, params: dict) -> Any:

@@ -105,9 +105,11 @@ def bounds(part: slice, n: Any) -> tuple[Any, Any, int]:
 
 
 def _integer(x: Any) -> Any:
-    """Return a bound as an integer; one that is traced must be a number of an integer dtype."""
+    """Return a bound as an integer of 64 bits; one that is traced must be a number of an integer dtype."""
     if type(x) is Tracer and not x.shape and x.dtype.kind in "iu":
-        return x
+        if x.dtype == np.uint64:
+            x = np.minimum(x, np.uint64(np.iinfo(np.int64).max))
+        return x if x.dtype == np.int64 else x.astype(np.int64)
     return operator.index(x)
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fad.control_flow import padded_functions as _functions  # noqa: F401  fills the table of functions
-from fad.control_flow.padded import PaddedArray, reverse
+from fad.control_flow import traced_masks
+from fad.control_flow.padded import PaddedArray, brought, fresh, reverse
 from fad.control_flow.slice_bounds import Axis, at_least, bounds, by_axis, fixed, is_index, places, refuse
 from fad.core.memory import version_of
 from fad.core.tracer import Tracer
@@ -37,6 +40,8 @@ class _Window:
 
 def read(x: Tracer, index: Any) -> Any:
     """Return ``x[index]``, where a bound of a slice in the index is an integer of a loop's body."""
+    if any(type(part) is PaddedArray for part in (index if type(index) is tuple else (index,))):
+        return _elements(x, index)
     parts = by_axis(index, x.ndim)
     sizes = iter(x.shape)
     axes: list[Any] = []  # of the result, with `_Window` for those that are taken by indices
@@ -90,6 +95,20 @@ def _padded(x: Tracer, sub: tuple, axes: tuple) -> PaddedArray:
     return PaddedArray(axes, x.dtype, lambda: x[sub], lambda v: write_at(x, sub, v))
 
 
+def _elements(x: Tracer, index: Any) -> PaddedArray:
+    """Return elements at places that stand in a slice of traced length: ``x[columns[a:b]]``."""
+    parts = by_axis(index, x.ndim)
+    k, at = next((k, part) for k, part in enumerate(parts) if type(part) is PaddedArray)
+    whole = all(type(part) is slice and part == _WHOLE for j, part in enumerate(parts) if j != k)
+    if not whole or at.ndim != 1 or at.dtype.kind not in "iu" or not x.shape[k]:
+        at.refuse("it looks up places")
+    wide = PaddedArray(at.axes, np.dtype(np.intp), lambda: at.read().astype(np.intp), None)
+    found = x[(*(_WHOLE,) * k, brought(wide, wide.axes, (0,)))]  # beside the part any place will do
+    y = fresh(found, (*found.shape[:k], at.axes[0], *found.shape[k + 1 :]))
+    y.clean = False
+    return y
+
+
 def _windows(x: Any, sub: list, index: Any) -> Any:
     """Return the view of an array by an index in which windows stand."""
     count = sum(type(part) is _Window for part in sub)
@@ -123,6 +142,9 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     """Write values at an index with a slice whose bounds are integers of a loop's body."""
     if type(v) is PaddedArray and v.parent is x and v.index is index:
         return  # what x[:k] += 1 does at its end
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is PaddedArray:
+            part.refuse("it writes at places")
     y = read(x, index)
     if type(y) is PaddedArray:
         y.put(v)
@@ -130,11 +152,16 @@ def write(x: Tracer, index: Any, v: Any) -> None:
         write_at(y, Ellipsis, v)
 
 
-class _TracedSlices:
-    """What answers slices with bounds of a loop's body."""
+class _Brackets:
+    """What answers slices with bounds of a loop's body, and its masks."""
 
-    read = staticmethod(read)
-    write = staticmethod(write)
+    @staticmethod
+    def read(x: Any, index: Any) -> Any:
+        return traced_masks.read(x, index) if type(index) is Tracer else read(x, index)
+
+    @staticmethod
+    def write(x: Any, index: Any, v: Any) -> None:
+        return traced_masks.write(x, index, v) if type(index) is Tracer else write(x, index, v)
 
 
-SLICERS.append(_TracedSlices())
+SLICERS.append(_Brackets())

@@ -1,9 +1,9 @@
 """What operations with effects gave in a run that was given up, so that the run in its place does not do them again.
 
 A program of `jit` whose guard fails is given up in its middle, and another path takes its place; native code that met a
-number it cannot hold is repeated in NumPy; and a function whose program or recording raised is run without jit. The
-second run does on the same values what the first one did, up to there. A message that has been sent must not be sent
-again: other ranks wait for it once.
+number it cannot hold is repeated in NumPy; a function whose program or recording raised is run without jit; and one
+whose write failed runs again under NumPy's overlay. The second run does on the same values what the first one did, up
+to there. A message that has been sent must not be sent again: other ranks wait for it once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fad.core.graph import GuardFailed
+from fad.core.memory import RUNS
 
 
 class _Journal(threading.local):
     done: list | None = None  # results, in their order; None while nobody keeps them
-    next = 0  # how many of them this run has been given
+    next = 0  # how many of them this run has been given; 0 while nobody keeps them
     start = 0  # how many there were when the innermost program began
-    running = False
+    running = False  # whether results are kept: until the outermost program, or transform, has come to its end
+    of_transform = False  # which of the two it is
 
 
 JOURNAL = _Journal()
@@ -39,28 +43,94 @@ class _Raised:
         raise self.error
 
 
+class _Placed:
+    """Where an operation with an effect stands on a trace, or in what else outlives the run that put it there."""
+
+    __slots__ = ("trace", "where")
+
+    def __init__(self, trace: Any, where: Any):
+        self.trace = trace
+        self.where = where
+
+
 def once(effect: Callable, *args: Any, **params: Any) -> Any:
     """Run an effect and return its result, or return what it gave in the run whose place this one takes."""
     journal = JOURNAL
+    if not journal.running and RUNS.depth:
+        keep_for_transforms()
     if journal.done is None:
         return effect(*args, **params)
-    if journal.next == len(journal.done):
-        if not journal.running:
-            return effect(*args, **params)
+    found, y = _next_of(None)
+    if not found:
         try:
             y = effect(*args, **params)
         except Exception as error:
-            journal.done.append(_Raised(error))
-            journal.next += 1
+            _keep(_Raised(error))
             raise
-        journal.done.append(y)
-        journal.next += 1
+        _keep(_own(y))
         return y
-    y = journal.done[journal.next]
-    journal.next += 1
     if journal.next == len(journal.done) and not journal.running:
-        journal.done = None
-    return y.again() if type(y) is _Raised else y
+        forget()
+    return y.again() if type(y) is _Raised else _own(y)
+
+
+def effect_place(trace: Any, where: Any) -> Any:
+    """Return where an operation with an effect stands on a trace: where the run put it whose place this one takes.
+
+    There it has all that it depends on. Another record of it would be run, too, when the trace is swept or compiled.
+    """
+    if not JOURNAL.running:
+        if not RUNS.depth:
+            return where
+        keep_for_transforms()
+    found, entry = _next_of(trace)
+    if found:
+        return entry.where
+    _keep(_Placed(trace, where))
+    return where
+
+
+def _next_of(trace: Any) -> tuple[bool, Any]:
+    """Return whether the run whose place this one takes left another result of an effect, or place on a trace; and it.
+
+    What it left on traces that it made itself is passed by.
+    """
+    journal = JOURNAL
+    done: list = journal.done  # type: ignore[assignment]
+    for k in range(journal.next, len(done)):
+        entry = done[k]
+        if (entry.trace is trace) if type(entry) is _Placed else trace is None:
+            if k != journal.next:
+                done.insert(journal.next, done.pop(k))
+            journal.next += 1
+            return True, entry
+    return False, None
+
+
+def _keep(entry: Any) -> None:
+    journal = JOURNAL
+    journal.done.insert(journal.next, entry)  # type: ignore[union-attr]
+    journal.next += 1
+
+
+def _own(y: Any) -> Any:
+    """Return a result that may be written into by the run that it is given to, and is kept for another one."""
+    return y.copy() if RUNS.depth and hasattr(y, "copy") and not isinstance(y, np.generic) else y
+
+
+def keep_for_transforms() -> None:
+    """Keep the results of effects until the outermost transform that is running has come to its end."""
+    journal = JOURNAL
+    journal.running = journal.of_transform = True
+    journal.done = journal.done or []
+
+
+def forget() -> None:
+    """Keep results no longer."""
+    journal = JOURNAL
+    journal.done = None
+    journal.next = 0
+    journal.running = journal.of_transform = False
 
 
 def journaled(run: Callable) -> Callable:
@@ -69,6 +139,8 @@ def journaled(run: Callable) -> Callable:
     @functools.wraps(run)
     def keep(*args: Any, **kwargs: Any) -> Any:
         journal = JOURNAL
+        if not journal.running and RUNS.depth:
+            keep_for_transforms()
         outermost, before = not journal.running, journal.start
         if outermost:
             journal.done = journal.done or []
@@ -85,14 +157,14 @@ def journaled(run: Callable) -> Callable:
         except BaseException as error:
             setattr(error, _EFFECTS, (journal.done, start))
             if outermost:
-                journal.done = None
+                forget()
             raise
         finally:
             journal.start = before
             if outermost:
                 journal.running = False
         if outermost:
-            journal.done = None
+            forget()
         return out
 
     return keep

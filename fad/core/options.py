@@ -32,6 +32,8 @@ _UNSAFE = {
     "trace", "median", "any", "all", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nancumsum",
     "nancumprod", "nanmedian",
 }  # fmt: skip
+# What broadcasts its result to an array of another shape.
+_BROADCAST = {"clip", "einsum", "outer"}
 
 
 def with_out(function: Any) -> Any:
@@ -56,9 +58,14 @@ def with_out(function: Any) -> Any:
         y = function(*args, **kwargs)
         if name == "dot":
             _check_as_dot(out, y)
-        if name != "clip":
+        if name.startswith("cum") and not np.size(y) and out.ndim == 1:
+            return out  # the sums of nothing change nothing, whatever the array's size
+        if name == "einsum" and out.ndim != np.ndim(y):
+            raise ValueError(f"out parameter does not have the correct number of dimensions, {np.ndim(y)}")
+        if name not in _BROADCAST:
             same_size(out, y, name)
-        return out.receive(y, "unsafe" if name in _UNSAFE else "same_kind")
+        casting = "unsafe" if name in _UNSAFE else kwargs.get("casting", "safe") if name == "einsum" else "same_kind"
+        return out.receive(y, casting)
 
     return run
 

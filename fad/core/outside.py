@@ -61,7 +61,7 @@ def lend(function: Any) -> list[tuple]:
     return found
 
 
-def take_back(found: list[tuple]) -> None:
+def take_back(found: Iterable[tuple]) -> None:
     """Put the arrays back, where the function has not put something else."""
     with _lock:
         for place in found:

@@ -15,7 +15,7 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from fad.core.callees import (
     imports_numpy,
     writes_arrays,
 )
+from fad.core.journal import JOURNAL, forget
 from fad.core.memory import RUNS, Memory, is_array, snapshot
 from fad.core.numpy_dispatch import FUNCTIONS
 from fad.core.outside import MANY, copies, lend, take_back
@@ -218,15 +219,19 @@ class Running:
     `function` calls, with arguments that it holds.
     """
 
-    __slots__ = ("spaces", "function", "lent", "before", "unknown")
+    __slots__ = ("spaces", "function", "lent", "before", "unknown", "effects")
+    spaces: tuple
+    lent: Sequence[tuple]
+    before: Sequence[tuple]
+    unknown: Sequence[tuple]
 
     def __init__(self, function: Callable, user: Callable | None = None):
-        self.spaces: tuple = ()
-        self.lent: list = []
         self.function = function
-        self.unknown: Any = ()
+        self.spaces = self.lent = self.before = self.unknown = ()
         found, failed, first = spaces_of(user or function)
-        self.before = copies([function]) if first else ()
+        if first:
+            self.before = copies([function])
+        self.effects = JOURNAL.next
         RUNS.depth += 1
         if found:
             self._overlay(found)
@@ -247,7 +252,7 @@ class Running:
         """Return whether a function that failed should run again, with what had not been in place.
 
         That is the overlay, and handles on the arrays from outside. `own` is fad's error, on which a library may have
-        put another, `error`. What the run wrote into arrays from outside is undone.
+        put another, `error`. What the run wrote into arrays from outside is undone; its effects are not repeated.
         """
         if not isinstance(own, (TracerConversionError, BatchedValueError)):
             return False
@@ -259,10 +264,11 @@ class Running:
         lent = lend(self.function) if writes and not self.lent else []
         if found:
             self._overlay(found)
-        self.lent += lent
+        self.lent = [*self.lent, *lent]
         if found or lent:
             for x, then in self.before:
                 x[...] = then
+            JOURNAL.next = self.effects
         return bool(found or lent)
 
     def again(self, run: Callable) -> Any:
@@ -284,6 +290,8 @@ class Running:
 
     def __exit__(self, *_: Any) -> None:
         RUNS.depth -= 1
+        if JOURNAL.of_transform and not RUNS.depth:
+            forget()
         if self.lent:
             take_back(self.lent)
         if self.spaces:
@@ -370,7 +378,7 @@ def spaces_of(function: Callable) -> tuple[tuple, bool, bool]:
     if type(function) is types.FunctionType and not (
         function.__closure__ or function.__defaults__ or function.__kwdefaults__
     ):
-        parts = [function.__code__, function.__globals__]
+        parts: Any = function.__code__, function.__globals__
         key: Any = id(parts[0]), id(parts[1])
     else:
         parts = _parts(function)

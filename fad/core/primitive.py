@@ -20,7 +20,7 @@ from fad.core.memory import ViewRule
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context
 from fad.core.options import traced_ufunc_options, with_out
 from fad.core.tracer import Tracer, bind
-from fad.core.weak import NUMPY_SCALARS, is_weak, on_number, on_numbers
+from fad.core.weak import NUMPY_SCALARS, WEAK, on_number, on_numbers
 
 # name -> Primitive or Composite: what the contract tests, and what the coverage table shows.
 REGISTRY: dict[str, Any] = {}
@@ -86,6 +86,8 @@ class Primitive(Operation):
     ``vjp``
         one function ``(ct, y, *xs, **params) -> ct of that operand`` per operand, or a single function for
         operations of any number of like operands, called with the operand's number: ``vjp(k, ct, y, *xs, **params)``.
+    ``vjp_of_all``
+        ``(ct, y, *xs, **params) -> [ct of each operand]``, in place of `vjp`: of many operands, in one go.
     ``batch(size, batched, xs, params) -> y``
         the same operation over a leading batch axis of the operands for which ``batched`` is true; the result
         carries the batch axis in front.
@@ -163,6 +165,7 @@ class Primitive(Operation):
     partials: tuple | None = None
     jvp: Callable | None = None
     vjp: Any = None
+    vjp_of_all: Callable | None = None
     batch: Callable | None = None
     multi: bool = False  # returns a tuple of arrays
     saves: str = "all"
@@ -228,7 +231,7 @@ class Unary(Primitive):
         if type(x) is Tracer:
             return x.trace.unary(self, x)
         try:
-            if type(x) in NUMPY_SCALARS and is_weak(x) and type(self.forward) is np.ufunc:
+            if type(x) in WEAK and type(self.forward) is np.ufunc:
                 return on_number(self.forward, x)
             return self.forward(x)
         except TypeError as error:

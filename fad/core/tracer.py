@@ -25,7 +25,7 @@ from fad.backends.counterparts import explain
 from fad.core.conversions import own_error, same_size, to_array, to_number, written_into
 from fad.core.memory import RUNS, is_array, link, refresh, rewritten, snapshot, unwrap
 from fad.core.numpy_dispatch import FUNCTIONS, UFUNC_METHODS, UFUNCS, add_context, full_name, load_rules, raise_missing
-from fad.core.weak import ENTRIES, is_weak, number
+from fad.core.weak import ENTRIES, WEAK, is_weak, number
 from fad.errors import (
     LeakedTracerError,
     MissingRuleError,
@@ -499,7 +499,7 @@ def strong(x: Any) -> Any:
     """Return a value as what NumPy's conversion to an array makes of it: a Python number's dtype counts from now on."""
     if type(x) is Tracer:
         return x.trace.converted(x)
-    return x[()] if is_weak(x) else x
+    return x[()] if type(x) in WEAK else x
 
 
 def stop(x: Any) -> Any:

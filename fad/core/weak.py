@@ -98,6 +98,7 @@ class WeakComplex(np.complex128):
 
 
 _NUMBERS: dict[type, Any] = {WeakFloat: float, WeakComplex: complex}
+WEAK = frozenset(_NUMBERS)
 _ALONE = {*_NUMBERS, bool, int, float, complex}
 _FLOATS = {WeakFloat, float, int}
 _ARITHMETIC_TYPES = {*_FLOATS, np.float64}
@@ -131,4 +132,4 @@ def weaken(x: Any) -> Any:
 
 def is_weak(x: Any) -> bool:
     """Return whether a value is a weak scalar."""
-    return type(x) in _NUMBERS
+    return type(x) in WEAK

@@ -16,7 +16,8 @@ import numpy as np
 
 from fad import tree
 from fad.core import effects
-from fad.core.tracer import Tracer
+from fad.core.journal import JOURNAL, effect_place, journaled
+from fad.core.tracer import Tracer, tracer
 from fad.core.values import depth
 from fad.distributed.communicator import Communicator
 from fad.distributed.primitives import SPLIT, TYPED, all_reduce_sum, new_ticket, trace_like, vary
@@ -169,6 +170,7 @@ def value_and_grad(
     typed: list = []  # whether the loss calls collectives, so that its values need types
 
     @functools.wraps(fun, updated=())
+    @journaled
     def evaluate(*args: Any, **kwargs: Any) -> tuple:
         mine = comm or world()
         f, chosen, single = split_arguments(fun, args, kwargs, argnums, None, "value_and_grad")
@@ -215,12 +217,14 @@ def _plain_tape(
     f: Callable, comm: Communicator, in_tree: Any, leaves: list, has_aux: bool, user: Callable
 ) -> Tape | None:
     """Return the record of a loss that calls no collectives, which is most of them; None if it calls one."""
+    before = JOURNAL.next
     with effects.recording() as log:
         try:
             with without_collectives(comm):
                 return Tape(f, in_tree, leaves, has_aux, user=user)
         except NeedsTypes:
             log.restore()
+            JOURNAL.next = before
             return None
 
 
@@ -263,6 +267,9 @@ def _bucket_gradients(f: Callable, comm: Communicator, buckets: Buckets, has_aux
         def entry(number: int) -> Callable:
             def enter(x: Any) -> Any:
                 trace = x.trace
+                first = len(trace.tape)
+                if (earlier := effect_place(trace, first)) != first:
+                    return tracer(x.value, trace, earlier)
                 return trace.call([x.info], [x.value], lambda gs: _put(buckets, number, gs[0]))[0]
 
             return enter

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from fad.core.graph import EFFECT
-from fad.core.journal import JOURNAL, once
+from fad.core.journal import JOURNAL, effect_place, once
+from fad.core.memory import RUNS
 from fad.core.primitive import Primitive
 from fad.core.tracer import Tracer
 from fad.distributed.errors import DistributedError, RankTypeError
@@ -93,7 +94,7 @@ def collective(
         if trace is not None and trace.of_examples:
             return _example(does, x, comm)
         _check_paths()
-        if JOURNAL.done is None:
+        if not RUNS.depth and JOURNAL.done is None:
             return comm.run(does, x, **params, **fixed)
         return once(comm.run, does, x, **params, **fixed)
 
@@ -321,12 +322,32 @@ barrier = collective("barrier", batch=_alike, jvp=lambda t, y, x, comm: t, vjp=l
 # --- begun now, and waited for later ---------------------------------------------------------------------------------
 
 _tickets = itertools.count()
-_under_way: dict[Any, list] = {}
+_under_way: dict[Any, list[_Begun]] = {}
+
+
+class _Begun:
+    """A collective that was begun, and the key by which its wait finds it: each run has a key of its own."""
+
+    __slots__ = ("key", "request")
+
+    def __init__(self, key: Any, request: Any):
+        self.key = key
+        self.request = request
+
+    def known_by(self, key: Any) -> None:
+        """Let it be waited for under another key, if nobody has waited for it yet."""
+        waiting = _under_way.get(self.key, [])
+        if self.key != key and self in waiting:
+            waiting.remove(self)
+            if not waiting:
+                del _under_way[self.key]
+            self.key = key
+            _under_way.setdefault(key, []).append(self)
 
 
 def new_ticket() -> tuple:
     """Return what a start and its wait know each other by; their derivatives make theirs of it."""
-    return (next(_tickets),)
+    return (effect_place(_tickets, next(_tickets)),)
 
 
 def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
@@ -336,12 +357,15 @@ def _begin(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any
 
     _check_paths()
 
-    def run() -> Any:
-        request = comm.start(does, x, **dict(params))
-        _under_way.setdefault((id(comm), ticket), []).append(request)
-        return _result_like(x, does, comm)
+    key = id(comm), ticket
 
-    return once(run)
+    def run() -> _Begun:
+        begun = _Begun(key, comm.start(does, x, **dict(params)))
+        _under_way.setdefault(key, []).append(begun)
+        return begun
+
+    once(run).known_by(key)
+    return _result_like(x, does, comm)
 
 
 def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> Any:
@@ -359,7 +383,7 @@ def _finish(x: Any, *, comm: Any, does: str, ticket: tuple, params: tuple) -> An
             raise DistributedError(
                 f"what waits for {does} finds none under way: begin it and wait for it in one function of jit"
             )
-        y = waiting.pop(0).wait()
+        y = waiting.pop(0).request.wait()
         if not waiting:
             del _under_way[id(comm), ticket]
         return comm._found(y, x)

@@ -25,7 +25,6 @@ import numpy as np
 
 from fad import tree
 from fad.backends import host
-from fad.core.journal import journaled, rewind
 from fad.core.memory import unwrap
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
@@ -294,7 +293,6 @@ def same_arguments(replicated: Any, n: int) -> set:
     return {i % n for i in which}
 
 
-@journaled
 def run_typed(
     fun: Callable, comm: Communicator, leaves: list, flags: list, structure: Any, finish: Callable, hows: Any = None
 ) -> Any:
@@ -326,7 +324,6 @@ def run_typed(
             if not running.retry(error, trace.own_error(error)):
                 raise
             args, kwargs = arguments()
-            rewind()
             result = running.again(lambda: fun(*args, **kwargs))
         ys, out_tree = tree.flatten(result)
         return tree.unflatten(out_tree, [finish(trace, y) for y in ys])

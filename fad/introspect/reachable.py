@@ -14,7 +14,7 @@ import itertools
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +39,7 @@ _ANY_VARIABLE = frozenset({"globals", "eval", "exec"})  # code that names these 
 _BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__", "asdict", "astuple", "__getattribute__", "attrgetter"})
 
 
-class Place(NamedTuple):
-    """Where something was found: ``read(key)`` gives what is there now."""
-
-    read: Callable
-    key: Any
-    value: Any
+Place = tuple[Callable, Any, Any]  # where something was found: (read, key, value), ``read(key)`` is what is there now
 
 
 class Owner(NamedTuple):
@@ -59,46 +54,47 @@ class Walk:
     """A walk over what functions and objects reach: each object once, and the places where they were found."""
 
     __slots__ = (
-        "places", "found", "names", "most", "missing",
-        "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_absent",
+        "places", "rows", "found", "names", "most", "missing",
+        "_seen", "_by_any_name", "_unnamed", "_named", "_texts", "_objects",
     )  # fmt: skip
 
     def __init__(self, roots: Iterable[Any], most: int = MOST, missing: bool = False):
         self.most = most
         self.missing = missing  # whether attributes that are not there are places, too
         self.places: list[Place] = []
+        self.rows: list[Place] = []  # lists, sets and the like, with what was in them
         self.found: list = []
         self.names: dict[str, None] = {}  # attributes that some code names, in the order in which they were found
         self._seen: set[int] = set()
         self._by_any_name = False  # whether some code may read all attributes of objects
         self._unnamed: dict[str, list[Owner]] = {}  # attributes that no code has named yet
         self._named: list[tuple[Owner, str]] = []  # those that are to be looked at
-        self._texts: dict[str, None] = {}  # those that code may have as texts
-        self._absent: list[tuple] = []  # (the dictionaries of an object and its classes, names that were looked up)
+        self._texts: set[str] = set()  # those that code may have as texts
+        self._objects: list[tuple] = []  # the dictionaries of each object and its classes
         for x in roots:
             self._add(x)
 
     def __iter__(self) -> Iterator[Any]:
         at = 0
         while True:
-            while at < len(self.found):
-                if at == self.most:
-                    return
+            while at < min(len(self.found), self.most):
                 x = self.found[at]
                 yield x
                 self._visit(x)
                 at += 1
-            self._look_again()
-            if at == len(self.found):
-                return
+            if at < self.most:
+                self._look_again()
+            if at == len(self.found) or at == self.most:
+                break
+        self._look_for_gaps()
 
     def _add(self, x: Any, read: Callable | None = None, key: Any = None) -> None:
         """Note an object, and the place where it was found."""
         kind = type(x)
         if read is not None and kind not in _CODE and kind not in TRACED and not issubclass(kind, type):
-            self.places.append(Place(read, key, x))
+            self.places.append((read, key, x))
         if kind is str and x.isidentifier():
-            self._texts[x] = None
+            self._texts.add(x)
         if kind not in PLAIN and not issubclass(kind, np.generic) and id(x) not in self._seen:
             self._seen.add(id(x))
             self.found.append(x)
@@ -144,18 +140,20 @@ class Walk:
             return
         self._each((*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()))
         known = f.__globals__
-        for name in code.loaded if _ANY_VARIABLE.isdisjoint(code.loaded) else tuple(known):
+        for name in code.loaded if _ANY_VARIABLE.isdisjoint(code.loaded) else _variables(known):
             if name in known:
                 self._add(known[name], known.get, name)
                 self._module(known[name], code.attributes)
         for name in code.imported:
             self._module(sys.modules.get(name), code.attributes)
-        for name in code.attributes - self.names.keys():
+        for name in code.attributes:
+            if name in self.names:
+                continue
             self.names[name] = None
             self._named += [(owner, name) for owner in self._unnamed.pop(name, ())]
             if name in _BY_ANY_NAME:
                 self._by_any_name = True
-        self._texts.update(dict.fromkeys(code.texts))
+        self._texts |= code.texts
 
     def _module(self, module: Any, names: frozenset) -> None:
         """Look into a module for what a function that names it names besides."""
@@ -174,17 +172,17 @@ class Walk:
             read = x.get if kind is dict else functools.partial(dict.get, x)
             for key, value in itertools.islice(dict.items(x), MANY):
                 if type(value) in PLAIN:  # most are
-                    self.places.append(Place(read, key, value))
+                    self.places.append((read, key, value))
                 else:
                     self._add(value, read, key)
                 if type(key) not in PLAIN:
                     self._add(key)
-            self.places.append(Place(len, x, len(x)))
+            self.places.append((len, x, len(x)))
             return
         items = tuple(itertools.islice(x, MANY))
         self._each(item for item in items if type(item) is str or type(item) not in PLAIN)
         if not issubclass(kind, (tuple, frozenset)):
-            self.places.append(Place(sample, x, sample(x)))
+            self.rows.append((sample, x, sample(x)))
 
     def _object(self, x: Any) -> None:
         kind = type(x)
@@ -210,7 +208,7 @@ class Walk:
                 named = frozenset(n for n in vars(cls) if n[:2] == n[-2:] == "__" and n not in _NOT_CALLED)
                 self._own(Owner(vars(cls), x, functools.partial(_look_up, tuple(hiding))), named)
         if self.missing:
-            self._absent.append((tuple(hiding), set()))
+            self._objects.append(tuple(hiding))
 
     def _own(self, owner: Owner, more: frozenset = frozenset()) -> None:
         """Note the attributes of an object: those that some code names, and `more`, are looked at."""
@@ -222,11 +220,6 @@ class Walk:
 
     def _look_again(self) -> None:
         """Look at objects for attributes that the code found since they were visited names."""
-        for hiding, done in self._absent:
-            for name in self._asked_for() - done:
-                done.add(name)
-                if _look_up(hiding, name) is _ABSENT:
-                    self.places.append(Place(functools.partial(_look_up, hiding), name, _ABSENT))
         if self._by_any_name:
             self._name_attributes_of_objects()
         named, self._named = self._named, []
@@ -240,11 +233,19 @@ class Walk:
                 except AttributeError:  # a slot that is empty
                     continue
 
-    def _asked_for(self) -> Set[str]:
+    def _look_for_gaps(self) -> None:
+        """Note where objects lack attributes of which some code may ask whether they are there."""
+        asked = self._asked_for()
+        for dictionaries in self._objects:
+            lacking = asked.difference(*dictionaries)
+            if lacking:
+                self.places.append((functools.partial(_has_any, dictionaries), lacking, False))
+
+    def _asked_for(self) -> frozenset[str]:
         """Return the attributes of which some code may ask whether they are there."""
         if "AttributeError" in self.names:  # any of them may raise it
-            return self.names.keys()
-        return self._texts.keys() if not _WHETHER_THERE.isdisjoint(self.names) else frozenset()
+            return frozenset(self.names)
+        return frozenset(() if _WHETHER_THERE.isdisjoint(self.names) else self._texts)
 
     def _name_attributes_of_objects(self) -> None:
         """Look at all attributes of the objects found so far, not at those of their classes."""
@@ -256,12 +257,22 @@ class Walk:
 _ABSENT = object()
 
 
+def _variables(module: dict) -> list[str]:
+    """Return the names of a module's variables; Python's own, which every module holds, are of the standard library."""
+    return [name for name in module if name != "__builtins__"]
+
+
 def _look_up(dictionaries: tuple, name: str) -> Any:
     """Return an attribute as the first of an object's dictionary and those of its classes has it."""
     for held in dictionaries:
         if name in held:
             return held[name]
     return _ABSENT
+
+
+def _has_any(dictionaries: tuple, names: frozenset) -> bool:
+    """Return whether an object has an attribute of some name, given its dictionary and those of its classes."""
+    return not all(map(names.isdisjoint, dictionaries))
 
 
 def sample(x: Any) -> tuple:

@@ -11,7 +11,7 @@ from fad.core.archetypes import align, cast, fit, install_operator
 from fad.core.options import refuse_options, refuse_out
 from fad.core.primitive import Binary, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind, strong
+from fad.core.tracer import Tracer, bind, strong
 from fad.ops.einsum import contract_p
 from fad.ops.reduction import as_scalar
 from fad.ops.structural import as_array, normalize_axes, normalize_axis
@@ -113,6 +113,30 @@ matmul = register(
 )
 answer(np.matmul, matmul)
 install_operator(matmul, "@")
+
+
+def _of_arrays(multiply: Any, reflected: bool) -> Any:
+    """Return the operator, which numbers lack: for two of them Python raises the error, and not ``np.matmul``."""
+
+    def operator(x, y):
+        try:
+            return multiply(x, y)
+        except ValueError:
+            if isinstance(x, _NUMBERS) and isinstance(y, _NUMBERS):
+                names = [_name(v) for v in ((y, x) if reflected else (x, y))]
+                raise TypeError(f"unsupported operand type(s) for @: {names[0]!r} and {names[1]!r}") from None
+            raise
+
+    return operator
+
+
+def _name(x: Any) -> str:
+    return f"numpy.{x.__class__.__name__}" if isinstance(x, np.generic) else x.__class__.__name__
+
+
+_NUMBERS = (np.generic, int, float, complex)
+Tracer.__matmul__ = _of_arrays(Tracer.__matmul__, False)
+Tracer.__rmatmul__ = _of_arrays(Tracer.__rmatmul__, True)
 
 
 # --- products of two arrays, written as matmul or einsum ------------------------------------------------------------

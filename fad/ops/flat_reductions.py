@@ -11,7 +11,17 @@ from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, public
 from fad.core.samples import call
 from fad.core.tracer import bind
-from fad.ops.reduction import NOTHING, is_true, reducer, sample_axes, sample_primitive, sample_reduce, shift_axes
+from fad.ops.reduction import (
+    NOTHING,
+    as_mask,
+    is_true,
+    reducer,
+    sample_axes,
+    sample_primitive,
+    sample_reduce,
+    select,
+    shift_axes,
+)
 from fad.ops.structural import as_array, find_reduced_axes, normalize_axis
 
 # --- flat reductions ------------------------------------------------------------------------------------------------
@@ -86,10 +96,10 @@ def argmin(a, axis=None, out=None, *, keepdims=NOTHING):
 
 def _truth(prim, a, axis, out, keepdims, where, neutral):
     refuse_out(out)
-    a = as_array(a)
-    if where is not NOTHING and where is not True:
-        a = np.where(where, a != 0, neutral)
-    return bind(prim, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
+    a, mask = as_array(a), as_mask(where)
+    axes = find_reduced_axes(axis, a.ndim)
+    a = a if mask is True else select(a != 0, mask, neutral)
+    return bind(prim, a, axis=axes, keepdims=is_true(keepdims))
 
 
 @public(np.all, methods=("all",), flat=True, samples=sample_axes)

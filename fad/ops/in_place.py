@@ -14,7 +14,7 @@ from fad.core.primitive import answer
 from fad.core.tracer import Tracer, outcome
 from fad.ops.functional_updates import At
 from fad.ops.structural import as_array, normalize_axis
-from fad.ops.writing import assign, write
+from fad.ops.writing import assign, check_order, write
 
 
 def _target(x: Any, name: str) -> Tracer:
@@ -36,7 +36,13 @@ def copyto(dst, src, casting="same_kind", where=True):
             raise TypeError(f"Cannot cast scalar from {given!r} to {dst.dtype!r} according to the rule {casting!r}")
     else:
         src = as_array(src)
-    assign(dst, src, casting, where if where is True else as_array(where), name="positive")
+        extra = src.ndim - dst.ndim
+        if extra > 0 and set(src.shape[:extra]) == {1}:  # as an assignment to an item takes them
+            src = src.reshape(src.shape[extra:])
+    where = where if where is True else as_array(where)
+    if np.ndim(where) > dst.ndim:
+        raise ValueError(f"could not broadcast where mask from shape {np.shape(where)} into shape {dst.shape}")
+    assign(dst, src, casting, where, name="positive")
 
 
 def _repeat(v: Any, n: int) -> Any:
@@ -131,6 +137,7 @@ def fill_diagonal(a, val, wrap=False):
     else:
         flat = np.arange(0, a.size, 1 + int(np.cumprod(a.shape[:-1]).sum()))
     if len(flat):
+        check_order(a, flat, val)
         _write_flat(a, flat, _repeat(val, len(flat)))
 
 
@@ -214,6 +221,7 @@ class Flat:
         places = np.arange(self.base.size)[index]
         value = as_array(value)
         if np.size(places) and np.size(value) and is_array(self.base):
+            check_order(self.base, np.ravel(places), value)
             v = np.reshape(_repeat(value, np.size(places)), np.shape(places)) if value.ndim else value
             _write_flat(self.base, places, v)
 

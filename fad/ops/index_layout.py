@@ -38,6 +38,30 @@ def index_layout(template: tuple, arrays: list, ndim: int) -> tuple[int, int, bo
     return rank, sum(ndim - used if part is Ellipsis else 1 for part in template[: places[0]]), False
 
 
+def check_masks(template: tuple, arrays: list, shape: tuple) -> None:
+    """Raise as NumPy does where a mask of an index has another shape than the axes that it stands for."""
+    parts = join_index(template, arrays)
+    masks = [np.shape(part) if getattr(getattr(part, "dtype", None), "kind", "") == "b" else None for part in parts]
+    ranks = [
+        len(mask) if mask is not None else 0 if part is None or part is Ellipsis else 1
+        for part, mask in zip(parts, masks, strict=True)
+    ]
+    rest = len(shape) - sum(ranks)
+    if rest < 0:
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {sum(ranks)} were indexed"
+        )
+    axis = 0
+    for part, mask, rank in zip(parts, masks, ranks, strict=True):
+        for k, n in enumerate(mask or ()):
+            if n != shape[axis + k]:
+                raise IndexError(
+                    f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
+                    f"{shape[axis + k]} but size of corresponding boolean axis is {n}"
+                )
+        axis += rest if part is Ellipsis else rank
+
+
 def last_of_each(shape, arrays, template):
     """Return which values of ``x[index] = values`` are kept, without an array of x's size; None if that costs more."""
     if any(a.dtype.kind == "b" or is_on_device(a) for a in arrays) or any(type(p) is int for p in template):

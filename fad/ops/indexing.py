@@ -20,7 +20,7 @@ from fad.core.memory import Memory, ViewRule, copy_layout, is_array, refresh
 from fad.core.primitive import Primitive, has_tracer, register
 from fad.core.samples import call
 from fad.core.tracer import Tracer, bind, outcome
-from fad.ops.index_layout import ARRAY, index_layout, join_index, last_of_each
+from fad.ops.index_layout import ARRAY, check_masks, index_layout, join_index, last_of_each
 from fad.ops.traced_index import TracedIndex, link_view, slicer
 
 _SMALL = 8  # an array has so many times the elements of values that are added into it one by one
@@ -116,17 +116,20 @@ def _add(total: Any, indices: list, values: list) -> Any:
     return total
 
 
-def _concrete_masks(trace, template, arrays, batched):
+def _concrete_masks(trace, template, arrays, batched, shape):
     """Turn boolean masks into integer index arrays; a mask that differs between batch elements splits them."""
     parts, out, flags = [], [], []
+    if any(a.dtype.kind == "b" for a in arrays):
+        pairs = list(zip(arrays, batched, strict=True))
+        arrays = [(trace.decide(a) if b else outcome(a)) if a.dtype.kind == "b" else a for a, b in pairs]
+        batched = [b and a.dtype.kind != "b" for a, b in pairs]
+        check_masks(template, arrays, shape)
     it = iter(zip(arrays, batched, strict=True))
     for part in template:
         if part is not ARRAY:
             parts.append(part)
             continue
         a, b = next(it)
-        if a.dtype.kind == "b":
-            a, b = trace.decide(a) if b else outcome(a), False
         found = np.nonzero(a) if a.dtype.kind == "b" and a.ndim else (a,)
         parts += [ARRAY] * len(found)
         out += found
@@ -163,7 +166,8 @@ def _move_axes(x, rank, source, target):
 
 def _getitem_batch(trace, batched, xs, params):
     x, *arrays = xs
-    template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:])
+    shape = x.shape[1:] if batched[0] else x.shape
+    template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[1:], shape)
     if not any(flags) and not batched[0]:  # only a mask differed, and these batch elements agree on it
         y = bind(getitem_p, x, *arrays, template=template)
         return np.broadcast_to(y, (trace.size, *y.shape))
@@ -347,7 +351,8 @@ def as_full_value(x, v, arrays, template):
 def _update_batch(prim):
     def batch(trace, batched, xs, params):
         x, v, *arrays = xs
-        template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[2:])
+        shape = np.shape(x)[1:] if batched[0] else np.shape(x)
+        template, arrays, flags = _concrete_masks(trace, params["template"], arrays, batched[2:], shape)
         if not batched[0] and type(x) is np.ndarray and x.flags.fnc:
             x = np.moveaxis(np.array(np.broadcast_to(x.T, (trace.size, *x.T.shape)), order="C").T, -1, 0)
         elif not batched[0]:

@@ -148,4 +148,7 @@ def _conditions(condlist, ndim):
     several = isinstance(condlist, (list, tuple)) or np.ndim(condlist) > 0
     if not several or (ndim and type(condlist[0]) is not list and np.ndim(condlist[0]) == 0):
         condlist = [condlist]
-    return [as_array(c).astype(bool) for c in condlist]
+    conditions = [as_array(c).astype(bool) for c in condlist]
+    if len({c.shape for c in conditions}) > 1:
+        raise ValueError(f"the conditions of piecewise have different shapes: {[c.shape for c in conditions]}")
+    return conditions

@@ -15,7 +15,9 @@ from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
     absent,
+    as_mask,
     as_scalar,
+    check_mask,
     find_reduced_axes,
     is_true,
 )
@@ -115,6 +117,7 @@ def _nan_extreme(reduce, worst, a, axis, out, keepdims, initial, where):
     a = as_array(a)
     if a.dtype.kind not in "fc":
         return reduce(a, axis, keepdims=is_true(keepdims), **_list_given(initial, where))
+    as_mask(where)  # before the axes are looked at
     missing = np.isnan(a)
     if 0 in [a.shape[i] for i in find_reduced_axes(axis, a.ndim)] and absent(initial):
         raise ValueError("zero-size array to reduction operation which has no identity")
@@ -156,10 +159,12 @@ def nanmin(a, axis=None, out=None, keepdims=NOTHING, initial=NOTHING, where=NOTH
     return _nan_extreme(smallest, np.inf, a, axis, out, keepdims, initial, where)
 
 
-def _present(a, where):
-    """Return a mask of the elements that count."""
-    mask = ~np.isnan(a)
-    return mask if where is NOTHING or where is True else mask & where
+def _present(a, axis, where):
+    """Return the axes of a reduction that leaves NaN out, and a mask of the elements that count."""
+    mask = as_mask(where)
+    axes = find_reduced_axes(axis, a.ndim)
+    check_mask(a, mask)
+    return axes, ~np.isnan(a) & mask
 
 
 @public(np.nanmean, samples=_sample_nan_where)
@@ -173,8 +178,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHI
     a = as_array(a)
     if a.dtype.kind not in "fc":
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=where)
-    mask = _present(a, where)
-    axis = find_reduced_axes(axis, a.ndim)
+    axis, mask = _present(a, axis, where)
     warn_if(~np.any(mask, axis), "Mean of empty slice")
     with np.errstate(invalid="ignore"):
         return mean(a, axis, dtype, keepdims=is_true(keepdims), where=mask)
@@ -188,8 +192,7 @@ def _nan_variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
         ddof = correction
     if a.dtype.kind not in "fc":
         return variance(a, axis, dtype, out, ddof, keepdims, where, mean, NOTHING)
-    mask = _present(a, where)
-    axes = find_reduced_axes(axis, a.ndim)
+    axes, mask = _present(a, axis, where)
     count = np.sum(mask, axis=axes, keepdims=is_true(keepdims))
     poor = count <= ddof
     warn_if(poor, "Degrees of freedom <= 0 for slice.")

@@ -25,8 +25,8 @@ def polyval(p, x):
     """
     p, x = _pair(p, x)
     y = np.zeros_like(x)
-    for i in range(p.shape[0]):
-        y = y * x + p[i]
+    for c in p:
+        y = y * x + c
     return y
 
 
@@ -35,10 +35,20 @@ def _pair(a, b):
     return beside(b, a), beside(a, b)
 
 
+def _check_has_axes(p):
+    if not p.ndim:
+        raise TypeError("len() of unsized object: a polynomial is a vector of coefficients, and no number")
+
+
 def _same_length(a, b):
     a, b = (np.atleast_1d(x) for x in _pair(a, b))
-    n = max(a.size, b.size)
-    return np.pad(a, (n - a.size, 0)), np.pad(b, (n - b.size, 0))
+    n = max(len(a), len(b))
+    return _lengthened(a, n), _lengthened(b, n)
+
+
+def _lengthened(a, n):
+    """Return coefficients with zeros in front; NumPy joins them only where it has to, which refuses other ranks."""
+    return a if len(a) == n else np.concatenate((np.zeros_like(a, shape=(n - len(a),)), a))
 
 
 @public(np.polyadd, samples=lambda s: [call(s.real(3), s.real(2)), call(s.real(2), s.real(4)), call(s.real(2), 1.0)])
@@ -75,7 +85,10 @@ def polymul(a1, a2):
     >>> fad.numpy.polymul(np.array([1.0, 1.0]), np.array([1.0, -1.0]))
     array([ 1.,  0., -1.])
     """
-    a, b = (_without_leading_zeros(np.atleast_1d(x)) for x in _pair(a1, a2))
+    a, b = (np.atleast_1d(x) for x in _pair(a1, a2))
+    if a.ndim > 1 or b.ndim > 1:
+        raise ValueError("Polynomial must be 1d only.")
+    a, b = _without_leading_zeros(a), _without_leading_zeros(b)
     rows = [np.pad(a * b[i], (i, b.size - 1 - i)) for i in range(b.size)]
     return np.sum(np.stack(rows), axis=0, dtype=rows[0].dtype)
 
@@ -94,6 +107,7 @@ def polyder(p, m=1):
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
+    _check_has_axes(p)
     for _ in range(m):
         p = p[:-1] * like(p, np.arange(p.size - 1, 0, -1))
     return p
@@ -117,6 +131,7 @@ def polyint(p, m=1, k=None):
     p = as_array(p)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
+    _check_has_axes(p)
     k = np.zeros_like(p, shape=(max(m, 1),)) if k is None else np.atleast_1d(beside(p, k))
     k = np.broadcast_to(k, (m,)) if k.size == 1 else k
     if k.size < m:

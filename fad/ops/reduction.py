@@ -73,9 +73,34 @@ def is_true(keepdims: Any) -> bool:
     return keepdims is not NOTHING and bool(keepdims)
 
 
-def select(a: Any, where: Any, neutral: Any) -> Any:
-    """Apply a reduction's `where`: what it excludes becomes neutral, and has no derivative."""
-    return a if where is NOTHING or where is True else np.where(where, a, neutral)
+_NUMBERS = (np.generic, bool, int, float, complex, type(None))
+
+
+def as_mask(where: Any) -> Any:
+    """Return a reduction's `where` as a mask, or True; NumPy takes numbers by their truth, and arrays of bool alone."""
+    if where is NOTHING or where is True:
+        return True
+    if isinstance(where, _NUMBERS):
+        return where != 0 if type(where) is Tracer else bool(where)
+    where = as_array(where)
+    if where.dtype != bool:
+        raise TypeError(f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe'")
+    return where
+
+
+def check_mask(a: Any, mask: Any) -> None:
+    """Raise NumPy's error where a mask has axes, or elements along them, that the array to reduce has not."""
+    shape = np.broadcast_shapes(a.shape, np.shape(mask))
+    if shape != a.shape:
+        raise ValueError(f"non-broadcastable operand with shape {a.shape} doesn't match the broadcast shape {shape}")
+
+
+def select(a: Any, mask: Any, neutral: Any) -> Any:
+    """Apply a reduction's mask: what it excludes becomes neutral, and has no derivative."""
+    if mask is True:
+        return a
+    check_mask(a, mask)
+    return np.where(mask, a, neutral)
 
 
 def _first(y: Any, initial: Any) -> Any:
@@ -171,8 +196,9 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, w
         refuse_out(out)
     if dtype is None and type(a) is Tracer and initial is NOTHING and where is NOTHING:  # as most calls are
         return bind(sum_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims))
-    a = select(convert(as_array(a), dtype), where, 0)
-    y = convert(bind(sum_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
+    a, mask = convert(as_array(a), dtype), as_mask(where)
+    axes = find_reduced_axes(axis, a.ndim)
+    y = convert(bind(sum_p, select(a, mask, 0), axis=axes, keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y + _first(y, initial)
 
 
@@ -215,8 +241,9 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=NOTHING, initial=NOTHING, 
     array([6., 3., 2.])
     """
     refuse_out(out)
-    a = select(convert(as_array(a), dtype), where, 1)
-    y = convert(bind(prod_p, a, axis=find_reduced_axes(axis, a.ndim), keepdims=is_true(keepdims)), dtype)
+    a, mask = convert(as_array(a), dtype), as_mask(where)
+    axes = find_reduced_axes(axis, a.ndim)
+    y = convert(bind(prod_p, select(a, mask, 1), axis=axes, keepdims=is_true(keepdims)), dtype)
     return y if absent(initial) else y * _first(y, initial)
 
 
@@ -281,15 +308,15 @@ fmin_p: Any = _extreme_op("fmin_over", _fmin, "The minimum over axes of what is 
 
 def _extreme(prim, ufunc, a, axis, out, keepdims, initial, where):
     refuse_out(out)
-    a = as_array(a)
+    a, mask = as_array(a), as_mask(where)
     axes = find_reduced_axes(axis, a.ndim)
-    if where is not NOTHING and where is not True:
+    if mask is not True:
         if absent(initial):
             raise ValueError(
                 f"reduction operation '{ufunc.__name__}' does not have an identity, "
                 "so to use a where mask one has to specify 'initial'"
             )
-        a = np.where(where, a, _first(a, initial))
+        a = select(a, mask, _first(a, initial))
     initial = initial if absent(initial) else _first(a, initial)
     if not absent(initial) and 0 in [a.shape[i] for i in axes]:
         shape = tuple(1 if i in axes else d for i, d in enumerate(a.shape))
@@ -432,12 +459,12 @@ def _stop(x):
 
 
 def _logaddexp_reduce(a, axis, keepdims=False, where=True, initial=NOTHING):
-    a = as_array(a)
+    a, mask = as_array(a), as_mask(where)
     find_reduced_axes(axis, a.ndim)  # NumPy looks at the axes before the dtype
     if a.dtype.kind == "c":
         raise TypeError("ufunc 'logaddexp' is not defined for complex numbers: write np.log(np.sum(np.exp(x)))")
     a = a if a.dtype.kind == "f" else a.astype(np.result_type(a.dtype, np.float16))
-    y = logsumexp(select(a, where, -np.inf), axis, keepdims=keepdims)
+    y = logsumexp(select(a, mask, -np.inf), axis, keepdims=keepdims)
     return y if absent(initial) else np.logaddexp(y, initial)
 
 

@@ -18,7 +18,7 @@ from fad.core.numpy_dispatch import REFUSED, UFUNC_METHODS, UFUNCS
 from fad.core.options import refuse_out
 from fad.core.primitive import Primitive, answer, public, register
 from fad.core.samples import call
-from fad.core.tracer import bind, strong
+from fad.core.tracer import bind, outcome, strong
 from fad.ops.elementwise import at_multiples
 from fad.ops.reduction import (
     convert,
@@ -26,7 +26,7 @@ from fad.ops.reduction import (
     shift,
     shift_axes,
 )
-from fad.ops.structural import as_array, normalize_axes, normalize_axis
+from fad.ops.structural import as_array, find_reduced_axes, normalize_axes, normalize_axis
 
 
 def cut(x: Any, axis: int, start: Any = None, stop: Any = None, step: Any = None) -> Any:
@@ -304,16 +304,21 @@ if hasattr(np, "cumulative_sum"):
 # --- ufunc methods --------------------------------------------------------------------------------------------------
 
 
+def _only_axis(method, a, axis):
+    """Return the axis that a method of ufuncs works along."""
+    axes = find_reduced_axes(axis, a.ndim)
+    if not a.ndim:
+        raise TypeError(f"cannot {method} on a scalar")
+    if len(axes) != 1:
+        raise ValueError(f"{method} does not allow multiple axes")
+    return axes[0]
+
+
 def _accumulate_method(ufunc):
     def accumulate(array, axis=0, dtype=None, out=None):
         refuse_out(out)
         a = convert(as_array(array), dtype)
-        if a.ndim == 0:
-            raise TypeError("cannot accumulate on a scalar")
-        axes = normalize_axes(axis, a.ndim)
-        if len(axes) != 1:
-            raise ValueError("accumulate does not allow multiple axes")
-        return scan_along(ufunc, a, axes[0])
+        return scan_along(ufunc, a, _only_axis("accumulate", a, axis))
 
     return accumulate
 
@@ -359,21 +364,27 @@ def _reduce_by_scan(ufunc):
     return reduce
 
 
+def _part(ufunc, a, axis, i, j):
+    """Reduce a part of an array; one element is its own result, which a reduction would join to the identity."""
+    if j > i + 1:
+        return ufunc.reduce(cut(a, axis, i, j), axis=axis, keepdims=True)
+    return scan_along(ufunc, cut(a, axis, i, i + 1), axis)
+
+
 def _reduceat_method(ufunc):
     def reduceat(array, indices, axis=0, dtype=None, out=None):
         refuse_out(out)
-        a = convert(as_array(array), dtype)
-        axis = normalize_axis(axis, a.ndim)
+        a, indices = convert(as_array(array), dtype), outcome(as_array(indices))
+        axis = _only_axis("reduceat", a, axis)
+        if indices.ndim != 1:
+            raise ValueError(f"{ufunc.__name__}.reduceat takes a vector of indices, not one of {indices.ndim} axes")
         bounds = [int(i) for i in indices] + [a.shape[axis]]
         if [i for i in bounds[:-1] if not 0 <= i < bounds[-1]]:
             raise IndexError(
                 f"an index of {ufunc.__name__}.reduceat is out of bounds for axis {axis} of size {bounds[-1]}"
             )
-        parts = [
-            ufunc.reduce(cut(a, axis, i, j if j > i else i + 1), axis=axis, keepdims=True)
-            for i, j in itertools.pairwise(bounds)
-        ]
-        return np.concatenate(parts, axis=axis)
+        parts = [_part(ufunc, a, axis, i, j) for i, j in itertools.pairwise(bounds)]
+        return np.concatenate(parts or [scan_along(ufunc, cut(a, axis, 0, 0), axis)], axis=axis)
 
     return reduceat
 

@@ -19,6 +19,8 @@ from fad.ops.norms import root
 from fad.ops.reduction import (
     NOTHING,
     absent,
+    as_mask,
+    check_mask,
     convert,
     is_true,
     keep,
@@ -62,14 +64,24 @@ def _wide(a, dtype):
     return (a.astype(np.float32), a.dtype) if a.dtype == np.float16 else (a, None)
 
 
-def _total(a, axes, keepdims, where):
+def _counted(a, axis, where):
+    """Return the axes of a mean, and a mask of the elements that count, or True.
+
+    NumPy counts them first: it looks at the shape of the mask before the axes, and at its dtype after them.
+    """
+    where = as_array(where) if isinstance(where, (list, tuple)) else where
+    check_mask(a, True if where is NOTHING else where)
+    return normalize_axes(axis, a.ndim), as_mask(where)
+
+
+def _total(a, axes, keepdims, mask):
     """Return the sum over axes, and how many elements it has: a number, or an array if a mask says which count."""
-    if where is NOTHING or where is True:
+    if mask is True:
         count = 1
         for i in axes:
             count *= a.shape[i]
         return bind(sum_p, a, axis=axes, keepdims=keepdims), count
-    mask = np.broadcast_to(where, a.shape)
+    mask = np.broadcast_to(mask, a.shape)
     count = np.sum(mask, axis=axes, keepdims=keepdims)
     return bind(sum_p, np.where(mask, a, 0), axis=axes, keepdims=keepdims), count
 
@@ -97,7 +109,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOTHING, *, where=NOTHING)
     if out is not None:
         refuse_out(out)
     a, narrow = _wide(as_array(a), dtype)
-    total, count = _total(a, normalize_axes(axis, a.ndim), is_true(keepdims), where)
+    axes, mask = _counted(a, axis, where)
+    total, count = _total(a, axes, is_true(keepdims), mask)
     if type(count) is int and count == 0:
         warnings.warn("Mean of empty slice.", RuntimeWarning, stacklevel=4)
     return convert(_ratio(total, count), narrow)
@@ -132,16 +145,15 @@ def variance(a, axis, dtype, out, ddof, keepdims, where, mean, correction):
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     a, narrow = _wide(as_array(a), dtype)
-    axes = normalize_axes(axis, a.ndim)
-    whole = where is NOTHING or where is True
-    if whole and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
+    axes, mask = _counted(a, axis, where)
+    if mask is True and absent(mean) and type(ddof) in (int, float) and math.prod(a.shape[i] for i in axes) > ddof:
         return convert(bind(variance_p, a, axis=axes, keepdims=is_true(keepdims), ddof=ddof), narrow)
     if absent(mean):
-        total, count = _total(a, axes, True, where)
+        total, count = _total(a, axes, True, mask)
         mean = _ratio(total, count)
     d = a - mean
     squares = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
-    total, count = _total(squares, axes, is_true(keepdims), where)
+    total, count = _total(squares, axes, is_true(keepdims), mask)
     if type(count) is int and type(ddof) is not Tracer:
         if count <= ddof:
             warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=5)

@@ -352,10 +352,12 @@ def broadcast_to(array, shape, subok=False):
 # --- join --------------------------------------------------------------------------------------------------------
 
 
-def _concatenate_vjp(k, ct, y, *xs, axis):
-    start = sum(x.shape[axis] for x in xs[:k])
-    index = (slice(None),) * axis + (slice(start, start + xs[k].shape[axis]),)
-    return cast(ct[index], xs[k].dtype)
+def _concatenate_cotangents(ct, y, *xs, axis):
+    before, stop, parts = (slice(None),) * axis, 0, []
+    for x in xs:
+        start, stop = stop, stop + x.shape[axis]
+        parts.append(ct[(*before, slice(start, stop))])
+    return parts
 
 
 def _concatenate_jvp(tangents, y, xs, params):
@@ -377,7 +379,7 @@ concatenate_p: Any = register(
         "join",
         lambda *xs, axis: np.concatenate(xs, axis),
         jvp=_concatenate_jvp,
-        vjp=_concatenate_vjp,
+        vjp_of_all=_concatenate_cotangents,
         batch=_concatenate_batch,
         saves="none",
         archetype="linear",
@@ -448,8 +450,9 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     if len(shapes) > 1:
         raise ValueError(f"all input arrays must have the same shape, but they have {sorted(shapes)}")
     axis = normalize_axis(axis, arrays[0].ndim + 1)
-    wide = [np.expand_dims(x, axis) for x in arrays]
-    y = bind(concatenate_p, *wide, axis=axis)
+    shape = arrays[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    y = bind(concatenate_p, *[bind(reshape_p, x, shape=wide) for x in arrays], axis=axis)
     return y if dtype is None else y.astype(dtype)
 
 

@@ -80,6 +80,8 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     """
     refuse_out(out)
     a, axis = along(a, axis)
+    if 0 in a.shape[:axis]:  # NumPy takes nothing then, and does not look at the indices
+        return a.reshape((*a.shape[:axis], *np.shape(indices), *a.shape[axis + 1 :]))
     return pick(a, (slice(None),) * axis + (_bring_into_bounds(indices, a.shape[axis], mode),))
 
 
@@ -415,6 +417,8 @@ def bincount(x, /, weights=None, minlength=0):
     x = as_array(x)
     if x.ndim != 1 or (x.size and outcome(np.min(x)) < 0):
         raise ValueError("bincount takes a vector of non-negative integers")
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
     n = max(minlength, int(outcome(np.max(x))) + 1 if x.size else 0)
     if not x.size and not depth(weights):
         return np.zeros(n, np.intp)  # NumPy leaves the weights of nothing out

@@ -1,4 +1,4 @@
-"""Indices with traced integers: views that such an index takes, and slices whose bounds a loop's body computes.
+"""Indices with traced integers: views that such an index takes, and slices and masks that a loop's body computes.
 
 ``A[i]`` with a traced integer i is a view in NumPy, though its operation has the integer for an operand. What it takes
 to read it again, and to put it back, is kept as one operation of the array alone.
@@ -61,11 +61,11 @@ def is_same_place(x: Tracer, index: Any, v: Any) -> bool:
     return type(taken) is TracedIndex and taken.index is index
 
 
-# --- slices with traced bounds ---------------------------------------------------------------------------------------
+# --- slices with traced bounds, and traced masks ---------------------------------------------------------------------
 
 
 class Slicer(Protocol):
-    """What reads and writes slices whose bounds are traced integers of a loop's body."""
+    """What reads and writes by slices whose bounds are traced integers of a loop's body, and by its masks."""
 
     def read(self, x: Any, index: Any) -> Any: ...
 
@@ -76,11 +76,15 @@ SLICERS: list[Slicer] = []  # put here by the loops, which stand above
 
 
 def slicer(index: Any) -> Slicer | None:
-    """Return what answers an index, if a bound of a slice in it is an integer of a loop's body."""
+    """Return what answers an index, if a loop's body computes a bound of a slice in it, or it is a mask of one."""
     if not SLICERS:
         return None
+    if type(index) is Tracer:
+        return SLICERS[0] if index.dtype.kind == "b" and index.shape and _of_body(index) else None
     for part in index if type(index) is tuple else (index,):
         if type(part) is slice and (_of_body(part.start) or _of_body(part.stop)):
+            return SLICERS[0]
+        if getattr(type(part), "holds_places", False):
             return SLICERS[0]
     return None
 

@@ -20,6 +20,7 @@ from fad.core.primitive import has_tracer
 from fad.core.tracer import Tracer, bind, up_to_date, youngest
 from fad.core.values import depth
 from fad.errors import ItemAssignmentError
+from fad.ops.index_layout import ARRAY
 from fad.ops.indexing import as_basic, as_full_value, join_index, set_p, split_index
 from fad.ops.structural import as_array
 from fad.ops.traced_index import TracedIndex, is_same_place, slicer
@@ -55,6 +56,8 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if any(prim.view.put_back is None for prim, _ in path_of(x)):
         raise ValueError("assignment destination is read-only")
     arrays = [_freeze(a) for a in arrays]
+    if template == (ARRAY,) and type(v) is Tracer and arrays[0].dtype.kind == "b" and arrays[0].ndim == x.ndim > 0:
+        _check_masked(x, arrays[0], v)
     v = _as_placed(v, x, template, arrays)
     root, path = root_of(x), path_of(x)
     trace = youngest((root, v, *arrays))
@@ -63,6 +66,45 @@ def write(x: Tracer, index: Any, v: Any) -> None:
     if not trace.overwrite(root, path, template, v, tuple(arrays)):
         v = v if type(v) is Tracer else like(x, np.array(v, x.dtype))  # the user may refill an array of his own
         rewritten(root, updated(root, path, template, v, arrays))
+
+
+def _check_masked(x: Tracer, mask: Any, v: Tracer) -> None:
+    """Check what is to be written where a mask of the array's own shape is true, which NumPy does in its own way."""
+    if v.ndim > 1:
+        raise TypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
+            f"{v.ndim} dimensions"
+        )
+    places = np.flatnonzero(mask)
+    if v.size == len(places):
+        check_order(x, places, v)
+
+
+def check_order(x: Tracer, places: Any, v: Any) -> None:
+    """Refuse values that are overwritten before their turn: NumPy reads them one by one here, as it writes.
+
+    ``places`` says which elements of the array are written, in C order.
+    """
+    if type(v) is not Tracer or v.size < 2 or root_of(v) is not root_of(x):
+        return
+    plain = layout(x), layout(v)
+    if any(type(a) is not np.ndarray for a in plain):
+        return
+    targets = _addresses(plain[0])[places].tolist()
+    written: set = set()
+    for target, source in zip(targets, np.resize(_addresses(plain[1]), len(targets)).tolist(), strict=True):
+        if source in written:
+            raise ItemAssignmentError(
+                "an array was given values that are a view of itself, by a mask or through x.flat, where NumPy reads "
+                "them while it writes: some would be overwritten first. Write a copy of the values, x[mask] = v.copy()"
+            )
+        written.add(target)
+
+
+def _addresses(x: np.ndarray) -> Any:
+    """Return where in memory the elements of a plain array lie, in C order."""
+    steps = [np.arange(n) * step for n, step in zip(x.shape, x.strides, strict=True)]
+    return (x.ctypes.data + sum(np.ix_(*steps), np.zeros(x.shape, np.intp))).ravel()
 
 
 def _freeze(a: Any) -> Any:

@@ -134,7 +134,7 @@ def _linear(prim: Any, y: Any, xs: list, sets: list, params: dict) -> Any:
         if places is not None:
             parts.append(of.gather(s, places))
             continue
-        places = _move(functools.partial(_pull, prim.vjp, k, y, others, params), y)
+        places = _move(functools.partial(_pull, prim, k, y, others, params), y)
         if places is None:
             return UNKNOWN
         some = places.reshape(-1) >= 0
@@ -162,7 +162,10 @@ def _alone(forward: Callable, k: int, others: list, params: dict, x: Any) -> Any
     return forward(*others[:k], x, *others[k + 1 :], **params)
 
 
-def _pull(vjp: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
+def _pull(prim: Any, k: int, y: Any, xs: list, params: dict, ct: Any) -> Any:
+    if prim.vjp_of_all is not None:
+        return prim.vjp_of_all(ct, y, *xs, **params)[k]
+    vjp = prim.vjp
     found = vjp(k, ct, y, *xs, **params) if callable(vjp) else vjp[k](ct, y, *xs, **params)
     return densify(found)
 

@@ -71,8 +71,7 @@ class OuterState:
         watched = {id(x): x for x in [*_arrays(self.found), *arrays] if x.size and is_writeable(x)}
         mode = config.check_mutation.get()
         self.arrays = [Entered.of(x, "full" if x.nbytes <= _LOOKED_AT else mode) for x in watched.values()]
-        self.rows = [place for place in walk.places if place.read is sample]
-        self.places = [place for place in walk.places if place.read is not sample]
+        self.places, self.rows = walk.places, walk.rows
         self.small: list[tuple] = []  # how to read the bytes of arrays, and what they were
         self.large: list[Entered] = []
         self.changed = False  # whether the function wrote into one of the arrays, which a replay would not do
@@ -99,9 +98,9 @@ class OuterState:
                     return True
         except (AttributeError, ValueError):  # a slot or a variable that is empty now
             return True
-        for row in self.rows:
-            now = sample(row.key)
-            if len(now) != len(row.value) or not (all(map(is_, now, row.value)) or _same(now, row.value)):
+        for _, row, before in self.rows:
+            now = sample(row)
+            if len(now) != len(before) or not (all(map(is_, now, before)) or _same(now, before)):
                 return True
         return False
 
@@ -139,11 +138,12 @@ def _arrays(found: list) -> Iterator[np.ndarray]:
 
 def _is_other(place: Place) -> bool:
     """Return whether something else is in a place now."""
+    read, key, value = place
     try:
-        now = place.read(place.key)
+        now = read(key)
     except (AttributeError, ValueError):
         return True
-    return now is not place.value and not _same(now, place.value)
+    return now is not value and not _same(now, value)
 
 
 def _same(x: Any, y: Any, depth: int = 0) -> bool:

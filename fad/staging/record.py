@@ -25,8 +25,8 @@ from fad import config, tree
 from fad.backends import host, is_numpy_scalar, is_on_device
 from fad.core import effects
 from fad.core.buffers import PLAIN
-from fad.core.graph import GUARD, Equation, Graph, Type, hashable, type_of
-from fad.core.journal import journaled, rewind
+from fad.core.graph import EFFECT, GUARD, Equation, Graph, Type, hashable, type_of
+from fad.core.journal import effect_place, journaled, rewind
 from fad.core.memory import RUNS, Aliased, noticing_layouts, noting_aliases
 from fad.core.overlay import Running
 from fad.core.primitive import Primitive
@@ -189,6 +189,9 @@ class RecordTrace(Trace):
 
     def _write(self, prim: Any, ins: list, params: dict, y: Any) -> Any:
         ys = tuple(y) if prim.multi else (y,)
+        if prim.archetype == EFFECT and (earlier := effect_place(self, first := len(self.types))) != first:
+            outs = tuple([tracer(v, self, earlier + k) for k, v in enumerate(ys)])
+            return outs if prim.multi else outs[0]
         outs = tuple([self.new(v) for v in ys])
         noted = self.places or (prim.archetype != "elementwise" and may_refuse(prim, ins))
         place = user_place() if noted else None
@@ -320,7 +323,6 @@ def record(
             if not running.retry(error, error):
                 raise
             outer = outer or OuterState()
-            rewind()
             return running.again(lambda: _recorded(fun, in_tree, leaves, traced, places, outer))
 
 

@@ -28,7 +28,7 @@ def accumulate(cts: list, own: bytearray, j: int, c: Any) -> None:
         elif type(p) is Indexed:
             p.entries += c.entries
         else:
-            cts[j] = p + _at_places(c) if type(p) is Masked else c.added_to(p)
+            cts[j] = c.added_to(p)
         return
     if type(p) is Indexed:
         if type(c) is Tracer and len(p.entries) <= FEW and not p.is_plain():

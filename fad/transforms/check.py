@@ -272,7 +272,8 @@ def settle(cts: list, primals: list, given: list) -> list:
     for ct in given:
         if type(ct) is np.ndarray:
             taken.add(id(root(ct)))
-    for ct, x in zip(cts, primals, strict=True):
+    for k, x in enumerate(primals):
+        ct = cts[k]
         if type(ct) is np.float64 and issubclass(type(x), np.float64):
             out.append(ct)
             continue

@@ -11,6 +11,7 @@ from fad import tree
 from fad.backends import like
 from fad.core.buffers import flat_result
 from fad.core.cotangent import densify
+from fad.core.journal import effect_place
 from fad.core.limits import take_limit
 from fad.core.memory import running_rules
 from fad.core.tracer import Trace, Tracer, bind, tracer, youngest
@@ -48,7 +49,10 @@ class LinearTrace(Trace):
         if prim.flat:
             return flat_result(prim, y, values)
         if prim.swept is not None:
-            self.effects.append(len(self.records))
+            first = len(self.records)
+            if (earlier := effect_place(self, first)) != first:
+                return tracer(y, self, earlier) if y.dtype.kind in "fc" else y
+            self.effects.append(first)
         if None in parents:
             values = [x if p is not None else self.keep(x) for x, p in zip(values, parents, strict=True)]
         return self.attach(prim.multi, y, parents, _pusher(prim, y, values, params))

@@ -22,13 +22,16 @@ def operand_cotangents(prim: Any, parents: list, ct: Any, y: Any, xs: tuple, par
             return _mask_cotangents(prim, parents, ct, y, xs, params)
         ct = ct.dense()
     rules = prim.vjp
-    if rules is None:
+    if rules is None and prim.vjp_of_all is None:
         return transpose_jvp(prim, parents, ct, y, xs, params)
     if len(parents) == 1 and type(rules) is tuple and parents[0] >= 0:  # an operation of one operand, as most are
         c = rules[0](ct, y, xs[0], **params) if rules[0] is not None else None
         whole = c is None or type(c) is Indexed or type(c) is Masked or c.dtype is xs[0].dtype
         return [c if whole else cast(c, xs[0].dtype)]
-    if callable(rules):
+    if prim.vjp_of_all is not None:
+        cts = prim.vjp_of_all(ct, y, *xs, **params)
+        found = [c if p >= 0 else None for c, p in zip(cts, parents, strict=True)]
+    elif callable(rules):
         found = [rules(k, ct, y, *xs, **params) if p >= 0 else None for k, p in enumerate(parents)]
     else:
         found = [

@@ -14,6 +14,7 @@ from numpy import float64, ndarray
 
 from fad.core.buffers import flat_result
 from fad.core.cotangent import shared
+from fad.core.journal import effect_place
 from fad.core.memory import is_array, link
 from fad.core.spec import spec_of
 from fad.core.tracer import Trace, Tracer, bind, leaked, listed, tracer
@@ -280,7 +281,11 @@ class Recorder(Trace):
             return tuple(tracer(v, self, position + i) if v.dtype.kind in "fc" else v for i, v in enumerate(ys))
         if y.dtype.kind not in "fc":
             return y
-        kind = EFFECT if prim.swept is not None else GENERAL
+        kind = GENERAL
+        if prim.swept is not None:
+            kind = EFFECT
+            if (earlier := effect_place(self, position)) != position:
+                return tracer(y, self, earlier)
         kept = y if kind == EFFECT or prim.saves == "all" else None
         if prim.saves == "none":
             tape.append((kind, parents, prim, kept, tuple([spec_of(v) for v in values]), params))

@@ -7,6 +7,7 @@ Without one nothing is noted: the traces are then the ordinary ones.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -16,9 +17,12 @@ import numpy as np
 from fad.core.cotangent import Indexed, densify
 from fad.core.memory import unwrap
 from fad.introspect.frames import show_place, user_place
+from fad.transforms.check import root
 from fad.transforms.overwrites import VIEW
 from fad.transforms.tape import BOTH, CALL, EFFECT, INDEX, MULTI, ONE_OF_TWO, PRODUCT, RERUN, UNARY, WRITE
 from fad.transforms.vjp import WritingVJPTrace, make_trace, sweep
+
+_ARRAY = sys.getsizeof(np.ndarray(0))  # bytes of an array besides its numbers
 
 
 class Note:
@@ -192,6 +196,14 @@ def find_saved_in(record: tuple) -> list:
     for item in record[start : start + 3] if kind in (UNARY, ONE_OF_TWO, BOTH, PRODUCT) else record[3:5]:
         found += item if type(item) is tuple else [item]
     return [x for x in map(plain, found) if type(x) is not tuple and hasattr(x, "nbytes") and hasattr(x, "ndim")]
+
+
+def saved_bytes(records: list) -> int:
+    """Return about how many bytes some records keep: their arrays, each counted once, and themselves."""
+    owners = {id(x): x for record in records if record is not None for x in map(root, find_saved_in(record))}
+    return sum(map(sys.getsizeof, records)) + sum(
+        x.nbytes + _ARRAY if hasattr(x, "nbytes") else sys.getsizeof(x) for x in owners.values()
+    )
 
 
 def plain(x: Any) -> Any:

@@ -312,7 +312,9 @@ def _sweep_product(record: tuple, g: Any, cts: list, own: bytearray) -> None:
 
 def _sweep_general(record: tuple, g: Any, cts: list, own: bytearray) -> None:
     _, parents, prim, y, xs, params = record
-    for parent, c in zip(parents, operand_cotangents(prim, parents, g, y, xs, params), strict=True):
+    found = operand_cotangents(prim, parents, g, y, xs, params)
+    for k, parent in enumerate(parents):
+        c = found[k]
         if c is not None:
             accumulate(cts, own, parent, c)
 
@@ -389,17 +391,19 @@ class Tape:
         trace: Any = VJPTrace() if make is None else make()
         self.trace = trace
         trace.watch = self.watch = Watch(() if own else leaves)
-        records = trace.tape
-        self.records = records
+        self.records = trace.tape
+        self.records += [None] * len(leaves)
         self.in_tree = in_tree
         self.leaves = leaves
-        records += [None] * len(leaves)
-
-        def arguments() -> Any:
-            return tree.unflatten(in_tree, [tracer(x, trace, i) for i, x in enumerate(leaves)])
-
-        self.outputs, self.out_tree, self.aux = run(fun, trace, arguments, has_aux, user)
+        self.outputs, self.out_tree, self.aux = run(fun, trace, self._arguments, has_aux, user)
         self.watch.finish()
+
+    def _arguments(self) -> Any:
+        trace = self.trace
+        xs: list = []
+        for x in self.leaves:
+            xs.append(tracer(x, trace, len(xs)))
+        return tree.unflatten(self.in_tree, xs)
 
     def values(self) -> list:
         return plain_values(self.outputs, self.trace)
@@ -414,7 +418,8 @@ class Tape:
             self.records = None
         slots: list = [None] * len(records)
         trace = self.trace
-        for x, ct in zip(self.outputs, cts, strict=True):
+        for k, x in enumerate(self.outputs):
+            ct = cts[k]
             if type(x) is Tracer and x.trace is trace and ct is not None:
                 p = slots[x.info]
                 slots[x.info] = ct if p is None else p + ct

@@ -21,7 +21,6 @@ from fad import tree
 from fad.backends import host, made_like
 from fad.core.buffers import borrowed
 from fad.core.conversions import instead_of_number
-from fad.core.journal import journaled, rewind
 from fad.core.limits import take_limit
 from fad.core.memory import RUNS, copy_layout, finding_writes, fresh, own_memory, rewritten, shares, snapshot
 from fad.core.overlay import Running
@@ -393,7 +392,6 @@ def _run(fun, in_tree, leaves, flags, size, path, on_branch, before, chunked) ->
     return outs, out_tree
 
 
-@journaled
 def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
     trace = BatchTrace(size, path, on_branch)
     running = Running(fun)
@@ -409,7 +407,6 @@ def _run_once(fun, in_tree, leaves, flags, size, path, on_branch) -> tuple:
             wrapped = [tracer(x, trace, None) if b else borrowed(x) for x, b in zip(leaves, flags, strict=True)]
             args, kwargs = tree.unflatten(in_tree, wrapped)
             trace.taken = 0
-            rewind()
             out = running.again(lambda: as_run(fun)(*args, **kwargs))
         ys, out_tree = tree.flatten(out)
         ys = [y if _is_own(y, trace) else _snapshot(finished(y)) for y in ys]

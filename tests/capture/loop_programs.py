@@ -20,6 +20,9 @@ def shift(u):
     u[1:] = 0.5 * u[1:] + 0.4 * u[:-1]
     return u
 
+PLACES, ENDS = np.array([3, 0, 4, 1, 1, 2]), np.array([0, 2, 2, 5, 6, 6], np.uint8)
+WEIGHTS = np.linspace(-0.4, 0.6, 6)
+
 def f(x):
     s, t, n = 0.1, x[0], 0
     u, v = x * 1.0, 0.5 * x[::-1].copy()
@@ -111,8 +114,25 @@ class Program:
             f"mix(u, {i}, {self.value(1)})",
             "u = shift(u)", "shift(v)", f"s, t = t, 0.5 * {self.value(1)}", "u[1:-1] = 0.5 * (u[2:] + u[:-2])",
             f"a = {self.value(1)}; s = s + 0.1 * a", "v = u", f"m[{self.place()}, 1:] += 0.1 * u[:-1]", "m *= 0.9",
-            f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]",
+            f"w = {self.pick('u', 'v', 'x')}; t = t + 0.1 * w[{self.place()}]", self.masked(), self.looked_up(i),
         ))  # fmt: skip
+
+    def looked_up(self, i):
+        row = f"ENDS[{i}]:ENDS[{i} + 1]"
+        x = f"{self.pick('u', 'v', 'x')}[PLACES[{row}]]"
+        return self.pick(
+            f"s = 0.5 * s + 0.2 * (WEIGHTS[{row}] @ {x})", f"t = 0.5 * t + 0.1 * np.sum({x})",
+            f"e = {x}; s = s + 0.1 * np.sum(np.sin(e) * e)",
+        )  # fmt: skip
+
+    def masked(self):
+        a = self.pick("u", "v", "m", f"m[{self.place()}]")
+        mask = self.pick(f"{a} > {self.value(0)}", f"{a} < {self.value(0)}", f"~({a} > 0.2)")
+        return self.pick(
+            f"{a}[{mask}] = {self.value(1)}", f"{a}[{mask}] *= 0.9",
+            f"{a}[{mask}] = 0.3 * np.log(2.5 + abs({a}[{mask}]))",
+            f"s = 0.5 * s + 0.1 * np.sum({a}[{mask}])", f"k = {mask}; {a}[k] = np.sin({a}[k]) - 0.1 * {a}[k]",
+        )  # fmt: skip
 
     def block(self, level):
         for _ in range(self.random.randint(1, 3)):

@@ -78,6 +78,29 @@ def unbound_and_handled(x):
     return x
 
 
+def unbound_in_an_operand(x):
+    for i in range(2):
+        if i == 0 and LIMIT:  # noqa: F823
+            continue
+        LIMIT = x  # noqa: F841
+    return x
+
+
+def unbound_in_a_choice(x):
+    for _ in range(2):
+        x = x + (LIMIT if x[0] > 0 else 1.0)  # noqa: F823
+        LIMIT = x  # noqa: F841
+    return x
+
+
+def unbound_by_del(x):
+    y = x
+    del x
+    for _ in range(2):
+        y = y + x  # noqa: F821
+    return y
+
+
 def unbound_in_a_function_of_a_step(x):
     for _ in range(2):
         x = x + (lambda: later)()
@@ -86,7 +109,16 @@ def unbound_in_a_function_of_a_step(x):
 
 
 @pytest.mark.parametrize(
-    "f", [unbound_in_a_loop, unbound_in_a_branch, unbound_and_handled, unbound_in_a_function_of_a_step]
+    "f",
+    [
+        unbound_in_a_loop,
+        unbound_in_a_branch,
+        unbound_and_handled,
+        unbound_in_an_operand,
+        unbound_in_a_choice,
+        unbound_by_del,
+        unbound_in_a_function_of_a_step,
+    ],
 )
 def test_a_variable_without_a_value_is_the_error_that_python_raises(f):
     def outcome(f):

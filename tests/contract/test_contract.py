@@ -134,7 +134,7 @@ def _scaled(rule, tried):
 
 def _corruptions(prim):
     """Return copies of a primitive, each with one of its reverse rules (or its only forward rule) wrong."""
-    if callable(prim.vjp):
+    if callable(prim.vjp) or prim.vjp_of_all is not None:
         slots = [0, 1]  # one rule for operands of one kind
     else:
         slots = [k for k, rule in enumerate(prim.vjp or ()) if rule is not None] or ["jvp"]
@@ -143,6 +143,11 @@ def _corruptions(prim):
         if callable(prim.vjp):
             rule = _scaled(prim.vjp, tried)
             wrong.vjp = lambda i, *args, k=k, rule=rule, **params: (rule if i == k else prim.vjp)(i, *args, **params)
+        elif prim.vjp_of_all is not None:
+            rule = _scaled(lambda *args, k=k, **params: prim.vjp_of_all(*args, **params)[k], tried)
+            wrong.vjp_of_all = lambda *args, k=k, rule=rule, **params: [
+                rule(*args, **params) if i == k else ct for i, ct in enumerate(prim.vjp_of_all(*args, **params))
+            ]
         elif k == "jvp":
             wrong.jvp = _scaled(prim.jvp, tried)
         else:
@@ -177,7 +182,7 @@ def test_a_rule_that_is_one_percent_wrong_is_caught_by_the_samples_of_its_operat
     for k, wrong, tried in _corruptions(REGISTRY[name]):
         if next(breaches(wrong, ["first"]), None):
             continue
-        if callable(wrong.vjp):
+        if callable(wrong.vjp) or wrong.vjp_of_all is not None:
             assert not tried, f"the samples of {name} do not see a wrong rule of operand {k}"
         else:
             assert _has_no_rule(REGISTRY[name], k), f"the samples of {name} do not see a wrong rule of operand {k}"

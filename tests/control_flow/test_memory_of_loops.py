@@ -69,6 +69,16 @@ def test_a_choice_keeps_within_the_limit_with_the_fewest_levels(limit, steps, st
         assert sizes == ()
 
 
+def test_steps_that_are_left_over_are_counted():
+    assert bytes_kept(10, (4,), state=100, kept=1) == 2 * 100 + 4 + 2  # two whole parts, one at work, and the rest
+
+
+def test_few_steps_are_left_over():
+    with config.use(memory_limit="200MB"):
+        (size,) = chunk_sizes(10**6, "sqrt", 8000, 16_000, 0)
+    assert 10**6 % size < size / 8
+
+
 def test_without_a_limit_the_argument_checkpoint_chooses():
     assert chunk_sizes(10**6, "none", 8000, 8000, 0) == ()
     assert chunk_sizes(10**6, "sqrt", 8000, 8000, 0) == (1000,)

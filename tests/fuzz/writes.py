@@ -139,7 +139,7 @@ FUNCTIONS = """
     np.maximum({w}, 0.25, out={w})
     np.negative({w}, out={w}, where={m})
     np.add({x}, {y}, {w})
-    np.cumsum({w}, out={w})
+    np.cumsum({w}, out={w}.reshape(-1))
     np.sum({x}, axis=0, out={w})
     np.matmul({x}, {y}, out={w})
     np.dot({x}, {y}, out={w})

@@ -65,12 +65,12 @@ def _arranged(template: tuple, shape: tuple, single: bool) -> _Arranged | None:
     """Return how an index is done, None if it cannot be; `single`: its arrays are single numbers, without axes."""
     if any(p is None for p in template) or not 1 <= sum(type(p) is str for p in template) <= MOST_ARRAYS:
         return None
+    advanced = [k for k, p in enumerate(template) if type(p) is str or type(p) is int]
+    if not single and advanced != list(range(advanced[0], advanced[-1] + 1)):
+        return None  # NumPy puts the axes of the arrays in front, also where an Ellipsis between them is no axis
     at = next((k for k, p in enumerate(template) if p is Ellipsis), len(template))
     rest = len(shape) - sum(p is not Ellipsis for p in template)
     template = (*template[:at], *[slice(None)] * rest, *template[at + 1 :])
-    advanced = [k for k, p in enumerate(template) if type(p) is not slice]
-    if not single and advanced != list(range(advanced[0], advanced[-1] + 1)):
-        return None  # NumPy puts the axes of the arrays in front
     view = tuple([slice(None) if type(p) is str else p for p in template])
     if 0 in np.broadcast_to(False, shape)[view].shape:
         return None

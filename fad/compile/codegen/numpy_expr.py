@@ -48,7 +48,7 @@ class Helpers:
         if not inspect.isfunction(f) or f.__name__ == "<lambda>":
             raise Cannot(f"{f!r} has no source of its own")
         try:
-            tree = _bare(textwrap.dedent(inspect.getsource(f)))
+            tree = ast.parse(_bare(f.__code__))
         except (OSError, TypeError) as error:
             raise Cannot(str(error)) from None
         name = self.names[f] = self._free(f.__name__)  # known before its text, for it may call itself
@@ -146,9 +146,13 @@ def array_text(c: Any) -> str:
     return f"np.array([{values}], np.dtype({c.dtype.str!r})).reshape({c.shape})"
 
 
-def _bare(source: str) -> ast.Module:
-    """Drop decorators, annotations and docstrings, which need names of their own, and what is not for plain arrays."""
-    tree = _ForPlainArrays().visit(ast.parse(source))
+@functools.lru_cache(maxsize=1024)
+def _bare(code: types.CodeType) -> str:
+    """Return the source of a function without what needs names of its own and what is not for plain arrays.
+
+    The former are decorators, annotations and docstrings.
+    """
+    tree = _ForPlainArrays().visit(ast.parse(textwrap.dedent(inspect.getsource(code))))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.decorator_list, node.returns = [], None
@@ -162,7 +166,7 @@ def _bare(source: str) -> ast.Module:
                 and isinstance(node.body[0].value, ast.Constant)
             ):
                 node.body = node.body[1:]
-    return tree
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 class _ForPlainArrays(ast.NodeTransformer):

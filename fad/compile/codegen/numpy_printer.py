@@ -39,7 +39,8 @@ def readable(graph: Graph, name: str = "program") -> str:
     text = "\n\n\n".join(blocks)
     if "scipy." in text:
         text = text.replace("import numpy as np\n", "import numpy as np\nimport scipy\n", 1)
-    if _reads(symtable.symtable(text, name, "exec"), name) or name in writer.helpers.sources:
+    again = text.count(name) > 1  # besides where it is defined
+    if name in writer.helpers.sources or (again and _reads(symtable.symtable(text, name, "exec"), name)):
         raise ValueError(f"the text has the name {name!r} for something else: call fad.source with another name=")
     return text
 

@@ -9,15 +9,23 @@ import numpy as np
 from fad.compile.ir.rewriter import rewrite_equations
 from fad.core.graph import Equation, Graph, has_effects, hashable
 
+_LARGE = 1 << 16  # elements above which constants are not compared
+
 
 def share(graph: Graph) -> Graph:
     """Compute each expression once: equal operation, operands and parameters give one value."""
     seen: dict[Any, tuple] = {}
     constants: dict[Any, int] = {}
     first: dict[int, int] = {}
+    large: dict[Any, list[int]] = {}
     for i, c in graph.constants.items():
         if type(c) is not np.ndarray or c.size <= 64:
             first[i] = constants.setdefault((graph.types[i], hashable(c)), i)
+        elif c.size <= _LARGE:
+            large.setdefault(graph.types[i], []).append(i)
+    for alike in large.values():
+        if len(alike) > 1:
+            first.update({i: constants.setdefault((graph.types[i], graph.constants[i].tobytes()), i) for i in alike})
 
     variable = first.keys().isdisjoint
 

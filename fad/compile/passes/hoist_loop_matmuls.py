@@ -1,8 +1,9 @@
-"""Matrix products that need not be done step by step leave their loop, and become one large product.
+"""Matrix products and conversions that need not be done step by step leave their loop, and are done for all at once.
 
 The reverse pass of a recurrent network adds an outer product to the gradient of its weights in each step; all of them
 together are one product of two stacks. And what the network does to its inputs alone, it can do to all of them at once.
-Both cost memory for the stacks, which is bounded here.
+Integers that a loop reads as places are converted before it, for native code has no narrow or unsigned ones. All that
+costs memory for the stacks, which is bounded here.
 """
 
 from __future__ import annotations
@@ -84,13 +85,19 @@ class _Work:
 
 
 class _Inputs(_Work):
-    """Products of an x with what is the same in every step."""
+    """Products of an x with what is the same in every step, and conversions of integers."""
 
     def find(self) -> None:
         self.xs = dict(zip(self.loop.x_inputs, self.loop.xs, strict=True))
         consts = dict(zip(self.loop.const_inputs, self.loop.consts, strict=True))
         self.replaced: dict[int, int] = {}  # value of the body -> its stack
+        self.fixed: dict[int, int] = {}  # value of the body that is the same in every step -> what it is
         for e in self.body.equations:
+            if e.prim.name == "convert_to_integer" and self.body.types[e.ins[0]].dtype.kind in "iu":
+                if e.ins[0] in self.xs:
+                    self._convert(e, self.xs[e.ins[0]], self.replaced)
+                elif e.ins[0] in consts and self.body.types[e.ins[0]].kind == ARRAY:
+                    self._convert(e, consts[e.ins[0]], self.fixed)
             if e.prim.name != "matmul":
                 continue
             t = [self.body.types[i] for i in e.ins]
@@ -116,24 +123,32 @@ class _Inputs(_Work):
             y = self.apply(self.before, "reshape_to", (y,), whole, shape=whole)
         self.replaced[e.outs[0]] = y
 
+    def _convert(self, e: Equation, source: int, into: dict) -> None:
+        dtype, shape = e.params["dtype"], self.types[source].shape
+        if self.takes(e.outs[0]):
+            into[e.outs[0]] = self.new(shape, dtype)
+            self.before.append(Equation(e.prim, (source,), e.params, (into[e.outs[0]],), e.place))
+
     def rewritten(self) -> tuple[Equation, list]:
-        if not self.replaced:
+        if not self.replaced and not self.fixed:
             return self.eq, []
-        equations = [e for e in self.body.equations if e.outs[0] not in self.replaced]
+        equations = [e for e in self.body.equations if e.outs[0] not in self.replaced and e.outs[0] not in self.fixed]
         equations = needed(equations, [*self.body.outputs, *unread_in_body(self.body, self.body.outputs)])
         used = {i for e in equations for i in e.ins} | set(self.body.outputs)
         c = [k for k, i in enumerate(self.loop.const_inputs) if i in used]
         xs = [k for k, i in enumerate(self.loop.x_inputs) if i in used]
         inputs = [
             *[self.loop.const_inputs[k] for k in c],
+            *self.fixed,
             *([self.loop.index_input] if self.loop.indexed else []),
             *self.loop.carry_inputs,
             *[self.loop.x_inputs[k] for k in xs],
             *self.replaced,
         ]
         operands = [self.loop.consts[k] for k in c], [self.loop.xs[k] for k in xs]
-        ins = (*operands[0], *self.loop.carry, *operands[1], *self.replaced.values())
-        params = {**self.eq.params, "body": self.body.replace(inputs=inputs, equations=equations), "consts": len(c)}
+        ins = (*operands[0], *self.fixed.values(), *self.loop.carry, *operands[1], *self.replaced.values())
+        body = self.body.replace(inputs=inputs, equations=equations)
+        params = {**self.eq.params, "body": body, "consts": len(c) + len(self.fixed)}
         return Equation(self.eq.prim, ins, params, self.eq.outs, self.eq.place), []
 
 

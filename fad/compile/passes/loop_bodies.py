@@ -88,7 +88,16 @@ def trim(graph: Graph, optimise: Callable) -> Graph:
         kept = [_rename(eq, alias) for eq in kept]
     outputs = [_end(i, alias) for i in graph.outputs]
     constants = {i: c for i, c in graph.constants.items() if i in alive or i in outputs}
-    return graph.replace(equations=kept, constants=constants, outputs=outputs)
+    graph = graph.replace(equations=kept, constants=constants, outputs=outputs)
+    return trim(graph, optimise) if alias and any(map(_reads_twice, kept)) else graph
+
+
+def _reads_twice(eq: Equation) -> bool:
+    """Return whether a loop is given a value several times, of which its body is to read one."""
+    if eq.prim.archetype != "loop":
+        return False
+    loop = Loop(eq)
+    return any(len(set(operands)) < len(operands) for operands in (loop.consts, loop.xs))
 
 
 def _end(i: int, alias: dict[int, int]) -> int:
@@ -107,6 +116,8 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     body, c, m, index = params["body"], params["consts"], params["carries"], int(params["index"])
     counted = int(params["stop"] == "count")
     until = params["stop"] == "cond"
+    body = _reading_once(body, eq.ins[:c], body.inputs[:c])
+    body = _reading_once(body, eq.ins[c + counted + m :], body.inputs[c + index + m :])
     state = list(eq.outs[:m])
     stacked = list(eq.outs[m : len(body.outputs)])
     start = c + index
@@ -157,6 +168,16 @@ def _trim_loop(graph: Graph, eq: Equation, alive: set, alias: dict, optimise: Ca
     ]
     params.update(body=body, consts=len(consts), carries=len(carry), index=numbered)
     return Equation(eq.prim, tuple(operands), params, tuple(outs), eq.place)
+
+
+def _reading_once(body: Graph, operands: Any, inputs: Any) -> Graph:
+    """Let a body read an operand that it is given several times under one name."""
+    first: dict[int, int] = {}
+    alias = {i: first[x] for x, i in zip(operands, inputs, strict=True) if first.setdefault(x, i) != i}
+    if not alias:
+        return body
+    equations = [_rename(eq, alias) for eq in body.equations]
+    return body.replace(equations=equations, outputs=[_end(i, alias) for i in body.outputs])
 
 
 def _has_unread(eq: Equation) -> bool:

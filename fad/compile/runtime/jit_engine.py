@@ -35,10 +35,13 @@ def _target(level: int = 3) -> Any:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         _add_library_functions()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, reloc="pic",
-        codemodel="small",
-    )  # fmt: skip
+    return llvm.Target.from_default_triple().create_target_machine(**_host(), opt=level, reloc="pic", codemodel="small")
+
+
+@functools.cache
+def _host() -> dict[str, str]:
+    """Return the machine that code is made for."""
+    return {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()}
 
 
 def _add_library_functions() -> None:
@@ -57,7 +60,7 @@ def _add_library_functions() -> None:
 
 def fingerprint() -> str:
     """Return what compiled code depends on besides its text."""
-    return f"{_FORMAT} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return " ".join(map(str, (_FORMAT, llvm.llvm_version_info, *_host().values())))
 
 
 def _compile(text: str, options: Options) -> bytes:
@@ -96,9 +99,7 @@ def _load(code: bytes) -> Any:
 
 def _target_for_engine() -> Any:
     """Return a machine that an engine may own: it is freed with the engine."""
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
+    return llvm.Target.from_default_triple().create_target_machine(**_host(), opt=3, jit=True)
 
 
 def addresses(wanted: dict[str, Callable[[], Module]]) -> dict[str, int]:

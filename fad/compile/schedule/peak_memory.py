@@ -2,6 +2,7 @@
 
 The estimate serves every target: values live from where they are computed to where they are last read, views and
 updates of a value that nobody reads again take no memory, and a loop takes that of one step and its state once more.
+A native program takes the memory of its values in one piece for the whole run, and a loop's beside it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ def _peak(graph: Graph, outside: set[int]) -> int:
         size = 0 if o in outside else graph.types[o].nbytes
         change[k] += size
         change[end[o] + 1] -= size
-    live = peak = 0
-    for k, eq in enumerate(graph.equations):
-        live += change[k]
-        peak = max(peak, live + _transient(eq))
-    return peak
+    live = most = 0
+    for amount in change:
+        live += amount
+        most = max(most, live)
+    return most + max(map(_transient, graph.equations), default=0)
 
 
 def _transient(eq: Equation) -> int:

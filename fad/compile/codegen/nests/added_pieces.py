@@ -12,14 +12,51 @@ from typing import Any, NamedTuple
 from fad.compile.ir.lowered_ops import WRITE_PIECES
 from fad.compile.ir.rewriter import Rewriting
 from fad.compile.passes.constants import as_uniform
+from fad.compile.passes.loop_bodies import Loop
 from fad.core.cotangent import is_basic
 from fad.core.graph import Equation, Graph
 from fad.core.primitive import REGISTRY
 
+ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 
-def add_into(graph: Graph) -> Graph:
-    """Let scatters that are added to an array be updates of it: one for each place, and neighbouring places at once."""
-    return _write_chains(_without_zeros(graph))
+
+def add_into(graph: Graph, sums: frozenset = frozenset()) -> Graph:
+    """Let what is added to an array be an update of it: one for each place, and neighbouring places at once.
+
+    `sums` are inputs that begin as positive zeros, and to which the body only adds: none of their elements is ever a
+    negative zero, so that zeros need not be added to them.
+    """
+    return _in_place(_write_chains(_without_zeros(graph)), sums)
+
+
+def sums_of(graph: Graph, begun: frozenset) -> frozenset:
+    """Return the values of a body that are sums: those begun before it, and what they are after additions."""
+    found = set(begun)
+    for eq in graph.equations if begun else ():
+        terms = eq.ins if eq.prim.name == "add" else eq.ins[:1] if eq.prim.name == "index_add" else ()
+        if not found.isdisjoint(terms):
+            found.add(eq.outs[0])
+        elif eq.prim.archetype == "loop":
+            loop = Loop(eq)
+            for i, o, x, y in zip(loop.carry, eq.outs, loop.carry_inputs, loop.carry_outputs, strict=False):
+                if i in found and y in sums_of(loop.body, frozenset((x,))):
+                    found.add(o)
+    return frozenset(found)
+
+
+def _in_place(graph: Graph, sums: frozenset) -> Graph:
+    """Let arrays that are added to a sum be updates of it, where nothing else reads the sum as it was."""
+    if not sums:
+        return graph
+    known, uses, equations = sums_of(graph, sums), _uses(graph), []
+    for eq in graph.equations:
+        if eq.prim.name == "add" and graph.types[eq.outs[0]].nbytes > ON_STACK:
+            for x, v in (eq.ins, eq.ins[::-1]):
+                if x in known and uses[x] == 1 and graph.types[x] == graph.types[v] == graph.types[eq.outs[0]]:
+                    eq = Equation(REGISTRY["index_add"], (x, v), {"template": (Ellipsis,)}, eq.outs, eq.place)
+                    break
+        equations.append(eq)
+    return graph.replace(equations=equations)
 
 
 def _without_zeros(graph: Graph) -> Graph:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fad.compile.codegen.llvm.builder import constant
-from fad.compile.codegen.nests.added_pieces import add_into
+from fad.compile.codegen.nests.added_pieces import ON_STACK, add_into, sums_of
 from fad.compile.codegen.nests.arrays import put
 from fad.compile.codegen.nests.values import (
     Buffer,
@@ -34,7 +34,6 @@ from fad.compile.passes.constants import as_uniform
 from fad.compile.schedule.inplace_updates import schedule_updates
 from fad.core.graph import Equation, Graph
 
-ON_STACK = 1024  # bytes of an array that lies on the stack, and may get into registers
 MOST_MEMORY = 1 << 26  # bytes of all arrays of a nest that are neither given nor results
 _FREE = 1  # the weight of what is computed each time that it is read
 _HEAVY = 40  # the weight of an element from which on it is computed once
@@ -108,8 +107,9 @@ def number_of(x: Any, t: str) -> Number:
 class Order:
     """A body in an order that lets updates be in place, with all that is known of its values beforehand."""
 
-    def __init__(self, graph: Graph, carried: list[tuple[int, int]]):
-        self.graph, updates = schedule_updates(add_into(graph), lambda graph, eq: "pieces", carried)
+    def __init__(self, graph: Graph, carried: list[tuple[int, int]], sums: frozenset = frozenset()):
+        self.graph, updates = schedule_updates(add_into(graph, sums), lambda graph, eq: "pieces", carried)
+        self.sums = sums_of(self.graph, sums)
         self.over = updates.over
         self.last: dict[int, int] = {}
         self.uses: Counter = Counter()

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from fad.compile.codegen.nests.body import ON_STACK, Body, Order
+from fad.compile.codegen.llvm.builder import constant
+from fad.compile.codegen.nests.added_pieces import ON_STACK, sums_of
+from fad.compile.codegen.nests.body import Body, Order
 from fad.compile.codegen.nests.emitters import emit_operation
-from fad.compile.codegen.nests.values import Buffer, Stored, Value, contiguous, shape_of, viewed
+from fad.compile.codegen.nests.values import Buffer, Computed, Stored, Value, contiguous, shape_of, viewed
 from fad.compile.codegen.nests.writer import Index, Number, TooMuch
 from fad.compile.ir.types import BOOL, BYTES, I64
 from fad.compile.passes.loop_bodies import GUESSED, Loop
@@ -72,7 +74,10 @@ class _Loop:
         self.m = len(loop.carry)
         carried = list(zip(loop.carry_inputs, loop.carry_outputs, strict=True))
         arrays = [(i, o) for i, o in carried if loop.body.types[i].shape and i != o]
-        self.order = Order(loop.body, arrays)
+        begun = [self._begins_at_zero(i) for i in loop.carry]
+        pairs = zip(carried, begun, strict=True)
+        sums = [i for (i, o), zero in pairs if zero and o in sums_of(loop.body, frozenset((i,)))]
+        self.order = Order(loop.body, arrays, frozenset(sums))
         self.graph = self.order.graph
         self.ends = list(zip(loop.carry_inputs, self.graph.outputs[: self.m], strict=True))
         self.owned: set[Buffer] = set()
@@ -110,6 +115,12 @@ class _Loop:
             outer.values[o] = stack
         if loop.stop == "cond":
             outer.values[self.eq.outs[-1]] = Number(done, I64, 0, _FOREVER)
+
+    def _begins_at_zero(self, i: int) -> bool:
+        """Return whether an array is positive zeros, or a sum that began as such."""
+        x = self.outer.values[i]
+        zeros = isinstance(x, Computed) and x.number is not None and x.number.name == constant(0, x.t)
+        return zeros or i in self.outer.order.sums
 
     # --- how often ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from fad.compile.codegen.llvm.interrupt_check import STOPPED
 from fad.compile.ir.types import BOOL, I64
 
 MOST_LINES = 12_000  # of a function: LLVM takes some 20 microseconds for each
+_FEW = 64  # steps between two looks at the clock below which it is measured how long they take
 Index = int | str  # a position along an axis: known, or a value of the function
 
 
@@ -160,7 +161,8 @@ class Writer(Emitter):
     def loop(self, limit: Index, stretch: int = 0, going: str | None = None) -> Iterator[str]:
         """Write a loop around what is written meanwhile; gives the number of the step.
 
-        With `stretch` it looks at the clock after so many steps. `going` is a slot that says whether to go on. What
+        With `stretch` it looks at the clock after so many steps; if these are few, it finds out how many take little
+        time, for steps may do less than their arrays' sizes say. `going` is a slot that says whether to go on. What
         the loop has counted at the end is `self.counted`.
         """
         counter = self.slot(I64)
@@ -171,7 +173,9 @@ class Writer(Emitter):
             self.do(f"br label %{far}")
             self.begin(far)
             start = self.fresh(f"load i64, ptr {counter}")
-            end = self.fresh(f"add i64 {start}, {stretch}")
+            pace = self._pace(stretch) if stretch < _FEW else None
+            steps = self.fresh(f"load i64, ptr {pace}") if pace else stretch
+            end = self.fresh(f"add i64 {start}, {steps}")
             near = self.fresh(f"icmp slt i64 {end}, {limit}")
             stop = self.fresh(f"select i1 {near}, i64 {end}, i64 {limit}")
         self.do(f"br label %{test}")
@@ -197,10 +201,19 @@ class Writer(Emitter):
             self.do(f"br i1 {more}, label %{ask}, label %{out}")
             self.begin(ask)
             glance = self.fresh("load ptr, ptr %watch")
-            signal = self.fresh(f"call i32 {glance}(ptr %watch, ptr null)")
+            signal = self.fresh(f"call i32 {glance}(ptr %watch, ptr {pace or 'null'})")
             quiet = self.fresh(f"icmp eq i32 {signal}, 0")
             self.do(f"br i1 {quiet}, label %{far}, label %halt")
             self.begin(out)
+
+    def _pace(self, steps: int) -> str:
+        """Return memory for what a look at the clock leaves for the next one: the steps until then come first."""
+        name = f"%s{len(self.slots)}"
+        self.slots.append(f"  {name} = alloca [3 x i64], align 8")
+        for k, x in enumerate((steps, steps, 0)):
+            at = f"%s{len(self.slots)}"
+            self.slots += [f"  {at} = getelementptr i64, ptr {name}, i64 {k}", f"  store i64 {x}, ptr {at}"]
+        return name
 
     def function(self, pointers: list[str]) -> str:
         """Return the module: the function that is called with a row of words, and the one that it calls in turn.

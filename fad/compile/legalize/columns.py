@@ -1,0 +1,196 @@
+"""Matrices that are put together of columns, multiplied with vectors column by column.
+
+The powers of a vector (`np.vander`), the values of some functions (`np.stack`) or the columns of a design matrix are
+computed one column after the other, each a vector. The product of such a matrix with a vector is a sum of multiples of
+the columns, that of its transpose the sums of the columns times the other vector: both are one loop with what computes
+the columns, and the matrix is never stored. So are the columns that are read of a product of a column and a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fad.compile.ir.rewriter import Rewriting
+from fad.compile.passes.dce import drop_dead
+from fad.core.graph import Equation, Graph
+from fad.core.primitive import REGISTRY
+
+_SHORTEST = 32  # elements of a column: a shorter one is no loop worth its call
+_MOST = 32  # columns
+_MOST_PRODUCTS = 4  # with one matrix: for more it is worth storing
+_REAL = (np.dtype(float), np.dtype(np.float32))
+_UNIT_AXES = (Ellipsis, None, 0, slice(None))
+
+
+def multiply_by_columns(graph: Graph) -> Graph:
+    """Rewrite the products of vectors with matrices that are joined of columns, where nothing else reads these."""
+    if not any(eq.prim.name == "join" and _is_of_columns(graph, eq) for eq in graph.equations):
+        return graph
+    work = _Rewriter(graph)
+    return drop_dead(work.run())
+
+
+def _is_of_columns(graph: Graph, eq: Equation) -> bool:
+    t, axis = graph.types[eq.outs[0]], eq.params["axis"]
+    if len(t.shape) != 2 or t.dtype not in _REAL or not 2 <= len(eq.ins) == t.shape[axis] <= _MOST:
+        return False
+    return t.shape[1 - axis] >= _SHORTEST and all(graph.types[i].dtype == t.dtype for i in eq.ins)
+
+
+def _is_line(shape: tuple) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
+
+
+class _Rewriter(Rewriting):
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.readers: dict[int, list[Equation]] = {}
+        for eq in graph.equations:
+            for i in eq.ins:
+                self.readers.setdefault(i, []).append(eq)
+        self.columns: dict[int, tuple[int, list[int]]] = {}  # matrix -> along which axis its columns lie, the columns
+        self.outer: dict[int, tuple[int, int]] = {}  # matrix -> the vectors of whose elements it has the products
+        self.line: dict[int, int] = {}  # a matrix of one column or row -> the vector of its elements
+        self.elements: dict[tuple[int, int], int] = {}
+
+    def run(self) -> Graph:
+        alias: dict[int, int] = {}
+        for old in self.graph.equations:
+            eq = old
+            if not alias.keys().isdisjoint(eq.ins):
+                eq = Equation(eq.prim, tuple([alias.get(i, i) for i in eq.ins]), eq.params, eq.outs, eq.place)
+            found = self.rewritten(eq)
+            if found is not None and self.types[found] == self.types[eq.outs[0]]:
+                alias[eq.outs[0]] = found
+                continue
+            if found is not None:
+                self.line[eq.outs[0]] = found
+                eq = Equation(
+                    REGISTRY["reshape_to"], (found,), {"shape": self.types[eq.outs[0]].shape}, eq.outs, eq.place
+                )
+            self.equations.append(eq)
+        outputs = [alias.get(i, i) for i in self.graph.outputs]
+        return self.written().replace(outputs=outputs)
+
+    def rewritten(self, eq: Equation) -> int | None:
+        """Return a vector that has the elements of an equation's result, if there is one."""
+        name = eq.prim.name
+        if name in ("reshape_to", "getitem"):
+            return self.column_of_outer(eq) if eq.ins[0] in self.outer else self.same_elements(eq)
+        if name == "join" and _is_of_columns(self.graph, eq) and self.is_multiplied(eq.outs[0], 0) is not None:
+            self.columns[eq.outs[0]] = eq.params["axis"], list(map(self.vector, eq.ins))
+        elif name == "permute" and eq.ins[0] in self.columns and eq.params["axes"] == (1, 0):
+            axis, parts = self.columns[eq.ins[0]]
+            self.columns[eq.outs[0]] = 1 - axis, parts
+        elif name == "multiply":
+            self.note_outer(eq)
+        elif name == "matmul" and not self.columns.keys().isdisjoint(eq.ins):
+            return self.product(eq)
+        return None
+
+    def is_multiplied(self, i: int, depth: int) -> int | None:
+        """Return how many products with vectors read a matrix; None if something else reads it, or too many do."""
+        readers, n = self.readers.get(i, []), 0
+        if i in self.graph.outputs or depth > 2:
+            return None
+        for eq in readers:
+            more: int | None = None
+            if eq.prim.name == "permute" and eq.params["axes"] == (1, 0):
+                more = self.is_multiplied(eq.outs[0], depth + 1)
+            elif eq.prim.name == "matmul":
+                shapes = [self.graph.types[k].shape for k in eq.ins if k != i]
+                same = all(self.graph.types[k].dtype == self.graph.types[eq.outs[0]].dtype for k in eq.ins)
+                more = 1 if same and len(shapes) == 1 and _is_line(shapes[0]) and _is_line(self.shape_of(eq)) else None
+            if more is None:
+                return None
+            n += more
+        return n if n <= _MOST_PRODUCTS else None
+
+    def shape_of(self, eq: Equation) -> tuple:
+        return self.graph.types[eq.outs[0]].shape
+
+    def vector(self, i: int) -> int:
+        """Return the vector of the elements of a matrix of one column or row."""
+        if len(self.types[i].shape) == 1:
+            return i
+        if i not in self.line:
+            size = self.types[i].size
+            self.line[i] = self.new("reshape_to", (i,), {"shape": (size,)}, (size,), self.types[i].dtype)
+        return self.line[i]
+
+    def element(self, i: int, j: int) -> int:
+        if (i, j) not in self.elements:
+            self.elements[i, j] = self.new("getitem", (i,), {"template": (j,)}, (), self.types[i].dtype)
+        return self.elements[i, j]
+
+    def same_elements(self, eq: Equation) -> int | None:
+        """Return the vector behind a view of a vector that only adds or takes away axes of length one."""
+        (i,) = eq.ins if len(eq.ins) == 1 else (-1,)
+        if i < 0 or not _is_line(self.types[i].shape) or not _is_line(self.shape_of(eq)):
+            return None
+        if self.types[i].size != self.graph.types[eq.outs[0]].size or self.types[i].size < 2:
+            return None
+        if eq.prim.name == "getitem" and not all(part in _UNIT_AXES for part in eq.params["template"]):
+            return None
+        return i if len(self.types[i].shape) == 1 else self.line.get(i)
+
+    def product(self, eq: Equation) -> int:
+        """Return the product of a matrix of columns and a vector, as a vector."""
+        k = 0 if eq.ins[0] in self.columns else 1
+        axis, columns = self.columns[eq.ins[k]]
+        v, dtype = self.vector(eq.ins[1 - k]), self.types[eq.outs[0]].dtype
+        shape = self.types[columns[0]].shape
+        if axis == 1 - k:  # the axis along which the product adds up
+            terms = [self.new("multiply", (c, self.element(v, j)), {}, shape, dtype) for j, c in enumerate(columns)]
+            total = terms[0]
+            for term in terms[1:]:
+                total = self.new("add", (total, term), {}, shape, dtype)
+            return total
+        parts = []
+        for c in columns:
+            y = self.new("multiply", (c, v), {}, shape, dtype)
+            y = self.new("sum_over", (y,), {"axis": (0,), "keepdims": False}, (), dtype)
+            parts.append(self.new("reshape_to", (y,), {"shape": (1,)}, (1,), dtype))
+        return self.new("join", tuple(parts), {"axis": 0}, (len(parts),), dtype)
+
+    def note_outer(self, eq: Equation) -> None:
+        """Note a product of a column and a row of which only columns, or only rows, are read."""
+        shape, out = self.shape_of(eq), eq.outs[0]
+        if len(shape) != 2 or self.types[out].dtype not in _REAL or out in self.graph.outputs:
+            return
+        places = [_place(reader, shape) for reader in self.readers.get(out, [])]
+        if not places or any(self.types[i].dtype != self.types[out].dtype for i in eq.ins):
+            return
+        axis = places[0][0] if places[0] is not None else -1
+        if any(place is None or place[0] != axis for place in places):
+            return
+        if shape[1 - axis] < _SHORTEST or shape[axis] > _MOST:
+            return
+        for column, row in (eq.ins, eq.ins[::-1]):
+            if self.types[column].shape == (shape[0], 1) and self.types[row].shape in ((shape[1],), (1, shape[1])):
+                self.outer[out] = self.vector(column), self.vector(row)
+                return
+
+    def column_of_outer(self, eq: Equation) -> int | None:
+        place = _place(eq, self.graph.types[eq.ins[0]].shape)
+        assert place is not None  # as `note_outer` found
+        axis, j = place
+        vectors = self.outer[eq.ins[0]]
+        whole = vectors[1 - axis]
+        ins = whole, self.element(vectors[axis], j)
+        return self.new("multiply", ins, {}, self.types[whole].shape, self.types[eq.outs[0]].dtype)
+
+
+def _place(eq: Equation, shape: tuple) -> tuple[int, int] | None:
+    """Return which column (axis 1, its number) or row (axis 0) of a matrix an equation reads; None if it reads more."""
+    index = eq.params["template"] if eq.prim.name == "getitem" and len(eq.ins) == 1 else ()
+    if len(index) != 2:
+        return None
+    for axis, n in enumerate(shape):
+        part, other, whole = index[axis], index[1 - axis], range(shape[1 - axis])
+        part = slice(part, part + 1) if type(part) is int and part >= 0 else part
+        if type(part) is slice and type(other) is slice and range(*other.indices(len(whole))) == whole:
+            places = range(*part.indices(n))
+            if len(places) == 1 and n > 1:
+                return axis, places[0]
+    return None

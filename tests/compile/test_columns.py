@@ -1,0 +1,95 @@
+"""Products of vectors with matrices that are joined of columns are computed column by column."""
+
+import numpy as np
+import pytest
+
+import fad
+from fad.compile.ir.rewriter import check_types
+from fad.compile.legalize.columns import multiply_by_columns
+from fad.compile.pipeline import optimise
+
+rng = np.random.default_rng(0)
+T, X, Y = rng.normal(size=50), rng.normal(size=4), rng.normal(size=50)
+
+
+def powers(t, x):
+    return np.vander(t, len(x))
+
+
+def mixed(t):
+    return np.stack([t, np.sin(t), 2.0 * t, t * t], axis=1)
+
+
+BY_COLUMNS = {
+    "powers": lambda t, x, y: powers(t, x) @ x,
+    "rising powers": lambda t, x, y: np.vander(t, 4, increasing=True) @ x,
+    "the transpose": lambda t, x, y: powers(t, x).T @ y,
+    "from the left": lambda t, x, y: y @ powers(t, x),
+    "the transpose from the left": lambda t, x, y: x @ powers(t, x).T,
+    "a matrix of one column": lambda t, x, y: powers(t, x) @ x[:, None],
+    "a matrix of one row": lambda t, x, y: y[None, :] @ powers(t, x),
+    "rows": lambda t, x, y: x @ np.stack([t, np.sin(t), 2.0 * t, t * t]),
+    "sums over rows": lambda t, x, y: np.stack([t, np.sin(t), 2.0 * t, t * t]) @ y,
+    "functions": lambda t, x, y: np.tanh(mixed(t) @ x) + y,
+    "columns that are given": lambda t, x, y: np.column_stack([t, y, t]) @ x[:3],
+    "columns with an axis already": lambda t, x, y: np.concatenate([t[:, None], y.reshape(-1, 1)], 1) @ x[:2],
+    "reversed columns": lambda t, x, y: np.stack([t[::-1], y[::-1]], axis=1) @ x[:2],
+    "two products": lambda t, x, y: (lambda a: a @ (a.T @ y))(powers(t, x)),
+    "single precision": lambda t, x, y: mixed(t.astype("f4")) @ x.astype("f4"),
+    "least squares": fad.grad(lambda t, x, y: np.sum((y - powers(t, x) @ x) ** 2), argnums=(0, 1, 2)),
+    "least squares of rows": fad.grad(lambda t, x, y: np.sum((y - x @ np.stack([t, t * t, y, t * y])) ** 2), (0, 1, 2)),
+}
+AS_IT_IS = {
+    "the matrix is read": lambda t, x, y: (lambda a: (a @ x, a))(powers(t, x)),
+    "its elements are": lambda t, x, y: (lambda a: a @ x + np.sum(a * a, 1))(powers(t, x)),
+    "times a matrix": lambda t, x, y: powers(t, x) @ np.outer(x, x),
+    "wide parts": lambda t, x, y: np.concatenate([t.reshape(25, 2), y.reshape(25, 2)], 1) @ x,
+    "short columns": lambda t, x, y: np.vander(t[:9], 4) @ x,
+    "another dtype": lambda t, x, y: mixed(t.astype("f4")) @ x,
+    "many products": lambda t, x, y: (lambda a: [a @ x, a @ x[::-1], a.T @ y, a.T @ t, y @ a, t @ a])(powers(t, x)),
+}
+
+
+def run(graph):
+    found = graph(T, X, Y)
+    return found if type(found) is tuple else tuple(found)
+
+
+def products(graph):
+    return [eq for eq in graph.equations if eq.prim.name == "matmul"]
+
+
+@pytest.mark.parametrize("name", [*BY_COLUMNS, *AS_IT_IS])
+def test_a_program_with_products_of_columns_computes_the_same(name):
+    graph = optimise(fad.make_graph({**BY_COLUMNS, **AS_IT_IS}[name])(T, X, Y))
+    found = multiply_by_columns(graph)
+    check_types(found)
+    assert bool(products(found)) == (name in AS_IT_IS)
+    tolerance = 1e-5 if "f4" in str([t.dtype.str for t in graph.types]) else 1e-11
+    for a, b in zip(run(found), run(graph), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", [*BY_COLUMNS, *AS_IT_IS])
+def test_native_programs_with_products_of_columns_have_numpys_values(name):
+    function = {**BY_COLUMNS, **AS_IT_IS}[name]
+    jitted = fad.jit(function)
+    for _ in range(3):
+        found = jitted(T, X, Y)
+    expected = function(T, X, Y)
+    if type(expected) not in (tuple, list):
+        found, expected = [found], [expected]
+    tolerance = 1e-5 if name in ("single precision", "another dtype") else 1e-11
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_an_infinite_column_stays_infinite():
+    t = np.where(np.arange(50) == 7, np.inf, T)
+    f = fad.jit(lambda t, x: np.vander(t, 3) @ x)
+    for _ in range(3):
+        with np.errstate(invalid="ignore"):
+            found = f(t, np.array([1.0, 0.0, 2.0]))
+    assert np.isnan(found[7])
+    assert np.isfinite(np.delete(found, 7)).all()

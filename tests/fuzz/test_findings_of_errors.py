@@ -1,0 +1,209 @@
+"""What random programs found about rare arguments: fad gives what a plain run gives, or raises what it raises."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fad
+from fad.errors import ItemAssignmentError
+
+X = np.array([1.0, -2.0, 3.0])
+MASK = np.array([True, False, True])
+
+
+def outcome(call):
+    """Return what a call gives, to twelve decimals and with signs of zeros, or the class of error that it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            y = np.asarray(call())
+        except Exception as error:
+            return type(error)
+    return y.dtype, y.shape, repr((np.round(y, 12) if y.dtype.kind == "f" else y).tolist())
+
+
+def transformed(f, x):
+    """Return calls that run a function of one array under the transforms."""
+    jitted = fad.jit(f)
+    return {
+        "vjp": lambda: fad.vjp(f, x)[0],
+        "jvp": lambda: fad.jvp(f, (x,), (x,))[0],
+        "vmap": lambda: fad.vmap(f)(x[None])[0],
+        "jit": lambda: jitted(x),
+        "jit again": lambda: jitted(x),
+    }
+
+
+def check(f, x=X):
+    wanted = outcome(lambda: f(x))
+    for name, call in transformed(f, x).items():
+        assert outcome(call) == wanted, name
+
+
+REDUCTIONS = ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "nansum", "nanmean", "nanvar", "nanmax"]
+MASKS = {
+    "of more axes": np.array([[True, False, True], [True, True, False]]),
+    "of one more unit axis": MASK[None],
+    "of another length": np.ones(4, bool),
+    "of integers": np.array([1, 0, 1]),
+    "of floats": np.array([1.0, 0.0, 1.0]),
+    "a list": [True, False, True],
+    "a number": 1.5,
+    "false": False,
+    "right": MASK,
+}
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, 5])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_takes_the_masks_that_numpy_takes(name, mask, axis):
+    more = {"initial": 0.5} if name in ("max", "min", "nanmax") else {}
+    check(lambda x: getattr(np, name)(x, axis=axis, where=MASKS[mask], **more))
+
+
+def test_a_mask_does_not_stretch_what_is_reduced():
+    for f in (np.sum, np.prod, np.all, np.mean, np.var, np.nansum, np.nanmean):
+        check(lambda x, f=f: f(x[None], where=np.ones((2, 3), bool)))
+
+
+METHODS = [np.add, np.multiply, np.maximum, np.hypot, np.logical_and, np.subtract, np.logaddexp]
+AT = [[0], [0, 2], [2, 0, 1], [], [5], [-1], 1, [[0]]]
+
+
+@pytest.mark.parametrize("at", AT, ids=str)
+@pytest.mark.parametrize("ufunc", METHODS, ids=lambda u: u.__name__)
+def test_reduceat_takes_the_indices_that_numpy_takes(ufunc, at):
+    check(lambda x: ufunc.reduceat(x, at), np.array([-1.0, -0.0, -3.0]))
+
+
+@pytest.mark.parametrize("axis", [0, -1, None, (0,), (0, 1), 5])
+@pytest.mark.parametrize("method", ["reduceat", "accumulate"])
+def test_methods_of_ufuncs_take_the_axes_that_numpy_takes(method, axis):
+    more = ([0],) if method == "reduceat" else ()
+    for part in (slice(None), 0, np.newaxis):
+        check(lambda x, part=part: getattr(np.add, method)(x[part], *more, axis=axis))
+
+
+def test_one_element_is_its_own_result_of_reduceat():
+    check(lambda x: np.add.reduceat(x, [0, 1]), np.array([-0.0, -0.0]))
+    check(lambda x: np.hypot.reduceat(x, [1, 0]), np.array([-1.0, -2.0]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x[0] @ x[1], lambda x: x[0] @ 2.0, lambda x: 2.0 @ x[0], lambda x: x[0] @ x, lambda x: x @ x[0],
+     lambda x: np.matmul(x[0], x[1]), lambda x: x[0] @ np.array(1.0)],
+)  # fmt: skip
+def test_a_product_of_numbers_raises_what_python_raises(f):
+    check(f)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [np.poly, np.polyder, np.polyint, np.roots, lambda p: np.polyval(p, 2.0), lambda p: np.polyadd(p, X),
+     lambda p: np.polysub(X, p), lambda p: np.polymul(p, X)],
+)  # fmt: skip
+@pytest.mark.parametrize("p", [lambda x: x[0], lambda x: x, np.atleast_2d, lambda x: x[:0]])
+def test_polynomials_are_what_numpy_takes_for_one(f, p):
+    wanted = outcome(lambda: f(p(X)))
+    for name, call in transformed(lambda x: f(p(x)), X).items():
+        found = outcome(call)
+        assert found == wanted if isinstance(wanted, type) else not isinstance(found, type), name
+
+
+NOTHING = np.zeros((0, 3))
+
+
+@pytest.mark.parametrize(
+    ("indices", "axis"), [([5], 1), (5, -1), ([0, -1], 1), ([0], 0), (np.zeros((0, 2), int), 0), ([7], None)]
+)
+def test_take_of_nothing_looks_at_no_index(indices, axis):
+    check(lambda x: np.take(np.zeros((0, 3)) + x, indices, axis=axis))
+    check(lambda x: np.take(np.diag(x[:0]), indices, axis=axis))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: np.piecewise(x, [x < 0, np.ones(2, bool)], [np.sin, np.cos]),
+     lambda x: np.piecewise(x, [x < 0, x > 1], [np.sin, np.cos, np.exp]),
+     lambda x: np.bincount([0, 1, 1], x, minlength=-1)],
+)  # fmt: skip
+def test_a_call_that_numpy_refuses_raises_what_it_raises(f):
+    wanted = outcome(lambda: f(X))
+    for name, call in transformed(f, X).items():
+        found = outcome(call)
+        assert found == wanted if isinstance(wanted, type) else not isinstance(found, type), name
+
+
+MASKS_OF_AN_INDEX = {
+    "short": [True], "long": [True] * 4, "right": MASK, "with a slice": (MASK, slice(None)),
+    "of the last axis": (Ellipsis, [True, False]), "too long for the last axis": (Ellipsis, MASK),
+    "of both axes": np.ones((3, 2), bool), "of a wrong second axis": np.ones((3, 3), bool),
+    "of three axes": np.ones((3, 2, 1), bool), "behind a new axis": (None, MASK), "beside places": (MASK, [0, 1]),
+    "with too many places": (MASK, 0, 0), "true": np.True_,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("index", MASKS_OF_AN_INDEX.values(), ids=MASKS_OF_AN_INDEX)
+def test_a_mask_has_the_shape_of_the_axes_that_it_stands_for(index):
+    def put(x):
+        y = 1.0 * x
+        y[index] = 0.5
+        return y
+
+    check(lambda x: x[index], np.arange(6.0).reshape(3, 2))
+    check(put, np.arange(6.0).reshape(3, 2))
+
+
+PARTED = [
+    (slice(None), [0, 1], Ellipsis, 0), (slice(None), 0, Ellipsis, [0, 1]), (slice(None), [0, 1], Ellipsis, [1, 0]),
+    (slice(None), [[1], [0]], Ellipsis, [0, 1]), (slice(None), [0, 1], 0), (0, Ellipsis, [0, 1], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", PARTED, ids=str)
+def test_an_ellipsis_that_is_no_axis_parts_index_arrays(index):
+    def put(x):
+        y = 1.0 * x
+        y[index] = x[index] * 2
+        return y
+
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for f in (lambda x: x[index], put, lambda x: fad.grad(lambda x: np.sum(x[index] * x[index]))(x)):
+        check(f, x)
+    batch = np.stack([x, -x])
+    rows = [x[index] for x in batch]
+    for _ in range(2):
+        np.testing.assert_array_equal(fad.jit(fad.vmap(lambda x: x[index]))(batch), rows)
+
+
+def writing(text):
+    """Return the function that runs statements on a copy of its argument, and returns the copy."""
+    names = {"np": np, "MASK": MASK}
+    exec(f"def f(x):\n    y = x * 1.0\n    {text}\n    return y", names)
+    return names["f"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["np.copyto(y, x[None] * 2)", "np.copyto(y, x[None, None])", "np.copyto(y, np.outer(x, x))",
+     "np.copyto(y, x[None] * 2, where=MASK)", "np.copyto(y, x, where=MASK[None])", "np.copyto(y, x, where=MASK[:2])",
+     "np.einsum('ij,j->i', np.outer(x, x)[:1], x, out=y)", "np.einsum('i->', x, out=y)",
+     "np.cumsum(x[:0], out=y)", "np.cumsum(x[:2], out=y)",
+     "np.outer(x, x, out=np.zeros((2, 3, 3)) + y)", "y[MASK] = x[None, :2]", "y[MASK] = x[:2]", "y[y > 0] = y[1:]",
+     "y[MASK] = y[:2]", "y[y == y] = y", "y.flat[:] = y"],
+)  # fmt: skip
+def test_a_write_takes_what_numpy_takes(text):
+    check(writing(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["y[y == y] = y[::-1]", "y.flat[:] = y[::-1]", "y.flat[[1, 2]] = y[:2]", "z = y[None]; z[z == z] = y[::-1]"]
+)
+def test_values_that_numpy_overwrites_before_it_reads_them_are_refused(text):
+    f = writing(text)
+    assert not np.array_equal(f(X), writing(text.replace("= y[", "= 1 * y["))(X))
+    for name, call in transformed(f, X).items():
+        assert outcome(call) is ItemAssignmentError, name
