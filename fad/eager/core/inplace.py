@@ -24,8 +24,8 @@ from fad.eager.ops.operators import run
 from fad.eager.ops.shaping import plain_index, reshape
 from fad.eager.tensor import Tensor, memory
 from fad.errors import ShapeMismatchError
+from fad.ops.conversion import astype_p
 from fad.ops.indexing import set_p, split_index
-from fad.ops.structural import astype_p
 
 
 def _refuse_leaf(x: Tensor) -> None:

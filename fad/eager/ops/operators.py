@@ -23,7 +23,7 @@ from fad.eager.tensor import BY_PRIMITIVE, Parameter, Tensor, float32
 from fad.errors import ShapeMismatchError
 from fad.nn import fused as _  # noqa: F401  (its elementwise operations are among those installed below)
 from fad.ops import contraction
-from fad.ops.structural import astype_p
+from fad.ops.conversion import astype_p
 
 _next = births.__next__
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
